@@ -1,0 +1,34 @@
+# How everything here is compiled. `scape_options` is linked by every target of ours.
+set(SCAPE_SANITIZE "" CACHE STRING "sanitizers, as for -fsanitize=")
+option(SCAPE_COVERAGE "instrument for clang's source-based coverage" OFF)
+option(SCAPE_WARNINGS_AS_ERRORS "turn warnings into errors" ON)
+
+if(NOT CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  message(FATAL_ERROR "scape: compiler ${CMAKE_CXX_COMPILER_ID} is not known; use GCC 12 or Clang 14, or later")
+endif()
+
+add_library(scape_options INTERFACE)
+target_compile_features(scape_options INTERFACE cxx_std_20)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+# Section 5 of the specification: no contraction into fused multiply-add. (GCC's default contracts wherever the
+# target has the instruction.) Nothing that is compared is ever compiled with -ffast-math.
+target_compile_options(scape_options INTERFACE -ffp-contract=off)
+
+target_compile_options(scape_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion -Wold-style-cast
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wcast-qual -Wformat=2 -Wundef
+  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
+  $<$<BOOL:${SCAPE_WARNINGS_AS_ERRORS}>:-Werror>)
+
+if(SCAPE_SANITIZE)
+  target_compile_options(scape_options INTERFACE
+    -fsanitize=${SCAPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(scape_options INTERFACE -fsanitize=${SCAPE_SANITIZE})
+  # GCC's flow analysis loses its way in instrumented library code; the plain builds keep the warning.
+  target_compile_options(scape_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+endif()
+if(SCAPE_COVERAGE)
+  target_compile_options(scape_options INTERFACE -fprofile-instr-generate -fcoverage-mapping)
+  target_link_options(scape_options INTERFACE -fprofile-instr-generate)
+endif()

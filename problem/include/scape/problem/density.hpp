@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include <scape/problem/layout.hpp>
+
+namespace scape::problem {
+
+enum class DensityKind { geometric, linear, constant, recorded };
+
+/// delta(t): the share of each segment that the mask used at step t selects (section 4). Computed in
+/// double, and part of every trace, so that nobody needs the same `pow` to repeat a run.
+class DensitySchedule {
+  public:
+    /// From `start` at t = 1 to `target` at t = warm_up + 1: start*(target/start)^(min(t-1,W)/W).
+    static DensitySchedule geometric(double start, double target, Index warm_up);
+    static DensitySchedule linear(double start, double target, Index warm_up);
+    static DensitySchedule constant(double density);
+    /// Entry t-1 belongs to the mask used at step t; there is none past the last.
+    static DensitySchedule recorded(std::vector<double> values);
+
+    [[nodiscard]] double at(Index t) const;
+
+  private:
+    DensitySchedule(DensityKind kind, double start, double target, Index warm_up);
+
+    DensityKind kind_;
+    double start_;
+    double target_;
+    Index warm_up_;
+    std::vector<double> values_;
+};
+
+} // namespace scape::problem

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <scape/problem/layout.hpp>
+#include <scape/problem/partition.hpp>
+
+namespace scape::problem {
+
+enum class Algorithm { scape, adams };
+enum class BiasCorrection { none, adam, momentum };
+enum class DecayOrder {
+    first,    ///< the rule: w*decay - lr*u
+    together, ///< some public code: w - lr*(u + wd*w); read, never the default
+};
+
+struct HyperParameters {
+    double beta1 = 0.9;
+    double beta2 = 0.95;
+    double epsilon = 1e-8;
+    double weight_decay = 0.1;
+    double clip_norm = 0.0; ///< 0 = no clipping
+    BiasCorrection bias_correction = BiasCorrection::adam;
+    DecayOrder decay_order = DecayOrder::first;
+    KRounding k_rounding = KRounding::floor;
+
+    friend bool operator==(const HyperParameters&, const HyperParameters&) = default;
+};
+
+/// What is being trained, how it is cut up and with which settings: all that every implementation has to be
+/// told, but for the schedules of learning rate and density, which are given per step.
+struct Problem {
+    Algorithm algorithm = Algorithm::scape;
+    int workers = 1;
+    Layout layout;
+    std::vector<Segment> segments;
+    HyperParameters settings;
+
+    friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+/// Throws scape::Error, one line, if a setting is impossible.
+void check(const Problem& problem);
+
+/// A problem whose segments follow from a rule.
+[[nodiscard]] Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionRule rule,
+                                   const HyperParameters& settings);
+
+/// The words that stand for the choices in traces, options and messages.
+[[nodiscard]] std::string_view name(Algorithm value);
+[[nodiscard]] std::string_view name(BiasCorrection value);
+[[nodiscard]] std::string_view name(DecayOrder value);
+[[nodiscard]] std::string_view name(KRounding value);
+[[nodiscard]] std::string_view name(PartitionRule value);
+
+/// Throws scape::Error that lists the words that would do. Defined for the choices above.
+template <class Choice>
+[[nodiscard]] Choice parse(std::string_view text);
+
+} // namespace scape::problem

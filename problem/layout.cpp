@@ -1,0 +1,56 @@
+#include <scape/problem/layout.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::problem {
+
+namespace {
+
+/// Large enough for any model, small enough that byte counts and products with small factors cannot
+/// overflow.
+constexpr Index largest_model = std::numeric_limits<Index>::max() / 1024;
+
+} // namespace
+
+Layout::Layout(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
+    std::unordered_set<std::string> names;
+    begins_.reserve(tensors_.size() + 1);
+    begins_.push_back(0);
+    for (const Tensor& tensor : tensors_) {
+        if (tensor.name.empty())
+            throw Error("layout: tensor " + std::to_string(begins_.size() - 1) +
+                        " has an empty name; name it");
+        if (!names.insert(tensor.name).second)
+            throw Error("layout: two tensors are named " + tensor.name + "; names must differ");
+        if (tensor.size < 0)
+            throw Error("layout: tensor " + tensor.name + " has size " + std::to_string(tensor.size) +
+                        "; a size is 0 or more");
+        if (tensor.size > largest_model - begins_.back())
+            throw Error("layout: the sizes up to tensor " + tensor.name + " add up to more than " +
+                        std::to_string(largest_model) + " parameters; make the model smaller");
+        begins_.push_back(begins_.back() + tensor.size);
+    }
+    if (size() == 0)
+        throw Error("layout: the model has no parameters; give it at least one tensor of size 1 or more");
+}
+
+std::size_t Layout::tensor_at(Index index) const {
+    // The last tensor that begins at or before the coordinate: tensors of size 0 before it are stepped
+    // over.
+    const auto after = std::upper_bound(begins_.begin(), begins_.end(), index);
+    return static_cast<std::size_t>(std::distance(begins_.begin(), after)) - 1;
+}
+
+std::string Layout::describe(Index index) const {
+    const std::size_t tensor = tensor_at(index);
+    return "tensor " + tensors_[tensor].name + ", index " + std::to_string(index - begin(tensor)) +
+           " (coordinate " + std::to_string(index) + ")";
+}
+
+} // namespace scape::problem

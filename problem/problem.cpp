@@ -1,0 +1,137 @@
+#include <scape/problem/problem.hpp>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+namespace scape::problem {
+
+namespace {
+
+template <class Choice>
+struct Word {
+    Choice value;
+    std::string_view text;
+};
+
+template <class Choice>
+struct Words;
+
+template <>
+struct Words<Algorithm> {
+    static constexpr std::string_view what = "algorithm";
+    static constexpr std::array table{Word{Algorithm::scape, "scape"}, Word{Algorithm::adams, "adams"}};
+};
+
+template <>
+struct Words<BiasCorrection> {
+    static constexpr std::string_view what = "bias_correction";
+    static constexpr std::array table{Word{BiasCorrection::none, "none"},
+                                      Word{BiasCorrection::adam, "adam"},
+                                      Word{BiasCorrection::momentum, "momentum"}};
+};
+
+template <>
+struct Words<DecayOrder> {
+    static constexpr std::string_view what = "decay_order";
+    static constexpr std::array table{Word{DecayOrder::first, "first"},
+                                      Word{DecayOrder::together, "together"}};
+};
+
+template <>
+struct Words<KRounding> {
+    static constexpr std::string_view what = "k_rounding";
+    static constexpr std::array table{Word{KRounding::floor, "floor"}, Word{KRounding::ceil, "ceil"}};
+};
+
+template <>
+struct Words<PartitionRule> {
+    static constexpr std::string_view what = "partition";
+    static constexpr std::array table{Word{PartitionRule::by_shard, "by_shard"},
+                                      Word{PartitionRule::by_tensor, "by_tensor"}};
+};
+
+template <class Choice>
+std::string_view name_of(Choice value) {
+    for (const auto& word : Words<Choice>::table)
+        if (word.value == value)
+            return word.text;
+    throw Error(std::string(Words<Choice>::what) + ": not one of the known values");
+}
+
+void check_range(std::string_view what, double value, bool ok, std::string_view legal) {
+    if (!ok)
+        throw Error(std::string(what) + " is " + shortest(value) + "; it must be " + std::string(legal));
+}
+
+} // namespace
+
+std::string_view name(Algorithm value) {
+    return name_of(value);
+}
+std::string_view name(BiasCorrection value) {
+    return name_of(value);
+}
+std::string_view name(DecayOrder value) {
+    return name_of(value);
+}
+std::string_view name(KRounding value) {
+    return name_of(value);
+}
+std::string_view name(PartitionRule value) {
+    return name_of(value);
+}
+
+template <class Choice>
+Choice parse(std::string_view text) {
+    std::string known;
+    for (const auto& word : Words<Choice>::table) {
+        if (word.text == text)
+            return word.value;
+        known += known.empty() ? "" : ", ";
+        known += word.text;
+    }
+    throw Error(std::string(Words<Choice>::what) + " is '" + std::string(text) + "'; it must be one of " +
+                known);
+}
+
+template Algorithm parse<Algorithm>(std::string_view);
+template BiasCorrection parse<BiasCorrection>(std::string_view);
+template DecayOrder parse<DecayOrder>(std::string_view);
+template KRounding parse<KRounding>(std::string_view);
+template PartitionRule parse<PartitionRule>(std::string_view);
+
+void check(const Problem& problem) {
+    const HyperParameters& settings = problem.settings;
+    check_workers(problem.workers);
+    // Written so that a NaN is refused too.
+    check_range("beta1", settings.beta1, settings.beta1 >= 0.0 && settings.beta1 < 1.0, "in [0, 1)");
+    check_range("beta2", settings.beta2, settings.beta2 >= 0.0 && settings.beta2 < 1.0, "in [0, 1)");
+    check_range("epsilon", settings.epsilon,
+                static_cast<float>(settings.epsilon) > 0.0F && std::isfinite(settings.epsilon),
+                "more than 0, as an fp32 number too, and finite");
+    check_range("weight_decay", settings.weight_decay,
+                settings.weight_decay >= 0.0 && std::isfinite(settings.weight_decay),
+                "0 or more and finite");
+    check_range("clip_norm", settings.clip_norm,
+                settings.clip_norm >= 0.0 && std::isfinite(settings.clip_norm),
+                "0 (no clipping) or more and finite");
+    if (problem.algorithm == Algorithm::adams && settings.clip_norm > 0.0)
+        throw Error("clip_norm is " + shortest(settings.clip_norm) +
+                    "; algorithm adams has no clipping (section 3), set it to 0");
+    static_cast<void>(checked_segments(problem.layout, problem.workers, problem.segments));
+}
+
+Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionRule rule,
+                     const HyperParameters& settings) {
+    auto pieces = segments(layout, ranges(layout, workers, rule));
+    Problem problem{algorithm, workers, std::move(layout), std::move(pieces), settings};
+    check(problem);
+    return problem;
+}
+
+} // namespace scape::problem

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/layout.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/reference/vector.hpp>
+
+namespace scape::reference {
+
+/// The greatest magnitude a gradient may have (section 4.1).
+constexpr double greatest_gradient = 0x1p56;
+
+/// A step that was refused on all ranks: no state has changed, and the next good step works.
+class RefusedStep : public std::runtime_error {
+  public:
+    RefusedStep(int on_rank, Index at_index, double refused, const problem::Layout& layout)
+        : std::runtime_error("step refused on all ranks: the gradient of rank " + std::to_string(on_rank) +
+                             ", " + layout.describe(at_index) + ", is " + shortest(refused) +
+                             "; it must be finite and at most 2^56 in magnitude"),
+          rank(on_rank), index(at_index), value(refused) {}
+
+    int rank;
+    Index index;
+    double value;
+};
+
+/// The state has turned non-finite, or did so in an earlier step: no further step until a state is
+/// restored.
+class Halted : public std::runtime_error {
+  public:
+    explicit Halted(const std::string& text) : std::runtime_error(text) {}
+};
+
+/// Section 4.1, first half: throws RefusedStep for the first offending value, by rank and then by index.
+template <class T>
+void refuse_unless_finite(const PerRank<T>& g, const problem::Layout& layout) {
+    for (std::size_t rank = 0; rank < g.size(); ++rank)
+        for (Index index = 0; index < g[rank].size(); ++index)
+            if (const double value(g[rank][index]); !(std::abs(value) <= greatest_gradient))
+                throw RefusedStep(static_cast<int>(rank), index, value, layout);
+}
+
+/// Section 4.1, second half: throws Halted, naming the first coordinate where w or m is a NaN or an
+/// infinity. Asked after a step, and before the next: whoever has not restored a good state gets no
+/// further.
+template <class T>
+void halt_unless_finite(const Vector<T>& w, const Vector<T>& m, Index step, const problem::Layout& layout) {
+    const auto look = [&](const char* what, const Vector<T>& values) {
+        for (Index index = 0; index < values.size(); ++index)
+            if (const double value(values[index]); !std::isfinite(value))
+                throw Halted("halted after step " + std::to_string(step) + ": " + what + " of " +
+                             layout.describe(index) + " is " + shortest(value) +
+                             "; restore a finite state to go on");
+    };
+    look("the first moment", m);
+    look("the parameter", w);
+}
+
+/// Throws scape::Error unless there are `count` vectors of the model's size.
+template <class T>
+void check_sizes(const problem::Layout& layout, int count, const PerRank<T>& vectors,
+                 const std::string& what) {
+    if (vectors.size() != static_cast<std::size_t>(count))
+        throw Error(what + ": " + std::to_string(vectors.size()) + " vectors given; the problem has " +
+                    std::to_string(count) + " workers, give one each");
+    for (std::size_t rank = 0; rank < vectors.size(); ++rank)
+        if (vectors[rank].size() != layout.size())
+            throw Error(what + " of rank " + std::to_string(rank) + ": it has " +
+                        std::to_string(vectors[rank].size()) + " values; the model has " +
+                        std::to_string(layout.size()) + " parameters");
+}
+
+} // namespace scape::reference

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include <scape/reference/vector.hpp>
+
+// The only two sums whose order can show. Both orders are fixed by section 5; Eigen's own sums and norms,
+// whose order hangs on the width of the machine's registers, are never used.
+
+namespace scape::reference {
+
+/// (((x_0 + x_1) + x_2) + ...) / P on the coordinates S, in ascending rank order.
+template <class T>
+Vector<T> mean_in_rank_order(const PerRank<T>& x, const Coordinates& S) {
+    Vector<T> sum = x[0](S);
+    for (std::size_t rank = 1; rank < x.size(); ++rank)
+        sum = sum + x[rank](S);
+    return sum / T(static_cast<double>(x.size()));
+}
+
+/// The same over all coordinates.
+template <class T>
+Vector<T> mean_in_rank_order(const PerRank<T>& x) {
+    Vector<T> sum = x[0];
+    for (std::size_t rank = 1; rank < x.size(); ++rank)
+        sum = sum + x[rank];
+    return sum / T(static_cast<double>(x.size()));
+}
+
+/// The 2-norm, in an order that plain code, a SIMD loop and a GPU can all follow: blocks of 4096 values; in
+/// a block 256 lanes, lane j sums the squares of the elements i = j mod 256 in ascending i; lanes are added
+/// pairwise, lane j += lane j+128, then +64, ... +1; the block sums are added in ascending order. Real is
+/// double, or a scalar that carries more than a double.
+template <class Real, class T>
+Real norm_in_blocks(const Vector<T>& x) {
+    using std::sqrt;
+    constexpr Index block = 4096;
+    constexpr std::size_t lanes = 256;
+    Real total(0.0);
+    for (Index begin = 0; begin < x.size(); begin += block) {
+        std::array<Real, lanes> lane;
+        lane.fill(Real(0.0));
+        const Index end = std::min(x.size(), begin + block);
+        for (Index i = begin; i < end; ++i) {
+            const Real value(x[i]);
+            Real& sum = lane[static_cast<std::size_t>(i - begin) % lanes];
+            sum = sum + value * value;
+        }
+        for (std::size_t half = lanes / 2; half > 0; half /= 2)
+            for (std::size_t j = 0; j < half; ++j)
+                lane[j] = lane[j] + lane[j + half];
+        total = total + lane[0];
+    }
+    return sqrt(total);
+}
+
+} // namespace scape::reference

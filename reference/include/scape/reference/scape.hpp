@@ -1,0 +1,152 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <scape/problem/density.hpp>
+#include <scape/problem/problem.hpp>
+#include <scape/reference/check.hpp>
+#include <scape/reference/coefficients.hpp>
+#include <scape/reference/folds.hpp>
+#include <scape/reference/selection.hpp>
+#include <scape/reference/update.hpp>
+#include <scape/reference/vector.hpp>
+
+namespace scape::reference {
+
+/// All that a checkpoint of SCAPE holds besides the problem and the schedule (section 7).
+template <class T>
+struct ScapeState {
+    Index step = 0;               ///< steps taken
+    Vector<T> w;                  ///< parameters, the same on all ranks
+    Vector<T> m;                  ///< first moment, +0 off the last mask
+    std::optional<Coordinates> S; ///< the coming mask; none before the first step, which makes its own
+    PerRank<T> e;                 ///< residuals, one per rank
+};
+
+/// What went through one step, under the specification's names; the packed vectors are in the order of S.
+template <class T>
+struct ScapeStep {
+    PerRank<T> c;        ///< local vectors, full length
+    Coordinates S;       ///< the mask this step used
+    Coordinates next;    ///< the mask it made
+    Vector<T> exchanged; ///< M before clipping, packed
+    Vector<T> ghat;      ///< the reconstructed mean gradient before clipping, packed
+    Vector<T> M;         ///< the new first moment, packed
+};
+
+/// The clip factor is computed in double and rounded once. A scalar that carries more than a double says so
+/// here.
+template <class T>
+struct ClipReal {
+    using type = double;
+};
+
+/// SCAPE for P workers in lockstep, in one process: section 4, in its order.
+template <class T>
+class Scape {
+  public:
+    Scape(problem::Problem problem, problem::DensitySchedule density, Vector<T> parameters)
+        : problem_(std::move(problem)), density_(std::move(density)) {
+        problem::check(problem_);
+        check_sizes(problem_.layout, 1, PerRank<T>{parameters}, "initial parameters");
+        const Index d = problem_.layout.size();
+        state.w = std::move(parameters);
+        state.m = Vector<T>::Zero(d);
+        state.e.assign(static_cast<std::size_t>(problem_.workers), Vector<T>::Zero(d));
+    }
+
+    /// Takes the step, or throws: scape::Error and RefusedStep with nothing changed, Halted when the state
+    /// is lost.
+    ScapeStep<T> step(const PerRank<T>& g, double learning_rate) {
+        auto& [steps, w, m, S_t, e] = state;
+        const problem::HyperParameters& settings = problem_.settings;
+        check_sizes(problem_.layout, problem_.workers, g, "gradient");
+        check_sizes(problem_.layout, problem_.workers, e, "residual");
+
+        // 1. Check. Nothing changes before this has passed on every rank.
+        halt_unless_finite(w, m, steps, problem_.layout);
+        refuse_unless_finite(g, problem_.layout);
+
+        const Index t = steps + 1;
+        const Coefficients<T> scalars(settings, t, learning_rate);
+        const auto& [b1, a1, b2, a2, eps, lr, wd, decay, inv1, invs2] = scalars;
+        const double density_of_next = density_.at(t + 1);
+        ScapeStep<T> result;
+
+        // 2. Local.
+        PerRank<T>& c = result.c;
+        for (std::size_t r = 0; r < g.size(); ++r)
+            c.push_back(((b1 * m) + (a1 * g[r])) + e[r]);
+
+        // 3. Next mask, from the owners' own c. Bootstrap: the first mask is made from c_1 too, at once
+        // (with a
+        //    density of 1 that is the full mask).
+        result.next = select_mask(c, problem_, density_of_next);
+        result.S = S_t ? std::move(*S_t) : select_mask(c, problem_, density_.at(t));
+        const Coordinates& S = result.S;
+
+        // 4. Exchange: the mean on S_t; off it M is +0.
+        Vector<T> M = mean_in_rank_order(c, S);
+        result.exchanged = M;
+
+        // 5. Reconstruction of the mean gradient, from M and the previous moment alone.
+        const Vector<T> m_on_S = m(S);
+        Vector<T> ghat = (M - (b1 * m_on_S)) / a1;
+        result.ghat = ghat;
+
+        // 6. Residual: what was sent is gone, what was not sent stays.
+        for (std::size_t r = 0; r < e.size(); ++r) {
+            e[r] = c[r];
+            e[r](S).setZero();
+        }
+
+        // 7. Clip, also when s = 1. The residual is not touched.
+        if (settings.clip_norm > 0.0) {
+            const T s = clip_factor(ghat, settings.clip_norm);
+            ghat = ghat * s;
+            M = (b1 * m_on_S) + (a1 * ghat);
+        }
+
+        // 8. Update on S_t; off it only the decay.
+        const Vector<T> u = direction(settings.bias_correction, scalars, M, m_on_S, ghat);
+        apply(settings.decay_order, scalars, S, u, w);
+        m.setZero();
+        m(S) = M;
+
+        result.M = std::move(M);
+        S_t = result.next;
+        ++steps;
+        halt_unless_finite(w, m, steps, problem_.layout);
+        return result;
+    }
+
+    ScapeState<T> state; ///< open to whoever records, checkpoints or restores it
+
+  private:
+    static T clip_factor(const Vector<T>& ghat, double clip_norm) {
+        using std::min;
+        using Real = typename ClipReal<T>::type;
+        const Real ratio = Real(clip_norm) / (norm_in_blocks<Real>(ghat) + Real(1e-6));
+        return T(min(ratio, Real(1.0)));
+    }
+
+    problem::Problem problem_;
+    problem::DensitySchedule density_;
+};
+
+/// Section 7: the state for another number of workers. The mean residual is what the algorithm conserves,
+/// so every new rank starts with the old ranks' mean; mask and moment are kept. The same number changes no
+/// bit.
+template <class T>
+ScapeState<T> redistribute(ScapeState<T> state, int workers) {
+    if (state.e.size() != static_cast<std::size_t>(workers)) {
+        const Vector<T> mean = mean_in_rank_order(state.e);
+        state.e.assign(static_cast<std::size_t>(workers), mean);
+    }
+    return state;
+}
+
+} // namespace scape::reference

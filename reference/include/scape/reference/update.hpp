@@ -1,0 +1,39 @@
+#pragma once
+
+#include <scape/problem/problem.hpp>
+#include <scape/reference/coefficients.hpp>
+#include <scape/reference/vector.hpp>
+
+namespace scape::reference {
+
+/// u of section 3 from the new moment M, the PREVIOUS moment m and the gradient g (ghat under SCAPE), which
+/// is all that the second moment v = b2*m^2 + (1-b2)*g^2 needs: none is stored.
+template <class T>
+Vector<T> direction(problem::BiasCorrection correction, const Coefficients<T>& scalars, const Vector<T>& M,
+                    const Vector<T>& m, const Vector<T>& g) {
+    const auto& [b1, a1, b2, a2, eps, lr, wd, decay, inv1, invs2] = scalars;
+    if (correction == problem::BiasCorrection::momentum) {
+        const Vector<T> q = m * inv1;
+        const Vector<T> v = (b2 * (q * q)) + (a2 * (g * g));
+        return (M * inv1) / (v.sqrt() + eps);
+    }
+    const Vector<T> v = (b2 * (m * m)) + (a2 * (g * g));
+    return (M * inv1) / ((v.sqrt() * invs2) + eps);
+}
+
+/// The update of w on the coordinates S by u, and the decay everywhere.
+template <class T>
+void apply(problem::DecayOrder order, const Coefficients<T>& scalars, const Coordinates& S,
+           const Vector<T>& u, Vector<T>& w) {
+    const auto& [b1, a1, b2, a2, eps, lr, wd, decay, inv1, invs2] = scalars;
+    if (order == problem::DecayOrder::first) {
+        w = w * decay;
+        w(S) = w(S) - (lr * u);
+    } else {
+        const Vector<T> w_on_S = w(S);
+        w = w - (lr * (wd * w));
+        w(S) = w_on_S - (lr * (u + (wd * w_on_S)));
+    }
+}
+
+} // namespace scape::reference

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include <Eigen/Core>
+
+#include <scape/reference/scape.hpp>
+
+namespace scape::verify {
+
+/// A double, and how far a computation of the same quantity in fp32 may lie from it: running error
+/// analysis. The reference, run on this scalar, yields the yardstick of level REL and its bound in one
+/// pass, from one source.
+///
+/// Each product, quotient and root of fp32 numbers adds one rounding to what its operands bring along. A
+/// sum of n terms adds n-1 roundings of the sum of magnitudes, whatever its order (longer sums than
+/// `longest_plain_sum` are taken to be made in blocks, as section 5 makes the norm). A scalar that is no
+/// fp32 number adds one rounding.
+class Bounded {
+  public:
+    static constexpr double roundoff = 0x1p-24;
+    static constexpr double smallest = 0x1p-149; ///< a result that underflows may be off by that much
+    static constexpr double longest_plain_sum = 64.0;
+
+    Bounded() = default;
+    Bounded(double value) // NOLINT: as implicit as from a double to a float
+        : value_(value), magnitude_(std::abs(value)),
+          inherited_(static_cast<double>(static_cast<float>(value)) == value ? 0.0
+                                                                             : rounding(std::abs(value))) {}
+    Bounded(double value, double error)
+        : value_(value), magnitude_(std::abs(value) + error), inherited_(error) {}
+
+    [[nodiscard]] double value() const { return value_; }
+    [[nodiscard]] double error() const {
+        return inherited_ + roundoff * std::min(terms_ - 1.0, longest_plain_sum) * magnitude_;
+    }
+    explicit operator double() const { return value_; }
+
+    friend Bounded operator+(const Bounded& a, const Bounded& b) { return sum(a, b, a.value_ + b.value_); }
+    friend Bounded operator-(const Bounded& a, const Bounded& b) { return sum(a, b, a.value_ - b.value_); }
+
+    friend Bounded operator*(const Bounded& a, const Bounded& b) {
+        const double value = a.value_ * b.value_;
+        const double brought =
+            std::abs(a.value_) * b.error() + std::abs(b.value_) * a.error() + a.error() * b.error();
+        return {value,
+                value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(std::abs(value) + brought)};
+    }
+
+    friend Bounded operator/(const Bounded& a, const Bounded& b) {
+        const double value = a.value_ / b.value_;
+        const double least = std::abs(b.value_) - b.error();
+        if (!(least > 0.0))
+            return {value, std::numeric_limits<double>::infinity()};
+        const double brought = (a.error() + std::abs(value) * b.error()) / least;
+        return {value,
+                value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(std::abs(value) + brought)};
+    }
+
+    friend Bounded sqrt(const Bounded& a) {
+        const double value = std::sqrt(a.value_);
+        const double up = std::sqrt(a.value_ + a.error()) - value;
+        const double down = value - std::sqrt(std::max(0.0, a.value_ - a.error()));
+        const double brought = std::max(up, down);
+        return {value, value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(value + brought)};
+    }
+
+    /// Where the two are too close to tell, either may be the lesser.
+    friend Bounded min(const Bounded& a, const Bounded& b) {
+        const Bounded& lesser = b.value_ < a.value_ ? b : a;
+        const bool clear = std::abs(a.value_ - b.value_) > a.error() + b.error();
+        return {lesser.value_, clear ? lesser.error() : std::max(a.error(), b.error())};
+    }
+
+    /// For the reference's selection.
+    friend std::uint64_t score(const Bounded& a) { return reference::score(a.value_); }
+
+  private:
+    static double rounding(double magnitude) { return std::max(roundoff * magnitude, smallest); }
+
+    /// The terms' roundings are counted when the sum is used, so that their order does not matter.
+    static Bounded sum(const Bounded& a, const Bounded& b, double value) {
+        Bounded result;
+        result.value_ = value;
+        result.magnitude_ = a.magnitude_ + b.magnitude_;
+        result.inherited_ = a.inherited_ + b.inherited_;
+        result.terms_ = a.terms_ + b.terms_;
+        return result;
+    }
+
+    double value_ = 0.0;
+    double magnitude_ = 0.0; ///< of the terms of a sum, all together
+    double inherited_ = 0.0; ///< the error of the terms
+    double terms_ = 1.0;
+};
+
+} // namespace scape::verify
+
+namespace scape::reference {
+
+/// An implementation may take the norm in fp32; the bound covers that.
+template <>
+struct ClipReal<verify::Bounded> {
+    using type = verify::Bounded;
+};
+
+} // namespace scape::reference
+
+template <>
+struct Eigen::NumTraits<scape::verify::Bounded> : Eigen::NumTraits<double> {
+    using Real = scape::verify::Bounded;
+    using NonInteger = scape::verify::Bounded;
+    using Nested = scape::verify::Bounded;
+    enum {
+        IsComplex = 0,
+        IsInteger = 0,
+        IsSigned = 1,
+        RequireInitialization = 1,
+        ReadCost = 4,
+        AddCost = 8,
+        MulCost = 16
+    };
+};

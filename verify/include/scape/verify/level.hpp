@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+
+namespace scape::verify {
+
+/// The guarantee levels of section 6. A comparison states the one it is made at.
+enum class LevelKind {
+    exact, ///< the same bits as the reference, sign of zero included
+    rerun, ///< the same bits as the implementation's own other run
+    ulp,   ///< at most `limit` units in the last place from the reference
+    rel,   ///< at most a bound per value from the double-precision reference, written with its cause
+    stat,  ///< a statistic over seeds
+};
+
+struct Level {
+    LevelKind kind = LevelKind::exact;
+    double limit = 0.0; ///< for ulp
+
+    static Level exact() { return {LevelKind::exact, 0.0}; }
+    static Level rerun() { return {LevelKind::rerun, 0.0}; }
+    static Level ulp(double limit) { return {LevelKind::ulp, limit}; }
+    static Level rel() { return {LevelKind::rel, 0.0}; }
+};
+
+/// "EXACT", "ULP(4)", ...
+[[nodiscard]] std::string name(const Level& level);
+
+/// What the level promises and, for REL, where its bound comes from: one line.
+[[nodiscard]] std::string explain(const Level& level);
+
+/// "exact" or "rel": the levels at which a trace can be checked. Throws scape::Error that says why another
+/// cannot.
+[[nodiscard]] Level parse_trace_level(const std::string& text);
+
+/// Outcomes that never blur. Only `passed` counts as passed.
+enum class Status {
+    passed,
+    failed,
+    skipped,    ///< not run, for a reason that is stated
+    mistrusted, ///< passed, but too little non-zero data to prove anything
+    untested,   ///< there was nothing to compare
+};
+
+[[nodiscard]] std::string name(Status status);
+
+} // namespace scape::verify

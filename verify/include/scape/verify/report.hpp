@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <scape/verify/diff.hpp>
+#include <scape/verify/verify_trace.hpp>
+
+namespace scape::verify {
+
+/// The table of a verdict and, if it failed, the first divergence: several lines.
+[[nodiscard]] std::string text_report(const TraceVerdict& verdict);
+
+/// Where a divergence is, one line: "step 3, phase residual, residual of rank 1, tensor wq, index 5
+/// (coordinate 5)".
+[[nodiscard]] std::string place(const Divergence& divergence, const problem::Layout& layout);
+
+[[nodiscard]] std::string text_report(const TraceDifference& difference, const std::string& a,
+                                      const std::string& b);
+
+/// For --json; its schema is in docs/json.md.
+[[nodiscard]] nlohmann::ordered_json json_report(const TraceVerdict& verdict);
+[[nodiscard]] nlohmann::ordered_json json_environment();
+
+} // namespace scape::verify

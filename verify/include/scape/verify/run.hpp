@@ -1,0 +1,95 @@
+#pragma once
+
+#include <numeric>
+#include <utility>
+#include <variant>
+
+#include <scape/problem/density.hpp>
+#include <scape/reference/adams.hpp>
+#include <scape/reference/scape.hpp>
+#include <scape/verify/results.hpp>
+
+namespace scape::verify {
+
+/// The reference behind one face, whatever the problem's algorithm. AdamS has no coming mask and no
+/// residuals; its masks are full.
+template <class T>
+class Run {
+  public:
+    using State = reference::ScapeState<T>;
+
+    Run(const problem::Problem& problem, const problem::DensitySchedule& density, Vector<T> parameters)
+        : size_(problem.layout.size()),
+          optimizer_(problem.algorithm == problem::Algorithm::adams
+                         ? Optimizer(reference::AdamS<T>(problem, std::move(parameters)))
+                         : Optimizer(reference::Scape<T>(problem, density, std::move(parameters)))) {}
+
+    StepResults<T> step(const PerRank<T>& gradients, double learning_rate) {
+        StepResults<T> results;
+        if (auto* dense = std::get_if<reference::AdamS<T>>(&optimizer_)) {
+            dense->step(gradients, learning_rate);
+            results.mask = everywhere();
+            results.next_mask = results.mask;
+        } else {
+            auto step = std::get<reference::Scape<T>>(optimizer_).step(gradients, learning_rate);
+            results.exchanged = spread(step.exchanged, step.S);
+            results.reconstructed = spread(step.ghat, step.S);
+            results.local = std::move(step.c);
+            results.mask = std::move(step.S);
+            results.next_mask = std::move(step.next);
+        }
+        add_state(results);
+        return results;
+    }
+
+    /// What a refused step leaves: the state as it is, with the mask that it would have used still to come.
+    [[nodiscard]] StepResults<T> unchanged() const {
+        StepResults<T> results;
+        results.mask = std::holds_alternative<reference::AdamS<T>>(optimizer_)
+                           ? everywhere()
+                           : state().S.value_or(Coordinates{});
+        results.next_mask = results.mask;
+        add_state(results);
+        return results;
+    }
+
+    [[nodiscard]] State state() const {
+        if (const auto* dense = std::get_if<reference::AdamS<T>>(&optimizer_))
+            return {dense->state.step, dense->state.w, dense->state.m, std::nullopt, {}};
+        return std::get<reference::Scape<T>>(optimizer_).state;
+    }
+
+    void restore(State state) {
+        if (auto* dense = std::get_if<reference::AdamS<T>>(&optimizer_))
+            dense->state = {state.step, std::move(state.w), std::move(state.m)};
+        else
+            std::get<reference::Scape<T>>(optimizer_).state = std::move(state);
+    }
+
+  private:
+    using Optimizer = std::variant<reference::AdamS<T>, reference::Scape<T>>;
+
+    void add_state(StepResults<T>& results) const {
+        State now = state();
+        results.residual = std::move(now.e);
+        results.first_moment = std::move(now.m);
+        results.parameters = std::move(now.w);
+    }
+
+    [[nodiscard]] Coordinates everywhere() const {
+        Coordinates all(static_cast<std::size_t>(size_));
+        std::iota(all.begin(), all.end(), Index{0});
+        return all;
+    }
+
+    [[nodiscard]] Vector<T> spread(const Vector<T>& packed, const Coordinates& S) const {
+        Vector<T> full = Vector<T>::Zero(size_);
+        full(S) = packed;
+        return full;
+    }
+
+    Index size_;
+    Optimizer optimizer_;
+};
+
+} // namespace scape::verify

@@ -1,0 +1,72 @@
+#include <scape/verify/level.hpp>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+namespace scape::verify {
+
+std::string name(const Level& level) {
+    switch (level.kind) {
+    case LevelKind::exact:
+        return "EXACT";
+    case LevelKind::rerun:
+        return "RERUN";
+    case LevelKind::ulp:
+        return "ULP(" + shortest(level.limit) + ")";
+    case LevelKind::rel:
+        return "REL";
+    case LevelKind::stat:
+        return "STAT";
+    }
+    return "?";
+}
+
+std::string explain(const Level& level) {
+    switch (level.kind) {
+    case LevelKind::exact:
+        return "the same bits as the reference, sign of zero included";
+    case LevelKind::rerun:
+        return "the same bits as the other run of the same implementation";
+    case LevelKind::ulp:
+        return "at most " + shortest(level.limit) + " units in the last place from the reference";
+    case LevelKind::rel:
+        return "within twice the fp32 rounding error that can have gathered, by running error analysis of "
+               "the "
+               "double-precision reference (any order of a sum, any rounding of a scalar)";
+    case LevelKind::stat:
+        return "a statistic over seeds";
+    }
+    return "?";
+}
+
+Level parse_trace_level(const std::string& text) {
+    if (text == "exact")
+        return Level::exact();
+    if (text == "rel")
+        return Level::rel();
+    if (text == "rerun" || text == "stat" || text == "ulp")
+        throw Error("--level " + text + " cannot be had from one recorded run (" +
+                    (text == "ulp"     ? "no rule of section 6 gives a trace a number of ULPs"
+                     : text == "rerun" ? "it compares two runs; use 'scape diff A B'"
+                                       : "it needs many seeds") +
+                    "); use exact or rel");
+    throw Error("--level is '" + text + "'; it must be exact or rel");
+}
+
+std::string name(Status status) {
+    switch (status) {
+    case Status::passed:
+        return "PASSED";
+    case Status::failed:
+        return "FAILED";
+    case Status::skipped:
+        return "SKIPPED";
+    case Status::mistrusted:
+        return "MISTRUSTED";
+    case Status::untested:
+        return "UNTESTED";
+    }
+    return "?";
+}
+
+} // namespace scape::verify

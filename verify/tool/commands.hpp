@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace scape::tool {
+
+/// What the process ends with. Documented in docs/using-the-tool.md and in every --help.
+enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
+
+/// Each adds one subcommand. Its callback does the work and leaves the exit status in `status`; `arguments`
+/// are the process's own, for the record.
+void add_verify(CLI::App& app, int& status, const std::vector<std::string>& arguments);
+void add_record(CLI::App& app, int& status, const std::vector<std::string>& arguments);
+void add_diff(CLI::App& app, int& status);
+void add_info(CLI::App& app, int& status);
+
+/// `text` as one word of a shell's command line.
+[[nodiscard]] std::string shell_word(const std::string& text);
+
+} // namespace scape::tool

@@ -1,0 +1,30 @@
+#include "commands.hpp"
+
+#include <cstdio>
+#include <memory>
+
+#include <scape/verify/diff.hpp>
+#include <scape/verify/report.hpp>
+
+namespace scape::tool {
+
+void add_diff(CLI::App& app, int& status) {
+    CLI::App* command = app.add_subcommand("diff", "find where two traces first differ, in any bit");
+    struct Settings {
+        std::string a;
+        std::string b;
+    };
+    auto settings = std::make_shared<Settings>();
+    command->add_option("A", settings->a, "the trace that counts as expected")->required();
+    command->add_option("B", settings->b, "the trace that is held against it")->required();
+    command->footer("Exit status: 0 the same, 1 a difference, 2 bad input or usage.\n"
+                    "Example:\n"
+                    "  scape diff two_gpus.safetensors four_gpus.safetensors");
+    command->callback([settings, &status] {
+        const verify::TraceDifference result = verify::diff_traces(settings->a, settings->b);
+        std::fputs(text_report(result, settings->a, settings->b).c_str(), stdout);
+        status = result.same() ? all_passed : difference;
+    });
+}
+
+} // namespace scape::tool

@@ -1,0 +1,41 @@
+#include "terminal.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <unistd.h>
+
+namespace scape::tool {
+
+std::string coloured(verify::Status status) {
+    const std::string text = name(status);
+    const char* no_colour = std::getenv("NO_COLOR");
+    if (isatty(STDOUT_FILENO) == 0 || (no_colour != nullptr && *no_colour != '\0'))
+        return text;
+    const char* colour = status == verify::Status::passed   ? "\033[32m"
+                         : status == verify::Status::failed ? "\033[31m"
+                                                            : "\033[33m";
+    return colour + text + "\033[0m";
+}
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) != 0),
+      next_(Clock::now() + std::chrono::seconds(1)) {}
+
+Progress::~Progress() {
+    if (shown_)
+        std::fputs("\r\033[K", stderr);
+}
+
+void Progress::show(std::int64_t done, std::int64_t all) {
+    if (!terminal_ || Clock::now() < next_)
+        return;
+    next_ = Clock::now() + std::chrono::milliseconds(200);
+    shown_ = true;
+    std::fprintf(stderr, "\r\033[K%s: step %lld of %lld", what_.c_str(), static_cast<long long>(done),
+                 static_cast<long long>(all));
+    std::fflush(stderr);
+}
+
+} // namespace scape::tool

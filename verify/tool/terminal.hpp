@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <scape/verify/level.hpp>
+
+namespace scape::tool {
+
+/// The status in colour on a terminal, plain elsewhere and where NO_COLOR is set.
+[[nodiscard]] std::string coloured(verify::Status status);
+
+/// A line on standard error that says how far something is: only on a terminal, only after a second.
+class Progress {
+  public:
+    explicit Progress(std::string what);
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    void show(std::int64_t done, std::int64_t all);
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    std::string what_;
+    bool terminal_;
+    bool shown_ = false;
+    Clock::time_point next_;
+};
+
+} // namespace scape::tool

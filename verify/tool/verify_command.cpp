@@ -1,0 +1,120 @@
+#include "commands.hpp"
+#include "terminal.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include <scape/problem/error.hpp>
+#include <scape/verify/report.hpp>
+#include <scape/verify/verify_trace.hpp>
+
+namespace scape::tool {
+
+namespace {
+
+struct Settings {
+    std::vector<std::string> traces;
+    std::string from;
+    std::string level = "exact";
+    std::string json;
+};
+
+/// Counts that never blur: a trace that was checked and proved nothing is counted as failed, and named.
+struct Counts {
+    int passed = 0;
+    int failed = 0;
+    int mistrusted = 0;
+    bool bad_input = false;
+};
+
+void print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& json) {
+    std::ofstream file(path);
+    // A JSON text has to be UTF-8, whatever a path or a name in a trace holds.
+    file << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+    file.close();
+    if (!file)
+        throw Error(path + ": the result could not be written; check the folder and the space on the disk");
+}
+
+nlohmann::ordered_json verify_one(const std::string& trace, const Settings& settings,
+                                  verify::VerifyOptions options, Counts& counts) {
+    print("$ scape verify " + shell_word(trace) +
+          (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n");
+    std::fflush(stdout);
+    try {
+        Progress progress(trace);
+        options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
+        const verify::TraceVerdict verdict = verify_trace(trace, options);
+        print(text_report(verdict) + coloured(verdict.status) + "  " + trace + "\n\n");
+        const bool passed = verdict.status == verify::Status::passed;
+        (passed ? counts.passed : counts.failed) += 1;
+        counts.mistrusted += verdict.status == verify::Status::mistrusted ? 1 : 0;
+        return json_report(verdict);
+    } catch (const Error& error) {
+        print("\n");
+        std::fflush(stdout);
+        std::fprintf(stderr, "scape verify: %s\n", error.what());
+        ++counts.failed;
+        counts.bad_input = true;
+        return {{"trace", trace}, {"error", error.what()}};
+    }
+}
+
+int run(const Settings& settings, const std::vector<std::string>& arguments) {
+    verify::VerifyOptions options;
+    options.level = verify::parse_trace_level(settings.level);
+    if (!settings.from.empty())
+        options.from = verify::parse_from(settings.from);
+
+    Counts counts;
+    nlohmann::ordered_json traces = nlohmann::ordered_json::array();
+    for (const std::string& trace : settings.traces)
+        traces.push_back(verify_one(trace, settings, options, counts));
+    if (!settings.json.empty())
+        write_json(settings.json, {{"command", arguments},
+                                   {"environment", verify::json_environment()},
+                                   {"traces", traces},
+                                   {"passed", counts.passed},
+                                   {"failed", counts.failed},
+                                   {"mistrusted", counts.mistrusted}});
+    if (counts.mistrusted > 0)
+        print(std::to_string(counts.mistrusted) +
+              " of the failed only MISTRUSTED: no difference, but no proof\n");
+    print(std::to_string(counts.passed) + " passed, " + std::to_string(counts.failed) + " failed\n");
+    return counts.bad_input ? bad_input : counts.failed > 0 ? difference : all_passed;
+}
+
+} // namespace
+
+void add_verify(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
+    CLI::App* command = app.add_subcommand("verify", "check recorded runs against the reference");
+    auto settings = std::make_shared<Settings>();
+    command->add_option("TRACE", settings->traces, "scape-trace files (specification, section 9)")
+        ->required();
+    command->add_option(
+        "--from", settings->from,
+        "recorded: each step of the reference begins at the recorded state before it, so that one "
+        "early rounding does not hide the rest; start: it runs free. Default: recorded where the "
+        "trace holds the states, else start");
+    command->add_option(
+        "--level", settings->level,
+        "exact: the same bits, sign of zero included; rel: within a bound per value on fp32 "
+        "rounding, around the double-precision reference. Default: exact");
+    command->add_option("--json", settings->json,
+                        "also write the result, with the environment, to this file");
+    command->footer(
+        "Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input "
+        "or usage.\n"
+        "Examples:\n"
+        "  scape verify fixtures/golden/*.safetensors\n"
+        "  scape verify --level rel fixtures/artifact/*.safetensors\n"
+        "  scape verify --from start --json result.json my_run.safetensors");
+    command->callback([settings, &status, &arguments] { status = run(*settings, arguments); });
+}
+
+} // namespace scape::tool
