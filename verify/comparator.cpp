@@ -33,6 +33,10 @@ class Gatherer {
     }
 
     void add(Pair pair, double distance) {
+        if (std::isinf(pair.limit)) {
+            ++result_.unbounded;
+            return;
+        }
         pair.ok = distance <= pair.limit;
         ++result_.compared;
         // (An expected NaN or infinity counts as non-zero.)

@@ -15,12 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string percent(double share) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f", 100.0 * share);
-    return text;
-}
-
 std::string count_of(std::size_t count, const std::string& thing) {
     return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
@@ -33,10 +27,6 @@ std::string describe(const problem::Problem& problem, Index steps) {
            count_of(problem.layout.tensors().size(), "tensor") + ", " +
            count_of(problem.segments.size(), "segment") + ", bias correction " +
            std::string(name(problem.settings.bias_correction));
-}
-
-std::string ulps_text(double ulps) {
-    return std::isinf(ulps) ? "not comparable" : shortest(ulps);
 }
 
 std::string divergence_text(const Divergence& divergence, const problem::Layout& layout) {
@@ -101,6 +91,16 @@ ordered_json json_divergence(const Divergence& divergence, const problem::Layout
 }
 
 } // namespace
+
+std::string percent(double share) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", 100.0 * share);
+    return text;
+}
+
+std::string ulps_text(double ulps) {
+    return std::isinf(ulps) ? "not comparable" : shortest(ulps);
+}
 
 std::string place(const Divergence& divergence, const problem::Layout& layout) {
     std::string text = "step " + std::to_string(divergence.step) + ", phase " +
@@ -168,6 +168,7 @@ nlohmann::ordered_json json_report(const TraceVerdict& verdict) {
                         {"result", row.result},
                         {"compared", row.compared},
                         {"mismatched", row.mismatched},
+                        {"unbounded", row.unbounded},
                         {"nonzero", row.nonzero},
                         {"eligible", row.eligible},
                         {"max_ulp", number(row.greatest_ulps)},

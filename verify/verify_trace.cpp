@@ -194,6 +194,7 @@ class TraceCheck {
         Row& into = row(kind);
         into.compared += comparison.compared;
         into.mismatched += comparison.mismatched;
+        into.unbounded += comparison.unbounded;
         into.nonzero += comparison.nonzero;
         into.eligible += eligible_values;
         into.greatest_ulps = std::max(into.greatest_ulps, comparison.greatest_ulps);
@@ -303,6 +304,14 @@ void add_notes(const TraceReader& trace, TraceVerdict& verdict) {
         verdict.notes.push_back(std::to_string(trace.unknown().size()) +
                                 " tensors were not read, such as '" + trace.unknown().front() +
                                 "': section 9 does not know them");
+    Index unbounded = 0;
+    for (const Row& row : verdict.rows)
+        unbounded += row.unbounded;
+    if (unbounded > 0)
+        verdict.notes.push_back(
+            std::to_string(unbounded) +
+            " values were not compared: their gradients cancel to within rounding, so that no "
+            "finite bound holds for the division by their size");
 }
 
 Status overall(const std::vector<Row>& rows, bool diverged) {
@@ -354,11 +363,11 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
                          {},
                          std::nullopt,
                          Status::untested};
-    add_notes(trace, verdict);
     if (options.level.kind == LevelKind::exact)
         run_check<float>(trace, options, verdict);
     else
         run_check<Bounded>(trace, options, verdict);
+    add_notes(trace, verdict);
     return verdict;
 }
 

@@ -1,12 +1,14 @@
 #include "commands.hpp"
 #include "terminal.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 
 #include <scape/problem/error.hpp>
 #include <scape/verify/report.hpp>
+#include <scape/verify/table.hpp>
 #include <scape/verify/verify_trace.hpp>
 
 namespace scape::tool {
@@ -18,6 +20,7 @@ struct Settings {
     std::string from;
     std::string level = "exact";
     std::string json;
+    bool brief = false;
 };
 
 /// Counts that never blur: a trace that was checked and proved nothing is counted as failed, and named.
@@ -41,22 +44,61 @@ void write_json(const std::string& path, const nlohmann::ordered_json& json) {
         throw Error(path + ": the result could not be written; check the folder and the space on the disk");
 }
 
+/// One table for many traces; whoever fails is told in full below it.
+class Brief {
+  public:
+    void add(const verify::TraceVerdict& verdict) {
+        verify::Row all;
+        for (const verify::Row& row : verdict.rows) {
+            all.compared += row.compared;
+            all.mismatched += row.mismatched;
+            all.greatest_ulps = std::max(all.greatest_ulps, row.greatest_ulps);
+            all.share_of_limit = std::max(all.share_of_limit, row.share_of_limit);
+        }
+        table_.add({verdict.path, name(verdict.level), name(verdict.from), std::to_string(all.compared),
+                    std::to_string(all.mismatched), verify::ulps_text(all.greatest_ulps),
+                    verify::percent(all.share_of_limit), name(verdict.status)});
+    }
+
+    [[nodiscard]] std::string text() const { return table_.text(); }
+
+  private:
+    verify::Table table_{{{"trace"},
+                          {"level"},
+                          {"from"},
+                          {"values", true},
+                          {"#wrong", true},
+                          {"max ULP", true},
+                          {"% of limit", true},
+                          {"status"}}};
+};
+
+std::string command_line(const std::string& trace, const Settings& settings) {
+    return "$ scape verify " + shell_word(trace) +
+           (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n";
+}
+
 nlohmann::ordered_json verify_one(const std::string& trace, const Settings& settings,
-                                  verify::VerifyOptions options, Counts& counts) {
-    print("$ scape verify " + shell_word(trace) +
-          (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n");
+                                  verify::VerifyOptions options, Counts& counts, Brief& brief) {
+    // The command that repeats it comes before the run, so that a crash leaves it too.
+    if (!settings.brief)
+        print(command_line(trace, settings));
     std::fflush(stdout);
     try {
         Progress progress(trace);
         options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
         const verify::TraceVerdict verdict = verify_trace(trace, options);
-        print(text_report(verdict) + coloured(verdict.status) + "  " + trace + "\n\n");
         const bool passed = verdict.status == verify::Status::passed;
+        if (settings.brief)
+            brief.add(verdict);
+        if (settings.brief && !passed)
+            print(command_line(trace, settings));
+        if (!settings.brief || !passed)
+            print(text_report(verdict) + coloured(verdict.status) + "  " + trace + "\n\n");
         (passed ? counts.passed : counts.failed) += 1;
         counts.mistrusted += verdict.status == verify::Status::mistrusted ? 1 : 0;
         return json_report(verdict);
     } catch (const Error& error) {
-        print("\n");
         std::fflush(stdout);
         std::fprintf(stderr, "scape verify: %s\n", error.what());
         ++counts.failed;
@@ -72,9 +114,12 @@ int run(const Settings& settings, const std::vector<std::string>& arguments) {
         options.from = verify::parse_from(settings.from);
 
     Counts counts;
+    Brief brief;
     nlohmann::ordered_json traces = nlohmann::ordered_json::array();
     for (const std::string& trace : settings.traces)
-        traces.push_back(verify_one(trace, settings, options, counts));
+        traces.push_back(verify_one(trace, settings, options, counts, brief));
+    if (settings.brief && !traces.empty())
+        print(brief.text());
     if (!settings.json.empty())
         write_json(settings.json, {{"command", arguments},
                                    {"environment", verify::json_environment()},
@@ -105,6 +150,7 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "--level", settings->level,
         "exact: the same bits, sign of zero included; rel: within a bound per value on fp32 "
         "rounding, around the double-precision reference. Default: exact");
+    command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
     command->add_option("--json", settings->json,
                         "also write the result, with the environment, to this file");
     command->footer(

@@ -34,7 +34,10 @@ class Bounded {
         : value_(value), magnitude_(std::abs(value) + error), inherited_(error) {}
 
     [[nodiscard]] double value() const { return value_; }
+    /// Infinite where nothing can be said: behind a division by what may be zero.
     [[nodiscard]] double error() const {
+        if (std::isinf(inherited_))
+            return inherited_;
         return inherited_ + roundoff * std::min(terms_ - 1.0, longest_plain_sum) * magnitude_;
     }
     explicit operator double() const { return value_; }
@@ -44,6 +47,8 @@ class Bounded {
 
     friend Bounded operator*(const Bounded& a, const Bounded& b) {
         const double value = a.value_ * b.value_;
+        if (std::isinf(a.error()) || std::isinf(b.error()))
+            return {value, infinite};
         const double brought =
             std::abs(a.value_) * b.error() + std::abs(b.value_) * a.error() + a.error() * b.error();
         return {value,
@@ -53,8 +58,8 @@ class Bounded {
     friend Bounded operator/(const Bounded& a, const Bounded& b) {
         const double value = a.value_ / b.value_;
         const double least = std::abs(b.value_) - b.error();
-        if (!(least > 0.0))
-            return {value, std::numeric_limits<double>::infinity()};
+        if (!(least > 0.0) || std::isinf(a.error()))
+            return {value, infinite};
         const double brought = (a.error() + std::abs(value) * b.error()) / least;
         return {value,
                 value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(std::abs(value) + brought)};
@@ -62,6 +67,8 @@ class Bounded {
 
     friend Bounded sqrt(const Bounded& a) {
         const double value = std::sqrt(a.value_);
+        if (std::isinf(a.error()))
+            return {value, infinite};
         const double up = std::sqrt(a.value_ + a.error()) - value;
         const double down = value - std::sqrt(std::max(0.0, a.value_ - a.error()));
         const double brought = std::max(up, down);
@@ -79,6 +86,8 @@ class Bounded {
     friend std::uint64_t score(const Bounded& a) { return reference::score(a.value_); }
 
   private:
+    static constexpr double infinite = std::numeric_limits<double>::infinity();
+
     static double rounding(double magnitude) { return std::max(roundoff * magnitude, smallest); }
 
     /// The terms' roundings are counted when the sum is used, so that their order does not matter.

@@ -40,7 +40,8 @@ struct Comparison {
     Index actual_size = 0;
     Index compared = 0;
     Index mismatched = 0;
-    Index nonzero = 0;            ///< of the expected values
+    Index unbounded = 0; ///< values with an infinite limit, which nothing could exceed: not compared
+    Index nonzero = 0;   ///< of the expected values that were compared
     std::optional<Pair> greatest; ///< the greatest difference in value; none where all bits agree
     double greatest_ulps = 0.0;
     double share_of_limit = 0.0; ///< the worst distance / limit among those that passed

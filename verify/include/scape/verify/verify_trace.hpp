@@ -37,6 +37,7 @@ struct Row {
     std::string result;
     Index compared = 0;
     Index mismatched = 0;
+    Index unbounded = 0; ///< not compared: their limit is infinite (see Comparison)
     Index nonzero = 0;
     Index eligible = 0; ///< of the compared values, those that are not zero by rule
     double greatest_ulps = 0.0;

@@ -1,0 +1,78 @@
+// How long the reference takes, beside a copy of the memory that it has to touch, measured in the same
+// process. The reference is plain on purpose; it only has to be fast enough that nobody skips the gate.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <scape/reference/scape.hpp>
+#include <scape/verify/data.hpp>
+
+namespace {
+
+using namespace scape;
+using problem::Index;
+
+problem::Problem make_problem(Index size, int workers) {
+    return problem::make_problem(problem::Algorithm::scape, workers,
+                                 problem::Layout({{"all", size, false}}), problem::PartitionRule::by_shard,
+                                 {});
+}
+
+reference::PerRank<float> make_gradients(Index size, int workers) {
+    reference::PerRank<float> gradients;
+    for (int rank = 0; rank < workers; ++rank) {
+        reference::Vector<float> gradient(size);
+        for (Index index = 0; index < size; ++index)
+            gradient[index] = verify::gradient_value(verify::DataClass::normal, 1, rank, 1, index);
+        gradients.push_back(std::move(gradient));
+    }
+    return gradients;
+}
+
+/// Bytes that any step has to move, for all ranks: read g and e and write e; read and write w once.
+double least_bytes(Index size, int workers) {
+    return static_cast<double>(size) * (12.0 * workers + 8.0);
+}
+
+void reference_step(benchmark::State& state) {
+    const Index size = state.range(0);
+    const int workers = static_cast<int>(state.range(1));
+    const double density = 1.0 / static_cast<double>(state.range(2));
+    reference::Scape<float> optimizer(make_problem(size, workers),
+                                      problem::DensitySchedule::constant(density),
+                                      reference::Vector<float>::Ones(size));
+    const auto gradients = make_gradients(size, workers);
+    for (auto _ : state)
+        benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data());
+
+    // The yardstick: a plain copy of 64 MiB in this process, best of five.
+    constexpr std::size_t bytes = std::size_t{64} << 20U;
+    std::vector<char> from(bytes, 1);
+    std::vector<char> to(bytes, 2);
+    double best = 0.0;
+    for (int repetition = 0; repetition < 5; ++repetition) {
+        const auto begin = std::chrono::steady_clock::now();
+        std::memcpy(to.data(), from.data(), bytes);
+        benchmark::DoNotOptimize(to.data());
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+        best = std::max(best, 2.0 * static_cast<double>(bytes) / seconds.count());
+    }
+    using benchmark::Counter;
+    const double moved = least_bytes(size, workers);
+    state.counters["bytes/s"] = Counter(moved, Counter::kIsIterationInvariantRate, Counter::kIs1024);
+    state.counters["share_of_copy"] = Counter(moved / best, Counter::kIsIterationInvariantRate);
+}
+
+BENCHMARK(reference_step)
+    ->ArgNames({"d", "P", "1/density"})
+    ->Args({65536, 2, 100})
+    ->Args({1000000, 8, 100})
+    ->Args({1000000, 8, 10})
+    ->Unit(benchmark::kMillisecond);
+
+} // namespace
