@@ -13,10 +13,7 @@ namespace scape::problem {
 namespace {
 
 template <class Choice>
-struct Word {
-    Choice value;
-    std::string_view text;
-};
+using Word = std::pair<Choice, std::string_view>;
 
 template <class Choice>
 struct Words;
@@ -24,42 +21,44 @@ struct Words;
 template <>
 struct Words<Algorithm> {
     static constexpr std::string_view what = "algorithm";
-    static constexpr std::array table{Word{Algorithm::scape, "scape"}, Word{Algorithm::adams, "adams"}};
+    static constexpr std::array table{Word<Algorithm>{Algorithm::scape, "scape"},
+                                      Word<Algorithm>{Algorithm::adams, "adams"}};
 };
 
 template <>
 struct Words<BiasCorrection> {
     static constexpr std::string_view what = "bias_correction";
-    static constexpr std::array table{Word{BiasCorrection::none, "none"},
-                                      Word{BiasCorrection::adam, "adam"},
-                                      Word{BiasCorrection::momentum, "momentum"}};
+    static constexpr std::array table{Word<BiasCorrection>{BiasCorrection::none, "none"},
+                                      Word<BiasCorrection>{BiasCorrection::adam, "adam"},
+                                      Word<BiasCorrection>{BiasCorrection::momentum, "momentum"}};
 };
 
 template <>
 struct Words<DecayOrder> {
     static constexpr std::string_view what = "decay_order";
-    static constexpr std::array table{Word{DecayOrder::first, "first"},
-                                      Word{DecayOrder::together, "together"}};
+    static constexpr std::array table{Word<DecayOrder>{DecayOrder::first, "first"},
+                                      Word<DecayOrder>{DecayOrder::together, "together"}};
 };
 
 template <>
 struct Words<KRounding> {
     static constexpr std::string_view what = "k_rounding";
-    static constexpr std::array table{Word{KRounding::floor, "floor"}, Word{KRounding::ceil, "ceil"}};
+    static constexpr std::array table{Word<KRounding>{KRounding::floor, "floor"},
+                                      Word<KRounding>{KRounding::ceil, "ceil"}};
 };
 
 template <>
 struct Words<PartitionRule> {
     static constexpr std::string_view what = "partition";
-    static constexpr std::array table{Word{PartitionRule::by_shard, "by_shard"},
-                                      Word{PartitionRule::by_tensor, "by_tensor"}};
+    static constexpr std::array table{Word<PartitionRule>{PartitionRule::by_shard, "by_shard"},
+                                      Word<PartitionRule>{PartitionRule::by_tensor, "by_tensor"}};
 };
 
 template <class Choice>
 std::string_view name_of(Choice value) {
-    for (const auto& word : Words<Choice>::table)
-        if (word.value == value)
-            return word.text;
+    for (const auto& [known, text] : Words<Choice>::table)
+        if (known == value)
+            return text;
     throw Error(std::string(Words<Choice>::what) + ": not one of the known values");
 }
 
@@ -89,11 +88,11 @@ std::string_view name(PartitionRule value) {
 template <class Choice>
 Choice parse(std::string_view text) {
     std::string known;
-    for (const auto& word : Words<Choice>::table) {
-        if (word.text == text)
-            return word.value;
+    for (const auto& [value, word] : Words<Choice>::table) {
+        if (word == text)
+            return value;
         known += known.empty() ? "" : ", ";
-        known += word.text;
+        known += word;
     }
     throw Error(std::string(Words<Choice>::what) + " is '" + std::string(text) + "'; it must be one of " +
                 known);

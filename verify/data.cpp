@@ -99,7 +99,7 @@ float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, I
 float initial_parameter(DataClass kind, std::uint64_t seed, Index index) {
     const int value = bell(draw(Stream::parameter, seed, no_rank, 0, index));
     const bool few_bits = kind == DataClass::dyadic;
-    return few_bits ? std::ldexp(static_cast<float>(value / 1024), -8)
+    return few_bits ? std::ldexp(static_cast<float>(value - value % 1024), -18)
                     : std::ldexp(static_cast<float>(value), -18);
 }
 

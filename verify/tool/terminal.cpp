@@ -9,7 +9,7 @@
 namespace scape::tool {
 
 std::string coloured(verify::Status status) {
-    const std::string text = name(status);
+    std::string text = name(status);
     const char* no_colour = std::getenv("NO_COLOR");
     if (isatty(STDOUT_FILENO) == 0 || (no_colour != nullptr && *no_colour != '\0'))
         return text;

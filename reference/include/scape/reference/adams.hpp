@@ -41,7 +41,7 @@ class AdamS {
         refuse_unless_finite(gradients, problem_.layout);
 
         const Coefficients<T> scalars(problem_.settings, steps + 1, learning_rate);
-        const Vector<T> g = mean_in_rank_order(gradients);
+        Vector<T> g = mean_in_rank_order(gradients);
         const Vector<T> M = (scalars.b1 * m) + (scalars.a1 * g);
         const Vector<T> u = direction(problem_.settings.bias_correction, scalars, M, m, g);
         apply(problem_.settings.decay_order, scalars, everywhere_, u, w);

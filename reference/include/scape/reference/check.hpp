@@ -41,7 +41,8 @@ template <class T>
 void refuse_unless_finite(const PerRank<T>& g, const problem::Layout& layout) {
     for (std::size_t rank = 0; rank < g.size(); ++rank)
         for (Index index = 0; index < g[rank].size(); ++index)
-            if (const double value(g[rank][index]); !(std::abs(value) <= greatest_gradient))
+            if (const auto value = static_cast<double>(g[rank][index]);
+                !(std::abs(value) <= greatest_gradient))
                 throw RefusedStep(static_cast<int>(rank), index, value, layout);
 }
 
@@ -52,7 +53,7 @@ template <class T>
 void halt_unless_finite(const Vector<T>& w, const Vector<T>& m, Index step, const problem::Layout& layout) {
     const auto look = [&](const char* what, const Vector<T>& values) {
         for (Index index = 0; index < values.size(); ++index)
-            if (const double value(values[index]); !std::isfinite(value))
+            if (const auto value = static_cast<double>(values[index]); !std::isfinite(value))
                 throw Halted("halted after step " + std::to_string(step) + ": " + what + " of " +
                              layout.describe(index) + " is " + shortest(value) +
                              "; restore a finite state to go on");

@@ -45,7 +45,7 @@ Real norm_in_blocks(const Vector<T>& x) {
         lane.fill(Real(0.0));
         const Index end = std::min(x.size(), begin + block);
         for (Index i = begin; i < end; ++i) {
-            const Real value(x[i]);
+            const auto value = static_cast<Real>(x[i]);
             Real& sum = lane[static_cast<std::size_t>(i - begin) % lanes];
             sum = sum + value * value;
         }

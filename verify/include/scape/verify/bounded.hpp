@@ -123,6 +123,7 @@ struct Eigen::NumTraits<scape::verify::Bounded> : Eigen::NumTraits<double> {
     using Real = scape::verify::Bounded;
     using NonInteger = scape::verify::Bounded;
     using Nested = scape::verify::Bounded;
+    // NOLINTBEGIN(readability-identifier-naming): Eigen's names
     enum {
         IsComplex = 0,
         IsInteger = 0,
@@ -132,4 +133,5 @@ struct Eigen::NumTraits<scape::verify::Bounded> : Eigen::NumTraits<double> {
         AddCost = 8,
         MulCost = 16
     };
+    // NOLINTEND(readability-identifier-naming)
 };
