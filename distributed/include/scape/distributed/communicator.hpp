@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace scape::distributed {
+
+/// What a message is for. Traffic is counted by it.
+enum class Traffic : std::uint8_t { agreement, payload, moment, mask, gradient, parameters };
+constexpr std::size_t traffic_kinds = 6;
+
+[[nodiscard]] std::string_view name(Traffic traffic);
+
+/// Bytes by kind, as one rank sends them to others; what stays on the rank does not count.
+using Bytes = std::array<std::uint64_t, traffic_kinds>;
+
+/// A rank has failed, died or not answered in time: no rank takes another step. The text names the rank.
+class Aborted : public std::runtime_error {
+  public:
+    explicit Aborted(const std::string& text) : std::runtime_error(text) {}
+};
+
+/// An exchange that has been started. The buffers it was given belong to it until wait() has returned.
+class Exchange {
+  public:
+    virtual ~Exchange() = default;
+    /// Returns when the received data is there and the sent buffer may be used again. Throws Aborted.
+    virtual void wait() = 0;
+};
+
+/// How ranks exchange data, and no more than the step needs. Sizes come from the problem and are known on all ranks:
+/// none ever travels. All ranks start the same exchanges in the same order; several may be under way at once.
+class Communicator {
+  public:
+    using Sizes = std::span<const std::size_t>; ///< in bytes, one per rank
+
+    virtual ~Communicator() = default;
+
+    [[nodiscard]] virtual int rank() const = 0;
+    [[nodiscard]] virtual int size() const = 0;
+    [[nodiscard]] virtual std::string name() const = 0;
+
+    /// Part r of `send` (the parts stand one after the other) goes to rank r, and part r of `receive` comes from it.
+    virtual std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                                       void* receive, Sizes receive_sizes) = 0;
+
+    /// Part r of `receive` comes from rank r on all ranks. `send` is this rank's own part; it may be the very place
+    /// in `receive` where it belongs.
+    virtual std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
+                                                       Sizes sizes) = 0;
+
+    /// The sum over ranks of part `rank()` of `send`, in an order of the library's own choosing. Sizes are of floats,
+    /// in bytes.
+    virtual std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
+                                                           Sizes sizes) = 0;
+
+    /// Lets exchanges that are under way move on. Whoever computes for long between two steps may call it.
+    virtual void progress() = 0;
+
+    /// Ends all ranks' exchanges with Aborted, naming this rank and the reason. Returns, so that the caller can throw
+    /// its own error.
+    virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+/// One small record from each rank, in rank order: the agreement behind verdicts.
+template <class Record>
+[[nodiscard]] std::vector<Record> gather_records(Communicator& communicator, const Record& mine) {
+    static_assert(std::is_trivially_copyable_v<Record>);
+    const auto ranks = static_cast<std::size_t>(communicator.size());
+    std::vector<Record> all(ranks);
+    const std::vector<std::size_t> sizes(ranks, sizeof(Record));
+    communicator.start_all_gather(Traffic::agreement, &mine, all.data(), sizes)->wait();
+    return all;
+}
+
+} // namespace scape::distributed
