@@ -65,4 +65,12 @@ double DensitySchedule::at(Index t) const {
                                            : start_ + (target_ - start_) * progress;
 }
 
+std::string DensitySchedule::text() const {
+    std::string text = std::to_string(static_cast<int>(kind_)) + " " + shortest(start_) + " " +
+                       shortest(target_) + " " + std::to_string(warm_up_);
+    for (const double value : values_)
+        text += " " + shortest(value);
+    return text;
+}
+
 } // namespace scape::problem

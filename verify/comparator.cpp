@@ -120,6 +120,9 @@ double difference(double a, double b) {
 Comparison compare(std::span<const float> expected, std::span<const float> actual, const Level& level) {
     if (level.kind == LevelKind::rel || level.kind == LevelKind::stat)
         throw Error("comparator: level " + name(level) + " cannot be had from bits alone; give its bounds");
+    if (level.kind == LevelKind::ulp && !(level.limit >= 0.0 && std::isfinite(level.limit)))
+        throw Error("comparator: level " + name(level) +
+                    " bounds nothing; its limit is 0 or more, and finite");
     Gatherer gatherer(expected.size(), actual.size());
     const double limit = level.kind == LevelKind::ulp ? level.limit : 0.0;
     for (std::size_t i = 0; i < std::min(expected.size(), actual.size()); ++i) {
@@ -160,10 +163,9 @@ Comparison compare_masks(std::span<const std::uint8_t> expected, std::span<const
         const bool b = bit_at(actual, i);
         if (beyond && a == b)
             continue;
-        const double distance = a == b || bit_at(allowed, i) ? 0.0 : 1.0;
-        gatherer.add(
-            {static_cast<Index>(i), a ? 1.0F : 0.0F, b ? 1.0F : 0.0F, distance, distance, 0.0, false},
-            distance);
+        const double apart = a == b ? 0.0 : 1.0;
+        gatherer.add({static_cast<Index>(i), a ? 1.0F : 0.0F, b ? 1.0F : 0.0F, apart, apart, 0.0, false},
+                     bit_at(allowed, i) ? 0.0 : apart);
     }
     return gatherer.finish();
 }

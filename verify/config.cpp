@@ -107,6 +107,8 @@ json parse_json(const std::string& text, const std::string& what) {
         return json::parse(text, watch);
     } catch (const json::parse_error& error) {
         throw Error(what + " is not JSON: byte " + std::to_string(error.byte) + " of it cannot be read");
+    } catch (const json::out_of_range&) {
+        throw Error(what + " is not JSON that can be read: a number in it is greater than a double holds");
     }
 }
 
@@ -137,6 +139,13 @@ std::vector<problem::Segment> parse_segments(const json& list, const std::string
 
 } // namespace
 
+std::string one_line(std::string text) {
+    for (char& letter : text)
+        if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f')
+            letter = ' ';
+    return text;
+}
+
 Config parse_config(const std::string& text, const std::string& what) {
     const json object = parse_json(text, what);
     try {
@@ -165,7 +174,7 @@ Config parse_config(const std::string& text, const std::string& what) {
         problem::check(problem);
         return {std::move(problem), steps};
     } catch (const Error& error) {
-        const std::string message = error.what();
+        const std::string message = one_line(error.what());
         throw Error(message.starts_with(what) ? message : what + ": " + message);
     }
 }

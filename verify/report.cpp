@@ -116,7 +116,7 @@ std::string place(const Divergence& divergence, const problem::Layout& layout) {
 
 std::string text_report(const TraceVerdict& verdict) {
     std::string text = "  problem  " + describe(verdict.problem, verdict.steps) + "\n";
-    text += "  source   " + verdict.source + "\n";
+    text += "  source   " + one_line(verdict.source) + "\n";
     text += "  level    " + name(verdict.level) + ": " + explain(verdict.level) + "\n";
     text += "  from     " + name(verdict.from) +
             (verdict.from == From::recorded ? ": each step begins at the recorded state before it\n"
@@ -133,7 +133,9 @@ std::string text_report(const TraceVerdict& verdict) {
         table.add({std::string(name(row.phase)), row.result, std::to_string(row.compared),
                    any ? std::to_string(row.mismatched) : "-", any ? ulps_text(row.greatest_ulps) : "-",
                    any ? percent(row.share_of_limit) : "-",
-                   name(row.status()) + (any ? "" : " (not in the trace)")});
+                   name(row.status()) + (any                 ? ""
+                                         : row.unbounded > 0 ? " (no finite bound)"
+                                                             : " (not in the trace)")});
     }
     text += table.text("  ");
     for (const std::string& note : verdict.notes)

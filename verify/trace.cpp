@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -18,6 +19,12 @@ constexpr std::string_view format_version = "1";
 
 std::uint64_t unsigned_size(Index size) {
     return static_cast<std::uint64_t>(size);
+}
+
+/// AdamS has no residual and none of the vectors between the phases.
+bool has(problem::Algorithm algorithm, const ResultKind& kind) {
+    return algorithm == problem::Algorithm::scape ||
+           !(kind.intermediate || kind.result == Result::residual);
 }
 
 std::string metadata_entry(const SafetensorsFile& file, const std::string& key) {
@@ -37,9 +44,9 @@ void expect(const SafetensorsFile& file, const std::string& tensor, DataType typ
         for (const std::uint64_t extent : entry->shape)
             shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
         throw Error(file.path().string() + ": byte " + std::to_string(entry->header_offset) + ": tensor " +
-                    tensor + " is " + std::string(name(entry->type)) + "[" + shape +
-                    "]; the config asks for " + std::string(name(type)) + "[" + std::to_string(count) +
-                    "]");
+                    tensor + " is " + std::string(storage::name(entry->type)) + "[" + shape +
+                    "]; the config asks for " + std::string(storage::name(type)) + "[" +
+                    std::to_string(count) + "]");
     }
 }
 
@@ -47,8 +54,8 @@ TraceHead read_head(const SafetensorsFile& file) {
     const std::string path = file.path().string();
     const auto expect_entry = [&](const std::string& key, std::string_view wanted) {
         if (const std::string found = metadata_entry(file, key); found != wanted)
-            throw Error(path + ": its metadata has " + key + " '" + found + "'; this tool reads " + key +
-                        " '" + std::string(wanted) + "'");
+            throw Error(path + ": its metadata has " + key + " '" + one_line(found) +
+                        "'; this tool reads " + key + " '" + std::string(wanted) + "'");
     };
     expect_entry("format", format_name);
     expect_entry("version", format_version);
@@ -88,7 +95,8 @@ TraceReader::TraceReader(const std::filesystem::path& path) : file_(path), head_
 void TraceReader::examine_tensors() {
     const Index size = head_.problem.layout.size();
     std::set<std::string> known{"learning_rate", "density", "initial/parameters"};
-    bool any_result = false;
+    std::map<Result, std::vector<std::string>> missing;
+    std::set<Result> held;
     for (Index step = 1; step <= head_.steps(); ++step) {
         for (int rank = 0; rank < head_.problem.workers; ++rank) {
             const std::string name = gradient_name(step, rank);
@@ -96,23 +104,29 @@ void TraceReader::examine_tensors() {
             known.insert(name);
         }
         for (const ResultKind& kind : result_kinds) {
+            if (!has(head_.problem.algorithm, kind))
+                continue;
             for (int rank = 0; rank < (kind.per_rank ? head_.problem.workers : 1); ++rank) {
                 const std::string name = tensor_name(kind, step, rank);
-                if (file_.find(name) == nullptr)
+                if (file_.find(name) == nullptr) {
+                    missing[kind.result].push_back(name);
                     continue;
+                }
+                held.insert(kind.result);
                 if (kind.is_mask)
                     expect(file_, name, DataType::u8, unsigned_size((size + 7) / 8));
                 else
                     expect(file_, name, DataType::f32, unsigned_size(size));
                 known.insert(name);
-                any_result = true;
             }
         }
     }
+    for (const Result result : held)
+        missing_.insert(missing_.end(), missing[result].begin(), missing[result].end());
     for (const TensorEntry& entry : file_.tensors())
         if (!known.contains(entry.name))
             unknown_.push_back(entry.name);
-    if (!any_result)
+    if (held.empty())
         throw Error(path().string() +
                     ": the trace holds no result of any step, so there is nothing to compare; "
                     "record parameters, first_moment, residual or masks");
@@ -137,11 +151,9 @@ std::optional<std::vector<std::uint8_t>> TraceReader::mask(const ResultKind& kin
 }
 
 bool TraceReader::states_recorded() const {
-    const bool has_residual = head_.problem.algorithm == problem::Algorithm::scape;
     for (Index step = 1; step <= head_.steps(); ++step)
         for (const ResultKind& kind : result_kinds) {
-            const bool state = kind.result == Result::first_moment || kind.result == Result::parameters ||
-                               (kind.result == Result::residual && has_residual);
+            const bool state = has(head_.problem.algorithm, kind) && !kind.intermediate && !kind.is_mask;
             for (int rank = 0; state && rank < (kind.per_rank ? head_.problem.workers : 1); ++rank)
                 if (file_.find(tensor_name(kind, step, rank)) == nullptr)
                     return false;
@@ -179,9 +191,7 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHead head, bool
 }
 
 bool TraceWriter::writes(const ResultKind& kind) const {
-    const bool only_scape = kind.intermediate || kind.result == Result::residual;
-    return (!kind.intermediate || intermediates_) &&
-           (!only_scape || head_.problem.algorithm == problem::Algorithm::scape);
+    return (!kind.intermediate || intermediates_) && has(head_.problem.algorithm, kind);
 }
 
 void TraceWriter::write_step(const PerRank<float>& gradients, const StepResults<float>& results) {

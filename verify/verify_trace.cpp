@@ -103,6 +103,7 @@ class TraceCheck {
                 check_taken(gradients, head_.learning_rate[static_cast<std::size_t>(step_ - 1)]);
             } catch (const reference::RefusedStep& refused) {
                 check_refused(refused);
+                follow(trace_.mask(kind_of(Result::next_mask), step_), false);
             } catch (const reference::Halted& halted) {
                 add_divergence({step_,
                                 Phase::update,
@@ -303,7 +304,12 @@ void add_notes(const TraceReader& trace, TraceVerdict& verdict) {
     if (!trace.unknown().empty())
         verdict.notes.push_back(std::to_string(trace.unknown().size()) +
                                 " tensors were not read, such as '" + trace.unknown().front() +
-                                "': section 9 does not know them");
+                                "': section 9 does not know them, or not for this algorithm");
+    if (!trace.missing().empty())
+        verdict.notes.push_back(
+            std::to_string(trace.missing().size()) +
+            " results are absent that the trace holds for other steps or ranks, such as '" +
+            trace.missing().front() + "': they were not compared");
     Index unbounded = 0;
     for (const Row& row : verdict.rows)
         unbounded += row.unbounded;

@@ -1,0 +1,199 @@
+#include <scape/reference/folds.hpp>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+namespace scape::reference {
+namespace {
+
+template <class T>
+class MeanTest : public ::testing::Test {
+  protected:
+    static T mean(std::initializer_list<T> of_ranks) {
+        PerRank<T> x;
+        for (const T value : of_ranks)
+            x.push_back(vector_of<T>({value}));
+        return mean_in_rank_order(x)[0];
+    }
+
+    static constexpr T half_an_ulp = std::numeric_limits<T>::epsilon() / T(2);
+};
+TYPED_TEST_SUITE(MeanTest, Scalars);
+
+TYPED_TEST(MeanTest, AddsInAscendingRankOrder) {
+    using T = TypeParam;
+    const T tiny = this->half_an_ulp;
+    // Each half of an ULP is lost beside the one, but together they count. In fp32 a sum in double would
+    // keep them too.
+    EXPECT_TRUE(same_bits(this->mean({T(1), tiny, tiny}), T(1) / T(3)));
+    EXPECT_TRUE(same_bits(this->mean({tiny, tiny, T(1)}), (T(1) + 2 * tiny) / T(3)));
+    EXPECT_FALSE(same_bits(T(1) / T(3), (T(1) + 2 * tiny) / T(3)));
+}
+
+TYPED_TEST(MeanTest, AddsOneRankAfterTheOtherAndNotInPairs) {
+    using T = TypeParam;
+    const T tiny = this->half_an_ulp;
+    // In pairs, (1 + tiny) + (tiny + tiny) would keep the second pair.
+    EXPECT_TRUE(same_bits(this->mean({T(1), tiny, tiny, tiny}), T(0.25)));
+}
+
+TYPED_TEST(MeanTest, DividesAndDoesNotMultiplyByTheReciprocal) {
+    using T = TypeParam;
+    const T five = T(5);
+    ASSERT_FALSE(same_bits(five / T(3), five * (T(1) / T(3))));
+    EXPECT_TRUE(same_bits(this->mean({five, T(0), T(0)}), five / T(3)));
+    const T nine = T(9);
+    ASSERT_FALSE(same_bits(nine / T(7), nine * (T(1) / T(7))));
+    EXPECT_TRUE(same_bits(this->mean({T(9), T(0), T(0), T(0), T(0), T(0), T(0)}), nine / T(7)));
+}
+
+TYPED_TEST(MeanTest, DividesOnceAndAfterTheSum) {
+    using T = TypeParam;
+    ASSERT_FALSE(same_bits(T(5) / T(3), T(1) / T(3) + T(1) / T(3) + T(3) / T(3)));
+    EXPECT_TRUE(same_bits(this->mean({T(1), T(1), T(3)}), T(5) / T(3)));
+}
+
+TYPED_TEST(MeanTest, OfOneRankIsItsValueInEveryBit) {
+    using T = TypeParam;
+    for (const T value :
+         {T(0), -T(0), T(0.1), std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::max()})
+        EXPECT_TRUE(same_bits(this->mean({value}), value));
+}
+
+TYPED_TEST(MeanTest, KeepsTheSignOfZeroAsAdditionDoes) {
+    using T = TypeParam;
+    EXPECT_TRUE(same_bits(this->mean({-T(0), -T(0), -T(0)}), -T(0)));
+    EXPECT_TRUE(same_bits(this->mean({-T(0), T(0), -T(0)}), T(0)));
+    EXPECT_TRUE(same_bits(this->mean({T(1), T(-1), -T(0)}), T(0)));
+}
+
+TYPED_TEST(MeanTest, KeepsSubnormals) {
+    using T = TypeParam;
+    const T least = std::numeric_limits<T>::denorm_min();
+    EXPECT_TRUE(same_bits(this->mean({least, least, least}), least));
+    EXPECT_TRUE(same_bits(this->mean({8 * least, least, T(0)}), 3 * least));
+}
+
+TYPED_TEST(MeanTest, OnAMaskIsTheMeanOfItsCoordinatesInItsOrder) {
+    using T = TypeParam;
+    for (const int workers : {1, 2, 3, 4, 5, 7, 8}) {
+        const PerRank<T> x = random_gradients<T>(workers, 67, 1);
+        const Coordinates S{0, 3, 4, 31, 32, 66};
+        const Vector<T> packed = mean_in_rank_order(x, S);
+        const Vector<T> full = mean_in_rank_order(x);
+        ASSERT_EQ(packed.size(), 6);
+        EXPECT_TRUE(same_bits<T>(packed, full(S)));
+    }
+}
+
+TYPED_TEST(MeanTest, AgreesWithAPlainLoopForEveryNumberOfWorkers) {
+    using T = TypeParam;
+    for (const int workers : {1, 2, 3, 4, 5, 7, 8}) {
+        const PerRank<T> x = random_gradients<T>(workers, 131, 2);
+        const Vector<T> mean = mean_in_rank_order(x);
+        for (Index index = 0; index < mean.size(); ++index) {
+            T sum = x[0][index];
+            for (int rank = 1; rank < workers; ++rank)
+                sum += x[static_cast<std::size_t>(rank)][index];
+            EXPECT_TRUE(same_bits(mean[index], sum / static_cast<T>(workers)));
+        }
+    }
+}
+
+/// What lane j holds once lanes have been added down to `width`, read backwards from the result.
+double folded(const std::vector<double>& lanes, std::size_t j, std::size_t width) {
+    return width == lanes.size() ? lanes[j]
+                                 : folded(lanes, j, 2 * width) + folded(lanes, j + width, 2 * width);
+}
+
+template <class T>
+double plain_norm(const Vector<T>& x) {
+    double total = 0.0;
+    for (Index block = 0; block * 4096 < x.size(); ++block) {
+        std::vector<double> lanes;
+        for (Index j = 0; j < 256; ++j) {
+            double sum = 0.0;
+            for (Index row = 0; row < 16; ++row)
+                if (const Index i = 4096 * block + 256 * row + j; i < x.size())
+                    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+            lanes.push_back(sum);
+        }
+        total += folded(lanes, 0, 1);
+    }
+    return std::sqrt(total);
+}
+
+template <class T>
+class NormTest : public ::testing::Test {};
+TYPED_TEST_SUITE(NormTest, Scalars);
+
+TYPED_TEST(NormTest, AgreesWithAPlainLoopInEveryBit) {
+    using T = TypeParam;
+    std::mt19937_64 generator(3);
+    for (const Index size : {0, 1, 2, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 8192, 8193, 10000})
+        for (int repeat = 0; repeat < 20; ++repeat) {
+            const Vector<T> x = random_vector<T>(generator, size);
+            EXPECT_TRUE(same_bits(norm_in_blocks<double>(x), plain_norm(x))) << size;
+        }
+}
+
+TYPED_TEST(NormTest, OfNothingIsZero) {
+    using T = TypeParam;
+    EXPECT_TRUE(same_bits(norm_in_blocks<double>(Vector<T>()), 0.0));
+}
+
+TYPED_TEST(NormTest, OfThreeAndFourIsFive) {
+    using T = TypeParam;
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(3), T(-4)})), 5.0);
+}
+
+TYPED_TEST(NormTest, KeepsWhatASequentialSumLoses) {
+    using T = TypeParam;
+    // One block of a 1 and 4095 values whose squares, 2^-54, are each a quarter of an ULP of it: lane 0
+    // loses its 15, the other 255 lanes collect 16 each, 2^-50.
+    Vector<T> x = Vector<T>::Constant(4096, T(0x1p-27));
+    x[0] = T(1);
+    double sequential = 0.0;
+    for (Index i = 0; i < x.size(); ++i)
+        sequential += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    EXPECT_EQ(sequential, 1.0);
+    EXPECT_EQ(norm_in_blocks<double>(x), 1.0 + 255 * 0x1p-51);
+}
+
+TYPED_TEST(NormTest, TheLanesOfABlockAreAddedInPairsAtHalfTheirNumber) {
+    using T = TypeParam;
+    // Squares of 0.98 * 2^-53 are lost beside a 1. In pairs 128 lanes apart they count before they meet it,
+    // each pair as one ULP; with neighbours added first, half of them would be lost.
+    Vector<T> x = Vector<T>::Zero(256);
+    x[0] = T(1);
+    for (const Index lane : {8, 16, 32, 64})
+        x[lane] = x[lane + 128] = T(1.4) * T(0x1p-27);
+    EXPECT_EQ(norm_in_blocks<double>(x), 1.0 + 0x1p-51);
+}
+
+TYPED_TEST(NormTest, TheBlocksAreAddedInAscendingOrder) {
+    using T = TypeParam;
+    Vector<T> x = Vector<T>::Zero(17 * 4096);
+    x[0] = T(1);
+    for (Index block = 1; block < 17; ++block)
+        x[4096 * block] = T(0x1p-27);
+    EXPECT_EQ(norm_in_blocks<double>(x), 1.0);
+    const Vector<T> reversed = x.reverse();
+    EXPECT_EQ(norm_in_blocks<double>(reversed), 1.0 + 0x1p-51);
+}
+
+TYPED_TEST(NormTest, SquaresAreTakenInDouble) {
+    using T = TypeParam;
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p100)})), 0x1p100);
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p-120)})), 0x1p-120);
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({std::numeric_limits<float>::denorm_min()})), 0x1p-149);
+}
+
+} // namespace
+} // namespace scape::reference

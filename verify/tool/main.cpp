@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <new>
 
 #include <scape/problem/error.hpp>
@@ -19,6 +20,15 @@ std::string shell_word(const std::string& text) {
     return word + "'";
 }
 
+void write_json(const std::string& path, const nlohmann::ordered_json& json) {
+    std::ofstream file(path);
+    // A JSON text has to be UTF-8, whatever a path or a name in a trace holds.
+    file << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+    file.close();
+    if (!file)
+        throw Error(path + ": the result could not be written; check the folder and the space on the disk");
+}
+
 namespace {
 
 std::string first_line(const std::string& text) {
@@ -33,6 +43,7 @@ int run(int count, char** values) {
     app.require_subcommand(1);
     app.footer("'scape COMMAND --help' tells about one command, with examples.");
     add_verify(app, status, arguments);
+    add_check(app, status, arguments);
     add_record(app, status, arguments);
     add_diff(app, status);
     add_info(app, status);

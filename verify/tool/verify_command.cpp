@@ -35,15 +35,6 @@ void print(const std::string& text) {
     std::fputs(text.c_str(), stdout);
 }
 
-void write_json(const std::string& path, const nlohmann::ordered_json& json) {
-    std::ofstream file(path);
-    // A JSON text has to be UTF-8, whatever a path or a name in a trace holds.
-    file << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-    file.close();
-    if (!file)
-        throw Error(path + ": the result could not be written; check the folder and the space on the disk");
-}
-
 /// One table for many traces; whoever fails is told in full below it.
 class Brief {
   public:

@@ -36,8 +36,9 @@ class Exchange {
     virtual void wait() = 0;
 };
 
-/// How ranks exchange data, and no more than the step needs. Sizes come from the problem and are known on all ranks:
-/// none ever travels. All ranks start the same exchanges in the same order; several may be under way at once.
+/// How ranks exchange data, and no more than the step needs. Sizes come from the problem and are known on
+/// all ranks: none ever travels. All ranks start the same exchanges in the same order; several may be under
+/// way at once.
 class Communicator {
   public:
     using Sizes = std::span<const std::size_t>; ///< in bytes, one per rank
@@ -48,25 +49,26 @@ class Communicator {
     [[nodiscard]] virtual int size() const = 0;
     [[nodiscard]] virtual std::string name() const = 0;
 
-    /// Part r of `send` (the parts stand one after the other) goes to rank r, and part r of `receive` comes from it.
+    /// Part r of `send` (the parts stand one after the other) goes to rank r, and part r of `receive` comes
+    /// from it.
     virtual std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
                                                        void* receive, Sizes receive_sizes) = 0;
 
-    /// Part r of `receive` comes from rank r on all ranks. `send` is this rank's own part; it may be the very place
-    /// in `receive` where it belongs.
+    /// Part r of `receive` comes from rank r on all ranks. `send` is this rank's own part; it may be the
+    /// very place in `receive` where it belongs.
     virtual std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                        Sizes sizes) = 0;
 
-    /// The sum over ranks of part `rank()` of `send`, in an order of the library's own choosing. Sizes are of floats,
-    /// in bytes.
-    virtual std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
-                                                           Sizes sizes) = 0;
+    /// The sum over ranks of part `rank()` of `send`, in an order of the library's own choosing. Sizes are
+    /// of floats, in bytes.
+    virtual std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send,
+                                                           float* receive, Sizes sizes) = 0;
 
     /// Lets exchanges that are under way move on. Whoever computes for long between two steps may call it.
     virtual void progress() = 0;
 
-    /// Ends all ranks' exchanges with Aborted, naming this rank and the reason. Returns, so that the caller can throw
-    /// its own error.
+    /// Ends all ranks' exchanges with Aborted, naming this rank and the reason. Returns, so that the caller
+    /// can throw its own error.
     virtual void abort(const std::string& reason) noexcept = 0;
 };
 

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstdint>
 
-// What happens to one coordinate, in the arithmetic of section 5: written once for the host and the device. A kernel is
-// the launch around these functions. Everything that includes this is compiled without contraction.
+// What happens to one coordinate, in the arithmetic of section 5: written once for the host and the device.
+// A kernel is the launch around these functions. Everything that includes this is compiled without
+// contraction.
 
 #if defined(__CUDACC__)
 #define SCAPE_ELEMENT __host__ __device__ inline
@@ -35,19 +36,29 @@ namespace element {
 constexpr float greatest_gradient = 0x1p56F;
 
 /// False for a NaN, an infinity and what is too large.
-SCAPE_ELEMENT bool acceptable(float g) { return std::abs(g) <= greatest_gradient; }
+SCAPE_ELEMENT bool acceptable(float g) {
+    return std::abs(g) <= greatest_gradient;
+}
 
 /// c of section 4.2. Off the last mask m is +0; the term stays, because it decides the sign of a zero.
-SCAPE_ELEMENT float local(const Scalars& s, float m, float g, float e) { return ((s.b1 * m) + (s.a1 * g)) + e; }
+SCAPE_ELEMENT float local(const Scalars& s, float m, float g, float e) {
+    return ((s.b1 * m) + (s.a1 * g)) + e;
+}
 
 /// What selection compares: the magnitude's bits as an unsigned number.
-SCAPE_ELEMENT std::uint32_t score(float c) { return std::bit_cast<std::uint32_t>(c) & 0x7fff'ffffU; }
+SCAPE_ELEMENT std::uint32_t score(float c) {
+    return std::bit_cast<std::uint32_t>(c) & 0x7fff'ffffU;
+}
 
 /// ghat of section 4.5.
-SCAPE_ELEMENT float reconstruct(const Scalars& s, float M, float m) { return (M - (s.b1 * m)) / s.a1; }
+SCAPE_ELEMENT float reconstruct(const Scalars& s, float M, float m) {
+    return (M - (s.b1 * m)) / s.a1;
+}
 
 /// M again from the clipped ghat (section 4.7).
-SCAPE_ELEMENT float moment(const Scalars& s, float m, float ghat) { return (s.b1 * m) + (s.a1 * ghat); }
+SCAPE_ELEMENT float moment(const Scalars& s, float m, float ghat) {
+    return (s.b1 * m) + (s.a1 * ghat);
+}
 
 /// u of section 3 for the corrections `none` and `adam`, whose scalars are 1 where they have none.
 SCAPE_ELEMENT float direction_adam(const Scalars& s, float M, float m, float g) {
@@ -62,7 +73,9 @@ SCAPE_ELEMENT float direction_momentum(const Scalars& s, float M, float m, float
 }
 
 /// The update on the mask, of a parameter that has been decayed.
-SCAPE_ELEMENT float update(const Scalars& s, float decayed, float u) { return decayed - (s.learning_rate * u); }
+SCAPE_ELEMENT float update(const Scalars& s, float decayed, float u) {
+    return decayed - (s.learning_rate * u);
+}
 
 } // namespace element
 

@@ -1,38 +1,53 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include <scape/distributed/element.hpp>
 #include <scape/distributed/mask.hpp>
 #include <scape/problem/problem.hpp>
 
-// The passes over memory of one rank, on the host. Each works on coordinates [begin, end), both multiples of
-// Mask::chunk or the model's size, or on [begin, end) of a packed vector, so that threads can share it; how it is
-// shared changes no bit.
+// The passes over memory of one rank, on the host. Each works on coordinates [begin, end), both multiples
+// of Mask::chunk or the model's size, or on [begin, end) of a packed vector, so that threads can share it;
+// how it is shared changes no bit.
 
 namespace scape::distributed::host {
+
+/// The instruction sets that the passes are written for. All give the same bits; the best that the machine
+/// has is in use.
+enum class Variant : std::uint8_t { plain, avx2, avx512 };
+[[nodiscard]] std::string_view name(Variant variant);
+/// From the plainest to the best.
+[[nodiscard]] std::vector<Variant> supported_variants();
+[[nodiscard]] Variant variant();
+/// For tests and benchmarks, of the whole process. Throws std::invalid_argument where the machine has it
+/// not.
+void use_variant(Variant variant);
 
 /// Section 4.1: the first coordinate whose gradient is refused, or `end`.
 [[nodiscard]] Index first_unacceptable(const float* g, Index begin, Index end);
 
-/// Sections 4.2, 4.4 and 4.6 in one pass over memory: c from m (packed on `last`), g and e; on `current` c goes into
-/// `payload` (packed on it) and e becomes +0; elsewhere e becomes c.
+/// Sections 4.2, 4.4 and 4.6 in one pass over memory: c from m (packed on `last`), g and e; on `current` c
+/// goes into `payload` (packed on it) and e becomes +0; elsewhere e becomes c.
 void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e, const Mask& last,
                 const float* m, const Mask& current, float* payload);
 
-/// The same step where the mask was not yet known in the local pass (the bootstrap): moves e on `current` into
-/// `payload` and clears it.
+/// The same step where the mask was not yet known in the local pass (the bootstrap): moves e on `current`
+/// into `payload` and clears it.
 void extract(Index begin, Index end, float* e, const Mask& current, float* payload);
 
 /// m, packed on `last`, packed on `current`: +0 where `last` does not have the coordinate.
-void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current, float* m_on_current);
+void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
+            float* m_on_current);
 
 /// (((c_0 + c_1) + ...) / P on [begin, end); part r begins at parts + r*stride.
-void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts, Index stride, float* mean);
+void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts, Index stride,
+          float* mean);
 
 /// ghat on a packed [begin, end).
-void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m, float* ghat);
+void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
+                 float* ghat);
 
 constexpr Index norm_block = 4096;
 /// The sums of squares of the norm's blocks first..last-1 of a packed vector of `size` values (section 5).
@@ -42,23 +57,24 @@ void square_sums(Index first, Index last, const float* ghat, Index size, double*
 void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat, float* M);
 
 /// u on a packed [begin, end); may be written over ghat.
-void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end, const float* M,
-                const float* m, const float* ghat, float* u);
+void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
+                const float* M, const float* m, const float* ghat, float* u);
 
-/// The decay everywhere and the update on `current`. False if a parameter has turned non-finite. Without decay only
-/// the selected parameters are touched.
+/// The decay everywhere and the update on `current`. False if a parameter has turned non-finite. Without
+/// decay only the selected parameters are touched.
 [[nodiscard]] bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                           const float* u);
 
 /// Takes the top k of segments, remembering where each one's threshold was.
 class Selector {
   public:
-    /// Sets the bits of the k coordinates of [begin, end) that come first in section 5's total order of |c|. c is e
-    /// where `current` has no bit, and the payload (packed on `current`) where it has one. The bits of [begin, end)
-    /// in `next` are 0 before. `threshold` is what the last call for this segment left there, 0 at first; it decides
-    /// nothing but the speed. Any begin and end; other bits in the same words are left alone.
-    static void select(Index begin, Index end, Index k, const float* e, const Mask& current, const float* payload,
-                       Mask& next, std::uint32_t& threshold);
+    /// Sets the bits of the k coordinates of [begin, end) that come first in section 5's total order of
+    /// |c|. c is e where `current` has no bit, and the payload (packed on `current`) where it has one. The
+    /// bits of [begin, end) in `next` are 0 before. `threshold` is what the last call for this segment left
+    /// there, 0 at first; it decides nothing but the speed. Any begin and end; other bits in the same words
+    /// are left alone.
+    static void select(Index begin, Index end, Index k, const float* e, const Mask& current,
+                       const float* payload, Mask& next, std::uint32_t& threshold);
 };
 
 } // namespace scape::distributed::host

@@ -11,8 +11,8 @@ namespace scape::distributed {
 
 using problem::Index;
 
-/// A mask over d coordinates: bits in 64-bit words, and where each chunk's selected coordinates begin in a vector
-/// packed on the mask, so that work can be split at chunks.
+/// A mask over d coordinates: bits in 64-bit words, and where each chunk's selected coordinates begin in a
+/// vector packed on the mask, so that work can be split at chunks.
 class Mask {
   public:
     static constexpr Index word_bits = 64;
@@ -46,7 +46,9 @@ class Mask {
     [[nodiscard]] Index offset(Index index) const;
 
   private:
-    static std::uint64_t bit(Index index) { return std::uint64_t{1} << static_cast<unsigned>(index % word_bits); }
+    static std::uint64_t bit(Index index) {
+        return std::uint64_t{1} << static_cast<unsigned>(index % word_bits);
+    }
 
     Index size_;
     std::vector<std::uint64_t> words_;

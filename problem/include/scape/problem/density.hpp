@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <scape/problem/layout.hpp>
@@ -20,6 +21,9 @@ class DensitySchedule {
     static DensitySchedule recorded(std::vector<double> values);
 
     [[nodiscard]] double at(Index t) const;
+
+    /// All of it in one line, the same for equal schedules only.
+    [[nodiscard]] std::string text() const;
 
   private:
     DensitySchedule(DensityKind kind, double start, double target, Index warm_up);

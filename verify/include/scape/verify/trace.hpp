@@ -7,10 +7,15 @@
 #include <vector>
 
 #include <scape/problem/problem.hpp>
+#include <scape/storage/safetensors.hpp>
 #include <scape/verify/results.hpp>
-#include <scape/verify/safetensors.hpp>
 
 namespace scape::verify {
+
+using storage::DataType;
+using storage::SafetensorsFile;
+using storage::SafetensorsWriter;
+using storage::TensorEntry;
 
 /// What a trace says before its first step (section 9).
 struct TraceHead {
@@ -42,6 +47,8 @@ class TraceReader {
     [[nodiscard]] bool states_recorded() const;
     /// Tensors that this reader has no use for: a misspelt result would be among them.
     [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
+    /// Results that the trace does not hold here, but for another step or rank.
+    [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
 
   private:
     void examine_tensors();
@@ -49,6 +56,7 @@ class TraceReader {
     SafetensorsFile file_;
     TraceHead head_;
     std::vector<std::string> unknown_;
+    std::vector<std::string> missing_;
 };
 
 /// Writes a trace step by step. finish() makes the file appear.
@@ -71,6 +79,9 @@ class TraceWriter {
     std::vector<std::pair<std::string, std::vector<std::uint8_t>>>
         masks_; ///< written last, so floats stay aligned
 };
+
+/// A text from a file as it goes into a message or a report: without control characters.
+[[nodiscard]] std::string one_line(std::string text);
 
 /// The problem as the trace's metadata `config` holds it, and back. `what` begins the error's line.
 [[nodiscard]] std::string config_text(const problem::Problem& problem, Index steps);

@@ -1,4 +1,4 @@
-#include <scape/verify/safetensors.hpp>
+#include <scape/storage/safetensors.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,7 @@
 
 #include <scape/problem/error.hpp>
 
-namespace scape::verify {
+namespace scape::storage {
 namespace {
 
 using Metadata = std::map<std::string, std::string>;
@@ -862,4 +862,4 @@ TEST_F(SafetensorsTest, HeaderTooLongToWrite) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace scape::storage

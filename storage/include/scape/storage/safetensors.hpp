@@ -15,7 +15,7 @@
 /// A reader and a writer of safetensors files: eight bytes with the header's length, a JSON header, then
 /// the data of all tensors without gaps. The reader takes nothing in the file on trust. All failures are
 /// scape::Error, with the text "<path>: byte <offset in the file>: <what is wrong>; <what is expected>".
-namespace scape::verify {
+namespace scape::storage {
 
 enum class DataType : std::uint8_t { boolean, u8, i8, u16, i16, f16, bf16, u32, i32, f32, u64, i64, f64 };
 
@@ -109,4 +109,4 @@ class SafetensorsWriter {
     bool finished_ = false;
 };
 
-} // namespace scape::verify
+} // namespace scape::storage

@@ -1,4 +1,4 @@
-#include <scape/verify/safetensors.hpp>
+#include <scape/storage/safetensors.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 
 #include <scape/problem/error.hpp>
 
-namespace scape::verify {
+namespace scape::storage {
 
 // Elements are copied between file and memory as they are, and the format is little-endian.
 static_assert(std::endian::native == std::endian::little);
@@ -563,8 +563,8 @@ std::vector<Element> SafetensorsFile::read(std::string_view name, DataType type)
     }
     if (entry->type != type) {
         fail(path_, entry->header_offset,
-             tensor(name) + " has dtype " + std::string(verify::name(entry->type)),
-             "expected " + std::string(verify::name(type)));
+             tensor(name) + " has dtype " + std::string(storage::name(entry->type)),
+             "expected " + std::string(storage::name(type)));
     }
     std::vector<Element> elements(entry->element_count());
     read_bytes(data_offset_ + entry->begin, std::as_writable_bytes(std::span(elements)));
@@ -622,7 +622,7 @@ void SafetensorsWriter::declare(std::string name, DataType type, std::vector<std
              "expected less than 2^63 bytes");
     }
     nlohmann::ordered_json entry;
-    entry["dtype"] = std::string(verify::name(type));
+    entry["dtype"] = std::string(storage::name(type));
     entry["shape"] = shape;
     entry["data_offsets"] = {begin, begin + *size};
     const std::string key = encode(path_, header_offset, name);
@@ -679,8 +679,9 @@ void SafetensorsWriter::write(std::string_view name, DataType type, std::span<co
              "expected " + tensor(entry.name) + ", in the declared order");
     }
     if (entry.type != type) {
-        fail(path_, entry.header_offset, tensor(name) + " is written as " + std::string(verify::name(type)),
-             "expected " + std::string(verify::name(entry.type)) + " as declared");
+        fail(path_, entry.header_offset,
+             tensor(name) + " is written as " + std::string(storage::name(type)),
+             "expected " + std::string(storage::name(entry.type)) + " as declared");
     }
     if (entry.end - entry.begin != bytes.size()) {
         fail(path_, entry.header_offset, tensor(name) + " is written with " + bytes_text(bytes.size()),
@@ -723,4 +724,4 @@ void SafetensorsWriter::require_open() const {
     }
 }
 
-} // namespace scape::verify
+} // namespace scape::storage

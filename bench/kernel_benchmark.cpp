@@ -1,0 +1,419 @@
+// The host kernels of a step beside the passes over memory that no implementation can do without: an axpy
+// in place (g and e, 12 bytes per coordinate), a scaling in place (w, 8 bytes) and a read. A kernel and its
+// floor take turns in one process, since machines are shared and noisy; what counts is the ratio of the
+// medians. One thread.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include <benchmark/benchmark.h>
+
+#include <scape/distributed/kernels.hpp>
+
+namespace {
+
+using namespace scape::distributed;
+using host::Variant;
+
+// ----------------------------------------------------------------------------------------------------------
+// floors
+
+#if defined(__x86_64__)
+#define SCAPE_AVX2 __attribute__((target("avx2")))
+#define SCAPE_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
+
+// Written once, compiled for each instruction set: loops that any compiler turns into vector code.
+#define SCAPE_FLOORS(suffix, target)                                                                       \
+    target __attribute__((noinline)) void axpy_##suffix(float a, const float* __restrict g,                \
+                                                        float* __restrict e, Index size) {                 \
+        for (Index i = 0; i < size; ++i)                                                                   \
+            e[i] = (a * g[i]) + e[i];                                                                      \
+    }                                                                                                      \
+    target __attribute__((noinline)) void scale_##suffix(float a, float* w, Index size) {                  \
+        for (Index i = 0; i < size; ++i)                                                                   \
+            w[i] = a * w[i];                                                                               \
+    }                                                                                                      \
+    target __attribute__((noinline)) std::uint32_t read_##suffix(const float* e, Index size) {             \
+        std::uint32_t all = 0;                                                                             \
+        for (Index i = 0; i < size; ++i)                                                                   \
+            all |= std::bit_cast<std::uint32_t>(e[i]);                                                     \
+        return all;                                                                                        \
+    }
+
+SCAPE_FLOORS(plain, )
+#if defined(__x86_64__)
+SCAPE_FLOORS(avx2, SCAPE_AVX2)
+SCAPE_FLOORS(avx512, SCAPE_AVX512)
+#endif
+
+struct Floors {
+    void (*axpy)(float a, const float* g, float* e, Index size);
+    void (*scale)(float a, float* w, Index size);
+    std::uint32_t (*read)(const float* e, Index size);
+};
+
+Floors floors_of(Variant variant) {
+#if defined(__x86_64__)
+    if (variant == Variant::avx2)
+        return {axpy_avx2, scale_avx2, read_avx2};
+    if (variant == Variant::avx512)
+        return {axpy_avx512, scale_avx512, read_avx512};
+#endif
+    static_cast<void>(variant);
+    return {axpy_plain, scale_plain, read_plain};
+}
+
+// ------------------------------------------------------------------------------------------------------------
+// data
+
+/// Memory in large pages if the environment asks for it: the kernels take what they are given.
+class Floats {
+  public:
+    explicit Floats(Index size) {
+        constexpr std::size_t huge_page = std::size_t{2} << 20U;
+        const std::size_t bytes =
+            (static_cast<std::size_t>(size) * sizeof(float) / huge_page + 1) * huge_page;
+        memory_.reset(static_cast<float*>(std::aligned_alloc(huge_page, bytes)));
+        if (std::getenv("SCAPE_BENCH_HUGE_PAGES") != nullptr)
+            madvise(memory_.get(), bytes, MADV_HUGEPAGE);
+        std::fill_n(memory_.get(), size, 0.0F);
+    }
+    [[nodiscard]] float* data() const { return memory_.get(); }
+    float& operator[](Index i) const { return memory_.get()[i]; }
+
+  private:
+    struct Free {
+        void operator()(float* memory) const { std::free(memory); } // NOLINT: of aligned_alloc
+    };
+    std::unique_ptr<float, Free> memory_;
+};
+
+std::uint64_t random_bits(std::uint64_t& state) {
+    state += 0x9e37'79b9'7f4a'7c15U;
+    std::uint64_t x = state;
+    x = (x ^ (x >> 30U)) * 0xbf58'476d'1ce4'e5b9U;
+    x = (x ^ (x >> 27U)) * 0x94d0'49bb'1331'11ebU;
+    return x ^ (x >> 31U);
+}
+
+/// About normal: the sum of four uniform numbers.
+float random_value(std::uint64_t& state) {
+    const std::uint64_t bits = random_bits(state);
+    float sum = 0.0F;
+    for (unsigned part = 0; part < 4; ++part)
+        sum += static_cast<float>((bits >> (16 * part)) & 0xffffU) * 0x1p-16F;
+    return (sum - 2.0F) * 1.7F;
+}
+
+/// All that a rank holds, at one size and density. Kept while rows ask for the same.
+struct Rank {
+    Rank(Index size, double density)
+        : d(size), share(density), g(size), e(size), w(size), last(size), current(size), next(size) {
+        std::uint64_t state = 1;
+        for (Index i = 0; i < size; ++i) {
+            g[i] = random_value(state);
+            e[i] = random_value(state);
+            w[i] = 1.0F + random_value(state);
+        }
+        const auto limit = static_cast<std::uint64_t>(density * 0x1p32);
+        for (Index i = 0; i < size; ++i) {
+            const std::uint64_t bits = random_bits(state);
+            if ((bits >> 32U) < limit)
+                last.set(i);
+            if ((bits & 0xffff'ffffU) < limit)
+                current.set(i);
+        }
+        last.count();
+        current.count();
+        m = std::make_unique<Floats>(last.selected() + 1);
+        payload = std::make_unique<Floats>(current.selected() + 1);
+        u = std::make_unique<Floats>(current.selected() + 1);
+        for (Index i = 0; i < last.selected(); ++i)
+            (*m)[i] = random_value(state);
+        for (Index i = 0; i < current.selected(); ++i) {
+            (*u)[i] = random_value(state);
+            (*payload)[i] = random_value(state);
+        }
+        scalars.b1 = 0.9F;
+        scalars.a1 = 1e-3F; // e keeps about its magnitude, however often the passes are repeated
+        scalars.learning_rate = 1e-6F;
+        scalars.decay = 0.99999F;
+    }
+
+    [[nodiscard]] Index shard() const { return d / 8; }
+    [[nodiscard]] Index k() const {
+        return std::max<Index>(1, static_cast<Index>(share * static_cast<double>(shard())));
+    }
+
+    void local_pass() {
+        host::local_pass(scalars, 0, d, g.data(), e.data(), last, m->data(), current, payload->data());
+    }
+    void update() {
+        if (!host::update(scalars, 0, d, w.data(), current, u->data()))
+            std::abort();
+    }
+    void select(std::uint32_t& threshold) {
+        host::Selector::select(0, shard(), k(), e.data(), current, payload->data(), next, threshold);
+    }
+
+    Index d;
+    double share;
+    Floats g;
+    Floats e;
+    Floats w;
+    std::unique_ptr<Floats> m;
+    std::unique_ptr<Floats> payload;
+    std::unique_ptr<Floats> u;
+    Mask last;
+    Mask current;
+    Mask next;
+    Scalars scalars;
+};
+
+Rank& rank_for(const benchmark::State& state) {
+    static std::unique_ptr<Rank> rank;
+    const auto d = static_cast<Index>(state.range(0));
+    const double density = 1.0 / static_cast<double>(state.range(1));
+    if (rank == nullptr || rank->d != d || rank->share != density) {
+        rank.reset();
+        rank = std::make_unique<Rank>(d, density);
+    }
+    return *rank;
+}
+
+// ------------------------------------------------------------------------------------------------------
+// measurement
+
+/// Of the thread: while another program has the core it stands still.
+double seconds_now() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+template <class Action>
+double seconds_of(const Action& action) {
+    const double begin = seconds_now();
+    action();
+    benchmark::ClobberMemory();
+    return seconds_now() - begin;
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+/// The fastest of the floors here. Which one it is may differ between them.
+const Floors& floors(const Rank& rank) {
+    static const Floors best = [&rank] {
+        Floors result = floors_of(Variant::plain);
+        std::array<double, 3> least{1e9, 1e9, 1e9};
+        for (int round = 0; round < 5; ++round)
+            for (const Variant variant : host::supported_variants()) {
+                const Floors tried = floors_of(variant);
+                const std::array<double, 3> seconds{
+                    seconds_of([&] { tried.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d); }),
+                    seconds_of([&] { tried.scale(0.99999F, rank.w.data(), rank.d); }),
+                    seconds_of([&] { benchmark::DoNotOptimize(tried.read(rank.e.data(), rank.shard())); })};
+                if (seconds[0] < least[0])
+                    result.axpy = tried.axpy;
+                if (seconds[1] < least[1])
+                    result.scale = tried.scale;
+                if (seconds[2] < least[2])
+                    result.read = tried.read;
+                for (std::size_t i = 0; i < least.size(); ++i)
+                    least[i] = std::min(least[i], seconds[i]);
+            }
+        return result;
+    }();
+    return best;
+}
+
+struct Goal {
+    std::string text;
+    double limit = 0.0; ///< of time, as a multiple of the floor's
+    double measured = 0.0;
+};
+std::vector<Goal>& goals() {
+    static std::vector<Goal> all;
+    return all;
+}
+
+/// Runs floor and kernel in turns; `bytes` is what the floor moves, and what the kernel is credited with.
+template <class Floor, class Kernel>
+double take_turns(benchmark::State& state, double bytes, const Floor& floor, const Kernel& kernel) {
+    std::vector<double> floor_seconds;
+    std::vector<double> kernel_seconds;
+    for (auto _ : state) {
+        floor_seconds.push_back(seconds_of(floor));
+        kernel_seconds.push_back(seconds_of(kernel));
+        state.SetIterationTime(kernel_seconds.back());
+    }
+    const double of_floor = median(floor_seconds);
+    const double of_kernel = median(kernel_seconds);
+    state.counters["bytes/s"] = bytes / of_kernel;
+    state.counters["floor_bytes/s"] = bytes / of_floor;
+    state.counters["share_of_floor"] = of_floor / of_kernel;
+    return of_kernel / of_floor;
+}
+
+/// States a goal for one of the two densities that have goals, at the size that has them.
+void state_goal(const benchmark::State& state, const std::string& text, double at_hundredth,
+                double at_tenth, double measured) {
+    if (state.range(1) != 100 && state.range(1) != 10)
+        return;
+    const bool hundredth = state.range(1) == 100;
+    goals().push_back(
+        {text + " at density " + (hundredth ? "0.01" : "0.1") + ", d = " + std::to_string(state.range(0)),
+         hundredth ? at_hundredth : at_tenth, measured});
+}
+
+// ------------------------------------------------------------------------------------------------------------
+// rows
+
+template <int which>
+void floor_row(benchmark::State& state) {
+    Rank& rank = rank_for(state);
+    const auto variant = static_cast<Variant>(state.range(2));
+    state.SetLabel(std::string(host::name(variant)));
+    if (static_cast<std::size_t>(variant) >= host::supported_variants().size())
+        return state.SkipWithError("not on this machine");
+    const Floors mine = floors_of(variant);
+    const Floors& best = floors(rank);
+    const auto run = [&rank](const Floors& set) {
+        if constexpr (which == 0)
+            set.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d);
+        else if constexpr (which == 1)
+            set.scale(0.99999F, rank.w.data(), rank.d);
+        else
+            benchmark::DoNotOptimize(set.read(rank.e.data(), rank.shard()));
+    };
+    constexpr double bytes[] = {12.0, 8.0, 0.5};
+    take_turns(
+        state, bytes[which] * static_cast<double>(rank.d), [&] { run(best); }, [&] { run(mine); });
+}
+
+void local_row(benchmark::State& state) {
+    Rank& rank = rank_for(state);
+    const Floors& best = floors(rank);
+    const double ratio = take_turns(
+        state, 12.0 * static_cast<double>(rank.d),
+        [&] { best.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d); }, [&] { rank.local_pass(); });
+    state_goal(state, "local_pass: bytes/s of the axpy", 1.0 / 0.97, 1.0 / 0.85, ratio);
+}
+
+void update_row(benchmark::State& state) {
+    Rank& rank = rank_for(state);
+    const Floors& best = floors(rank);
+    const double ratio = take_turns(
+        state, 8.0 * static_cast<double>(rank.d), [&] { best.scale(0.99999F, rank.w.data(), rank.d); },
+        [&] { rank.update(); });
+    state_goal(state, "update with decay: bytes/s of the scale", 1.0 / 0.97, 1.0 / 0.80, ratio);
+}
+
+/// Of a shard that has been pushed out of the caches, as it is in a step. The hint is none, or what the
+/// last call left.
+void select_row(benchmark::State& state) {
+    Rank& rank = rank_for(state);
+    const Floors& best = floors(rank);
+    const bool hinted = state.range(2) != 0;
+    state.SetLabel(hinted ? "good hint" : "no hint");
+    std::uint32_t threshold = 0;
+    std::vector<double> floor_seconds;
+    std::vector<double> seconds;
+    rank.next.clear();
+    rank.select(threshold);
+    for (auto _ : state) {
+        best.scale(0.99999F, rank.w.data(), rank.d);
+        floor_seconds.push_back(
+            seconds_of([&] { benchmark::DoNotOptimize(best.read(rank.e.data(), rank.shard())); }));
+        best.scale(0.99999F, rank.w.data(), rank.d);
+        rank.next.clear();
+        if (!hinted)
+            threshold = 0;
+        seconds.push_back(seconds_of([&] { rank.select(threshold); }));
+        state.SetIterationTime(seconds.back());
+    }
+    state.counters["bytes/s"] = 0.5 * static_cast<double>(rank.d) / median(seconds);
+    state.counters["floor_bytes/s"] = 0.5 * static_cast<double>(rank.d) / median(floor_seconds);
+    state.counters["share_of_floor"] = median(floor_seconds) / median(seconds);
+}
+
+void whole_row(benchmark::State& state) {
+    Rank& rank = rank_for(state);
+    const Floors& best = floors(rank);
+    std::uint32_t threshold = 0;
+    const double ratio = take_turns(
+        state, 20.5 * static_cast<double>(rank.d),
+        [&] {
+            best.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d);
+            benchmark::DoNotOptimize(best.read(rank.e.data(), rank.shard()));
+            best.scale(0.99999F, rank.w.data(), rank.d);
+            rank.next.clear(); // in both, since the selector is to find it so
+        },
+        [&] {
+            rank.next.clear();
+            rank.local_pass();
+            rank.select(threshold);
+            rank.update();
+        });
+    state_goal(state, "whole local work: time of axpy + scale + read of the shard", 1.08, 1.3, ratio);
+}
+
+constexpr std::int64_t full = std::int64_t{1} << 26;
+
+void floor_arguments(benchmark::internal::Benchmark* row) {
+    row->ArgNames({"d", "1/density", "variant"});
+    for (const std::int64_t variant : {0, 1, 2})
+        row->Args({full, 100, variant});
+    row->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(15);
+}
+template <int density>
+void kernel_arguments(benchmark::internal::Benchmark* row) {
+    row->ArgNames({"d", "1/density"})->Args({full, density});
+    row->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(41);
+}
+template <int density>
+void select_arguments(benchmark::internal::Benchmark* row) {
+    row->ArgNames({"d", "1/density", "hint"})->Args({full, density, 0})->Args({full, density, 1});
+    row->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(21);
+}
+
+BENCHMARK(floor_row<0>)->Name("axpy")->Apply(floor_arguments);
+BENCHMARK(floor_row<1>)->Name("scale")->Apply(floor_arguments);
+BENCHMARK(floor_row<2>)->Name("read_of_shard")->Apply(floor_arguments);
+BENCHMARK(local_row)->Name("local_pass")->Apply(kernel_arguments<100>);
+BENCHMARK(update_row)->Name("update")->Apply(kernel_arguments<100>);
+BENCHMARK(select_row)->Name("select")->Apply(select_arguments<100>);
+BENCHMARK(whole_row)->Name("whole_local_work")->Apply(kernel_arguments<100>);
+BENCHMARK(local_row)->Name("local_pass")->Apply(kernel_arguments<10>);
+BENCHMARK(update_row)->Name("update")->Apply(kernel_arguments<10>);
+BENCHMARK(select_row)->Name("select")->Apply(select_arguments<10>);
+BENCHMARK(whole_row)->Name("whole_local_work")->Apply(kernel_arguments<10>);
+
+} // namespace
+
+int main(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv))
+        return 1;
+    benchmark::RunSpecifiedBenchmarks();
+    for (const Goal& goal : goals())
+        std::printf("%-8s %s: at most %.3f times the floor's time, measured %.3f (%.1f %% of its speed)\n",
+                    goal.measured <= goal.limit ? "met" : "NOT MET", goal.text.c_str(), goal.limit,
+                    goal.measured, 100.0 / goal.measured);
+    return 0;
+}

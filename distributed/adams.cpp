@@ -1,0 +1,91 @@
+#include <scape/distributed/adams.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <scape/distributed/kernels.hpp>
+#include <scape/problem/error.hpp>
+
+#include "agreement.hpp"
+#include "scalars.hpp"
+
+namespace scape::distributed {
+
+AdamS::AdamS(problem::Problem problem, std::vector<problem::Range> ranges,
+             std::span<const float> parameters, Communicator& communicator, Options options)
+    : problem_(std::move(problem)), ranges_(std::move(ranges)), communicator_(communicator),
+      options_(options), w_(parameters.begin(), parameters.end()) {
+    problem::check(problem_);
+    if (problem_.settings.decay_order != problem::DecayOrder::first)
+        throw Error("decay_order is together; the sharded implementation decays first (section 3)");
+    agree_on_problem(communicator_, problem_, ranges_, problem::DensitySchedule::constant(1.0),
+                     options_.reduction);
+    m_.assign(static_cast<std::size_t>(shard().size()), 0.0F);
+}
+
+const problem::Range& AdamS::shard() const {
+    return ranges_[static_cast<std::size_t>(communicator_.rank())];
+}
+
+void AdamS::step(const float* gradient, double learning_rate) {
+    if (halted_)
+        throw Halted("halted after step " + std::to_string(steps_) +
+                     ": a parameter or the moment is not finite; start again from a finite state");
+    const Index d = problem_.layout.size();
+    const int ranks = communicator_.size();
+    const Index own = shard().size();
+    const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
+    statistics_ = {};
+    statistics_.sent[static_cast<std::size_t>(Traffic::agreement)] =
+        agree_on_gradient(communicator_, problem_, host::first_unacceptable(gradient, 0, d), gradient);
+
+    std::vector<std::size_t> by_owner;
+    for (const problem::Range& range : ranges_)
+        by_owner.push_back(bytes(range.size()));
+    const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
+    gradient_.resize(static_cast<std::size_t>(own));
+    if (options_.reduction == Reduction::ordered) {
+        const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), bytes(own));
+        received_.resize(static_cast<std::size_t>(own) * static_cast<std::size_t>(ranks));
+        communicator_.start_all_to_all(Traffic::gradient, gradient, by_owner, received_.data(), from_each)
+            ->wait();
+        host::fold(scalars, ranks, 0, own, received_.data(), own, gradient_.data());
+    } else {
+        received_.resize(static_cast<std::size_t>(own));
+        communicator_.start_reduce_scatter(Traffic::gradient, gradient, received_.data(), by_owner)->wait();
+        host::fold(scalars, 1, 0, own, received_.data(), own, gradient_.data());
+    }
+
+    // Section 3 on the shard: the moment into the place of what was received, then u, then w.
+    received_.resize(static_cast<std::size_t>(own));
+    direction_.resize(static_cast<std::size_t>(own));
+    float* w = w_.data() + shard().begin;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(own); ++i)
+        received_[i] = element::moment(scalars, m_[i], gradient_[i]);
+    host::directions(problem_.settings.bias_correction, scalars, 0, own, received_.data(), m_.data(),
+                     gradient_.data(), direction_.data());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(own); ++i)
+        w[i] = element::update(scalars, w[i] * scalars.decay, direction_[i]);
+    m_.swap(received_);
+
+    communicator_.start_all_gather(Traffic::parameters, w, w_.data(), by_owner)->wait();
+    ++steps_;
+    statistics_.step = steps_;
+    statistics_.selected = d;
+    statistics_.sent[static_cast<std::size_t>(Traffic::gradient)] = bytes(d - own);
+    statistics_.sent[static_cast<std::size_t>(Traffic::parameters)] =
+        bytes(own) * static_cast<std::uint64_t>(ranks - 1);
+    const auto finite = [](const std::vector<float>& values) {
+        return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+    };
+    // Parameters are the same on all ranks; a moment is its owner's alone, but cannot turn non-finite
+    // without making its parameter so.
+    if (!finite(w_)) {
+        halted_ = true;
+        throw Halted("halted after step " + std::to_string(steps_) +
+                     ": a parameter has turned non-finite; start again from a finite state");
+    }
+}
+
+} // namespace scape::distributed

@@ -1,0 +1,41 @@
+#include <scape/distributed/communicator.hpp>
+
+#include <sstream>
+
+#include "missing.hpp"
+
+namespace scape::distributed {
+
+std::string_view name(Traffic traffic) {
+    constexpr std::array<std::string_view, traffic_kinds> names{"agreement", "payload",  "moment",
+                                                                "mask",      "gradient", "parameters"};
+    return names.at(static_cast<std::size_t>(traffic));
+}
+
+std::string ranks_text(std::span<const int> ranks) {
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        if (i > 0)
+            text += i + 1 == ranks.size() ? " and " : ", ";
+        text += std::to_string(ranks[i]);
+    }
+    return text;
+}
+
+std::string exchange_text(Traffic traffic) {
+    return (traffic == Traffic::agreement ? "an " : "a ") + std::string(name(traffic)) + " exchange";
+}
+
+std::string missing_text(std::span<const int> ranks, std::chrono::milliseconds timeout,
+                         const std::string& where) {
+    std::ostringstream text;
+    text << ranks_text(ranks) << " did not answer within " << static_cast<double>(timeout.count()) / 1000
+         << " s in " << where;
+    return text.str();
+}
+
+std::string reason_text(int rank, const std::string& reason) {
+    return "rank " + std::to_string(rank) + ": " + reason;
+}
+
+} // namespace scape::distributed

@@ -1,0 +1,193 @@
+#include <scape/distributed/counting.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "missing.hpp"
+
+namespace scape::distributed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::size_t total(Communicator::Sizes sizes) {
+    return std::reduce(sizes.begin(), sizes.end());
+}
+
+std::vector<std::size_t> copy_of(Communicator::Sizes sizes) {
+    return {sizes.begin(), sizes.end()};
+}
+
+std::size_t index(Traffic traffic) {
+    return static_cast<std::size_t>(traffic);
+}
+
+} // namespace
+
+class CountingCommunicator::Disturbed final : public Exchange {
+  public:
+    Disturbed(CountingCommunicator& communicator, Traffic traffic, const Place& place, Start inner_start)
+        : communicator_(communicator), traffic_(traffic), place_(place),
+          inner_start_(std::move(inner_start)),
+          earliest_(Clock::now() + communicator.disturbance_.delay[index(traffic)]),
+          calls_left_(communicator.disturbance_.late_start[index(traffic)]) {
+        if (communicator.disturbance_.hold_back[index(traffic)]) {
+            constexpr std::byte nonsense{0xA5};
+            held_.assign(place.size, nonsense);
+            deliver();
+        }
+        if (calls_left_ == 0)
+            start_now();
+        communicator.under_way_.push_back(this);
+    }
+    Disturbed(const Disturbed&) = delete;
+    Disturbed& operator=(const Disturbed&) = delete;
+
+    /// The inner exchange sees to what is dropped; if it has not been started, there is none.
+    ~Disturbed() override {
+        std::erase(communicator_.under_way_, this);
+        if (!inner_ && !complete_)
+            communicator_.abort(exchange_text(traffic_) + " was never waited for");
+    }
+
+    void wait() override {
+        if (waited_)
+            return;
+        start_now();
+        communicator_.one_more_call();
+        if (communicator_.disturbance_.newest_first)
+            complete_all_later();
+        complete();
+        std::this_thread::sleep_until(earliest_);
+        if (!held_.empty())
+            deliver();
+        waited_ = true;
+        std::erase(communicator_.under_way_, this);
+    }
+
+    void one_more_call() {
+        if (calls_left_ > 0 && --calls_left_ == 0)
+            start_now();
+    }
+
+  private:
+    void start_now() {
+        calls_left_ = 0;
+        if (!inner_ && !complete_)
+            inner_ = inner_start_(held_.empty() ? place_.begin : held_.data());
+    }
+
+    void complete() {
+        if (complete_)
+            return;
+        start_now();
+        inner_->wait();
+        inner_.reset();
+        complete_ = true;
+    }
+
+    void complete_all_later() {
+        auto& all = communicator_.under_way_;
+        for (auto it = all.rbegin(); it != all.rend() && *it != this; ++it)
+            (*it)->complete();
+    }
+
+    /// What is held goes to its place, nonsense at first and data in the end, around what is kept.
+    void deliver() const {
+        const auto copy = [this](std::size_t begin, std::size_t end) {
+            if (begin < end)
+                std::memcpy(place_.begin + begin, held_.data() + begin, end - begin);
+        };
+        copy(0, place_.kept_begin);
+        copy(place_.kept_end, place_.size);
+    }
+
+    CountingCommunicator& communicator_;
+    Traffic traffic_;
+    Place place_;
+    Start inner_start_;
+    Clock::time_point earliest_;
+    unsigned calls_left_;
+    std::vector<std::byte> held_;
+    std::unique_ptr<Exchange> inner_;
+    bool complete_ = false;
+    bool waited_ = false;
+};
+
+CountingCommunicator::CountingCommunicator(Communicator& inner, const Disturbance& disturbance)
+    : inner_(inner), disturbance_(disturbance) {
+    const auto any = [](const auto& values) {
+        using Value = std::decay_t<decltype(values[0])>;
+        return std::ranges::any_of(values, [](const Value& value) { return value != Value{}; });
+    };
+    disturbs_ = any(disturbance.delay) || any(disturbance.late_start) || any(disturbance.hold_back) ||
+                disturbance.newest_first;
+}
+
+CountingCommunicator::~CountingCommunicator() = default;
+
+void CountingCommunicator::reset() {
+    bytes_ = {};
+    exchanges_ = {};
+}
+
+void CountingCommunicator::count(Traffic traffic, std::size_t sent) {
+    bytes_[index(traffic)] += sent;
+    ++exchanges_[index(traffic)];
+}
+
+void CountingCommunicator::one_more_call() {
+    for (Disturbed* exchange : under_way_)
+        exchange->one_more_call();
+}
+
+std::unique_ptr<Exchange> CountingCommunicator::start(Traffic traffic, const Place& place,
+                                                      Start inner_start) {
+    if (!disturbs_)
+        return inner_start(place.begin);
+    one_more_call();
+    return std::make_unique<Disturbed>(*this, traffic, place, std::move(inner_start));
+}
+
+// What starts late reads its sizes late, and the caller's may be gone by then.
+
+std::unique_ptr<Exchange> CountingCommunicator::start_all_to_all(Traffic traffic, const void* send,
+                                                                 Sizes send_sizes, void* receive,
+                                                                 Sizes receive_sizes) {
+    count(traffic, total(send_sizes) - send_sizes[static_cast<std::size_t>(rank())]);
+    return start(
+        traffic, {static_cast<std::byte*>(receive), total(receive_sizes)},
+        [this, traffic, send, sent = copy_of(send_sizes), received = copy_of(receive_sizes)](void* place) {
+            return inner_.start_all_to_all(traffic, send, sent, place, received);
+        });
+}
+
+std::unique_ptr<Exchange> CountingCommunicator::start_all_gather(Traffic traffic, const void* send,
+                                                                 void* receive, Sizes sizes) {
+    const auto me = static_cast<std::size_t>(rank());
+    count(traffic, sizes[me] * (sizes.size() - 1));
+    Place place{static_cast<std::byte*>(receive), total(sizes)};
+    const std::size_t own = total(sizes.first(me));
+    if (send == place.begin + own) {
+        place.kept_begin = own;
+        place.kept_end = own + sizes[me];
+    }
+    return start(traffic, place, [this, traffic, send, all = copy_of(sizes)](void* held) {
+        return inner_.start_all_gather(traffic, send, held, all);
+    });
+}
+
+std::unique_ptr<Exchange> CountingCommunicator::start_reduce_scatter(Traffic traffic, const float* send,
+                                                                     float* receive, Sizes sizes) {
+    const std::size_t mine = sizes[static_cast<std::size_t>(rank())];
+    count(traffic, total(sizes) - mine);
+    return start(traffic, {reinterpret_cast<std::byte*>(receive), mine},
+                 [this, traffic, send, all = copy_of(sizes)](void* place) {
+                     return inner_.start_reduce_scatter(traffic, send, static_cast<float*>(place), all);
+                 });
+}
+
+} // namespace scape::distributed

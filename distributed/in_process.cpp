@@ -1,0 +1,316 @@
+#include <scape/distributed/in_process.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <exception>
+#include <numeric>
+
+#include "in_process_group.hpp"
+
+namespace scape::distributed {
+namespace in_process {
+namespace {
+
+/// Running sums: part r stands at [r], the whole ends at [size].
+std::vector<std::size_t> offsets_of(Communicator::Sizes sizes) {
+    std::vector<std::size_t> offsets(sizes.size() + 1);
+    std::partial_sum(sizes.begin(), sizes.end(), offsets.begin() + 1);
+    return offsets;
+}
+
+/// memcpy of nothing from nowhere is undefined: empty parts come with null pointers.
+void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes > 0 && to != from)
+        std::memcpy(to, from, bytes);
+}
+
+class Transfer;
+
+/// What a rank's communicator and its exchanges share.
+struct Rank {
+    std::shared_ptr<Group> group;
+    int rank;
+    std::uint64_t started = 0;
+    std::vector<Transfer*> untaken{};
+
+    void take_ready();
+};
+
+class Transfer final : public Exchange {
+  public:
+    Transfer(std::shared_ptr<Rank> rank, Post post, std::byte* receive, std::vector<std::size_t> offsets)
+        : rank_(std::move(rank)), receive_(receive), offsets_(std::move(offsets)),
+          operation_(post.operation), traffic_(post.traffic) {
+        group().throw_if_aborted();
+        post.present = true;
+        rank_->untaken.reserve(rank_->untaken.size() + 1);
+        meeting_ = group().post(rank_->started++, rank_->rank, std::move(post));
+        rank_->untaken.push_back(this);
+    }
+
+    Transfer(const Transfer&) = delete;
+    Transfer& operator=(const Transfer&) = delete;
+
+    /// Peers may be reading this rank's buffers: an exchange that is dropped ends all, so that they stop.
+    ~Transfer() override {
+        std::erase(rank_->untaken, this);
+        if (waited_)
+            return;
+        const bool by_error = std::uncaught_exceptions() > 0;
+        group().abort(
+            reason_text(rank_->rank, by_error ? "an error left " + exchange_text(traffic_) + " unfinished"
+                                              : exchange_text(traffic_) + " was never waited for"));
+    }
+
+    void wait() override {
+        if (waited_)
+            return;
+        group().wait(*meeting_, rank_->rank, traffic_, [&] {
+            rank_->take_ready();
+            return taken_ && meeting_->all_taken();
+        });
+        waited_ = true;
+    }
+
+    /// True once this rank has its data.
+    bool take_if_ready() {
+        if (!meeting_->all_posted())
+            return false;
+        check();
+        group().read_peers([&] {
+            switch (operation_) {
+            case Operation::all_to_all:
+                take_parts(index(rank_->rank));
+                break;
+            case Operation::all_gather:
+                take_parts(0);
+                break;
+            case Operation::reduce_scatter:
+                take_sum();
+                break;
+            }
+        });
+        taken_ = true;
+        group().take(*meeting_, rank_->rank);
+        return true;
+    }
+
+  private:
+    [[nodiscard]] Group& group() { return *rank_->group; }
+    [[nodiscard]] static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+    /// Each receiver looks for itself whether what the others have brought is what it expects.
+    void check() {
+        const std::size_t me = index(rank_->rank);
+        for (std::size_t peer = 0; peer < meeting_->posts.size(); ++peer) {
+            const Post& post = meeting_->posts[peer];
+            if (post.operation != operation_ || post.traffic != traffic_)
+                refuse(peer, "started " + exchange_text(post.traffic) + " (" +
+                                 std::string(name(post.operation)) + ") where rank " + std::to_string(me) +
+                                 " started " + exchange_text(traffic_) + " (" +
+                                 std::string(name(operation_)) + ")");
+            const std::size_t part = operation_ == Operation::all_gather ? 0 : me;
+            const std::size_t expected = operation_ == Operation::reduce_scatter ? me : peer;
+            const std::size_t sent = post.offsets[part + 1] - post.offsets[part];
+            const std::size_t awaited = offsets_[expected + 1] - offsets_[expected];
+            if (sent != awaited)
+                refuse(peer, "sends " + std::to_string(sent) + " bytes in " + exchange_text(traffic_) +
+                                 " where rank " + std::to_string(me) + " awaits " +
+                                 std::to_string(awaited));
+        }
+    }
+
+    [[noreturn]] void refuse(std::size_t peer, const std::string& what) {
+        group().abort("rank " + std::to_string(peer) + " " + what);
+        group().throw_aborted();
+    }
+
+    /// Each rank begins with the part after its own, so that not all read one sender's memory at once.
+    void take_parts(std::size_t part) {
+        const std::size_t ranks = meeting_->posts.size();
+        for (std::size_t turn = 0; turn < ranks; ++turn) {
+            const std::size_t peer = (index(rank_->rank) + turn) % ranks;
+            const Post& post = meeting_->posts[peer];
+            copy(receive_ + offsets_[peer], post.send + post.offsets[part],
+                 offsets_[peer + 1] - offsets_[peer]);
+        }
+    }
+
+    /// Adds as a tree whose partners are half of the ranks apart. The order is fixed, but it is not the
+    /// ascending one: nobody shall come to rely on that.
+    void take_sum() {
+        constexpr std::size_t block = 1024;
+        const std::size_t me = index(rank_->rank);
+        const std::size_t ranks = meeting_->posts.size();
+        const std::size_t count = (offsets_[me + 1] - offsets_[me]) / sizeof(float);
+        const std::size_t width = std::max<std::size_t>(1, std::bit_ceil(ranks) / 2);
+        std::vector<float> sums(width * block);
+        auto* const receive = reinterpret_cast<float*>(receive_);
+        const auto values_of = [&](std::size_t peer) {
+            const Post& post = meeting_->posts[peer];
+            return reinterpret_cast<const float*>(post.send + post.offsets[me]);
+        };
+        for (std::size_t begin = 0; begin < count; begin += block) {
+            const std::size_t values = std::min(block, count - begin);
+            for (std::size_t lane = 0; lane < width; ++lane) {
+                float* const sum = &sums[lane * block];
+                std::copy_n(values_of(lane) + begin, values, sum);
+                if (lane + width < ranks)
+                    add(sum, values_of(lane + width) + begin, values);
+            }
+            for (std::size_t apart = width / 2; apart > 0; apart /= 2)
+                for (std::size_t lane = 0; lane < apart; ++lane)
+                    add(&sums[lane * block], &sums[(lane + apart) * block], values);
+            std::copy_n(sums.data(), values, receive + begin);
+        }
+    }
+
+    static void add(float* sum, const float* values, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i)
+            sum[i] += values[i];
+    }
+
+    std::shared_ptr<Rank> rank_;
+    std::byte* receive_;
+    std::vector<std::size_t> offsets_; ///< of the parts received
+    Operation operation_;
+    Traffic traffic_;
+    std::shared_ptr<Meeting> meeting_;
+    bool taken_ = false;
+    bool waited_ = false;
+};
+
+void Rank::take_ready() {
+    for (std::size_t i = 0; i < untaken.size();)
+        if (untaken[i]->take_if_ready())
+            untaken.erase(untaken.begin() + static_cast<std::ptrdiff_t>(i));
+        else
+            ++i;
+}
+
+class InProcessCommunicator final : public Communicator {
+  public:
+    InProcessCommunicator(std::shared_ptr<Group> group, int rank)
+        : rank_(std::make_shared<Rank>(Rank{.group = std::move(group), .rank = rank})) {
+        rank_->group->claim(rank);
+    }
+
+    InProcessCommunicator(const InProcessCommunicator&) = delete;
+    InProcessCommunicator& operator=(const InProcessCommunicator&) = delete;
+    ~InProcessCommunicator() override { rank_->group->leave(rank_->rank); }
+
+    [[nodiscard]] int rank() const override { return rank_->rank; }
+    [[nodiscard]] int size() const override { return rank_->group->size(); }
+    [[nodiscard]] std::string name() const override { return "in_process"; }
+
+    std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                               void* receive, Sizes receive_sizes) override {
+        check(send_sizes);
+        check(receive_sizes);
+        return start(Operation::all_to_all, traffic, send, offsets_of(send_sizes), receive, receive_sizes);
+    }
+
+    std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
+                                               Sizes sizes) override {
+        check(sizes);
+        return start(Operation::all_gather, traffic, send, {0, sizes[static_cast<std::size_t>(rank())]},
+                     receive, sizes);
+    }
+
+    std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
+                                                   Sizes sizes) override {
+        check(sizes);
+        return start(Operation::reduce_scatter, traffic, send, offsets_of(sizes), receive, sizes);
+    }
+
+    void progress() override {
+        rank_->group->throw_if_aborted();
+        rank_->take_ready();
+    }
+
+    void abort(const std::string& reason) noexcept override {
+        rank_->group->abort(reason_text(rank_->rank, reason));
+    }
+
+  private:
+    void check(Sizes sizes) const {
+        if (sizes.size() != static_cast<std::size_t>(size()))
+            throw std::invalid_argument("an exchange among " + std::to_string(size()) +
+                                        " ranks was given " + std::to_string(sizes.size()) + " sizes");
+    }
+
+    std::unique_ptr<Exchange> start(Operation operation, Traffic traffic, const void* send,
+                                    std::vector<std::size_t> send_offsets, void* receive,
+                                    Sizes receive_sizes) {
+        Post post{.operation = operation,
+                  .traffic = traffic,
+                  .send = static_cast<const std::byte*>(send),
+                  .offsets = std::move(send_offsets)};
+        auto transfer = std::make_unique<Transfer>(rank_, std::move(post), static_cast<std::byte*>(receive),
+                                                   offsets_of(receive_sizes));
+        rank_->take_ready();
+        return transfer;
+    }
+
+    std::shared_ptr<Rank> rank_;
+};
+
+} // namespace
+} // namespace in_process
+
+InProcessGroup::InProcessGroup(int size, std::chrono::milliseconds timeout) {
+    if (size < 1)
+        throw std::invalid_argument("a group needs at least one rank, not " + std::to_string(size));
+    group_ = std::make_shared<in_process::Group>(size, timeout);
+}
+
+std::unique_ptr<Communicator> InProcessGroup::communicator(int rank) {
+    if (rank < 0 || rank >= group_->size())
+        throw std::invalid_argument("rank " + std::to_string(rank) + " is not one of " +
+                                    std::to_string(group_->size()));
+    return std::make_unique<in_process::InProcessCommunicator>(group_, rank);
+}
+
+void run_ranks(int size, const std::function<void(Communicator&)>& function,
+               std::chrono::milliseconds timeout) {
+    InProcessGroup group(size, timeout);
+    std::mutex mutex;
+    std::exception_ptr cause; // the first error of a rank's own
+    std::exception_ptr end;   // the first Aborted
+    const auto keep = [&mutex](std::exception_ptr& first) {
+        const std::lock_guard lock(mutex);
+        if (!first)
+            first = std::current_exception();
+    };
+    const auto run = [&](Communicator& communicator) {
+        try {
+            function(communicator);
+        } catch (const Aborted& error) {
+            keep(end);
+            communicator.abort(error.what());
+        } catch (const std::exception& error) {
+            keep(cause);
+            communicator.abort(error.what());
+        } catch (...) {
+            keep(cause);
+            communicator.abort("an error that is no std::exception");
+        }
+    };
+    {
+        std::vector<std::unique_ptr<Communicator>> communicators;
+        communicators.reserve(static_cast<std::size_t>(size));
+        for (int rank = 0; rank < size; ++rank)
+            communicators.push_back(group.communicator(rank));
+        std::vector<std::jthread> threads;
+        threads.reserve(communicators.size());
+        for (auto& communicator : communicators)
+            threads.emplace_back([&run, mine = std::move(communicator)] { run(*mine); });
+    }
+    if (cause)
+        std::rethrow_exception(cause);
+    if (end)
+        std::rethrow_exception(end);
+}
+
+} // namespace scape::distributed

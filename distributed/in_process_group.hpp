@@ -1,0 +1,247 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <scape/distributed/communicator.hpp>
+
+#include "missing.hpp"
+
+namespace scape::distributed::in_process {
+
+enum class Operation : std::uint8_t { all_to_all, all_gather, reduce_scatter };
+
+inline std::string_view name(Operation operation) {
+    constexpr std::array<std::string_view, 3> names{"all-to-all", "all-gather", "reduce-scatter"};
+    return names.at(static_cast<std::size_t>(operation));
+}
+
+/// What one rank has brought to an exchange. For a gather the only part is its own.
+struct Post {
+    bool present = false;
+    Operation operation{};
+    Traffic traffic{};
+    const std::byte* send = nullptr;
+    std::vector<std::size_t> offsets;
+};
+
+/// One exchange, as all ranks share it.
+struct Meeting {
+    explicit Meeting(std::size_t ranks) : posts(ranks), taken_by(ranks) {}
+    [[nodiscard]] bool all_posted() const { return posted.load() == posts.size(); }
+    [[nodiscard]] bool all_taken() const { return taken.load() == posts.size(); }
+
+    std::vector<Post> posts; ///< under the group's mutex until all are posted; constant from then on
+    std::vector<std::atomic<bool>> taken_by;
+    std::atomic<std::size_t> posted{0};
+    std::atomic<std::size_t> taken{0};
+};
+
+/// Where the ranks of a process meet: by the running number of an exchange, the same on all of them.
+class Group {
+  public:
+    Group(int size, std::chrono::milliseconds timeout)
+        : timeout_(timeout), claimed_(static_cast<std::size_t>(size)), left_(claimed_.size()),
+          waiting_(claimed_.size()) {}
+
+    [[nodiscard]] int size() const { return static_cast<int>(claimed_.size()); }
+
+    void claim(int rank) {
+        const std::lock_guard lock(mutex_);
+        if (claimed_.at(static_cast<std::size_t>(rank)))
+            throw std::logic_error("the communicator of rank " + std::to_string(rank) +
+                                   " has been handed out");
+        claimed_[static_cast<std::size_t>(rank)] = true;
+    }
+
+    /// The rank will start no exchange any more: whoever expects one of it need not wait for the timeout.
+    void leave(int rank) {
+        {
+            const std::lock_guard lock(mutex_);
+            left_[static_cast<std::size_t>(rank)] = true;
+            any_left_ = true;
+        }
+        announce();
+    }
+
+    std::shared_ptr<Meeting> post(std::uint64_t number, int rank, Post post) {
+        std::shared_ptr<Meeting> meeting;
+        bool complete = false;
+        {
+            const std::lock_guard lock(mutex_);
+            auto& entry = open_[number];
+            if (!entry)
+                entry = std::make_shared<Meeting>(claimed_.size());
+            meeting = entry;
+            meeting->posts[static_cast<std::size_t>(rank)] = std::move(post);
+            complete = meeting->posted.fetch_add(1) + 1 == claimed_.size();
+            if (complete)
+                open_.erase(number);
+        }
+        if (complete)
+            announce();
+        return meeting;
+    }
+
+    void take(Meeting& meeting, int rank) {
+        meeting.taken_by[static_cast<std::size_t>(rank)] = true;
+        if (meeting.taken.fetch_add(1) + 1 == claimed_.size())
+            announce();
+    }
+
+    /// Ends all waits. When this returns no rank reads another's buffers, nor will: they may be freed.
+    void abort(const std::string& reason) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (!aborted_) {
+                reason_ = reason;
+                aborted_ = true;
+            }
+        }
+        announce();
+        while (copying_ > 0)
+            std::this_thread::yield();
+    }
+
+    [[nodiscard]] bool aborted() const { return aborted_; }
+
+    [[noreturn]] void throw_aborted() {
+        std::string reason;
+        {
+            const std::lock_guard lock(mutex_);
+            reason = reason_;
+        }
+        while (copying_ > 0)
+            std::this_thread::yield();
+        throw Aborted(reason);
+    }
+
+    void throw_if_aborted() {
+        if (aborted_)
+            throw_aborted();
+    }
+
+    /// Runs a copy out of peers' buffers, unless the group is aborted: a peer that has seen the abort may
+    /// have freed them. The count goes up before the flag is read; abort() sets the flag, then reads the
+    /// count.
+    template <class Copy>
+    void read_peers(const Copy& run_copy) {
+        copying_.fetch_add(1);
+        const bool allowed = !aborted_;
+        if (allowed)
+            run_copy();
+        copying_.fetch_sub(1);
+        if (!allowed)
+            throw_aborted();
+    }
+
+    /// Waits until ready() or the timeout. `ready` is called again after each event.
+    template <class Ready>
+    void wait(const Meeting& meeting, int rank, Traffic traffic, const Ready& ready) {
+        const auto deadline = std::chrono::steady_clock::now() + timeout_;
+        auto& waiting = waiting_[static_cast<std::size_t>(rank)];
+        waiting = true;
+        while (true) {
+            const std::uint64_t seen = events_;
+            if (ready())
+                break;
+            throw_if_aborted();
+            if (any_left_)
+                end_if_left(meeting, traffic);
+            if (!sleep_until_event(seen, deadline)) {
+                abort(missing_text(missing(meeting), timeout_, exchange_text(traffic)));
+                throw_aborted();
+            }
+        }
+        waiting = false;
+    }
+
+  private:
+    void announce() {
+        events_.fetch_add(1);
+        if (sleepers_ == 0)
+            return;
+        { const std::lock_guard lock(mutex_); } // who has counted itself as a sleeper is asleep by then
+        changed_.notify_all();
+    }
+
+    /// An answer often comes within a microsecond, and going to sleep and waking costs several. Not longer:
+    /// with more ranks than cores, spinning keeps the very rank from its core that is waited for.
+    bool sleep_until_event(std::uint64_t seen, std::chrono::steady_clock::time_point deadline) {
+        constexpr int looks = 64;
+        constexpr int yields = 8;
+        for (int look = 0; look < looks; ++look)
+            if (events_ != seen)
+                return true;
+        for (int turn = 0; turn < yields; ++turn) {
+            std::this_thread::yield();
+            if (events_ != seen)
+                return true;
+        }
+        std::unique_lock lock(mutex_);
+        sleepers_.fetch_add(1);
+        const bool woken = changed_.wait_until(lock, deadline, [&] { return events_ != seen; });
+        sleepers_.fetch_sub(1);
+        return woken;
+    }
+
+    void end_if_left(const Meeting& meeting, Traffic traffic) {
+        std::vector<int> gone;
+        {
+            const std::lock_guard lock(mutex_);
+            for (std::size_t rank = 0; rank < left_.size(); ++rank)
+                if (left_[rank] && !meeting.posts[rank].present)
+                    gone.push_back(static_cast<int>(rank));
+        }
+        if (gone.empty())
+            return;
+        abort(ranks_text(gone) + " left before " + exchange_text(traffic));
+        throw_aborted();
+    }
+
+    /// A rank that waits in another exchange is held up itself: the one to name is one that does not wait.
+    std::vector<int> missing(const Meeting& meeting) {
+        const std::lock_guard lock(mutex_);
+        const bool posted = meeting.all_posted();
+        std::vector<int> late;
+        std::vector<int> silent;
+        for (std::size_t rank = 0; rank < waiting_.size(); ++rank) {
+            if (posted ? meeting.taken_by[rank].load() : meeting.posts[rank].present)
+                continue;
+            late.push_back(static_cast<int>(rank));
+            if (!waiting_[rank])
+                silent.push_back(static_cast<int>(rank));
+        }
+        return silent.empty() ? late : silent;
+    }
+
+    const std::chrono::milliseconds timeout_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::atomic<std::uint64_t> events_{0};
+    std::atomic<int> sleepers_{0};
+    std::atomic<int> copying_{0};
+    std::atomic<bool> aborted_{false};
+    std::atomic<bool> any_left_{false};
+    std::string reason_;
+    std::vector<bool> claimed_;
+    std::vector<bool> left_;
+    std::vector<std::atomic<bool>> waiting_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Meeting>>
+        open_; ///< by running number, until all have posted
+};
+
+} // namespace scape::distributed::in_process

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <scape/distributed/communicator.hpp>
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/problem.hpp>
+
+namespace scape::distributed {
+
+/// One rank of dense AdamS (section 3), sharded as users run it today: the gradient is reduced to its
+/// owners, each updates its shard and keeps the shard's moment, and the parameters are gathered. The
+/// baseline to beat.
+class AdamS {
+  public:
+    using Options = Scape::Options;
+
+    AdamS(problem::Problem problem, std::vector<problem::Range> ranges, std::span<const float> parameters,
+          Communicator& communicator, Options options);
+
+    /// As Scape::step.
+    void step(const float* gradient, double learning_rate);
+
+    [[nodiscard]] Index steps() const { return steps_; }
+    [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+    [[nodiscard]] std::span<const float> parameters() const { return w_; }
+    [[nodiscard]] std::span<const float> shard_moment() const { return m_; } ///< of this rank's range
+    [[nodiscard]] const problem::Range& shard() const;
+
+  private:
+    problem::Problem problem_;
+    std::vector<problem::Range> ranges_;
+    Communicator& communicator_;
+    Options options_;
+    std::vector<float> w_;
+    std::vector<float> m_;
+    std::vector<float> gradient_; ///< of the shard: the mean
+    std::vector<float> received_;
+    std::vector<float> direction_;
+    Index steps_ = 0;
+    bool halted_ = false;
+    Statistics statistics_;
+};
+
+} // namespace scape::distributed

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <scape/distributed/element.hpp>
+#include <scape/distributed/mask.hpp>
+#include <scape/distributed/mask_code.hpp>
+#include <scape/problem/problem.hpp>
+
+namespace scape::distributed {
+
+/// Where one rank's vectors live, and who computes on them. The step calls these in the order of section 4;
+/// what lies between two calls is the communicator's. A backend never communicates.
+///
+/// Buffers: w and e have d floats. Two masks rotate: `last`, on which m is packed, and `current`, S_t.
+/// Three packed buffers rotate: the payload, which becomes M, which becomes m.
+class Backend {
+  public:
+    virtual ~Backend() = default;
+
+    /// Section 4.1: the first refused coordinate of the gradient, or d. The gradient is where the backend
+    /// computes.
+    [[nodiscard]] virtual Index first_refused(const float* gradient) = 0;
+
+    /// Section 4.2, 4.4, 4.6: c from m, g and e; c on S_t to the payload, e = 0 there and c elsewhere. m is
+    /// moved to S_t, which frees `last` for the mask in the making.
+    virtual void local_pass(const Scalars& scalars, const float* gradient) = 0;
+    /// At the bootstrap S_1 is made from c_1: then the local pass ran with an empty mask, and this does the
+    /// rest.
+    virtual void extract_payload() = 0;
+
+    /// Section 4.3: takes the top k of this rank's segments by |c| and writes their code to mask_code(), at
+    /// `at`.
+    virtual void select(std::span<const MaskCode::Part> own, std::size_t at) = 0;
+    /// The gathered code of all segments becomes the coming mask.
+    virtual void decode_mask(std::span<const MaskCode::Part> all) = 0;
+    /// The coming mask becomes S_t, and S_t the last.
+    virtual void advance_mask() = 0;
+
+    /// Section 4.4: the mean in rank order of `ranks` parts of `count` values in received(), into the
+    /// moment's buffer at `at`.
+    virtual void fold(const Scalars& scalars, int ranks, Index at, Index count) = 0;
+    /// The same where the parts have been added already (`native`): the division.
+    virtual void divide(const Scalars& scalars, Index at, Index count) = 0;
+
+    /// Sections 4.5 and 4.7: ghat, and its 2-norm (0 if it is not asked for).
+    [[nodiscard]] virtual double reconstruct(const Scalars& scalars, bool with_norm) = 0;
+    virtual void clip(const Scalars& scalars, float s) = 0;
+    /// Section 4.8, and m = M. False if M or w has turned non-finite.
+    [[nodiscard]] virtual bool update(problem::BiasCorrection correction, const Scalars& scalars) = 0;
+
+    // What the communicator moves. Valid until the next call above.
+    [[nodiscard]] virtual float* payload() = 0;
+    [[nodiscard]] virtual float* received(Index count) = 0; ///< room for `count` floats
+    [[nodiscard]] virtual float* moment() = 0;              ///< M on S_t, in the making
+    [[nodiscard]] virtual std::uint8_t* mask_code(std::size_t bytes) = 0;
+
+    // The state, for whoever looks at it, saves it or restores it. Copies, in the host's memory.
+    [[nodiscard]] virtual const Mask& current_mask() const = 0; ///< of the last step; m is packed on it
+    [[nodiscard]] virtual const Mask& coming_mask() const = 0;
+    [[nodiscard]] virtual std::span<const float> parameters() = 0;
+    [[nodiscard]] virtual std::span<const float> residual() = 0;
+    [[nodiscard]] virtual std::span<const float> packed_moment() = 0;
+    /// `coming` is ignored before the first step.
+    virtual void restore(std::span<const float> parameters, std::span<const float> residual,
+                         std::span<const float> packed_moment, const Mask& current, const Mask& coming) = 0;
+};
+
+} // namespace scape::distributed

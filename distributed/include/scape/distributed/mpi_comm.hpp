@@ -1,0 +1,12 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <scape/distributed/mpi.hpp>
+
+namespace scape::distributed {
+
+/// On a duplicate of the given communicator: some of the processes, or another order of ranks.
+[[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm ranks, MpiOptions options = {});
+
+} // namespace scape::distributed

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <scape/distributed/backend.hpp>
+#include <scape/distributed/communicator.hpp>
+#include <scape/problem/density.hpp>
+#include <scape/problem/problem.hpp>
+
+namespace scape::distributed {
+
+/// How the mean on the mask is made.
+enum class Reduction {
+    ordered, ///< values travel to the owner, which adds them in rank order: EXACT with any communicator
+    native,  ///< the communicator's own reduce-scatter: REL
+};
+
+[[nodiscard]] std::string_view name(Reduction reduction);
+/// "exact" or "rel": the level that a reduction can be held to.
+[[nodiscard]] std::string_view level(Reduction reduction);
+[[nodiscard]] Reduction parse_reduction(std::string_view text);
+
+/// A step that was refused on all ranks (section 4.1): no state has changed anywhere; the next good step
+/// works.
+class RefusedStep : public std::runtime_error {
+  public:
+    RefusedStep(int on_rank, Index at_index, float refused, const problem::Layout& layout);
+
+    int rank;
+    Index index;
+    float value;
+};
+
+/// M or a parameter has turned non-finite: no further step until a state is restored.
+class Halted : public std::runtime_error {
+  public:
+    explicit Halted(const std::string& text) : std::runtime_error(text) {}
+};
+
+/// What the last step did, on this rank.
+struct Statistics {
+    Index step = 0;
+    Index selected = 0;         ///< coordinates of the mask it used
+    Index kept = 0;             ///< of those, how many the mask before had too
+    Bytes sent{};               ///< to other ranks, by kind
+    double gradient_norm = 0.0; ///< of ghat before clipping; 0 where clipping is off
+    float clip_factor = 1.0F;
+};
+
+/// All that a rank saves (section 7). m is packed on `current`.
+struct RankState {
+    Index step = 0;
+    std::vector<float> parameters;
+    std::vector<float> residual;
+    std::vector<float> packed_moment;
+    Mask current;
+    Mask coming;
+};
+
+/// One rank of SCAPE (section 4), over any backend and any communicator. All ranks call the same functions
+/// in the same order.
+class Scape {
+  public:
+    struct Options {
+        Reduction reduction = Reduction::ordered;
+    };
+
+    /// Throws scape::Error on all ranks if they were given different problems. The communicator has to
+    /// outlive this.
+    Scape(problem::Problem problem, std::vector<problem::Range> ranges, problem::DensitySchedule density,
+          std::unique_ptr<Backend> backend, Communicator& communicator, Options options);
+    ~Scape();
+    Scape(const Scape&) = delete;
+    Scape& operator=(const Scape&) = delete;
+
+    /// Takes a step with this rank's gradient, where the backend computes. When it returns, the mask of the
+    /// next step is still on its way; whoever computes for long in between may call progress(). Throws
+    /// RefusedStep, Halted or Aborted, on all ranks.
+    void step(const float* gradient, double learning_rate);
+    void progress() { communicator_.progress(); }
+
+    [[nodiscard]] const problem::Problem& problem() const { return problem_; }
+    [[nodiscard]] const std::vector<problem::Range>& ranges() const { return ranges_; }
+    [[nodiscard]] const problem::DensitySchedule& density() const { return density_; }
+    [[nodiscard]] Index steps() const { return steps_; }
+    [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+    [[nodiscard]] std::span<const float> parameters() { return backend_->parameters(); }
+    [[nodiscard]] std::span<const float> residual() { return backend_->residual(); }
+    [[nodiscard]] std::vector<float> moment();                                  ///< in full length
+    [[nodiscard]] const Mask& mask() const { return backend_->current_mask(); } ///< of the last step
+    [[nodiscard]] const Mask& coming_mask();                                    ///< waits for it
+
+    [[nodiscard]] RankState state();
+    void restore(const RankState& state);
+
+  private:
+    struct MaskInFlight;
+
+    void bootstrap(const Scalars& scalars, const float* gradient);
+    void start_mask(double density);
+    void join_mask();
+    void exchange(const Scalars& scalars);
+    [[nodiscard]] std::vector<MaskCode::Part> parts(double density, int rank) const;
+    [[nodiscard]] Index selected_in(int rank) const;
+    void sent(Traffic traffic, std::uint64_t bytes_to_others);
+
+    problem::Problem problem_;
+    std::vector<problem::Range> ranges_;
+    problem::DensitySchedule density_;
+    std::unique_ptr<Backend> backend_;
+    Communicator& communicator_;
+    Options options_;
+    Index steps_ = 0;
+    bool halted_ = false;
+    std::unique_ptr<MaskInFlight> mask_in_flight_;
+    Statistics statistics_;
+};
+
+} // namespace scape::distributed

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace scape::distributed {
+
+/// A few threads that share one loop after another. With one thread there is none: the caller does the
+/// work.
+class Workers {
+  public:
+    explicit Workers(int threads);
+    ~Workers();
+    Workers(const Workers&) = delete;
+    Workers& operator=(const Workers&) = delete;
+
+    [[nodiscard]] int threads() const { return static_cast<int>(threads_.size()) + 1; }
+
+    /// Calls task(part) for part 0..threads()-1, the last in the caller's thread, and returns when all
+    /// have.
+    void run(const std::function<void(int part)>& task);
+
+  private:
+    void serve(int part);
+
+    std::vector<std::thread> threads_;
+    std::mutex mutex_;
+    std::condition_variable begin_;
+    std::condition_variable end_;
+    const std::function<void(int)>* task_ = nullptr;
+    std::size_t round_ = 0;
+    int busy_ = 0;
+    bool stop_ = false;
+};
+
+} // namespace scape::distributed

@@ -1,0 +1,64 @@
+// The variant for x86 machines with AVX2. The loops are those of the plain variant, but for the bits of
+// comparisons.
+#if defined(__x86_64__)
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <immintrin.h>
+
+#include "scalar.hpp"
+#include "table.hpp"
+
+// Neither FMA nor anything else that AVX2 does not bring along: no multiplication can be contracted here.
+#define SCAPE_TARGET __attribute__((target("avx2,bmi,popcnt")))
+
+namespace scape::distributed::host {
+namespace avx2 {
+namespace {
+
+/// Which scores of a word are above `high`, and which from `low` to `high`.
+SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint64_t& above,
+                          std::uint64_t& inside) {
+    const __m256i above_this = _mm256_set1_epi32(high);
+    const __m256i at_least_this = _mm256_set1_epi32(low - 1);
+    above = 0;
+    inside = 0;
+    for (unsigned i = 0; i < 64; i += 8) {
+        __m256i part;
+        std::memcpy(&part, scores + i, sizeof part);
+        const __m256i is_above = _mm256_cmpgt_epi32(part, above_this);
+        const __m256i is_inside = _mm256_andnot_si256(is_above, _mm256_cmpgt_epi32(part, at_least_this));
+        const int above_bits = _mm256_movemask_ps(_mm256_castsi256_ps(is_above));
+        const int inside_bits = _mm256_movemask_ps(_mm256_castsi256_ps(is_inside));
+        above |= static_cast<std::uint64_t>(static_cast<unsigned>(above_bits)) << i;
+        inside |= static_cast<std::uint64_t>(static_cast<unsigned>(inside_bits)) << i;
+    }
+}
+
+#include "packed.hpp"
+#include "words.hpp"
+
+} // namespace
+} // namespace avx2
+
+const Table avx2_table{.first_unacceptable = avx2::first_unacceptable,
+                       .local_pass = avx2::local_pass,
+                       .extract = avx2::extract,
+                       .repack = avx2::repack,
+                       .fold = avx2::fold,
+                       .reconstruct = avx2::reconstruct,
+                       .square_sums = avx2::square_sums,
+                       .clip = avx2::clip,
+                       .directions = avx2::directions,
+                       .update = avx2::update,
+                       .score_words = avx2::score_words,
+                       .count_at_least = avx2::count_at_least,
+                       .between = avx2::between,
+                       .bracket = avx2::bracket};
+
+} // namespace scape::distributed::host
+
+#endif

@@ -1,0 +1,129 @@
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include <scape/distributed/kernels.hpp>
+
+#include "table.hpp"
+
+namespace scape::distributed::host {
+
+namespace {
+
+bool supported(Variant variant) {
+#if defined(__x86_64__)
+    switch (variant) {
+    case Variant::plain:
+        return true;
+    case Variant::avx2:
+        return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi") != 0 &&
+               __builtin_cpu_supports("popcnt") != 0;
+    case Variant::avx512:
+        return supported(Variant::avx2) && __builtin_cpu_supports("avx512f") != 0 &&
+               __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+               __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("bmi2") != 0;
+    }
+    return false;
+#else
+    return variant == Variant::plain;
+#endif
+}
+
+const Table& table_of(Variant variant) {
+#if defined(__x86_64__)
+    if (variant == Variant::avx512)
+        return avx512_table;
+    if (variant == Variant::avx2)
+        return avx2_table;
+#endif
+    static_cast<void>(variant);
+    return plain_table;
+}
+
+std::atomic<Variant>& chosen() {
+    static std::atomic<Variant> variant = supported_variants().back();
+    return variant;
+}
+
+} // namespace
+
+std::string_view name(Variant variant) {
+    switch (variant) {
+    case Variant::plain:
+        return "plain";
+    case Variant::avx2:
+        return "avx2";
+    case Variant::avx512:
+        return "avx512";
+    }
+    return "unknown";
+}
+
+std::vector<Variant> supported_variants() {
+    std::vector<Variant> result;
+    for (const Variant candidate : {Variant::plain, Variant::avx2, Variant::avx512})
+        if (supported(candidate))
+            result.push_back(candidate);
+    return result;
+}
+
+Variant variant() {
+    return chosen().load(std::memory_order_relaxed);
+}
+
+void use_variant(Variant variant) {
+    if (!supported(variant))
+        throw std::invalid_argument("this machine has no " + std::string(name(variant)));
+    chosen().store(variant, std::memory_order_relaxed);
+}
+
+const Table& table() {
+    return table_of(variant());
+}
+
+Index first_unacceptable(const float* g, Index begin, Index end) {
+    return table().first_unacceptable(g, begin, end);
+}
+
+void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e, const Mask& last,
+                const float* m, const Mask& current, float* payload) {
+    table().local_pass(scalars, begin, end, g, e, last, m, current, payload);
+}
+
+void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
+    table().extract(begin, end, e, current, payload);
+}
+
+void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
+            float* m_on_current) {
+    table().repack(begin, end, last, m, current, m_on_current);
+}
+
+void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts, Index stride,
+          float* mean) {
+    table().fold(scalars, workers, begin, end, parts, stride, mean);
+}
+
+void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
+                 float* ghat) {
+    table().reconstruct(scalars, begin, end, M, m, ghat);
+}
+
+void square_sums(Index first, Index last, const float* ghat, Index size, double* sums) {
+    table().square_sums(first, last, ghat, size, sums);
+}
+
+void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat, float* M) {
+    table().clip(scalars, s, begin, end, m, ghat, M);
+}
+
+void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
+                const float* M, const float* m, const float* ghat, float* u) {
+    table().directions(correction, scalars, begin, end, M, m, ghat, u);
+}
+
+bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current, const float* u) {
+    return table().update(scalars, begin, end, w, current, u);
+}
+
+} // namespace scape::distributed::host

@@ -1,0 +1,139 @@
+// The loops over packed vectors, and the others that the compiler turns into vector code by itself.
+// Included once by each variant, within its anonymous namespace, with SCAPE_TARGET naming the instruction
+// set; hence no include guard.
+//
+// Results go through a small block that cannot overlap an argument: so a result may be written over an
+// argument, and the compiler need not ask whether it is.
+
+constexpr Index word_bits = Mask::word_bits;
+constexpr Index block_size = 256;
+
+/// Asks for the word that a stream will hold a page further on. The hardware follows a stream only to the
+/// end of its page, and with more work per cache line than a plain loop has, too few lines would be under
+/// way otherwise.
+SCAPE_TARGET inline void prefetch_word(const float* stream) {
+    constexpr std::uintptr_t distance = 4096;
+    constexpr std::uintptr_t line = 64;
+    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(stream) + distance;
+    for (std::uintptr_t offset = 0; offset < word_bits * sizeof(float); offset += line)
+        __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
+}
+
+SCAPE_TARGET Index first_unacceptable(const float* g, Index begin, Index end) {
+    constexpr auto greatest = static_cast<Score>(std::bit_cast<std::uint32_t>(element::greatest_gradient));
+    while (begin < end) {
+        const Index block_end = begin + block_size < end ? begin + block_size : end;
+        for (Index i = begin; i < block_end; i += word_bits)
+            prefetch_word(g + i);
+        Score worst = 0; // a NaN's bits are above an infinity's, and those above every number's
+        for (Index i = begin; i < block_end; ++i) {
+            const Score score = std::bit_cast<Score>(g[i]) & greatest_score;
+            worst = score > worst ? score : worst;
+        }
+        if (worst > greatest)
+            for (Index i = begin; i < block_end; ++i)
+                if (!element::acceptable(g[i]))
+                    return i;
+        begin = block_end;
+    }
+    return end;
+}
+
+SCAPE_TARGET void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts,
+                       Index stride, float* mean) {
+    const float divisor = scalars.workers;
+    float sum[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        const float* const first = parts + begin;
+        for (Index i = 0; i < count; ++i)
+            sum[i] = first[i];
+        for (int rank = 1; rank < workers; ++rank) {
+            const float* const part = parts + static_cast<Index>(rank) * stride + begin;
+            for (Index i = 0; i < count; ++i)
+                sum[i] += part[i];
+        }
+        float* const result = mean + begin;
+        for (Index i = 0; i < count; ++i)
+            result[i] = sum[i] / divisor;
+    }
+}
+
+SCAPE_TARGET void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M,
+                              const float* m, float* ghat) {
+    const Scalars s = scalars;
+    float block[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        for (Index i = 0; i < count; ++i)
+            block[i] = element::reconstruct(s, M[begin + i], m[begin + i]);
+        std::memcpy(ghat + begin, block, static_cast<std::size_t>(count) * sizeof(float));
+    }
+}
+
+SCAPE_TARGET void square_sums(Index first, Index last, const float* ghat, Index size, double* sums) {
+    constexpr Index lane_count = 256;
+    for (Index block = first; block < last; ++block) {
+        double lanes[lane_count] = {};
+        const Index begin = block * norm_block;
+        const Index end = begin + norm_block < size ? begin + norm_block : size;
+        for (Index row = begin; row < end; row += lane_count) {
+            const Index count = lane_count < end - row ? lane_count : end - row;
+            for (Index lane = 0; lane < count; ++lane) {
+                const double value = static_cast<double>(ghat[row + lane]);
+                lanes[lane] += value * value;
+            }
+        }
+        for (Index width = lane_count / 2; width > 0; width /= 2)
+            for (Index lane = 0; lane < width; ++lane)
+                lanes[lane] += lanes[lane + width];
+        sums[block] = lanes[0];
+    }
+}
+
+SCAPE_TARGET void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat,
+                       float* M) {
+    const Scalars values = scalars;
+    float clipped[block_size];
+    float moments[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        for (Index i = 0; i < count; ++i) {
+            clipped[i] = ghat[begin + i] * s;
+            moments[i] = element::moment(values, m[begin + i], clipped[i]);
+        }
+        std::memcpy(ghat + begin, clipped, static_cast<std::size_t>(count) * sizeof(float));
+        std::memcpy(M + begin, moments, static_cast<std::size_t>(count) * sizeof(float));
+    }
+}
+
+SCAPE_TARGET void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin,
+                             Index end, const float* M, const float* m, const float* ghat, float* u) {
+    const Scalars s = scalars;
+    const bool momentum = correction == problem::BiasCorrection::momentum;
+    float block[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        if (momentum)
+            for (Index i = 0; i < count; ++i)
+                block[i] = element::direction_momentum(s, M[begin + i], m[begin + i], ghat[begin + i]);
+        else
+            for (Index i = 0; i < count; ++i)
+                block[i] = element::direction_adam(s, M[begin + i], m[begin + i], ghat[begin + i]);
+        std::memcpy(u + begin, block, static_cast<std::size_t>(count) * sizeof(float));
+    }
+}
+
+SCAPE_TARGET Index count_at_least(const Score* scores, Index size, Score threshold) {
+    constexpr Index stride = Index{1}
+                             << 20; // a count of 32 bits suffices within it, and vectors hold twice as many
+    Index total = 0;
+    for (Index begin = 0; begin < size; begin += stride) {
+        const Index count = stride < size - begin ? stride : size - begin;
+        std::int32_t block = 0;
+        for (Index i = 0; i < count; ++i)
+            block += scores[begin + i] >= threshold ? 1 : 0;
+        total += block;
+    }
+    return total;
+}

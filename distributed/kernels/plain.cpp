@@ -1,0 +1,48 @@
+// The variant for every machine: standard C++, in whatever instruction set the compiler was told to use.
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "scalar.hpp"
+#include "table.hpp"
+
+#define SCAPE_TARGET
+
+namespace scape::distributed::host {
+namespace plain {
+namespace {
+
+/// Which scores of a word are above `high`, and which from `low` to `high`.
+void between(const Score* scores, Score low, Score high, std::uint64_t& above, std::uint64_t& inside) {
+    above = 0;
+    inside = 0;
+    for (unsigned i = 0; i < 64; ++i) {
+        const bool is_above = scores[i] > high;
+        above |= static_cast<std::uint64_t>(is_above) << i;
+        inside |= static_cast<std::uint64_t>(scores[i] >= low && !is_above) << i;
+    }
+}
+
+#include "packed.hpp"
+#include "words.hpp"
+
+} // namespace
+} // namespace plain
+
+const Table plain_table{.first_unacceptable = plain::first_unacceptable,
+                        .local_pass = plain::local_pass,
+                        .extract = plain::extract,
+                        .repack = plain::repack,
+                        .fold = plain::fold,
+                        .reconstruct = plain::reconstruct,
+                        .square_sums = plain::square_sums,
+                        .clip = plain::clip,
+                        .directions = plain::directions,
+                        .update = plain::update,
+                        .score_words = plain::score_words,
+                        .count_at_least = plain::count_at_least,
+                        .between = plain::between,
+                        .bracket = plain::bracket};
+
+} // namespace scape::distributed::host

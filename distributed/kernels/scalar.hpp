@@ -1,0 +1,68 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include <scape/distributed/kernels.hpp>
+
+#include "table.hpp"
+
+// Coordinates one at a time: for what is left over at the end of a vector. Coordinates count from 0 at the
+// first one left over; the masks' bits are in one word.
+
+namespace scape::distributed::host {
+
+inline bool has_bit(std::uint64_t bits, Index index) {
+    return ((bits >> static_cast<unsigned>(index)) & 1U) != 0;
+}
+
+inline void local_rest(const Scalars& scalars, Index count, const float* g, float* e, std::uint64_t last,
+                       const float* m, std::uint64_t current, float* payload) {
+    for (Index i = 0; i < count; ++i) {
+        const float c = element::local(scalars, has_bit(last, i) ? *m++ : 0.0F, g[i], e[i]);
+        if (has_bit(current, i)) {
+            *payload++ = c;
+            e[i] = 0.0F;
+        } else {
+            e[i] = c;
+        }
+    }
+}
+
+inline void extract_rest(Index count, float* e, std::uint64_t current, float* payload) {
+    for (Index i = 0; i < count; ++i)
+        if (has_bit(current, i)) {
+            *payload++ = e[i];
+            e[i] = 0.0F;
+        }
+}
+
+/// Only the bits of `current` that are set, wherever they are: also the way for a word with few of them.
+inline void repack_word(std::uint64_t last, const float* m, std::uint64_t current, float* m_on_current) {
+    for (; current != 0; current &= current - 1) {
+        const std::uint64_t bit = current & (~current + 1);
+        *m_on_current++ = (last & bit) != 0 ? m[std::popcount(last & (bit - 1))] : 0.0F;
+    }
+}
+
+/// False if a parameter has turned non-finite.
+inline bool update_rest(const Scalars& scalars, Index count, float* w, std::uint64_t current,
+                        const float* u) {
+    bool finite = true;
+    for (Index i = 0; i < count; ++i) {
+        if (!has_bit(current, i) && scalars.decay == 1.0F)
+            continue; // not touched, and not looked at
+        w[i] = w[i] * scalars.decay;
+        if (has_bit(current, i))
+            w[i] = element::update(scalars, w[i], *u++);
+        finite = finite && element::score(w[i]) < 0x7f80'0000U;
+    }
+    return finite;
+}
+
+inline Score score_of(float c) {
+    return static_cast<Score>(element::score(c));
+}
+
+} // namespace scape::distributed::host

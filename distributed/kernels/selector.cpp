@@ -1,0 +1,384 @@
+// The top k of a segment, without sorting it (section 5's total order: larger score first, then the lower
+// index).
+//
+// Let T be the k-th largest score. All coordinates above T are selected, and of those that equal it the
+// first few. A bracket around T turns that into one pass over memory: what is above the bracket is selected
+// at once, what is inside is put aside, and T is looked for there. Any bracket that holds T gives the same
+// bits. Where the guess failed, T is found by counting, digit by digit, whatever the data are.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <scape/distributed/kernels.hpp>
+
+#include "scalar.hpp"
+#include "table.hpp"
+
+namespace scape::distributed::host {
+
+namespace {
+
+constexpr Index word_bits = Mask::word_bits;
+
+// Speed only; any values give the same bits.
+constexpr Index small_segment =
+    8192;                        ///< its scores are copied into the cache and looked at again and again
+constexpr Index block_words = 8; ///< the scores of a block stay in the nearest cache
+constexpr Score hint_reach = Score{1} << 18; ///< a 32nd of an octave... of the last threshold, up and down
+constexpr Index large_segment = Index{1} << 18; ///< a sample costs next to nothing beside the pass
+
+struct Bracket {
+    Score low = 0;
+    Score high = greatest_score;
+};
+
+/// Memory that a thread keeps from one segment to the next.
+struct Scratch {
+    std::vector<Score> scores;
+    std::vector<std::uint32_t> positions;
+
+    void make_room(Index size) {
+        if (scores.size() < static_cast<std::size_t>(size)) {
+            scores.resize(static_cast<std::size_t>(size));
+            positions.resize(static_cast<std::size_t>(size));
+        }
+    }
+};
+
+Scratch& scratch() {
+    thread_local Scratch memory;
+    return memory;
+}
+
+std::uint64_t lowest_bits(std::uint64_t bits, Index count) {
+    std::uint64_t result = 0;
+    for (; count > 0; --count) {
+        result |= bits & (~bits + 1);
+        bits &= bits - 1;
+    }
+    return result;
+}
+
+/// The `rank`-th largest (from 1) of scores between low and high; there are as many.
+Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, Bracket bracket) {
+    while (bracket.low < bracket.high) {
+        const Score middle = bracket.low + (bracket.high - bracket.low) / 2 + 1;
+        if (kernels.count_at_least(scores, size, middle) >= rank)
+            bracket.low = middle;
+        else
+            bracket.high = middle - 1;
+    }
+    return bracket.low;
+}
+
+/// One segment's selection. Words are those that the segment touches; the bits of other coordinates in its
+/// first and last word are not its own.
+class Selection {
+  public:
+    Selection(Index begin, Index end, Index k, const float* e, const Mask& current, const float* payload,
+              Mask& next)
+        : begin_(begin), end_(end), k_(k), e_(e), current_(current), payload_(payload),
+          first_word_(begin / word_bits), last_word_((end + word_bits - 1) / word_bits),
+          next_(next.words()) {}
+
+    [[nodiscard]] Index size() const { return end_ - begin_; }
+
+    Score take_small() {
+        std::array<Score, small_segment + 2 * word_bits> scores; // NOLINT: written before it is read
+        Index payload_offset = current_.offset(first_word_ * word_bits);
+        const Index words = last_word_ - first_word_;
+        score_range(first_word_, last_word_, payload_offset, scores.data());
+        const Score threshold = ranked(kernels_, scores.data(), words * word_bits, k_, {});
+        Index ties = k_ - (threshold == greatest_score
+                               ? 0
+                               : kernels_.count_at_least(scores.data(), words * word_bits, threshold + 1));
+        for (Index word = 0; word < words; ++word)
+            take_word(first_word_ + word, scores.data() + word * word_bits, threshold, ties);
+        return threshold;
+    }
+
+    /// True if T is inside; then the bits are set.
+    bool take_bracket(const Bracket& bracket, Score& threshold);
+
+    /// Where T should be, from a sample.
+    [[nodiscard]] Bracket sample() const;
+
+    Score take_any();
+
+  private:
+    /// The segment's coordinates in a word.
+    [[nodiscard]] std::uint64_t own_bits(Index word) const {
+        std::uint64_t bits = ~std::uint64_t{0};
+        if (word * word_bits < begin_)
+            bits &= ~std::uint64_t{0} << static_cast<unsigned>(begin_ - word * word_bits);
+        if (end_ < (word + 1) * word_bits)
+            bits &= ~std::uint64_t{0} >> static_cast<unsigned>((word + 1) * word_bits - end_);
+        return bits;
+    }
+
+    [[nodiscard]] CandidateSource source(Index word, Index payload_offset) const {
+        return {e_ + word * word_bits, current_.words() + word, payload_ + payload_offset};
+    }
+
+    /// The scores of a word of which only some coordinates are the segment's; of the others no_score.
+    void score_part(Index word, Index payload_offset, Score* scores) const {
+        const std::uint64_t current = current_.words()[word];
+        const std::uint64_t own = own_bits(word);
+        const float* packed = payload_ + payload_offset;
+        for (Index i = 0; i < word_bits; ++i) {
+            const float* const here = has_bit(current, i) ? packed++ : e_ + word * word_bits + i;
+            scores[i] = has_bit(own, i) ? score_of(*here) : no_score;
+        }
+    }
+
+    /// The scores of words; moves the offset behind them.
+    void score_range(Index word, Index last, Index& payload_offset, Score* scores) const {
+        while (word < last) {
+            Index words = 1;
+            if (own_bits(word) != ~std::uint64_t{0}) {
+                score_part(word, payload_offset, scores);
+            } else {
+                words = own_bits(last - 1) == ~std::uint64_t{0} ? last - word : last - 1 - word;
+                kernels_.score_words(source(word, payload_offset), words, scores);
+            }
+            for (Index i = word; i < word + words; ++i)
+                payload_offset += std::popcount(current_.words()[i]);
+            scores += words * word_bits;
+            word += words;
+        }
+    }
+
+    /// Calls action(first word, words, their scores) for all of the segment, in blocks that stay in the
+    /// cache.
+    template <class Action>
+    void for_blocks(const Action& action) const {
+        std::array<Score, block_words * word_bits> scores; // NOLINT: written before it is read
+        Index payload_offset = current_.offset(first_word_ * word_bits);
+        for (Index word = first_word_; word < last_word_; word += block_words) {
+            const Index last = std::min(last_word_, word + block_words);
+            score_range(word, last, payload_offset, scores.data());
+            action(word, last - word, scores.data());
+        }
+    }
+
+    void take_word(Index word, const Score* scores, Score threshold, Index& ties) {
+        std::uint64_t above = 0;
+        std::uint64_t equal = 0;
+        kernels_.between(scores, threshold, threshold, above, equal);
+        const Index equals = std::popcount(equal);
+        next_[word] |= above | (equals <= ties ? equal : lowest_bits(equal, ties));
+        ties -= std::min(ties, equals);
+    }
+
+    void take_at(Score threshold, Index ties) {
+        for_blocks([&](Index word, Index words, const Score* scores) {
+            for (Index i = 0; i < words; ++i)
+                take_word(word + i, scores + i * word_bits, threshold, ties);
+        });
+    }
+
+    /// How many scores are at least `threshold`.
+    [[nodiscard]] Index count(Score threshold) const {
+        Index total = 0;
+        for_blocks([&](Index, Index words, const Score* scores) {
+            total += kernels_.count_at_least(scores, words * word_bits, threshold);
+        });
+        return total;
+    }
+
+    Index bracket_words(Index first, Index last, Index payload_offset, const Bracket& bracket,
+                        Candidates& candidates);
+
+    void clear() {
+        for (Index word = first_word_; word < last_word_; ++word)
+            next_[word] &= ~own_bits(word);
+    }
+
+    const Table& kernels_ = table();
+    Index begin_;
+    Index end_;
+    Index k_;
+    const float* e_;
+    const Mask& current_;
+    const float* payload_;
+    Index first_word_;
+    Index last_word_;
+    std::uint64_t* next_;
+};
+
+bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
+    if (bracket.low == bracket.high) { // many equal scores, perhaps all: none needs to be put aside
+        const Index above = bracket.high == greatest_score ? 0 : count(bracket.high + 1);
+        if (above >= k_ || count(bracket.low) < k_)
+            return false;
+        take_at(bracket.low, k_ - above);
+        threshold = bracket.low;
+        return true;
+    }
+    if (last_word_ - first_word_ > Index{1} << 25) // positions have 32 bits
+        return false;
+
+    Scratch& memory = scratch();
+    const Index capacity = size() / 16 + 1024;
+    memory.make_room(capacity + 2 * word_bits);
+    Candidates candidates{memory.scores.data(), memory.positions.data(), 0, capacity};
+
+    // The words that are all the segment's, and what is before and behind them.
+    const Index body = own_bits(first_word_) == ~std::uint64_t{0} ? first_word_ : first_word_ + 1;
+    const Index body_end = own_bits(last_word_ - 1) == ~std::uint64_t{0} ? last_word_ : last_word_ - 1;
+    Index above = 0;
+    const auto take_part = [&](Index word) {
+        std::array<Score, word_bits> scores; // NOLINT: written before it is read
+        score_part(word, current_.offset(word * word_bits), scores.data());
+        std::uint64_t above_bits = 0;
+        std::uint64_t inside = 0;
+        kernels_.between(scores.data(), bracket.low, bracket.high, above_bits, inside);
+        next_[word] |= above_bits;
+        above += std::popcount(above_bits);
+        for (; inside != 0; inside &= inside - 1) {
+            const int bit = std::countr_zero(inside);
+            candidates.scores[candidates.count] = scores[static_cast<std::size_t>(bit)];
+            candidates.positions[candidates.count] =
+                static_cast<std::uint32_t>((word - first_word_) * word_bits + bit);
+            ++candidates.count;
+        }
+    };
+    if (body > first_word_)
+        take_part(first_word_);
+    above += kernels_.bracket(source(body, current_.offset(body * word_bits)), body_end - body,
+                              static_cast<std::uint32_t>((body - first_word_) * word_bits), bracket.low,
+                              bracket.high, next_ + body, candidates);
+    if (body_end < last_word_ && candidates.count <= capacity)
+        take_part(last_word_ - 1);
+
+    if (candidates.count > capacity || above >= k_ || above + candidates.count < k_) {
+        clear();
+        return false;
+    }
+    threshold = ranked(kernels_, candidates.scores, candidates.count, k_ - above, bracket);
+    Index ties = k_ - above -
+                 (threshold == greatest_score
+                      ? 0
+                      : kernels_.count_at_least(candidates.scores, candidates.count, threshold + 1));
+    std::uint64_t* const words = next_ + first_word_;
+    for (Index i = 0; i < candidates.count; ++i) {
+        const Score score = candidates.scores[i];
+        const std::uint32_t position = candidates.positions[i];
+        const bool tie = score == threshold && ties > 0;
+        ties -= tie ? 1 : 0;
+        words[position / 64] |= static_cast<std::uint64_t>(score > threshold || tie) << (position % 64);
+    }
+    return true;
+}
+
+Bracket Selection::sample() const {
+    // One coordinate at random from each of equally long pieces: the same ones at every call. All are far
+    // apart: asked for together, they come together.
+    constexpr Index most = 4096;
+    const Index samples = std::clamp<Index>(size() / 64, 1024, most);
+    const Index piece = size() / samples;
+    std::array<Index, most> places; // NOLINT: written before it is read
+    std::array<Score, most> scores; // NOLINT: written before it is read
+    std::uint64_t state = 0x9e37'79b9'7f4a'7c15U;
+    for (Index i = 0; i < samples; ++i) {
+        state = state * 0x5851'f42d'4c95'7f2dU + 0x1405'7b7e'f767'814fU;
+        const std::uint64_t within = (state >> 40U) * static_cast<std::uint64_t>(piece) >> 24U;
+        const Index place = begin_ + i * piece + static_cast<Index>(within);
+        places[static_cast<std::size_t>(i)] = place;
+        __builtin_prefetch(e_ + place);
+        __builtin_prefetch(current_.words() + place / word_bits);
+    }
+    // Where the payload has a coordinate, counting up to it would take longer than all the rest; a value
+    // from about there will do.
+    const Index packed_begin = current_.offset(begin_);
+    const Index packed = current_.offset(end_) - packed_begin;
+    for (Index i = 0; i < samples; ++i) {
+        const Index place = places[static_cast<std::size_t>(i)];
+        const float* const value =
+            current_.test(place) ? payload_ + packed_begin + packed * i / samples : e_ + place;
+        scores[static_cast<std::size_t>(i)] = score_of(*value);
+    }
+    // Three standard deviations of the number of samples above T, to each side.
+    const double share = static_cast<double>(k_) / static_cast<double>(size());
+    const double rank = share * static_cast<double>(samples);
+    const double reach = 3.0 * std::sqrt(rank * (1.0 - share)) + 3.0;
+    const Index lowest = static_cast<Index>(rank + reach);
+    const Index highest = static_cast<Index>(rank - reach);
+    Bracket bracket;
+    if (lowest < samples)
+        bracket.low = ranked(kernels_, scores.data(), samples, lowest + 1, {});
+    if (highest >= 1)
+        bracket.high = ranked(kernels_, scores.data(), samples, highest, {});
+    return bracket;
+}
+
+Score Selection::take_any() {
+    constexpr std::array<unsigned, 3> shifts{19, 7, 0}; // digits of 12, 12 and 7 bits
+    Bracket bracket;
+    Index rank = k_;
+    for (const unsigned shift : shifts) {
+        // Four tables, so that equal scores one after the other do not wait for each other. Scores outside
+        // of the bracket go to the bin behind the last.
+        const std::size_t bins = (static_cast<std::size_t>(bracket.high - bracket.low) + 1) >> shift;
+        std::vector<std::array<Index, 4>> counts(bins + 1);
+        for_blocks([&](Index, Index words, const Score* scores) {
+            for (Index i = 0; i < words * word_bits; i += 4)
+                for (std::size_t lane = 0; lane < 4; ++lane) {
+                    const auto score = static_cast<std::uint32_t>(scores[i + static_cast<Index>(lane)]);
+                    const std::uint32_t bin = (score - static_cast<std::uint32_t>(bracket.low)) >> shift;
+                    ++counts[std::min<std::size_t>(bin, bins)][lane];
+                }
+        });
+        std::size_t bin = bins;
+        Index inside = 0;
+        for (;;) {
+            --bin;
+            inside = counts[bin][0] + counts[bin][1] + counts[bin][2] + counts[bin][3];
+            if (inside >= rank)
+                break;
+            rank -= inside;
+        }
+        bracket.low += static_cast<Score>(bin << shift);
+        bracket.high = bracket.low + static_cast<Score>((std::uint32_t{1} << shift) - 1);
+        Score threshold = 0;
+        if (shift != 0 && inside <= size() / 16 && take_bracket(bracket, threshold))
+            return threshold;
+    }
+    take_at(bracket.low, rank);
+    return bracket.low;
+}
+
+Bracket around(std::uint32_t threshold) {
+    const Score middle = static_cast<Score>(threshold & 0x7fff'ffffU);
+    return {std::max(middle, hint_reach) - hint_reach,
+            std::min(middle, greatest_score - hint_reach) + hint_reach};
+}
+
+} // namespace
+
+void Selector::select(Index begin, Index end, Index k, const float* e, const Mask& current,
+                      const float* payload, Mask& next, std::uint32_t& threshold) {
+    if (k >= end - begin) {
+        next.set_range(begin, end);
+        return;
+    }
+    if (k <= 0)
+        return;
+    Selection selection(begin, end, k, e, current, payload, next);
+    Score found = 0;
+    // The last threshold may have moved too far, and then a pass is lost; a sample does not age, but has
+    // its price.
+    const bool hinted = threshold != 0 && selection.size() < large_segment;
+    if (selection.size() <= small_segment)
+        found = selection.take_small();
+    else if (!(hinted && selection.take_bracket(around(threshold), found)) &&
+             !selection.take_bracket(selection.sample(), found))
+        found = selection.take_any();
+    threshold = static_cast<std::uint32_t>(found);
+}
+
+} // namespace scape::distributed::host

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+
+#include <scape/distributed/kernels.hpp>
+
+// What a variant consists of: the passes, in one instruction set. The passes of kernels.hpp go through such
+// a table, and so do the parts of selection that touch every coordinate.
+
+namespace scape::distributed::host {
+
+/// As section 5 compares: magnitudes as integers. All are below 2^31, so that signed comparisons, which
+/// every instruction set has, order them too, and -1 can stand for "no coordinate".
+using Score = std::int32_t;
+constexpr Score greatest_score = 0x7fff'ffff;
+constexpr Score no_score = -1;
+
+/// The c of whole words of coordinates: at e where `current` has no bit, and packed at payload where it has
+/// one. All three begin at the first word.
+struct CandidateSource {
+    const float* e = nullptr;
+    const std::uint64_t* current = nullptr;
+    const float* payload = nullptr;
+};
+
+/// Coordinates whose score lies in the bracket, in ascending order.
+struct Candidates {
+    Score* scores = nullptr;
+    std::uint32_t* positions = nullptr; ///< from the first coordinate of the segment's first word
+    Index count = 0;
+    Index capacity = 0; ///< both arrays have room for a word more
+};
+
+struct Table {
+    Index (*first_unacceptable)(const float* g, Index begin, Index end);
+    void (*local_pass)(const Scalars& scalars, Index begin, Index end, const float* g, float* e,
+                       const Mask& last, const float* m, const Mask& current, float* payload);
+    void (*extract)(Index begin, Index end, float* e, const Mask& current, float* payload);
+    void (*repack)(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
+                   float* m_on_current);
+    void (*fold)(const Scalars& scalars, int workers, Index begin, Index end, const float* parts,
+                 Index stride, float* mean);
+    void (*reconstruct)(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
+                        float* ghat);
+    void (*square_sums)(Index first, Index last, const float* ghat, Index size, double* sums);
+    void (*clip)(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat,
+                 float* M);
+    void (*directions)(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
+                       const float* M, const float* m, const float* ghat, float* u);
+    bool (*update)(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
+                   const float* u);
+
+    /// The scores of `words` whole words.
+    void (*score_words)(const CandidateSource& source, Index words, Score* scores);
+    /// How many of the scores are at least `threshold`, which is not negative.
+    Index (*count_at_least)(const Score* scores, Index size, Score threshold);
+    /// Writes which scores of a word are above `high`, and which from `low` to `high`.
+    void (*between)(const Score* scores, Score low, Score high, std::uint64_t& above,
+                    std::uint64_t& inside);
+    /// Sets the bits of `words` whole words whose score is above `high`, and adds to the candidates those
+    /// from `low` to `high`. The first word's coordinate is `position`. Returns how many bits it has set.
+    /// Stops early, and the bits mean nothing, when the candidates are more than they have room for.
+    Index (*bracket)(const CandidateSource& source, Index words, std::uint32_t position, Score low,
+                     Score high, std::uint64_t* next, Candidates& candidates);
+};
+
+/// The variant in use.
+[[nodiscard]] const Table& table();
+
+extern const Table plain_table;
+#if defined(__x86_64__)
+extern const Table avx2_table;
+extern const Table avx512_table;
+#endif
+
+} // namespace scape::distributed::host

@@ -1,0 +1,180 @@
+// The passes over masks by words of 64 coordinates, for instruction sets that cannot expand and compress: a
+// word without bits is plain vector code, the bits of another are walked. Included once by each such
+// variant, within its anonymous namespace, after the function between(); hence no include guard.
+
+/// The word at `begin`, a multiple of 64.
+inline std::uint64_t word_at(const Mask& mask, Index begin) {
+    return mask.words()[static_cast<std::size_t>(begin / word_bits)];
+}
+
+/// 64 values of a vector packed on `bits`, +0 where there is no bit.
+SCAPE_TARGET inline void expand_word(std::uint64_t bits, const float* packed, float* values) {
+    if (bits == ~std::uint64_t{0}) {
+        std::memcpy(values, packed, word_bits * sizeof(float));
+        return;
+    }
+    std::memset(values, 0, word_bits * sizeof(float));
+    for (; bits != 0; bits &= bits - 1)
+        values[std::countr_zero(bits)] = *packed++;
+}
+
+/// Moves the values that have a bit to `packed` and leaves +0.
+SCAPE_TARGET inline void extract_word(std::uint64_t bits, float* values, float* packed) {
+    if (bits == ~std::uint64_t{0}) {
+        std::memcpy(packed, values, word_bits * sizeof(float));
+        std::memset(values, 0, word_bits * sizeof(float));
+        return;
+    }
+    for (; bits != 0; bits &= bits - 1) {
+        float& value = values[std::countr_zero(bits)];
+        *packed++ = value;
+        value = 0.0F;
+    }
+}
+
+SCAPE_TARGET void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e,
+                             const Mask& last, const float* m, const Mask& current, float* payload) {
+    const Scalars s = scalars;
+    m += last.offset_of_chunk(begin);
+    payload += current.offset_of_chunk(begin);
+    for (; begin + word_bits <= end; begin += word_bits) {
+        const std::uint64_t last_bits = word_at(last, begin);
+        const std::uint64_t bits = word_at(current, begin);
+        const float* const gradient = g + begin;
+        float* const residual = e + begin;
+        prefetch_word(gradient);
+        prefetch_word(residual);
+        if (last_bits == 0) {
+            for (Index i = 0; i < word_bits; ++i)
+                residual[i] = element::local(s, 0.0F, gradient[i], residual[i]);
+        } else {
+            float moments[word_bits];
+            expand_word(last_bits, m, moments);
+            for (Index i = 0; i < word_bits; ++i)
+                residual[i] = element::local(s, moments[i], gradient[i], residual[i]);
+            m += std::popcount(last_bits);
+        }
+        if (bits != 0) {
+            extract_word(bits, residual, payload);
+            payload += std::popcount(bits);
+        }
+    }
+    if (begin < end)
+        local_rest(scalars, end - begin, g + begin, e + begin, word_at(last, begin), m,
+                   word_at(current, begin), payload);
+}
+
+SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
+    payload += current.offset_of_chunk(begin);
+    for (; begin + word_bits <= end; begin += word_bits) {
+        const std::uint64_t bits = word_at(current, begin);
+        extract_word(bits, e + begin, payload);
+        payload += std::popcount(bits);
+    }
+    if (begin < end)
+        extract_rest(end - begin, e + begin, word_at(current, begin), payload);
+}
+
+SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
+                         float* m_on_current) {
+    m += last.offset_of_chunk(begin);
+    m_on_current += current.offset_of_chunk(begin);
+    for (; begin < end; begin += word_bits) {
+        const std::uint64_t last_bits = word_at(last, begin);
+        const std::uint64_t bits = word_at(current, begin);
+        repack_word(last_bits, m, bits, m_on_current);
+        m += std::popcount(last_bits);
+        m_on_current += std::popcount(bits);
+    }
+}
+
+/// The update of the coordinates with a bit; the greatest score among them.
+SCAPE_TARGET inline Score update_word(const Scalars& s, std::uint64_t bits, float* w, const float* u) {
+    Score worst = 0;
+    for (; bits != 0; bits &= bits - 1) {
+        float& parameter = w[std::countr_zero(bits)];
+        parameter = element::update(s, parameter, *u++);
+        const Score score = score_of(parameter);
+        worst = score > worst ? score : worst;
+    }
+    return worst;
+}
+
+SCAPE_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
+                         const float* u) {
+    const Scalars s = scalars;
+    constexpr Score infinity = 0x7f80'0000;
+    bool finite = true;
+    u += current.offset_of_chunk(begin);
+    if (s.decay == 1.0F) { // multiplying by 1 changes no bit
+        for (; begin < end; begin += word_bits) {
+            const std::uint64_t bits = word_at(current, begin);
+            finite = update_word(s, bits, w + begin, u) < infinity && finite;
+            u += std::popcount(bits);
+        }
+        return finite;
+    }
+    for (; begin + word_bits <= end; begin += word_bits) {
+        float* const parameters = w + begin;
+        prefetch_word(parameters);
+        Score worst = 0;
+        for (Index i = 0; i < word_bits; ++i) {
+            parameters[i] = parameters[i] * s.decay;
+            const Score score = std::bit_cast<Score>(parameters[i]) & greatest_score;
+            worst = score > worst ? score : worst;
+        }
+        finite = worst < infinity && finite;
+        const std::uint64_t bits = word_at(current, begin);
+        if (bits != 0) {
+            finite = update_word(s, bits, parameters, u) < infinity && finite;
+            u += std::popcount(bits);
+        }
+    }
+    if (begin < end)
+        finite = update_rest(scalars, end - begin, w + begin, word_at(current, begin), u) && finite;
+    return finite;
+}
+
+/// The scores of one word.
+SCAPE_TARGET inline void score_word(const float* e, std::uint64_t bits, const float* payload,
+                                    Score* scores) {
+    for (Index i = 0; i < word_bits; ++i)
+        scores[i] = std::bit_cast<Score>(e[i]) & greatest_score;
+    for (; bits != 0; bits &= bits - 1)
+        scores[std::countr_zero(bits)] = score_of(*payload++);
+}
+
+SCAPE_TARGET void score_words(const CandidateSource& source, Index words, Score* scores) {
+    const float* payload = source.payload;
+    for (Index word = 0; word < words; ++word) {
+        const std::uint64_t bits = source.current[word];
+        score_word(source.e + word * word_bits, bits, payload, scores + word * word_bits);
+        payload += std::popcount(bits);
+    }
+}
+
+SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint32_t position, Score low,
+                           Score high, std::uint64_t* next, Candidates& candidates) {
+    const float* payload = source.payload;
+    Index total = 0;
+    for (Index word = 0; word < words && candidates.count <= candidates.capacity; ++word) {
+        const std::uint64_t bits = source.current[word];
+        Score values[word_bits];
+        prefetch_word(source.e + word * word_bits);
+        score_word(source.e + word * word_bits, bits, payload, values);
+        payload += std::popcount(bits);
+        std::uint64_t above = 0;
+        std::uint64_t inside = 0;
+        between(values, low, high, above, inside);
+        next[word] = above;
+        total += std::popcount(above);
+        for (; inside != 0; inside &= inside - 1) {
+            const int bit = std::countr_zero(inside);
+            candidates.scores[candidates.count] = values[bit];
+            candidates.positions[candidates.count] =
+                position + static_cast<std::uint32_t>(word * word_bits) + static_cast<std::uint32_t>(bit);
+            ++candidates.count;
+        }
+    }
+    return total;
+}

@@ -1,0 +1,25 @@
+#include <scape/optimizer.hpp>
+
+#include <utility>
+
+#include <scape/distributed/host_backend.hpp>
+
+namespace scape {
+
+std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings,
+                                          Communicator& communicator, std::span<const float> parameters) {
+    if (parameters.size() != static_cast<std::size_t>(model.size()))
+        throw Error("parameters: " + std::to_string(parameters.size()) + " values given; the model has " +
+                    std::to_string(model.size()));
+    if (settings.threads < 1)
+        throw Error("threads is " + std::to_string(settings.threads) + "; at least 1 is needed");
+    auto ranges = problem::ranges(model, communicator.size(), settings.partition);
+    auto problem = problem::make_problem(problem::Algorithm::scape, communicator.size(), std::move(model),
+                                         settings.partition, settings.hyper);
+    auto backend = distributed::make_host_backend(problem, parameters, settings.threads);
+    return std::make_unique<Optimizer>(std::move(problem), std::move(ranges), settings.density,
+                                       std::move(backend), communicator,
+                                       Optimizer::Options{settings.reduction});
+}
+
+} // namespace scape

@@ -1,0 +1,247 @@
+#include <scape/distributed/scape.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+#include "agreement.hpp"
+#include "scalars.hpp"
+
+namespace scape::distributed {
+
+namespace {
+
+/// How many bits two masks have in common.
+Index in_common(const Mask& a, const Mask& b) {
+    Index common = 0;
+    for (std::size_t i = 0; i < a.word_count(); ++i)
+        common += std::popcount(a.words()[i] & b.words()[i]);
+    return common;
+}
+
+} // namespace
+
+std::string_view name(Reduction reduction) {
+    return reduction == Reduction::ordered ? "ordered" : "native";
+}
+
+std::string_view level(Reduction reduction) {
+    return reduction == Reduction::ordered ? "exact" : "rel";
+}
+
+Reduction parse_reduction(std::string_view text) {
+    for (const Reduction reduction : {Reduction::ordered, Reduction::native})
+        if (name(reduction) == text)
+            return reduction;
+    throw Error("reduction is '" + std::string(text) + "'; it must be one of ordered, native");
+}
+
+/// The gather of the coming mask's bits: the only thing in flight between two steps.
+struct Scape::MaskInFlight {
+    std::vector<MaskCode::Part> all;
+    std::unique_ptr<Exchange> exchange;
+};
+
+Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, problem::DensitySchedule density,
+             std::unique_ptr<Backend> backend, Communicator& communicator, Options options)
+    : problem_(std::move(problem)), ranges_(std::move(ranges)), density_(std::move(density)),
+      backend_(std::move(backend)), communicator_(communicator), options_(options) {
+    problem::check(problem_);
+    if (problem_.settings.decay_order != problem::DecayOrder::first)
+        throw Error("decay_order is together; the sharded implementation decays first (section 3)");
+    agree_on_problem(communicator_, problem_, ranges_, density_, options_.reduction);
+}
+
+// An exchange is waited for, whatever happened: its buffers are about to go.
+Scape::~Scape() {
+    try {
+        join_mask();
+    } catch (...) { // NOLINT(bugprone-empty-catch): the ranks have been told already
+    }
+}
+
+void Scape::step(const float* gradient, double learning_rate) {
+    if (halted_)
+        throw Halted("halted after step " + std::to_string(steps_) +
+                     ": a parameter or the moment is not finite; restore a finite state to go on");
+    statistics_ = {};
+
+    // 1. Check. Nothing changes before all ranks' gradients have passed.
+    sent(Traffic::agreement,
+         agree_on_gradient(communicator_, problem_, backend_->first_refused(gradient), gradient));
+
+    const Index t = steps_ + 1;
+    const Scalars scalars = scalars_of(problem_, t, learning_rate);
+    if (t == 1) {
+        bootstrap(scalars, gradient);
+    } else {
+        join_mask();
+        backend_->advance_mask();
+        statistics_.kept = in_common(backend_->current_mask(), backend_->coming_mask());
+        // 2. Local; with 4's packing and 6's residual, in one pass.
+        backend_->local_pass(scalars, gradient);
+    }
+    statistics_.step = t;
+    statistics_.selected = backend_->current_mask().selected();
+
+    // 3. Next mask. It travels while all of the rest is done, and beyond, until the next step.
+    start_mask(density_.at(t + 1));
+
+    // 4. Exchange.
+    exchange(scalars);
+
+    // 5. Reconstruction. 7. Clip. 8. Update.
+    const problem::HyperParameters& settings = problem_.settings;
+    const bool clipping = settings.clip_norm > 0.0;
+    statistics_.gradient_norm = backend_->reconstruct(scalars, clipping);
+    if (clipping) {
+        statistics_.clip_factor =
+            static_cast<float>(std::min(1.0, settings.clip_norm / (statistics_.gradient_norm + 1e-6)));
+        backend_->clip(scalars, statistics_.clip_factor);
+    }
+    const bool finite = backend_->update(settings.bias_correction, scalars);
+    steps_ = t;
+    if (!finite) {
+        // The same on all ranks: M and w are.
+        halted_ = true;
+        throw Halted("halted after step " + std::to_string(steps_) +
+                     ": a parameter or the moment has turned non-finite; restore a finite state to go on");
+    }
+}
+
+/// S_1 is made from c_1, at once.
+void Scape::bootstrap(const Scalars& scalars, const float* gradient) {
+    backend_->local_pass(scalars, gradient);
+    start_mask(density_.at(1));
+    join_mask();
+    backend_->advance_mask();
+    backend_->extract_payload();
+}
+
+std::vector<MaskCode::Part> Scape::parts(double density, int rank) const {
+    std::vector<MaskCode::Part> result;
+    for (const problem::Segment& segment : problem_.segments)
+        if (segment.owner == rank)
+            result.push_back({segment.begin, segment.end,
+                              selected_count(segment, density, problem_.settings.k_rounding)});
+    return result;
+}
+
+void Scape::start_mask(double density) {
+    const auto ranks = static_cast<std::size_t>(communicator_.size());
+    auto flight = std::make_unique<MaskInFlight>();
+    std::vector<std::size_t> sizes(ranks);
+    std::vector<MaskCode::Part> own;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        const auto of_rank = parts(density, static_cast<int>(rank));
+        sizes[rank] = MaskCode::bytes(of_rank);
+        flight->all.insert(flight->all.end(), of_rank.begin(), of_rank.end());
+        if (static_cast<int>(rank) == communicator_.rank())
+            own = of_rank;
+    }
+    const auto me = static_cast<std::size_t>(communicator_.rank());
+    const std::size_t before =
+        std::accumulate(sizes.begin(), sizes.begin() + communicator_.rank(), std::size_t{0});
+    std::uint8_t* code = backend_->mask_code(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
+    backend_->select(own, before);
+    flight->exchange = communicator_.start_all_gather(Traffic::mask, code + before, code, sizes);
+    sent(Traffic::mask, sizes[me] * (ranks - 1));
+    mask_in_flight_ = std::move(flight);
+}
+
+void Scape::join_mask() {
+    if (!mask_in_flight_)
+        return;
+    const auto flight = std::move(mask_in_flight_);
+    flight->exchange->wait();
+    backend_->decode_mask(flight->all);
+}
+
+Index Scape::selected_in(int rank) const {
+    const problem::Range& range = ranges_[static_cast<std::size_t>(rank)];
+    const Mask& mask = backend_->current_mask();
+    return mask.offset(range.end) - mask.offset(range.begin);
+}
+
+void Scape::exchange(const Scalars& scalars) {
+    const int ranks = communicator_.size();
+    const int me = communicator_.rank();
+    const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
+    std::vector<std::size_t> by_owner;
+    for (int rank = 0; rank < ranks; ++rank)
+        by_owner.push_back(bytes(selected_in(rank)));
+    const Index own = selected_in(me);
+    const Index at = backend_->current_mask().offset(ranges_[static_cast<std::size_t>(me)].begin);
+    const auto others = static_cast<std::uint64_t>(ranks - 1);
+
+    if (options_.reduction == Reduction::ordered) {
+        const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), bytes(own));
+        float* received = backend_->received(own * ranks);
+        communicator_
+            .start_all_to_all(Traffic::payload, backend_->payload(), by_owner, received, from_each)
+            ->wait();
+        backend_->fold(scalars, ranks, at, own);
+    } else {
+        communicator_
+            .start_reduce_scatter(Traffic::payload, backend_->payload(), backend_->received(own), by_owner)
+            ->wait();
+        backend_->divide(scalars, at, own);
+    }
+    sent(Traffic::payload, bytes(statistics_.selected - own));
+
+    float* M = backend_->moment();
+    communicator_.start_all_gather(Traffic::moment, M + at, M, by_owner)->wait();
+    sent(Traffic::moment, bytes(own) * others);
+}
+
+void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {
+    statistics_.sent[static_cast<std::size_t>(traffic)] += bytes_to_others;
+}
+
+std::vector<float> Scape::moment() {
+    std::vector<float> full(static_cast<std::size_t>(problem_.layout.size()), 0.0F);
+    const Mask& mask = backend_->current_mask();
+    const auto packed = backend_->packed_moment();
+    std::size_t at = 0;
+    for (std::size_t word = 0; word < mask.word_count(); ++word)
+        for (std::uint64_t bits = mask.words()[word]; bits != 0; bits &= bits - 1)
+            full[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))] = packed[at++];
+    return full;
+}
+
+const Mask& Scape::coming_mask() {
+    join_mask();
+    return backend_->coming_mask();
+}
+
+RankState Scape::state() {
+    join_mask();
+    const auto copy = [](std::span<const float> values) {
+        return std::vector<float>(values.begin(), values.end());
+    };
+    return {steps_,
+            copy(backend_->parameters()),
+            copy(backend_->residual()),
+            copy(backend_->packed_moment()),
+            backend_->current_mask(),
+            backend_->coming_mask()};
+}
+
+void Scape::restore(const RankState& state) {
+    join_mask();
+    const auto d = static_cast<std::size_t>(problem_.layout.size());
+    if (state.parameters.size() != d || state.residual.size() != d ||
+        state.current.size() != problem_.layout.size() || state.coming.size() != problem_.layout.size() ||
+        state.packed_moment.size() != static_cast<std::size_t>(state.current.selected()))
+        throw Error("restore: the state is of another model; give one with " + std::to_string(d) +
+                    " parameters");
+    backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
+    steps_ = state.step;
+    halted_ = false;
+}
+
+} // namespace scape::distributed

@@ -1,0 +1,397 @@
+#include <scape/distributed/kernels.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernel_support.hpp"
+
+// Every pass beside its definition, coordinate by coordinate with the functions of element.hpp, in every
+// bit.
+
+namespace scape::distributed::host {
+namespace {
+
+using problem::BiasCorrection;
+using ::testing::ElementsAreArray;
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+using Pieces = std::vector<std::pair<Index, Index>>;
+
+/// [0, size) at once, in single units, and in two parts, backwards.
+std::vector<Pieces> splits(Index size, Index unit) {
+    Pieces units;
+    for (Index begin = 0; begin < size; begin += unit)
+        units.emplace_back(begin, std::min(size, begin + unit));
+    std::vector<Pieces> result{{{0, size}}, units};
+    if (units.size() > 1)
+        result.push_back({{unit, size}, {0, unit}});
+    return result;
+}
+
+/// Masks, and vectors packed on them, of one size.
+struct Case {
+    Case(std::mt19937_64& generator, Index size, double last_density, double density)
+        : last(random_mask(generator, size, last_density)), current(random_mask(generator, size, density)),
+          g(values(generator, size)), e(values(generator, size)), m(values(generator, last.selected())),
+          u(values(generator, current.selected())) {}
+
+    Mask last;
+    Mask current;
+    std::vector<float> g;
+    std::vector<float> e;
+    std::vector<float> m;
+    std::vector<float> u;
+};
+
+template <class Test>
+void for_cases(const Test& test) {
+    std::mt19937_64 generator(5);
+    for (const Index size : sizes)
+        for (const double last_density : densities)
+            for (const double density : densities) {
+                SCOPED_TRACE(::testing::Message()
+                             << "size " << size << ", densities " << last_density << " and " << density);
+                test(generator, Case(generator, size, last_density, density));
+            }
+}
+
+class KernelTest : public EachVariant {};
+INSTANTIATE_TEST_SUITE_P(Variants, KernelTest, ::testing::ValuesIn(supported_variants()), variant_name);
+
+TEST(VariantTest, ThePlainOneIsEverywhereAndTheBestInUse) {
+    ASSERT_FALSE(supported_variants().empty());
+    EXPECT_EQ(supported_variants().front(), Variant::plain);
+    EXPECT_EQ(variant(), supported_variants().back());
+    EXPECT_EQ(name(Variant::plain), "plain");
+    EXPECT_EQ(name(Variant::avx2), "avx2");
+    EXPECT_EQ(name(Variant::avx512), "avx512");
+    EXPECT_EQ(name(static_cast<Variant>(9)), "unknown");
+    EXPECT_THROW(use_variant(static_cast<Variant>(9)), std::invalid_argument);
+}
+
+TEST_P(KernelTest, FirstUnacceptableIsTheFirst) {
+    std::mt19937_64 generator(1);
+    for (const Index size : sizes) {
+        const std::vector<float> good = values(generator, size);
+        EXPECT_EQ(first_unacceptable(Guarded(good).data(), 0, size), size);
+        for (const float bad :
+             {not_a_number, -not_a_number, infinity, -infinity, 0x1.000002p56F, -0x1.000002p56F})
+            for (const Index at : {Index{0}, size / 2, size - 1})
+                if (at >= 0 && at < size) {
+                    Guarded g(good);
+                    g.data()[at] = bad;
+                    g.data()[size - 1] = not_a_number;
+                    EXPECT_EQ(first_unacceptable(g.data(), 0, size), at);
+                    EXPECT_EQ(first_unacceptable(g.data(), 0, at), at);
+                    EXPECT_EQ(first_unacceptable(g.data(), at + 1, size), at + 1 < size ? size - 1 : size);
+                }
+    }
+}
+
+TEST_P(KernelTest, LocalPass) {
+    for (const float b1 : {0.9F, 0.0F})
+        for_cases([b1](std::mt19937_64&, const Case& input) {
+            Scalars s = scalars();
+            s.b1 = b1;
+            s.a1 = 1.0F - b1;
+            std::vector<float> e = input.e;
+            std::vector<float> payload;
+            std::size_t at_m = 0;
+            for (Index i = 0; i < input.last.size(); ++i) {
+                const auto at = static_cast<std::size_t>(i);
+                const float m = input.last.test(i) ? input.m[at_m++] : 0.0F;
+                const float c = element::local(s, m, input.g[at], e[at]);
+                e[at] = input.current.test(i) ? 0.0F : c;
+                if (input.current.test(i))
+                    payload.push_back(c);
+            }
+            for (const Pieces& pieces : splits(input.last.size(), Mask::chunk)) {
+                const Guarded g(input.g);
+                const Guarded m(input.m);
+                Guarded residual(input.e);
+                Guarded packed(input.current.selected());
+                for (const auto& [begin, end] : pieces)
+                    local_pass(s, begin, end, g.data(), residual.data(), input.last, m.data(),
+                               input.current, packed.data());
+                ASSERT_EQ(bits(residual), bits(e));
+                ASSERT_EQ(bits(packed), bits(payload));
+            }
+        });
+}
+
+TEST_P(KernelTest, LocalPassKeepsTheSignOfZero) {
+    constexpr Index size = 200;
+    const Mask empty(size);
+    Mask full(size);
+    full.set_range(0, size);
+    full.count();
+    const std::vector<float> negative(size, -0.0F);
+    Guarded e(negative);
+    const Guarded g(negative);
+    Guarded none(0);
+    // (+0 + -0) + -0: the term of m that is not there decides.
+    local_pass(scalars(), 0, size, g.data(), e.data(), empty, none.data(), empty, none.data());
+    EXPECT_EQ(bits(e), std::vector<std::uint32_t>(size, 0));
+    Guarded below(negative);
+    Guarded payload(size);
+    local_pass(scalars(), 0, size, g.data(), below.data(), full, g.data(), full, payload.data());
+    EXPECT_EQ(bits(payload), bits(negative));
+    EXPECT_EQ(bits(below), std::vector<std::uint32_t>(size, 0));
+}
+
+TEST_P(KernelTest, LocalPassDoesNotContract) {
+    // Each product alone rounds; fused with the addition it would not.
+    constexpr Index size = 64;
+    Scalars s;
+    s.b1 = 1.0F + 0x1p-12F;
+    s.a1 = s.b1;
+    const float x = 1.0F + 0x1p-12F;
+    const float rounded = s.b1 * x;
+    ASSERT_NE(std::fma(s.b1, x, -rounded), 0.0F);
+    Mask full(size);
+    full.set_range(0, size);
+    full.count();
+    const Guarded ones(std::vector<float>(size, x));
+    Guarded e(std::vector<float>(size, 0.0F));
+    Guarded payload(size);
+    const Guarded opposite(std::vector<float>(size, -x));
+    local_pass(s, 0, size, ones.data(), e.data(), full, opposite.data(), full, payload.data());
+    EXPECT_EQ(bits(payload), std::vector<std::uint32_t>(size, 0));
+}
+
+TEST_P(KernelTest, Extract) {
+    for_cases([](std::mt19937_64&, const Case& input) {
+        std::vector<float> e = input.e;
+        std::vector<float> payload;
+        for (const Index i : coordinates(input.current)) {
+            payload.push_back(e[static_cast<std::size_t>(i)]);
+            e[static_cast<std::size_t>(i)] = 0.0F;
+        }
+        for (const Pieces& pieces : splits(input.last.size(), Mask::chunk)) {
+            Guarded residual(input.e);
+            Guarded packed(input.current.selected());
+            for (const auto& [begin, end] : pieces)
+                extract(begin, end, residual.data(), input.current, packed.data());
+            ASSERT_EQ(bits(residual), bits(e));
+            ASSERT_EQ(bits(packed), bits(payload));
+        }
+    });
+}
+
+TEST_P(KernelTest, Repack) {
+    for_cases([](std::mt19937_64&, const Case& input) {
+        std::vector<float> flat(static_cast<std::size_t>(input.last.size()), 0.0F);
+        std::size_t at = 0;
+        for (const Index i : coordinates(input.last))
+            flat[static_cast<std::size_t>(i)] = input.m[at++];
+        std::vector<float> expected;
+        for (const Index i : coordinates(input.current))
+            expected.push_back(flat[static_cast<std::size_t>(i)]);
+        for (const Pieces& pieces : splits(input.last.size(), Mask::chunk)) {
+            const Guarded m(input.m);
+            Guarded result(input.current.selected());
+            for (const auto& [begin, end] : pieces)
+                repack(begin, end, input.last, m.data(), input.current, result.data());
+            ASSERT_EQ(bits(result), bits(expected));
+        }
+    });
+}
+
+TEST_P(KernelTest, Update) {
+    for (const float decay : {0.9999F, 1.0F})
+        for_cases([decay](std::mt19937_64&, const Case& input) {
+            Scalars s = scalars();
+            s.decay = decay;
+            std::vector<float> w = input.e;
+            for (float& value : w)
+                value = value * decay;
+            std::size_t at = 0;
+            for (const Index i : coordinates(input.current)) {
+                float& value = w[static_cast<std::size_t>(i)];
+                value = element::update(s, value, input.u[at++]);
+            }
+            for (const Pieces& pieces : splits(input.last.size(), Mask::chunk)) {
+                const Guarded u(input.u);
+                Guarded parameters(input.e);
+                for (const auto& [begin, end] : pieces)
+                    ASSERT_TRUE(update(s, begin, end, parameters.data(), input.current, u.data()));
+                ASSERT_EQ(bits(parameters), bits(w));
+            }
+        });
+}
+
+TEST_P(KernelTest, UpdateTellsThatAParameterHasTurnedNonFinite) {
+    for (const Index size : {1, 16, 63, 64, 100, 4097})
+        for (const Index at : {Index{0}, size / 2, size - 1})
+            for (const float decay : {0.9999F, 1.0F})
+                for (const float bad :
+                     {not_a_number, -not_a_number, infinity, -infinity, -0x1.fffffep127F}) {
+                    Scalars s = scalars();
+                    s.decay = decay;
+                    s.learning_rate = 1.0F;
+                    Mask current(size);
+                    current.set(at);
+                    current.count();
+                    const Guarded u(std::vector<float>{bad});
+                    // The largest float less the opposite of it overflows.
+                    Guarded w(std::vector<float>(static_cast<std::size_t>(size), 0x1.fffffep127F));
+                    EXPECT_FALSE(update(s, 0, size, w.data(), current, u.data()));
+                    const Guarded good(std::vector<float>{1.0F});
+                    Guarded finite(std::vector<float>(static_cast<std::size_t>(size), 1.0F));
+                    EXPECT_TRUE(update(s, 0, size, finite.data(), current, good.data()));
+                }
+    // Off the mask a decay beyond all sense does it, too.
+    for (const Index size : {1, 64, 100}) {
+        Scalars s = scalars();
+        s.decay = -0x1p100F;
+        Guarded w(std::vector<float>(static_cast<std::size_t>(size), 1e20F));
+        EXPECT_FALSE(update(s, 0, size, w.data(), Mask(size), nullptr));
+    }
+}
+
+TEST_P(KernelTest, UpdateWithoutDecayLeavesWhatIsNotSelected) {
+    constexpr Index size = 300;
+    Scalars s = scalars();
+    s.decay = 1.0F;
+    Mask current(size);
+    current.set(7);
+    current.set(290);
+    current.count();
+    std::vector<float> before(size, infinity);
+    before[7] = 1.0F;
+    before[290] = 2.0F;
+    Guarded w(before);
+    const Guarded u(std::vector<float>{0.0F, 0.0F});
+    EXPECT_TRUE(update(s, 0, size, w.data(), current, u.data()));
+    EXPECT_EQ(bits(w), bits(before));
+}
+
+/// Passes over packed vectors may be cut anywhere.
+constexpr Index unit = 1000;
+
+TEST_P(KernelTest, Fold) {
+    std::mt19937_64 generator(2);
+    for (const Index size : sizes)
+        for (const int workers : {1, 2, 3, 7}) {
+            Scalars s = scalars();
+            s.workers = static_cast<float>(workers);
+            const Index stride = size + 5;
+            const Guarded parts(values(generator, std::max(Index{0}, stride * (workers - 1) + size)));
+            std::vector<float> expected;
+            for (Index i = 0; i < size; ++i) {
+                float sum = parts.data()[i];
+                for (int rank = 1; rank < workers; ++rank)
+                    sum += parts.data()[rank * stride + i];
+                expected.push_back(sum / s.workers);
+            }
+            for (const Pieces& pieces : splits(size, unit)) {
+                Guarded mean(size);
+                for (const auto& [begin, end] : pieces)
+                    fold(s, workers, begin, end, parts.data(), stride, mean.data());
+                ASSERT_EQ(bits(mean), bits(expected));
+            }
+        }
+}
+
+TEST_P(KernelTest, ReconstructAndClip) {
+    std::mt19937_64 generator(3);
+    for (const Index size : sizes)
+        for (const float clipping : {1.0F, 0.3F}) {
+            const Scalars s = scalars();
+            const Guarded m(values(generator, size));
+            const std::vector<float> M = values(generator, size);
+            std::vector<float> ghat;
+            std::vector<float> clipped;
+            std::vector<float> moments;
+            for (std::size_t i = 0; i < M.size(); ++i) {
+                ghat.push_back(element::reconstruct(s, M[i], m.data()[i]));
+                clipped.push_back(ghat.back() * clipping);
+                moments.push_back(element::moment(s, m.data()[i], clipped.back()));
+            }
+            for (const Pieces& pieces : splits(size, unit)) {
+                Guarded moment(M);
+                Guarded result(size);
+                for (const auto& [begin, end] : pieces)
+                    reconstruct(s, begin, end, moment.data(), m.data(), result.data());
+                ASSERT_EQ(bits(result), bits(ghat));
+                for (const auto& [begin, end] : pieces)
+                    clip(s, clipping, begin, end, m.data(), result.data(), moment.data());
+                ASSERT_EQ(bits(result), bits(clipped));
+                ASSERT_EQ(bits(moment), bits(moments));
+            }
+        }
+}
+
+TEST_P(KernelTest, Directions) {
+    std::mt19937_64 generator(4);
+    for (const Index size : sizes)
+        for (const BiasCorrection correction :
+             {BiasCorrection::none, BiasCorrection::adam, BiasCorrection::momentum}) {
+            Scalars s = scalars();
+            if (correction == BiasCorrection::none)
+                s.inv1 = s.invs2 = 1.0F;
+            const Guarded M(values(generator, size));
+            const Guarded m(values(generator, size));
+            const std::vector<float> ghat = values(generator, size);
+            std::vector<float> expected;
+            for (std::size_t i = 0; i < ghat.size(); ++i)
+                expected.push_back(correction == BiasCorrection::momentum
+                                       ? element::direction_momentum(s, M.data()[i], m.data()[i], ghat[i])
+                                       : element::direction_adam(s, M.data()[i], m.data()[i], ghat[i]));
+            for (const Pieces& pieces : splits(size, unit)) {
+                const Guarded from(ghat);
+                Guarded u(size);
+                Guarded in_place(ghat);
+                for (const auto& [begin, end] : pieces) {
+                    directions(correction, s, begin, end, M.data(), m.data(), from.data(), u.data());
+                    directions(correction, s, begin, end, M.data(), m.data(), in_place.data(),
+                               in_place.data());
+                }
+                ASSERT_EQ(bits(u), bits(expected));
+                ASSERT_EQ(bits(in_place), bits(expected));
+            }
+        }
+}
+
+TEST_P(KernelTest, SquareSumsFollowTheOrderOfSection5) {
+    std::mt19937_64 generator(6);
+    for (const Index size : {0, 1, 255, 256, 257, 511, 4095, 4096, 4097, 4352, 10000}) {
+        const Guarded ghat(values(generator, size));
+        const Index blocks = (size + norm_block - 1) / norm_block;
+        std::vector<double> expected;
+        for (Index block = 0; block < blocks; ++block) {
+            std::array<double, 256> lanes{};
+            for (std::size_t j = 0; j < 256; ++j)
+                for (Index i = static_cast<Index>(j); i < norm_block; i += 256)
+                    if (const Index at = block * norm_block + i; at < size)
+                        lanes[j] +=
+                            static_cast<double>(ghat.data()[at]) * static_cast<double>(ghat.data()[at]);
+            for (std::size_t width = 128; width > 0; width /= 2)
+                for (std::size_t j = 0; j < width; ++j)
+                    lanes[j] += lanes[j + width];
+            expected.push_back(lanes[0]);
+        }
+        std::vector<double> sums(static_cast<std::size_t>(blocks), -1.0);
+        square_sums(0, blocks, ghat.data(), size, sums.data());
+        EXPECT_THAT(sums, ElementsAreArray(expected));
+        std::vector<double> apart(static_cast<std::size_t>(blocks), -1.0);
+        for (Index block = blocks; block-- > 0;)
+            square_sums(block, block + 1, ghat.data(), size, apart.data());
+        EXPECT_THAT(apart, ElementsAreArray(expected));
+    }
+}
+
+} // namespace
+} // namespace scape::distributed::host

@@ -1,0 +1,53 @@
+#!/bin/bash
+# mpi_faults.sh PROGRAM: ranks that hang, die, throw and more, under mpirun. Each run has to end by itself within the
+# limit, with a status that is not zero, and with one line that names the rank.
+# The program's own timeout is 2 s, and a second at most goes into finding out who is missing.
+set -u
+
+program=${1:?usage: mpi_faults.sh PROGRAM}
+limit=20
+failed=0
+passed=0
+
+# check RANKS MODE GUILTY STATUS PATTERN: STATUS "abort" is the library's, "killed" is mpirun's for a process that died.
+check() {
+    local ranks=$1 mode=$2 guilty=$3 status=$4 pattern=$5
+    local output code lines expected_lines=1 wrong=""
+    output=$(timeout --kill-after=5 "$limit" \
+        "${MPIRUN:-mpirun}" --allow-run-as-root --oversubscribe -n "$ranks" "$program" "$mode" "$guilty" 2>&1)
+    code=$?
+    lines=$(grep -c '^scape:' <<<"$output")
+    case $status in
+    abort) [ "$code" -eq 3 ] || wrong+=" status $code, not 3;" ;;
+    killed)
+        expected_lines=0
+        [ "$code" -ne 0 ] || wrong+=" status 0;"
+        ;;
+    esac
+    [ "$code" -ne 124 ] || wrong+=" not over after $limit s;"
+    [ "$lines" -eq "$expected_lines" ] || wrong+=" $lines lines of ours, not $expected_lines;"
+    grep -Eq "$pattern" <<<"$output" || wrong+=" no line like '$pattern';"
+    if [ -z "$wrong" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED mpirun -n $ranks $program $mode $guilty:$wrong"
+        sed 's/^/    /' <<<"$output"
+    fi
+}
+
+check 2 --hang 1 abort '^scape: rank 1 did not answer within 2 s in a payload exchange; all ranks end$'
+check 4 --hang 0 abort '^scape: rank 0 did not answer within 2 s in a payload exchange; all ranks end$'
+check 3 --hang 2 abort '^scape: rank 2 did not answer within 2 s in a payload exchange; all ranks end$'
+check 2 --die 0 killed 'rank 0 .*exited on signal 9'
+check 4 --die 3 killed 'rank 3 .*exited on signal 9'
+check 2 --throw 1 abort '^scape: rank 1: thrown on purpose; all ranks end$'
+check 4 --throw 2 abort '^scape: rank 2: thrown on purpose; all ranks end$'
+check 4 --throw all abort '^scape: rank [0-3]: thrown on purpose; all ranks end$'
+check 3 --leave 1 abort '^scape: rank 1: an error left a mask exchange unfinished; all ranks end$'
+check 3 --late 1 abort '^scape: rank 1 did not answer within 2 s in the set-up of the communicator; all ranks end$'
+check 3 --lose 1 abort '^scape: rank 1: a mask exchange was never waited for; all ranks end$'
+check 2 --mix 1 abort '^scape: .* all ranks wait, rank 0 in a payload exchange, rank 1 in a mask exchange; all ranks end$'
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

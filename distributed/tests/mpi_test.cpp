@@ -1,0 +1,310 @@
+// Runs under mpirun with any number of ranks: mpirun -n 3 mpi_test
+// Faults, for mpi_faults.sh: mpi_test --hang RANK | --die RANK | --throw RANK | --late RANK | --lose RANK |
+// --mix RANK
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <scape/distributed/mpi_comm.hpp>
+
+namespace {
+
+using namespace scape::distributed;
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds patience = 20s;
+constexpr std::chrono::milliseconds short_patience = 2s; // mpi_faults.sh knows this number
+
+std::size_t as_size(int value) {
+    return static_cast<std::size_t>(value);
+}
+
+/// Uneven, with empty parts.
+std::size_t part_size(int from, int to, std::size_t round) {
+    const std::size_t mixed = as_size(from) * 7 + as_size(to) * 13 + round * 5;
+    return mixed % 3 == 0 ? 0 : mixed % 29 * (round % 4 == 3 ? 200 : 1);
+}
+
+std::byte value(int from, int to, std::size_t at) {
+    return static_cast<std::byte>(as_size(from) * 31 + as_size(to) * 17 + at);
+}
+
+class AllToAll {
+  public:
+    AllToAll(Communicator& communicator, std::size_t round) : rank_(communicator.rank()) {
+        for (int peer = 0; peer < communicator.size(); ++peer) {
+            send_sizes_.push_back(part_size(rank_, peer, round));
+            receive_sizes_.push_back(part_size(peer, rank_, round));
+            for (std::size_t at = 0; at < send_sizes_.back(); ++at)
+                send_.push_back(value(rank_, peer, at));
+        }
+        receive_.resize(std::reduce(receive_sizes_.begin(), receive_sizes_.end()));
+        exchange_ = communicator.start_all_to_all(Traffic::payload, send_.data(), send_sizes_,
+                                                  receive_.data(), receive_sizes_);
+        std::ranges::fill(send_sizes_, 0); // the sizes are the caller's again at once
+    }
+
+    bool wait() {
+        exchange_->wait();
+        std::size_t begin = 0;
+        for (int peer = 0; peer < static_cast<int>(receive_sizes_.size()); ++peer)
+            for (std::size_t at = 0; at < receive_sizes_[as_size(peer)]; ++at)
+                if (receive_[begin++] != value(peer, rank_, at))
+                    return false;
+        return true;
+    }
+
+  private:
+    int rank_;
+    std::vector<std::size_t> send_sizes_;
+    std::vector<std::size_t> receive_sizes_;
+    std::vector<std::byte> send_;
+    std::vector<std::byte> receive_;
+    std::unique_ptr<Exchange> exchange_;
+};
+
+class AllGather {
+  public:
+    AllGather(Communicator& communicator, std::size_t round, bool in_place) {
+        const int rank = communicator.rank();
+        for (int peer = 0; peer < communicator.size(); ++peer)
+            sizes_.push_back(part_size(peer, 0, round));
+        receive_.resize(std::reduce(sizes_.begin(), sizes_.end()));
+        if (!in_place)
+            send_.resize(sizes_[as_size(rank)]);
+        std::byte* const own =
+            in_place ? receive_.data() + std::reduce(sizes_.begin(), sizes_.begin() + rank) : send_.data();
+        for (std::size_t at = 0; at < sizes_[as_size(rank)]; ++at)
+            own[at] = value(rank, 0, at);
+        exchange_ = communicator.start_all_gather(Traffic::mask, own, receive_.data(), sizes_);
+    }
+
+    bool wait() {
+        exchange_->wait();
+        std::size_t begin = 0;
+        for (int peer = 0; peer < static_cast<int>(sizes_.size()); ++peer)
+            for (std::size_t at = 0; at < sizes_[as_size(peer)]; ++at)
+                if (receive_[begin++] != value(peer, 0, at))
+                    return false;
+        return true;
+    }
+
+  private:
+    std::vector<std::size_t> sizes_;
+    std::vector<std::byte> send_;
+    std::vector<std::byte> receive_;
+    std::unique_ptr<Exchange> exchange_;
+};
+
+/// Whole numbers, so that the sum is exact in any order.
+bool reduce_scatter(Communicator& communicator, std::size_t values) {
+    const int ranks = communicator.size();
+    std::vector<std::size_t> sizes;
+    sizes.reserve(as_size(ranks));
+    for (int peer = 0; peer < ranks; ++peer)
+        sizes.push_back(sizeof(float) * (peer == 1 ? 0 : values + as_size(peer) * 3));
+    std::vector<float> send(std::reduce(sizes.begin(), sizes.end()) / sizeof(float));
+    for (std::size_t i = 0; i < send.size(); ++i)
+        send[i] = static_cast<float>(i * as_size(communicator.rank() + 1));
+    const std::size_t mine = sizes.at(as_size(communicator.rank())) / sizeof(float);
+    const std::size_t before =
+        std::reduce(sizes.begin(), sizes.begin() + communicator.rank()) / sizeof(float);
+    std::vector<float> receive(mine, NAN);
+    communicator.start_reduce_scatter(Traffic::gradient, send.data(), receive.data(), sizes)->wait();
+    for (std::size_t i = 0; i < mine; ++i)
+        if (receive[i] != static_cast<float>((before + i) * as_size(ranks * (ranks + 1) / 2)))
+            return false;
+    return true;
+}
+
+bool many_in_flight(Communicator& communicator) {
+    std::vector<std::unique_ptr<AllToAll>> exchanges;
+    std::vector<std::unique_ptr<AllGather>> gathers;
+    for (std::size_t round = 0; round < 16; ++round) {
+        exchanges.push_back(std::make_unique<AllToAll>(communicator, round));
+        gathers.push_back(std::make_unique<AllGather>(communicator, round, round % 2 == 0));
+    }
+    communicator.progress();
+    bool good = true;
+    for (std::size_t i = exchanges.size(); i-- > 0;)
+        good = exchanges[i]->wait() && good;
+    for (std::size_t i = 0; i < gathers.size(); ++i)
+        good = gathers[i * 5 % gathers.size()]->wait() && good;
+    return good;
+}
+
+bool different_orders(Communicator& communicator) {
+    bool good = true;
+    for (std::size_t round = 0; round < 20; ++round) {
+        AllToAll first(communicator, round);
+        AllGather second(communicator, round, true);
+        if ((as_size(communicator.rank()) + round) % 2 == 0)
+            good = first.wait() && second.wait() && good;
+        else
+            good = second.wait() && first.wait() && good;
+    }
+    return good;
+}
+
+/// The shape of a step: the mask that is started in one step is waited for in the next.
+bool mask_travels(Communicator& communicator) {
+    std::unique_ptr<AllGather> mask;
+    bool good = true;
+    for (std::size_t step = 0; step < 30; ++step) {
+        if (mask)
+            good = mask->wait() && good;
+        mask = std::make_unique<AllGather>(communicator, step, true);
+        good = AllToAll(communicator, step).wait() && good;
+        good = AllGather(communicator, step, false).wait() && good;
+    }
+    return mask->wait() && good;
+}
+
+bool records(Communicator& communicator) {
+    for (int round = 0; round < 500; ++round) {
+        const auto all = gather_records(communicator, communicator.rank() * 1000 + round);
+        for (int peer = 0; peer < communicator.size(); ++peer)
+            if (all.at(as_size(peer)) != peer * 1000 + round)
+                return false;
+    }
+    return true;
+}
+
+bool wrong_use_is_refused(Communicator& communicator) {
+    std::vector<std::byte> bytes(64);
+    const std::vector<std::size_t> sizes(as_size(communicator.size()) + 1, 1);
+    try {
+        (void)communicator.start_all_gather(Traffic::mask, bytes.data(), bytes.data(), sizes);
+    } catch (const std::invalid_argument&) {
+        return true;
+    }
+    return false;
+}
+
+class Verdict {
+  public:
+    explicit Verdict(Communicator& communicator) : communicator_(communicator) {}
+
+    /// All ranks agree on it.
+    void check(const std::string& what, bool good) {
+        const auto all = gather_records(communicator_, good ? 1 : 0);
+        const bool passed = std::ranges::all_of(all, [](int each) { return each == 1; });
+        ++(passed ? passed_ : failed_);
+        if (!passed && communicator_.rank() == 0)
+            std::printf("FAILED %s, %d ranks\n", what.c_str(), communicator_.size());
+    }
+
+    [[nodiscard]] int report() const {
+        if (communicator_.rank() == 0)
+            std::printf("%d passed, %d failed\n", passed_, failed_);
+        return failed_ == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+
+  private:
+    Communicator& communicator_;
+    int passed_ = 0;
+    int failed_ = 0;
+};
+
+void exchanges(Verdict& verdict, Communicator& communicator, const std::string& where) {
+    for (std::size_t round = 0; round < 8; ++round) {
+        const std::string text = where + ", round " + std::to_string(round);
+        verdict.check("all-to-all" + text, AllToAll(communicator, round).wait());
+        verdict.check("all-gather" + text, AllGather(communicator, round, false).wait());
+        verdict.check("all-gather in place" + text, AllGather(communicator, round, true).wait());
+    }
+    for (const std::size_t values : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{6000}})
+        verdict.check("reduce-scatter of " + std::to_string(values) + where,
+                      reduce_scatter(communicator, values));
+    verdict.check("many in flight" + where, many_in_flight(communicator));
+    verdict.check("different orders" + where, different_orders(communicator));
+    verdict.check("mask from step to step" + where, mask_travels(communicator));
+}
+
+int test() {
+    const auto communicator = make_mpi_communicator({.timeout = patience});
+    Verdict verdict(*communicator);
+    verdict.check("name", communicator->name() == "mpi");
+    verdict.check("records", records(*communicator));
+    verdict.check("wrong sizes are refused", wrong_use_is_refused(*communicator));
+    exchanges(verdict, *communicator, "");
+
+    // What stands for 2^31 here: small enough that nearly all goes in pieces, or only some.
+    for (const std::size_t largest : {std::size_t{20}, std::size_t{2000}, std::size_t{20'000}}) {
+        const auto small = make_mpi_communicator({.timeout = patience, .largest_count = largest});
+        exchanges(verdict, *small, ", largest count " + std::to_string(largest));
+    }
+
+    // Ranks in another order: a communicator of the caller's own.
+    MPI_Comm backwards = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -communicator->rank(), &backwards);
+    {
+        const auto reversed = make_mpi_communicator(backwards, {.timeout = patience});
+        verdict.check("rank", reversed->rank() == communicator->size() - 1 - communicator->rank());
+        exchanges(verdict, *reversed, ", ranks reversed");
+    }
+    MPI_Comm_free(&backwards);
+    return verdict.report();
+}
+
+/// An error that nobody catches in time: it passes through an exchange that is under way.
+struct Left {};
+
+/// Some steps in which one rank goes wrong.
+void faulty(const std::string& mode, bool guilty) {
+    if (guilty && mode == "--late")
+        std::this_thread::sleep_for(10 * short_patience);
+    const auto communicator = make_mpi_communicator({.timeout = short_patience});
+    std::unique_ptr<AllGather> mask; // outside: it is not to be destroyed before abort() has been called
+    try {
+        for (std::size_t step = 0; step < 20; ++step) {
+            if (mask)
+                mask->wait();
+            mask = std::make_unique<AllGather>(*communicator, step, true);
+            if (guilty && step == 10) {
+                if (mode == "--hang")
+                    std::this_thread::sleep_for(10 * short_patience);
+                if (mode == "--die")
+                    std::raise(SIGKILL);
+                if (mode == "--leave")
+                    throw Left{};
+                if (mode == "--throw")
+                    throw std::runtime_error("thrown on purpose");
+                if (mode == "--lose")
+                    mask.reset();
+                if (mode == "--mix")
+                    mask->wait(), mask = std::make_unique<AllGather>(*communicator, step, true),
+                                  mask->wait();
+            }
+            AllToAll(*communicator, step).wait();
+        }
+        mask->wait();
+    } catch (const std::exception& error) {
+        communicator->abort(error.what());
+    }
+}
+
+} // namespace
+
+int main(int argument_count, char** arguments) {
+    const MpiSession session(argument_count, arguments);
+    if (argument_count == 1)
+        return test();
+    const std::string mode = arguments[1];
+    const std::string guilty = argument_count > 2 ? arguments[2] : "none";
+    try {
+        faulty(mode, guilty == "all" || guilty == std::to_string(session.rank()));
+    } catch (const Left&) {
+        std::puts("too late: the exchange has been destroyed before");
+    }
+    return EXIT_SUCCESS;
+}

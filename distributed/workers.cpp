@@ -1,0 +1,52 @@
+#include <scape/distributed/workers.hpp>
+
+namespace scape::distributed {
+
+Workers::Workers(int threads) {
+    for (int part = 0; part + 1 < threads; ++part)
+        threads_.emplace_back([this, part] { serve(part); });
+}
+
+Workers::~Workers() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    begin_.notify_all();
+    for (std::thread& thread : threads_)
+        thread.join();
+}
+
+void Workers::run(const std::function<void(int part)>& task) {
+    {
+        const std::lock_guard lock(mutex_);
+        task_ = &task;
+        busy_ = static_cast<int>(threads_.size());
+        ++round_;
+    }
+    begin_.notify_all();
+    task(static_cast<int>(threads_.size()));
+    std::unique_lock lock(mutex_);
+    end_.wait(lock, [this] { return busy_ == 0; });
+}
+
+void Workers::serve(int part) {
+    std::size_t seen = 0;
+    while (true) {
+        const std::function<void(int)>* task = nullptr;
+        {
+            std::unique_lock lock(mutex_);
+            begin_.wait(lock, [&] { return stop_ || round_ != seen; });
+            if (stop_)
+                return;
+            seen = round_;
+            task = task_;
+        }
+        (*task)(part);
+        const std::lock_guard lock(mutex_);
+        if (--busy_ == 0)
+            end_.notify_one();
+    }
+}
+
+} // namespace scape::distributed
