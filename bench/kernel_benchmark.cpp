@@ -30,7 +30,11 @@ using host::Variant;
 
 #if defined(__x86_64__)
 #define SCAPE_AVX2 __attribute__((target("avx2")))
+#if defined(__clang__)
+#define SCAPE_AVX512 __attribute__((target("avx512f")))
+#else
 #define SCAPE_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
 #endif
 
 // Written once, compiled for each instruction set: loops that any compiler turns into vector code.

@@ -118,9 +118,11 @@ TEST(RangesTest, ByTensorDoesNotOverflowOnTheLargestModels) {
     constexpr Index half = std::numeric_limits<Index>::max() / 2048;
     const Layout layout({{"a", half}, {"b", half}});
     const std::vector<Range> result = ranges(layout, most_workers, PartitionRule::by_tensor);
-    EXPECT_EQ(result[most_workers / 4 - 1], (Range{0, 0}));
-    EXPECT_EQ(result[most_workers / 4], (Range{0, half}));
-    EXPECT_EQ(result[most_workers / 4 * 3], (Range{half, 2 * half}));
+    // Middles at a quarter and three quarters of the vector.
+    constexpr std::size_t quarter = most_workers / 4;
+    EXPECT_EQ(result[quarter - 1], (Range{0, 0}));
+    EXPECT_EQ(result[quarter], (Range{0, half}));
+    EXPECT_EQ(result[3 * quarter], (Range{half, 2 * half}));
 }
 
 TEST(RangesTest, ByTensorIsDefinedWhereEverythingIsInOneTensor) {

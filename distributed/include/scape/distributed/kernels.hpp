@@ -53,7 +53,7 @@ constexpr Index norm_block = 4096;
 /// The sums of squares of the norm's blocks first..last-1 of a packed vector of `size` values (section 5).
 void square_sums(Index first, Index last, const float* ghat, Index size, double* sums);
 
-/// ghat = ghat*s, and M from it.
+/// ghat = ghat*s, and M from it; the three are different vectors.
 void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat, float* M);
 
 /// u on a packed [begin, end); may be written over ghat.
@@ -71,8 +71,9 @@ class Selector {
     /// Sets the bits of the k coordinates of [begin, end) that come first in section 5's total order of
     /// |c|. c is e where `current` has no bit, and the payload (packed on `current`) where it has one. The
     /// bits of [begin, end) in `next` are 0 before. `threshold` is what the last call for this segment left
-    /// there, 0 at first; it decides nothing but the speed. Any begin and end; other bits in the same words
-    /// are left alone.
+    /// there, 0 at first; it decides nothing but the speed, and only of segments that are neither small nor
+    /// large. Any begin and end; other bits in the same words are left alone. `current` has been counted;
+    /// `next` need not be.
     static void select(Index begin, Index end, Index k, const float* e, const Mask& current,
                        const float* payload, Mask& next, std::uint32_t& threshold);
 };

@@ -1,0 +1,95 @@
+// A whole step of the sharded implementation on the host, and the reference at the same settings, in one
+// process.
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <scape/distributed/in_process.hpp>
+#include <scape/optimizer.hpp>
+#include <scape/reference/scape.hpp>
+#include <scape/verify/data.hpp>
+
+namespace {
+
+using namespace scape;
+using problem::Index;
+
+std::vector<float> make_gradient(Index size, int rank) {
+    std::vector<float> gradient;
+    for (Index index = 0; index < size; ++index)
+        gradient.push_back(verify::gradient_value(verify::DataClass::normal, 1, rank, 1, index));
+    return gradient;
+}
+
+problem::HyperParameters hyper() {
+    return {};
+}
+
+void reference_step(benchmark::State& state) {
+    const Index size = state.range(0);
+    const int workers = static_cast<int>(state.range(1));
+    reference::Scape<float> optimizer(problem::make_problem(problem::Algorithm::scape, workers,
+                                                            Layout({{"all", size, false}}),
+                                                            PartitionRule::by_shard, hyper()),
+                                      DensitySchedule::constant(1.0 / static_cast<double>(state.range(2))),
+                                      reference::Vector<float>::Ones(size));
+    reference::PerRank<float> gradients;
+    for (int rank = 0; rank < workers; ++rank) {
+        const auto g = make_gradient(size, rank);
+        gradients.emplace_back(Eigen::Map<const reference::Vector<float>>(g.data(), size));
+    }
+    for (auto _ : state)
+        benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data());
+}
+
+/// All ranks' steps, as threads of this process: time is of all of them together.
+void sharded_step(benchmark::State& state) {
+    const Index size = state.range(0);
+    const int workers = static_cast<int>(state.range(1));
+    Settings settings;
+    settings.hyper = hyper();
+    settings.density = DensitySchedule::constant(1.0 / static_cast<double>(state.range(2)));
+    const std::vector<float> start(static_cast<std::size_t>(size), 1.0F);
+    distributed::Bytes sent{};
+    std::size_t iterations = 0;
+    run_ranks(workers, [&](Communicator& communicator) {
+        auto optimizer = make_optimizer(Layout({{"all", size, false}}), settings, communicator, start);
+        const auto gradient = make_gradient(size, communicator.rank());
+        optimizer->step(gradient.data(), 1e-3);
+        // Rank 0 decides when it is enough, and tells the others.
+        while (true) {
+            const bool more = communicator.rank() == 0 && state.KeepRunning();
+            if (distributed::gather_records(communicator, static_cast<int>(more))[0] == 0)
+                break;
+            optimizer->step(gradient.data(), 1e-3);
+            if (communicator.rank() == 0) {
+                sent = optimizer->statistics().sent;
+                ++iterations;
+            }
+        }
+        static_cast<void>(optimizer->coming_mask());
+    });
+    const auto bytes = [&](Traffic traffic) {
+        return static_cast<double>(sent[static_cast<std::size_t>(traffic)]) / static_cast<double>(size);
+    };
+    state.counters["values_B/param"] = bytes(Traffic::payload) + bytes(Traffic::moment);
+    state.counters["mask_B/param"] = bytes(Traffic::mask);
+}
+
+void arguments(benchmark::internal::Benchmark* benchmark) {
+    benchmark->ArgNames({"d", "P", "1/density"})->Unit(benchmark::kMillisecond)->UseRealTime();
+    for (const int density : {100, 10}) {
+        benchmark->Args({1 << 20, 1, density});
+        benchmark->Args({1 << 20, 2, density});
+        benchmark->Args({1 << 20, 8, density});
+        benchmark->Args({1 << 24, 1, density});
+    }
+}
+
+BENCHMARK(reference_step)->Apply(arguments);
+BENCHMARK(sharded_step)->Apply(arguments);
+
+} // namespace

@@ -1,0 +1,27 @@
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include <scape/optimizer.hpp>
+
+// Two ranks bring a parameter vector to zero: the gradient of |w|^2/2 is w.
+int main() {
+    double left = 0.0;
+    scape::run_ranks(2, [&](scape::Communicator& communicator) {
+        std::vector<float> start(1000, 1.0F);
+        scape::Settings settings;
+        settings.density = scape::DensitySchedule::constant(0.1);
+        auto optimizer = scape::make_optimizer(scape::Layout({{"w", 990, false}, {"norm", 10, true}}),
+                                               settings, communicator, start);
+        for (int step = 0; step < 400; ++step) {
+            const auto w = optimizer->parameters();
+            const std::vector<float> gradient(w.begin(), w.end());
+            optimizer->step(gradient.data(), 0.05);
+        }
+        if (communicator.rank() == 0)
+            for (const float w : optimizer->parameters())
+                left += std::abs(static_cast<double>(w));
+    });
+    std::printf("mean |w| after 400 steps: %.3f\n", left / 1000.0);
+    return left / 1000.0 < 0.2 ? 0 : 1;
+}
