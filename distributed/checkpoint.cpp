@@ -281,7 +281,7 @@ void together(Communicator& communicator, const Work& work) {
 
 fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs::path& folder) {
     const RankState state = optimizer.state();
-    const fs::path finished = folder / step_folder(state.step);
+    fs::path finished = folder / step_folder(state.step);
     const fs::path partial = folder / (step_folder(state.step) + ".partial");
     const auto me = static_cast<std::size_t>(communicator.rank());
     if (me == 0)

@@ -172,6 +172,7 @@ void Scape::exchange(const Scalars& scalars) {
     const int me = communicator_.rank();
     const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
     std::vector<std::size_t> by_owner;
+    by_owner.reserve(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank)
         by_owner.push_back(bytes(selected_in(rank)));
     const Index own = selected_in(me);

@@ -101,7 +101,7 @@ TraceDifference diff_traces(const std::filesystem::path& path_a, const std::file
     const bool comparable = a.head().problem.layout == b.head().problem.layout &&
                             a.head().problem.workers == b.head().problem.workers;
     if (!comparable) {
-        difference.notes.push_back(
+        difference.notes.emplace_back(
             "the steps are not compared: the models or the numbers of workers differ");
         return difference;
     }

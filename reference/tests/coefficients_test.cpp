@@ -82,7 +82,7 @@ TEST(CoefficientsInFp32Test, ADifferenceFromOneIsNotTakenInFp32) {
 
 TYPED_TEST(CoefficientsTest, TheCorrectionsFollowTheStep) {
     using T = TypeParam;
-    for (const Index t : {1, 2, 3, 10, 1000, 1'000'000}) {
+    for (const Index t : {1, 2, 3, 5, 10, 1000, 1'000'000}) {
         const T inv1 = T(1.0 / (1.0 - power(0.9, t)));
         const T invs2 = T(1.0 / std::sqrt(1.0 - power(0.95, t)));
         const auto none = this->make(BiasCorrection::none, t);

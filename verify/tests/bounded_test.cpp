@@ -127,8 +127,9 @@ TEST(Bounded, AnotherScalarIsRoundedOnce) {
 TEST(Bounded, ZeroStaysExact) {
     const Bounded zero(0.0);
     const Bounded inexact(0.1);
-    for (const Bounded& result : {zero + zero, zero - zero, zero * inexact, inexact * zero, zero / inexact,
-                                  sqrt(zero), min(zero, zero), zero * zero}) {
+    const Bounded other(0.0);
+    for (const Bounded& result : {zero + other, zero - other, zero * inexact, inexact * zero,
+                                  zero / inexact, sqrt(zero), min(zero, other), zero * other}) {
         EXPECT_EQ(result.value(), 0.0);
         EXPECT_EQ(result.error(), 0.0);
     }
@@ -224,6 +225,7 @@ TEST(Bounded, RandomExpressionsInFp32LieWithinTheBound) {
     for (unsigned seed = 0; seed < 400; ++seed) {
         Randomness random(seed);
         std::vector<Twin> pool;
+        pool.reserve(100);
         for (int i = 0; i < 4; ++i)
             pool.push_back(exact(random.value(-8, 8)));
         for (int i = 0; i < 3; ++i)

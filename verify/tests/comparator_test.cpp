@@ -485,10 +485,11 @@ TEST(Levels, AreExplainedInOneLine) {
 TEST(Levels, OneThatATraceCannotHaveIsRefusedWithTheReason) {
     EXPECT_EQ(parse_trace_level("exact").kind, LevelKind::exact);
     EXPECT_EQ(parse_trace_level("rel").kind, LevelKind::rel);
-    for (const auto& [level, reason] : std::array<std::pair<std::string, std::string>, 3>{
+    for (const auto& level_and_reason : std::array<std::pair<std::string, std::string>, 3>{
              {{"ulp", "number of ULPs"}, {"rerun", "scape diff"}, {"stat", "many seeds"}}}) {
-        const std::string text = error_of([&] { static_cast<void>(parse_trace_level(level)); });
-        EXPECT_TRUE(contains(text, reason)) << text;
+        const std::string text =
+            error_of([&] { static_cast<void>(parse_trace_level(level_and_reason.first)); });
+        EXPECT_TRUE(contains(text, level_and_reason.second)) << text;
         EXPECT_TRUE(contains(text, "use exact or rel")) << text;
     }
     for (const char* unknown : {"", "EXACT", "Exact", "exactly", "ulp(4)", "0"})

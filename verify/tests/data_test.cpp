@@ -102,7 +102,7 @@ TEST(Data, NormalIsABellWithScalesThatDifferByCoordinate) {
         double squares = 0.0;
         constexpr Index steps = 300;
         for (Index step = 1; step <= steps; ++step) {
-            const double value = static_cast<double>(gradient_value(DataClass::normal, 1, 0, step, index));
+            const auto value = static_cast<double>(gradient_value(DataClass::normal, 1, 0, step, index));
             sum += value;
             squares += value * value;
         }
@@ -131,8 +131,8 @@ TEST(Data, HalfOfNormalIsSharedByAllRanks) {
     double own = 0.0;
     double both = 0.0;
     for (Index step = 1; step <= 10'000; ++step) {
-        const double a = static_cast<double>(gradient_value(DataClass::normal, 1, 0, step, 0));
-        const double b = static_cast<double>(gradient_value(DataClass::normal, 1, 1, step, 0));
+        const auto a = static_cast<double>(gradient_value(DataClass::normal, 1, 0, step, 0));
+        const auto b = static_cast<double>(gradient_value(DataClass::normal, 1, 1, step, 0));
         own += a * a;
         both += a * b;
     }

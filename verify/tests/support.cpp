@@ -38,7 +38,7 @@ class Environment {
                 texts_.push_back(text);
         }
         for (const auto& [name, value] : changes)
-            texts_.push_back(name + "=" + value);
+            texts_.emplace_back(name).append("=").append(value);
         for (std::string& text : texts_)
             pointers_.push_back(text.data());
         pointers_.push_back(nullptr);
@@ -57,6 +57,7 @@ pid_t start_tool(const std::vector<std::string>& arguments,
     std::vector<std::string> words{SCAPE_TOOL};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (std::string& word : words)
         pointers.push_back(word.data());
     pointers.push_back(nullptr);

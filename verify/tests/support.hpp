@@ -48,7 +48,7 @@ template <class Action>
     try {
         action();
     } catch (const Error& error) {
-        const std::string text = error.what();
+        std::string text = error.what();
         EXPECT_FALSE(text.empty());
         EXPECT_FALSE(contains(text, "\n")) << text;
         return text;

@@ -42,8 +42,7 @@ std::string replaced(std::string text, const std::string& old_part, const std::s
 
 /// The message about a config, which must begin with what it is about.
 std::string config_error(const std::string& text) {
-    const std::string error =
-        error_of([&] { static_cast<void>(parse_config(text, "t.safetensors: config")); });
+    std::string error = error_of([&] { static_cast<void>(parse_config(text, "t.safetensors: config")); });
     EXPECT_TRUE(error.starts_with("t.safetensors: config")) << error;
     return error;
 }

@@ -133,6 +133,7 @@ struct Corruption {
     bool dense = false; ///< AdamS in place of SCAPE
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that googletest looks for
 void PrintTo(const Corruption& corruption, std::ostream* stream) {
     *stream << corruption.name;
 }
@@ -570,7 +571,7 @@ TEST_F(VerifyTraceTest, OnlyValuesThatAreNotZeroByRuleCanProveSomething) {
     constexpr Index selected = 6 + 1 + 5 + 4 + 6; // of the five segments
     for (const char* on_the_mask : {"exchanged", "reconstructed", "first_moment"})
         EXPECT_EQ(row(verdict, on_the_mask).eligible, 5 * selected) << on_the_mask;
-    EXPECT_EQ(row(verdict, "residual").eligible, 5 * 3 * (81 - selected));
+    EXPECT_EQ(row(verdict, "residual").eligible, Index{5} * 3 * (81 - selected));
     EXPECT_EQ(row(verdict, "local").eligible, 5 * 3 * 81);
     EXPECT_EQ(row(verdict, "parameters").eligible, 5 * 81);
     for (const ResultKind& kind : result_kinds) {
