@@ -58,13 +58,13 @@ void sharded_step(benchmark::State& state) {
     run_ranks(workers, [&](Communicator& communicator) {
         auto optimizer = make_optimizer(Layout({{"all", size, false}}), settings, communicator, start);
         const auto gradient = make_gradient(size, communicator.rank());
-        optimizer->step(gradient.data(), 1e-3);
+        optimizer->step(gradient, 1e-3);
         // Rank 0 decides when it is enough, and tells the others.
         while (true) {
             const bool more = communicator.rank() == 0 && state.KeepRunning();
             if (distributed::gather_records(communicator, static_cast<int>(more))[0] == 0)
                 break;
-            optimizer->step(gradient.data(), 1e-3);
+            optimizer->step(gradient, 1e-3);
             if (communicator.rank() == 0) {
                 sent = optimizer->statistics().sent;
                 ++iterations;

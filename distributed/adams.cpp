@@ -17,10 +17,12 @@ AdamS::AdamS(problem::Problem problem, std::vector<problem::Range> ranges,
     : problem_(std::move(problem)), ranges_(std::move(ranges)), communicator_(communicator),
       options_(options), w_(parameters.begin(), parameters.end()) {
     problem::check(problem_);
+    if (problem_.algorithm != problem::Algorithm::adams)
+        throw Error("the problem's algorithm is scape; dense AdamS takes adams");
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
     agree_on_problem(communicator_, problem_, ranges_, problem::DensitySchedule::constant(1.0),
-                     options_.reduction);
+                     options_.reduction, w_);
     m_.assign(static_cast<std::size_t>(shard().size()), 0.0F);
 }
 
@@ -28,18 +30,18 @@ const problem::Range& AdamS::shard() const {
     return ranges_[static_cast<std::size_t>(communicator_.rank())];
 }
 
-void AdamS::step(const float* gradient, double learning_rate) {
-    if (halted_)
-        throw Halted("halted after step " + std::to_string(steps_) +
-                     ": a parameter or the moment is not finite; start again from a finite state");
+void AdamS::step(std::span<const float> gradient, double learning_rate) {
+    check_step(problem_.layout, halted_, gradient.size(), learning_rate);
     const Index d = problem_.layout.size();
     const int ranks = communicator_.size();
     const Index own = shard().size();
     const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
     statistics_ = {};
-    statistics_.sent[static_cast<std::size_t>(Traffic::agreement)] =
-        agree_on_gradient(communicator_, problem_, host::first_unacceptable(gradient, 0, d), gradient);
+    statistics_.sent[static_cast<std::size_t>(Traffic::agreement)] = agree_on_gradient(
+        communicator_, problem_, host::first_unacceptable(gradient.data(), 0, d), gradient.data());
 
+    // Whatever interrupts the step from here on, nobody goes on with half of it.
+    halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
     std::vector<std::size_t> by_owner;
     for (const problem::Range& range : ranges_)
         by_owner.push_back(bytes(range.size()));
@@ -48,12 +50,14 @@ void AdamS::step(const float* gradient, double learning_rate) {
     if (options_.reduction == Reduction::ordered) {
         const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), bytes(own));
         received_.resize(static_cast<std::size_t>(own) * static_cast<std::size_t>(ranks));
-        communicator_.start_all_to_all(Traffic::gradient, gradient, by_owner, received_.data(), from_each)
+        communicator_
+            .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)
             ->wait();
         host::fold(scalars, ranks, 0, own, received_.data(), own, gradient_.data());
     } else {
         received_.resize(static_cast<std::size_t>(own));
-        communicator_.start_reduce_scatter(Traffic::gradient, gradient, received_.data(), by_owner)->wait();
+        communicator_.start_reduce_scatter(Traffic::gradient, gradient.data(), received_.data(), by_owner)
+            ->wait();
         host::fold(scalars, 1, 0, own, received_.data(), own, gradient_.data());
     }
 
@@ -82,10 +86,10 @@ void AdamS::step(const float* gradient, double learning_rate) {
     // Parameters are the same on all ranks; a moment is its owner's alone, but cannot turn non-finite
     // without making its parameter so.
     if (!finite(w_)) {
-        halted_ = true;
-        throw Halted("halted after step " + std::to_string(steps_) +
-                     ": a parameter has turned non-finite; start again from a finite state");
+        halted_ = "after step " + std::to_string(steps_) + " a parameter is not finite";
+        throw Halted("halted: " + halted_ + "; start again from a finite state");
     }
+    halted_.clear();
 }
 
 } // namespace scape::distributed

@@ -49,6 +49,13 @@ std::string step_folder(Index step) {
     return text.data();
 }
 
+std::uint64_t checksum(const std::string& text) {
+    std::uint64_t sum = 0x9ae1'6a3b'2f90'404fU;
+    for (const char letter : text)
+        sum = std::rotl((sum ^ static_cast<unsigned char>(letter)) * 0x9e37'79b9'7f4a'7c15U, 27);
+    return sum;
+}
+
 /// A file's size and a 64-bit checksum of its bytes, in which a change of any one byte shows.
 File measure(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -134,13 +141,15 @@ void write_manifest(const fs::path& path, const Scape& optimizer, const std::vec
         {"format", format_name},
         {"version", format_version},
         {"step", optimizer.steps()},
-        {"model", problem::model_digest(optimizer.problem(), optimizer.density())}};
+        {"model", problem::model_digest(optimizer.problem(), optimizer.density())},
+        {"description", problem::model_text(optimizer.problem(), optimizer.density())}};
     for (std::size_t rank = 0; rank < files.size(); ++rank)
         manifest["ranks"].push_back({{"file", rank_file(rank)},
                                      {"begin", optimizer.ranges()[rank].begin},
                                      {"end", optimizer.ranges()[rank].end},
                                      {"bytes", files[rank].bytes},
                                      {"checksum", files[rank].checksum}});
+    manifest["checksum"] = checksum(manifest.dump());
     std::ofstream file(path);
     file << manifest.dump(1) << "\n";
     file.close();
@@ -169,9 +178,13 @@ Manifest read_manifest(const fs::path& checkpoint, Index size) {
     if (!file)
         throw damaged("there is no manifest that can be read");
     try {
-        const auto json = nlohmann::json::parse(file);
+        auto json = nlohmann::ordered_json::parse(file);
         if (json.at("format") != format_name || json.at("version") != format_version)
             throw damaged("it is not a manifest of a scape-checkpoint of version 1");
+        const auto written = json.at("checksum").get<std::uint64_t>();
+        json.erase("checksum");
+        if (written != checksum(json.dump()))
+            throw damaged("it is damaged: its checksum is not its text's");
         Manifest manifest{json.at("step").get<Index>(), json.at("model").get<std::uint64_t>(), {}};
         Index covered = 0;
         for (const auto& entry : json.at("ranks")) {
@@ -316,6 +329,7 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
             fs::rename(partial, finished);
         }
         sync(folder);
+        sync(fs::absolute(folder / "..")); // the folder may be new
     });
     return finished;
 }

@@ -5,6 +5,10 @@
 #include <cstring>
 #include <exception>
 #include <numeric>
+#include <string>
+#include <system_error>
+
+#include <scape/problem/error.hpp>
 
 #include "in_process_group.hpp"
 
@@ -304,8 +308,15 @@ void run_ranks(int size, const std::function<void(Communicator&)>& function,
             communicators.push_back(group.communicator(rank));
         std::vector<std::jthread> threads;
         threads.reserve(communicators.size());
-        for (auto& communicator : communicators)
-            threads.emplace_back([&run, mine = std::move(communicator)] { run(*mine); });
+        try {
+            for (auto& communicator : communicators)
+                threads.emplace_back([&run, mine = std::move(communicator)] { run(*mine); });
+        } catch (const std::system_error& error) {
+            // The communicators of the ranks that have no thread go, which ends those that have one.
+            communicators.clear();
+            throw Error("only " + std::to_string(threads.size()) + " of " + std::to_string(size) +
+                        " ranks could be given a thread (" + error.what() + "); use fewer ranks, or MPI");
+        }
     }
     if (cause)
         std::rethrow_exception(cause);

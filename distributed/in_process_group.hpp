@@ -141,8 +141,13 @@ class Group {
     void read_peers(const Copy& run_copy) {
         copying_.fetch_add(1);
         const bool allowed = !aborted_;
-        if (allowed)
-            run_copy();
+        try {
+            if (allowed)
+                run_copy();
+        } catch (...) {
+            copying_.fetch_sub(1);
+            throw;
+        }
         copying_.fetch_sub(1);
         if (!allowed)
             throw_aborted();

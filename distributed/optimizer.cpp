@@ -8,9 +8,6 @@ namespace scape {
 
 std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings,
                                           Communicator& communicator, std::span<const float> parameters) {
-    if (parameters.size() != static_cast<std::size_t>(model.size()))
-        throw Error("parameters: " + std::to_string(parameters.size()) + " values given; the model has " +
-                    std::to_string(model.size()));
     if (settings.threads < 1)
         throw Error("threads is " + std::to_string(settings.threads) + "; at least 1 is needed");
     auto ranges = problem::ranges(model, communicator.size(), settings.partition);

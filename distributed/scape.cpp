@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 #include "agreement.hpp"
 #include "scalars.hpp"
@@ -53,7 +54,8 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
     problem::check(problem_);
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
-    agree_on_problem(communicator_, problem_, ranges_, density_, options_.reduction);
+    agree_on_problem(communicator_, problem_, ranges_, density_, options_.reduction,
+                     backend_->parameters());
 }
 
 // An exchange is waited for, whatever happened: its buffers are about to go.
@@ -64,26 +66,26 @@ Scape::~Scape() {
     }
 }
 
-void Scape::step(const float* gradient, double learning_rate) {
-    if (halted_)
-        throw Halted("halted after step " + std::to_string(steps_) +
-                     ": a parameter or the moment is not finite; restore a finite state to go on");
+void Scape::step(std::span<const float> gradient, double learning_rate) {
+    check_step(problem_.layout, halted_, gradient.size(), learning_rate);
     statistics_ = {};
 
     // 1. Check. Nothing changes before all ranks' gradients have passed.
-    sent(Traffic::agreement,
-         agree_on_gradient(communicator_, problem_, backend_->first_refused(gradient), gradient));
+    sent(Traffic::agreement, agree_on_gradient(communicator_, problem_,
+                                               backend_->first_refused(gradient.data()), gradient.data()));
 
+    // Whatever interrupts the step from here on, nobody goes on with half of it.
+    halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
     const Index t = steps_ + 1;
     const Scalars scalars = scalars_of(problem_, t, learning_rate);
     if (t == 1) {
-        bootstrap(scalars, gradient);
+        bootstrap(scalars, gradient.data());
     } else {
         join_mask();
         backend_->advance_mask();
         statistics_.kept = in_common(backend_->current_mask(), backend_->coming_mask());
         // 2. Local; with 4's packing and 6's residual, in one pass.
-        backend_->local_pass(scalars, gradient);
+        backend_->local_pass(scalars, gradient.data());
     }
     statistics_.step = t;
     statistics_.selected = backend_->current_mask().selected();
@@ -107,10 +109,10 @@ void Scape::step(const float* gradient, double learning_rate) {
     steps_ = t;
     if (!finite) {
         // The same on all ranks: M and w are.
-        halted_ = true;
-        throw Halted("halted after step " + std::to_string(steps_) +
-                     ": a parameter or the moment has turned non-finite; restore a finite state to go on");
+        halted_ = "after step " + std::to_string(steps_) + " a parameter or the moment is not finite";
+        throw Halted("halted: " + halted_ + "; restore a finite state to go on");
     }
+    halted_.clear();
 }
 
 /// S_1 is made from c_1, at once.
@@ -215,11 +217,15 @@ std::vector<float> Scape::moment() {
 }
 
 const Mask& Scape::coming_mask() {
+    if (!halted_.empty())
+        throw Halted("there is no coming mask: " + halted_ + "; restore a state to go on");
     join_mask();
     return backend_->coming_mask();
 }
 
 RankState Scape::state() {
+    if (!halted_.empty())
+        throw Halted("there is no state to save: " + halted_ + "; restore one to go on");
     join_mask();
     const auto copy = [](std::span<const float> values) {
         return std::vector<float>(values.begin(), values.end());
@@ -240,9 +246,14 @@ void Scape::restore(const RankState& state) {
         state.packed_moment.size() != static_cast<std::size_t>(state.current.selected()))
         throw Error("restore: the state is of another model; give one with " + std::to_string(d) +
                     " parameters");
+    check_finite(problem_.layout, "restore: parameter", state.parameters);
+    check_finite(problem_.layout, "restore: residual", state.residual);
+    for (const float value : state.packed_moment)
+        if (!std::isfinite(value))
+            throw Error("restore: a moment is " + shortest(value) + "; it must be finite");
     backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
     steps_ = state.step;
-    halted_ = false;
+    halted_.clear();
 }
 
 } // namespace scape::distributed

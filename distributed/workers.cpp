@@ -1,13 +1,28 @@
 #include <scape/distributed/workers.hpp>
 
+#include <string>
+#include <system_error>
+
+#include <scape/problem/error.hpp>
+
 namespace scape::distributed {
 
 Workers::Workers(int threads) {
-    for (int part = 0; part + 1 < threads; ++part)
-        threads_.emplace_back([this, part] { serve(part); });
+    try {
+        for (int part = 0; part + 1 < threads; ++part)
+            threads_.emplace_back([this, part] { serve(part); });
+    } catch (const std::system_error& error) {
+        stop();
+        throw Error("threads is " + std::to_string(threads) + ", and only " +
+                    std::to_string(threads_.size()) + " could be had (" + error.what() + "); use fewer");
+    }
 }
 
 Workers::~Workers() {
+    stop();
+}
+
+void Workers::stop() {
     {
         const std::lock_guard lock(mutex_);
         stop_ = true;

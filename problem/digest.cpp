@@ -8,21 +8,6 @@ namespace scape::problem {
 
 namespace {
 
-std::string model_text(const Problem& problem, const DensitySchedule& density) {
-    const HyperParameters& settings = problem.settings;
-    std::string text(name(problem.algorithm));
-    for (const Tensor& tensor : problem.layout.tensors())
-        // The length keeps a name from running into what follows.
-        text += " tensor " + std::to_string(tensor.name.size()) + ":" + tensor.name + " " +
-                std::to_string(tensor.size) + (tensor.always_dense ? " dense" : "");
-    for (const double value :
-         {settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay, settings.clip_norm})
-        text += " " + shortest(value);
-    return text + " " + std::string(name(settings.bias_correction)) + " " +
-           std::string(name(settings.decay_order)) + " " + std::string(name(settings.k_rounding)) +
-           " density " + density.text();
-}
-
 std::string partition_text(const Problem& problem, const std::vector<Range>& ranges) {
     std::string text = " workers " + std::to_string(problem.workers);
     for (const Segment& segment : problem.segments)
@@ -43,6 +28,21 @@ std::uint64_t hash(const std::string& text) {
 }
 
 } // namespace
+
+std::string model_text(const Problem& problem, const DensitySchedule& density) {
+    const HyperParameters& settings = problem.settings;
+    std::string text(name(problem.algorithm));
+    for (const Tensor& tensor : problem.layout.tensors())
+        // The length keeps a name from running into what follows.
+        text += " tensor " + std::to_string(tensor.name.size()) + ":" + tensor.name + " " +
+                std::to_string(tensor.size) + (tensor.always_dense ? " dense" : "");
+    for (const double value :
+         {settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay, settings.clip_norm})
+        text += " " + shortest(value);
+    return text + " " + std::string(name(settings.bias_correction)) + " " +
+           std::string(name(settings.decay_order)) + " " + std::string(name(settings.k_rounding)) +
+           " density " + density.text();
+}
 
 std::uint64_t digest(const Problem& problem, const std::vector<Range>& ranges,
                      const DensitySchedule& density) {

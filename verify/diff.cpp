@@ -60,13 +60,13 @@ class StepDiff {
             const auto of_a = a_.mask(kind, step);
             const auto of_b = b_.mask(kind, step);
             if (!of_a || !of_b)
-                return;
+                return note_absent(kind, of_a.has_value(), of_b.has_value());
             comparison = compare_masks(*of_a, *of_b, a_.head().problem.layout.size());
         } else {
             const auto of_a = a_.values(kind, step, rank);
             const auto of_b = b_.values(kind, step, rank);
             if (!of_a || !of_b)
-                return;
+                return note_absent(kind, of_a.has_value(), of_b.has_value());
             comparison = compare(*of_a, *of_b, Level::exact());
         }
         into_.compared += comparison.compared;
@@ -74,6 +74,16 @@ class StepDiff {
             into_.result =
                 divergence(step, phase_of(kind.result, a_.head().problem), std::string(kind.name),
                            kind.per_rank ? rank : Divergence::all_ranks, std::move(comparison));
+    }
+
+    /// What only one of the two holds is not compared, and is said once for each kind.
+    void note_absent(const ResultKind& kind, bool in_a, bool in_b) {
+        if (in_a == in_b)
+            return;
+        const std::string note = std::string(kind.name) + " is not compared: only " +
+                                 (in_a ? a_.path().string() : b_.path().string()) + " holds all of it";
+        if (std::find(into_.notes.begin(), into_.notes.end(), note) == into_.notes.end())
+            into_.notes.push_back(note);
     }
 
     static Divergence divergence(Index step, Phase phase, std::string result, int rank,

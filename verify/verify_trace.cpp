@@ -322,7 +322,10 @@ void add_notes(const TraceReader& trace, TraceVerdict& verdict) {
 
 Status overall(const std::vector<Row>& rows, bool diverged) {
     Row all;
+    bool proves = true;
     for (const Row& row : rows) {
+        // Where hardly any value had a bound, nothing was compared.
+        proves = proves && row.unbounded <= row.compared;
         all.mismatched += row.mismatched;
         if (&row == &rows.front())
             continue; // the outcome of a step is no datum
@@ -330,7 +333,8 @@ Status overall(const std::vector<Row>& rows, bool diverged) {
         all.nonzero += row.eligible > 0 ? row.nonzero : 0;
         all.eligible += row.eligible;
     }
-    return diverged ? Status::failed : all.status();
+    const Status status = diverged ? Status::failed : all.status();
+    return status == Status::passed && !proves ? Status::mistrusted : status;
 }
 
 template <class T>
@@ -343,6 +347,20 @@ void run_check(const TraceReader& trace, const VerifyOptions& options, TraceVerd
 }
 
 } // namespace
+
+Row total(const std::vector<Row>& rows) {
+    Row all;
+    for (const Row& row : rows) {
+        all.compared += row.compared;
+        all.mismatched += row.mismatched;
+        all.unbounded += row.unbounded;
+        all.nonzero += row.nonzero;
+        all.eligible += row.eligible;
+        all.greatest_ulps = std::max(all.greatest_ulps, row.greatest_ulps);
+        all.share_of_limit = std::max(all.share_of_limit, row.share_of_limit);
+    }
+    return all;
+}
 
 std::string name(From from) {
     return from == From::recorded ? "recorded" : "start";

@@ -56,7 +56,7 @@ std::vector<float> gradient(int rank, Index step) {
 
 void take_steps(Optimizer& optimizer, int rank, Index first, Index last) {
     for (Index step = first; step <= last; ++step)
-        optimizer.step(gradient(rank, step).data(), learning_rate);
+        optimizer.step(gradient(rank, step), learning_rate);
 }
 
 void expect_same(const RankState& a, const RankState& b) {
@@ -254,6 +254,27 @@ TEST_F(Checkpoint, DamageOfAnyKindIsRefusedAndChangesNothing) {
                                fs::rename(p / "aside", p / file);
                            }),
                    "manifest");
+}
+
+TEST_F(Checkpoint, AnyChangedByteOfTheManifestIsRefusedOrSaysTheSame) {
+    const fs::path saved = save(2, 3);
+    const fs::path manifest = saved / "manifest.json";
+    int refused = 0;
+    const auto size = fs::file_size(manifest);
+    for (std::uintmax_t offset = 0; offset < size; offset += 3) {
+        flip_byte(manifest, offset);
+        run_ranks(2, [&](Communicator& communicator) {
+            const auto optimizer = make_optimizer(model(), settings(), communicator, initial());
+            try {
+                restore_checkpoint(*optimizer, communicator, saved);
+                EXPECT_EQ(optimizer->steps(), 3); // white space, say
+            } catch (const Error&) {
+                refused += communicator.rank() == 0 ? 1 : 0;
+            }
+        });
+        flip_byte(manifest, offset);
+    }
+    EXPECT_GT(refused, static_cast<int>(size / 3) / 2);
 }
 
 TEST_F(Checkpoint, OfOtherSettingsIsRefused) {

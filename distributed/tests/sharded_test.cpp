@@ -174,7 +174,7 @@ class Rank {
             g.push_back(gradient_value(setting_.data, setting_.seed, counting_.rank(), step, i));
         return g;
     }
-    void step(Index number) { optimizer_.step(gradient(number).data(), 0.01); }
+    void step(Index number) { optimizer_.step(gradient(number), 0.01); }
 
     CountingCommunicator& counting() { return counting_; }
     Scape& optimizer() { return optimizer_; }
@@ -244,6 +244,37 @@ TEST(Traffic, TheOwnAccountIsTrueForUnevenRangesDenseTensorsAndBothReductions) {
             }
 }
 
+TEST(Statistics, TellHowManyCoordinatesTheMaskKeptAndTheNormBeforeClipping) {
+    problem::HyperParameters hyper;
+    hyper.clip_norm = 0.5;
+    const auto setting = make_setting(2, 0.1, PartitionRule::by_shard, hyper);
+    run_ranks(2, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        rank.step(1);
+        EXPECT_EQ(rank.optimizer().statistics().kept, 0) << "there is no mask before the first";
+        for (Index step = 2; step <= 4; ++step) {
+            const Mask before = rank.optimizer().mask();
+            rank.step(step);
+            const Mask& used = rank.optimizer().mask();
+            Index common = 0;
+            for (Index i = 0; i < used.size(); ++i)
+                common += before.test(i) && used.test(i) ? 1 : 0;
+            const Statistics& statistics = rank.optimizer().statistics();
+            EXPECT_EQ(statistics.step, step);
+            EXPECT_EQ(statistics.selected, used.selected());
+            EXPECT_EQ(statistics.kept, common);
+            EXPECT_GT(common, 0);
+            if (step > 2) { // the first two are both made from c_1
+                EXPECT_LT(common, used.selected());
+            }
+            EXPECT_GT(statistics.gradient_norm, hyper.clip_norm);
+            EXPECT_FLOAT_EQ(statistics.clip_factor,
+                            static_cast<float>(hyper.clip_norm / (statistics.gradient_norm + 1e-6)));
+        }
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+}
+
 /// What a disturbed communicator must not change.
 std::vector<float> parameters_after(const CheckSetting& setting, Index steps,
                                     const Disturbance& disturbance) {
@@ -307,7 +338,7 @@ TEST(DelayedMask, DependsOnNothingLaterThanTheStepThatMadeIt) {
             auto g = rank.gradient(4);
             for (float& value : g)
                 value = value * factor;
-            rank.optimizer().step(g.data(), 0.01);
+            rank.optimizer().step(g, 0.01);
             const Mask& used = rank.optimizer().mask();
             if (inner.rank() == 0)
                 words.assign(used.words(), used.words() + used.word_count());
@@ -338,7 +369,7 @@ TEST(Refusal, LeavesEveryBitOnEveryRankAndTheNextGoodStepWorks) {
                 if (inner.rank() == 1)
                     g[4510] = bad;
                 try {
-                    rank.optimizer().step(g.data(), 0.01);
+                    rank.optimizer().step(g, 0.01);
                     ADD_FAILURE() << "not refused on rank " << inner.rank();
                 } catch (const RefusedStep& refused) {
                     EXPECT_EQ(refused.rank, 1);
@@ -366,7 +397,7 @@ TEST(Refusal, AcceptsTheGreatestGradient) {
         Rank rank(inner, setting);
         auto g = rank.gradient(1);
         g[0] = -0x1p56F;
-        EXPECT_NO_THROW(rank.optimizer().step(g.data(), 0.01));
+        EXPECT_NO_THROW(rank.optimizer().step(g, 0.01));
         static_cast<void>(rank.optimizer().coming_mask());
     });
 }
@@ -377,7 +408,7 @@ TEST(Halting, NonFiniteParametersEndAllRanksUntilAStateIsRestored) {
         Rank rank(inner, setting);
         rank.step(1);
         const RankState good = rank.optimizer().state();
-        EXPECT_THROW(rank.optimizer().step(rank.gradient(2).data(), 1e39), Halted);
+        EXPECT_THROW(rank.optimizer().step(rank.gradient(2), 1e39), Halted);
         EXPECT_THROW(rank.step(3), Halted);
         rank.optimizer().restore(good);
         EXPECT_NO_THROW(rank.step(2));
@@ -393,6 +424,56 @@ TEST(WrongUse, RanksWithDifferentProblemsAreToldBeforeTheFirstStep) {
                                Rank rank(inner, make_setting(3, 0.1, PartitionRule::by_shard, hyper));
                            }),
                  Error);
+}
+
+TEST(WrongUse, RanksWithDifferentParametersAreToldBeforeTheFirstStep) {
+    EXPECT_THROW(run_ranks(3,
+                           [](Communicator& communicator) {
+                               std::vector<float> parameters(100, 0.5F);
+                               parameters[99] = communicator.rank() == 1 ? 0.25F : 0.5F;
+                               static_cast<void>(make_optimizer(Layout({{"w", 100, false}}), {},
+                                                                communicator, parameters));
+                           }),
+                 Error);
+}
+
+TEST(WrongUse, ParametersThatAreNotFiniteAreRefused) {
+    run_ranks(2, [](Communicator& communicator) {
+        std::vector<float> parameters(100, 0.5F);
+        parameters[7] = std::numeric_limits<float>::quiet_NaN();
+        EXPECT_THROW(
+            static_cast<void>(make_optimizer(Layout({{"w", 100, false}}), {}, communicator, parameters)),
+            Error);
+    });
+}
+
+TEST(WrongUse, AWrongGradientSizeOrLearningRateChangesNothing) {
+    const auto setting = make_setting(2, 0.1, PartitionRule::by_shard);
+    run_ranks(2, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        rank.step(1);
+        const RankState before = rank.optimizer().state();
+        const auto g = rank.gradient(2);
+        EXPECT_THROW(rank.optimizer().step(std::span(g).first(10), 0.01), Error);
+        EXPECT_THROW(rank.optimizer().step(g, std::numeric_limits<double>::quiet_NaN()), Error);
+        EXPECT_EQ(rank.optimizer().state().residual, before.residual);
+        EXPECT_NO_THROW(rank.optimizer().step(g, 0.01));
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+}
+
+TEST(WrongUse, AStateThatIsNotFiniteIsNeitherSavedNorRestored) {
+    const auto setting = make_setting(2, 0.5, PartitionRule::by_shard);
+    run_ranks(2, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        rank.step(1);
+        RankState bad = rank.optimizer().state();
+        bad.residual[5] = std::numeric_limits<float>::infinity();
+        EXPECT_THROW(rank.optimizer().restore(bad), Error);
+        EXPECT_THROW(rank.optimizer().step(rank.gradient(2), 1e39), Halted);
+        EXPECT_THROW(static_cast<void>(rank.optimizer().state()), Halted);
+        EXPECT_THROW(static_cast<void>(rank.optimizer().coming_mask()), Halted);
+    });
 }
 
 TEST(WrongUse, AnotherNumberOfRanksThanWorkersIsRefused) {
@@ -413,7 +494,7 @@ TEST(PublicInterface, TakesStepsAndRefusesWrongSizes) {
                      Error);
         auto optimizer = make_optimizer(model, settings, communicator, parameters);
         const std::vector<float> gradient(1010, 0.25F);
-        optimizer->step(gradient.data(), 0.01);
+        optimizer->step(gradient, 0.01);
         EXPECT_NE(optimizer->parameters()[0], 0.5F);
         // 1 % of each piece of wq, [0, 505) and [505, 1000), and all of norm.
         EXPECT_EQ(optimizer->statistics().selected, 5 + 4 + 10);

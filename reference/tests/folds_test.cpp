@@ -192,7 +192,7 @@ TYPED_TEST(NormTest, SquaresAreTakenInDouble) {
     using T = TypeParam;
     EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p100)})), 0x1p100);
     EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p-120)})), 0x1p-120);
-    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({std::numeric_limits<float>::denorm_min()})), 0x1p-149);
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p-149)})), 0x1p-149);
 }
 
 } // namespace

@@ -767,14 +767,16 @@ TEST_F(NearTieTest, AMaskThatDiffersWhereScoresAreClearFailsAtRel) {
     }
 }
 
-TEST_F(NearTieTest, BothOfTwoNearlyEqualAreOneTooManyAtRel) {
-    record(path_, options(60.0F));
-    flip_mask_bit(path_, "step/0001/next_mask", lesser);
-    EXPECT_EQ(verify_from(path_, From::start, Level::rel()).status, Status::failed);
-    record(path_, options(60.0F));
-    flip_mask_bit(path_, "step/0001/next_mask", greater);
-    EXPECT_EQ(verify_from(path_, From::start, Level::rel()).status, Status::failed)
-        << "none is one too few";
+TEST_F(NearTieTest, BothOfTwoNearlyEqualAreOneTooManyAndNoneOneTooFewAtRel) {
+    for (const Index wrong : {lesser, greater}) {
+        record(path_, options(60.0F));
+        flip_mask_bit(path_, "step/0001/next_mask", wrong);
+        const TraceVerdict rel = verify_from(path_, From::start, Level::rel());
+        EXPECT_EQ(rel.status, Status::failed);
+        EXPECT_EQ(rel.first.value().step, 1);
+        EXPECT_EQ(rel.first.value().result, "next_mask");
+        EXPECT_EQ(mismatched(rel), 1);
+    }
 }
 
 TEST_F(NearTieTest, TheMaskInUseMustBeTheRecordedComingOneInEveryBitAtRel) {

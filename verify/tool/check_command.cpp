@@ -32,6 +32,7 @@ struct Settings {
     std::vector<std::string> corrections{"adam"};
     std::string algorithm = "scape";
     std::string reduction = "ordered";
+    std::string level;
     std::string tensors = "embed:700,norm:33:dense,gate:1,mlp:901,tiny:7";
     std::int64_t steps = 8;
     std::uint64_t seed = 1;
@@ -73,12 +74,18 @@ verify::CheckSetting make_setting(const Settings& settings, const Case& one) {
                               problem::Layout(verify::parse_tensors(settings.tensors)), partition, hyper),
         partition, problem::DensitySchedule::constant(one.density),
         distributed::parse_reduction(settings.reduction)};
+    const std::string_view had = distributed::level(setting.reduction);
+    if (!settings.level.empty() &&
+        verify::parse_trace_level(settings.level).kind == verify::LevelKind::exact && had != "exact")
+        throw Error("--level exact cannot be had with --reduction native: it adds in the communicator's "
+                    "own order; use "
+                    "--reduction ordered, or --level rel");
     if (settings.steps < 1)
         throw Error("--steps is " + std::to_string(settings.steps) + "; at least 1 is needed");
-    if (!(settings.timeout > 0.0))
-        throw Error("--timeout is " + shortest(settings.timeout) + "; it must be more than 0 seconds");
-    if (settings.threads < 1)
-        throw Error("--threads is " + std::to_string(settings.threads) + "; at least 1 is needed");
+    if (!(settings.timeout >= 0.001 && settings.timeout <= 31'536'000.0))
+        throw Error("--timeout is " + shortest(settings.timeout) + "; it must be 0.001 seconds to a year");
+    if (settings.threads < 1 || settings.threads > 1024)
+        throw Error("--threads is " + std::to_string(settings.threads) + "; it must be 1 to 1024");
     setting.steps = settings.steps;
     setting.seed = settings.seed;
     setting.data = verify::parse_data_class(settings.data);
@@ -111,20 +118,15 @@ std::filesystem::path trace_path(const Settings& settings, const Case& one) {
 class Outcome {
   public:
     void add(const Settings& settings, const Case& one, const verify::CheckOutcome& outcome) {
-        verify::Row all;
-        for (const verify::Row& row : outcome.verdict->rows) {
-            all.compared += row.compared;
-            all.mismatched += row.mismatched;
-            all.greatest_ulps = std::max(all.greatest_ulps, row.greatest_ulps);
-            all.share_of_limit = std::max(all.share_of_limit, row.share_of_limit);
-        }
+        const verify::Row all = verify::total(outcome.verdict->rows);
         char seconds[32];
         std::snprintf(seconds, sizeof seconds, "%.3f", outcome.seconds);
         table_.add({"host", settings.communicator, settings.algorithm, settings.reduction,
                     std::to_string(one.workers), shortest(one.density), one.partition, one.correction,
                     name(outcome.verdict->level), std::to_string(all.compared),
-                    std::to_string(all.mismatched), verify::ulps_text(all.greatest_ulps),
-                    verify::percent(all.share_of_limit), seconds, name(outcome.status())});
+                    std::to_string(all.mismatched), std::to_string(all.unbounded),
+                    verify::ulps_text(all.greatest_ulps), verify::percent(all.share_of_limit), seconds,
+                    name(outcome.status())});
         const bool ok = outcome.status() == verify::Status::passed;
         (ok ? passed_ : failed_) += 1;
         if (!ok)
@@ -138,6 +140,21 @@ class Outcome {
         row["replica_drift"] = outcome.replica_drift;
         row["status"] = name(outcome.status());
         json_.push_back(row);
+    }
+
+    /// An implementation that ends with an error of its own has not passed, and the next case is run all
+    /// the same.
+    void add_error(const Settings& settings, const Case& one, const std::string& error) {
+        table_.add({"host", settings.communicator, settings.algorithm, settings.reduction,
+                    std::to_string(one.workers), shortest(one.density), one.partition, one.correction, "-",
+                    "-", "-", "-", "-", "-", "-", name(verify::Status::failed)});
+        ++failed_;
+        failures_ += "$ " + command_line(settings, one) +
+                     "\n  the implementation ended with an error: " + error + "\n" +
+                     coloured(verify::Status::failed) + "\n\n";
+        json_.push_back({{"command", command_line(settings, one)},
+                         {"error", error},
+                         {"status", name(verify::Status::failed)}});
     }
 
     void print() const {
@@ -165,6 +182,7 @@ class Outcome {
                           {"level"},
                           {"values", true},
                           {"#wrong", true},
+                          {"unbounded", true},
                           {"max ULP", true},
                           {"% of limit", true},
                           {"seconds", true},
@@ -206,14 +224,20 @@ int run_in_process(const Settings& settings, const std::vector<std::string>& arg
     std::int64_t done = 0;
     for (const Case& one : all) {
         progress.show(++done, static_cast<std::int64_t>(all.size()));
-        distributed::run_ranks(
-            one.workers,
-            [&](Communicator& communicator) {
-                const verify::CheckOutcome result = run_case(settings, one, communicator);
-                if (communicator.rank() == 0)
-                    outcome.add(settings, one, result);
-            },
-            timeout_of(settings));
+        try {
+            distributed::run_ranks(
+                one.workers,
+                [&](Communicator& communicator) {
+                    const verify::CheckOutcome result = run_case(settings, one, communicator);
+                    if (communicator.rank() == 0)
+                        outcome.add(settings, one, result);
+                },
+                timeout_of(settings));
+        } catch (const Error&) {
+            throw; // bad input: the same for every case
+        } catch (const std::exception& error) {
+            outcome.add_error(settings, one, error.what());
+        }
     }
     finish(settings, outcome, arguments);
     return outcome.all_passed() ? all_passed : difference;
@@ -245,17 +269,20 @@ int run_mpi(const Settings& settings, const std::vector<std::string>& arguments)
             std::fprintf(stderr, "scape: %s\n", wrong.c_str());
         return bad_input;
     }
+    // While rank 0 verifies, which may take longer than any exchange should, the others wait on this one.
+    const auto patient = distributed::make_mpi_communicator({std::chrono::hours(24)});
     try {
         Outcome outcome;
         for (const Case& one : all) {
             const verify::CheckOutcome result = run_case(settings, one, *communicator);
             if (communicator->rank() == 0)
                 outcome.add(settings, one, result);
+            static_cast<void>(distributed::gather_records(*patient, 0));
         }
         if (communicator->rank() == 0)
             finish(settings, outcome, arguments);
         // All ranks end with rank 0's verdict.
-        const auto verdicts = distributed::gather_records(*communicator, outcome.all_passed() ? 0 : 1);
+        const auto verdicts = distributed::gather_records(*patient, outcome.all_passed() ? 0 : 1);
         return verdicts[0] == 0 ? all_passed : difference;
     } catch (const std::exception& error) {
         communicator->abort(error.what());
@@ -287,9 +314,11 @@ void add_check(CLI::App& app, int& status, const std::vector<std::string>& argum
     command->add_option("--algorithm", settings->algorithm, "scape or adams");
     command->add_option("--reduction", settings->reduction,
                         "ordered (EXACT) or native, the communicator's own (REL)");
+    command->add_option("--level", settings->level,
+                        "the level to insist on; default: the highest that the reduction can give");
     command->add_option("--tensors", settings->tensors,
                         "name:size or name:size:dense, with commas between");
-    command->add_option("--steps", settings->steps, "steps a run, free-running");
+    command->add_option("--steps", settings->steps, "steps a run");
     command->add_option("--seed", settings->seed, "of gradients and parameters");
     command->add_option("--data", settings->data, "class of the gradients: " + verify::data_class_names());
     command->add_option("--clip-norm", settings->clip_norm, "largest norm of the gradient; 0: no clipping");
@@ -298,7 +327,8 @@ void add_check(CLI::App& app, int& status, const std::vector<std::string>& argum
     command->add_option("--save", settings->save, "keep the runs' traces in this folder");
     command->add_option("--json", settings->json,
                         "also write the result, with the environment, to this file");
-    command->footer("Exit status: 0 all passed, 1 a difference, 2 bad input or usage.\n"
+    command->footer("Exit status: 0 all passed, 1 a difference, 2 bad input or usage; under mpirun 3 if a "
+                    "rank failed.\n"
                     "Examples:\n"
                     "  scape check\n"
                     "  scape check --workers 3,5 --density 0.01 --partition by_tensor --steps 100\n"

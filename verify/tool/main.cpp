@@ -7,6 +7,7 @@
 
 #include <scape/problem/error.hpp>
 #include <scape/verify/environment.hpp>
+#include <scape/verify/trace.hpp>
 
 namespace scape::tool {
 
@@ -56,7 +57,7 @@ int run(int count, char** values) {
                      first_line(error.what()).c_str());
         return bad_input;
     } catch (const Error& error) {
-        std::fprintf(stderr, "scape: %s\n", error.what());
+        std::fprintf(stderr, "scape: %s\n", verify::one_line(error.what()).c_str());
         return bad_input;
     } catch (const std::bad_alloc&) {
         std::fprintf(stderr, "scape: not enough memory for this problem; make it smaller\n");

@@ -39,26 +39,25 @@ void print(const std::string& text) {
 class Brief {
   public:
     void add(const verify::TraceVerdict& verdict) {
-        verify::Row all;
-        for (const verify::Row& row : verdict.rows) {
-            all.compared += row.compared;
-            all.mismatched += row.mismatched;
-            all.greatest_ulps = std::max(all.greatest_ulps, row.greatest_ulps);
-            all.share_of_limit = std::max(all.share_of_limit, row.share_of_limit);
-        }
+        const verify::Row all = verify::total(verdict.rows);
+        for (const std::string& note : verdict.notes)
+            notes_ += "  note: " + verdict.path + ": " + note + "\n";
         table_.add({verdict.path, name(verdict.level), name(verdict.from), std::to_string(all.compared),
-                    std::to_string(all.mismatched), verify::ulps_text(all.greatest_ulps),
-                    verify::percent(all.share_of_limit), name(verdict.status)});
+                    std::to_string(all.mismatched), std::to_string(all.unbounded),
+                    verify::ulps_text(all.greatest_ulps), verify::percent(all.share_of_limit),
+                    name(verdict.status)});
     }
 
-    [[nodiscard]] std::string text() const { return table_.text(); }
+    [[nodiscard]] std::string text() const { return table_.text() + notes_; }
 
   private:
+    std::string notes_;
     verify::Table table_{{{"trace"},
                           {"level"},
                           {"from"},
                           {"values", true},
                           {"#wrong", true},
+                          {"unbounded", true},
                           {"max ULP", true},
                           {"% of limit", true},
                           {"status"}}};
@@ -91,7 +90,7 @@ nlohmann::ordered_json verify_one(const std::string& trace, const Settings& sett
         return json_report(verdict);
     } catch (const Error& error) {
         std::fflush(stdout);
-        std::fprintf(stderr, "scape verify: %s\n", error.what());
+        std::fprintf(stderr, "scape verify: %s\n", verify::one_line(error.what()).c_str());
         ++counts.failed;
         counts.bad_input = true;
         return {{"trace", trace}, {"error", error.what()}};

@@ -16,7 +16,7 @@ int main() {
         for (int step = 0; step < 400; ++step) {
             const auto w = optimizer->parameters();
             const std::vector<float> gradient(w.begin(), w.end());
-            optimizer->step(gradient.data(), 0.05);
+            optimizer->step(gradient, 0.05);
         }
         if (communicator.rank() == 0)
             for (const float w : optimizer->parameters())

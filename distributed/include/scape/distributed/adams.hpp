@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include <scape/distributed/communicator.hpp>
@@ -20,7 +21,7 @@ class AdamS {
           Communicator& communicator, Options options);
 
     /// As Scape::step.
-    void step(const float* gradient, double learning_rate);
+    void step(std::span<const float> gradient, double learning_rate);
 
     [[nodiscard]] Index steps() const { return steps_; }
     [[nodiscard]] const Statistics& statistics() const { return statistics_; }
@@ -39,7 +40,7 @@ class AdamS {
     std::vector<float> received_;
     std::vector<float> direction_;
     Index steps_ = 0;
-    bool halted_ = false;
+    std::string halted_; ///< why no step can be taken; empty where one can
     Statistics statistics_;
 };
 

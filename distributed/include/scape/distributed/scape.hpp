@@ -83,7 +83,7 @@ class Scape {
     /// Takes a step with this rank's gradient, where the backend computes. When it returns, the mask of the
     /// next step is still on its way; whoever computes for long in between may call progress(). Throws
     /// RefusedStep, Halted or Aborted, on all ranks.
-    void step(const float* gradient, double learning_rate);
+    void step(std::span<const float> gradient, double learning_rate);
     void progress() { communicator_.progress(); }
 
     [[nodiscard]] const problem::Problem& problem() const { return problem_; }
@@ -97,7 +97,8 @@ class Scape {
     [[nodiscard]] const Mask& mask() const { return backend_->current_mask(); } ///< of the last step
     [[nodiscard]] const Mask& coming_mask();                                    ///< waits for it
 
-    [[nodiscard]] RankState state();
+    [[nodiscard]] RankState state(); ///< waits for the coming mask; Halted where there is none to save
+    /// Throws scape::Error, with nothing changed, if the state is of another model or not finite.
     void restore(const RankState& state);
 
   private:
@@ -118,7 +119,7 @@ class Scape {
     Communicator& communicator_;
     Options options_;
     Index steps_ = 0;
-    bool halted_ = false;
+    std::string halted_; ///< why no step can be taken; empty where one can
     std::unique_ptr<MaskInFlight> mask_in_flight_;
     Statistics statistics_;
 };

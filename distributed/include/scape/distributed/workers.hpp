@@ -26,6 +26,7 @@ class Workers {
 
   private:
     void serve(int part);
+    void stop();
 
     std::vector<std::thread> threads_;
     std::mutex mutex_;

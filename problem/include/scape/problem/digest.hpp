@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <scape/problem/density.hpp>
@@ -12,6 +13,9 @@ namespace scape::problem {
 /// what ranks compare before they begin. The first densities stand for the schedule.
 [[nodiscard]] std::uint64_t digest(const Problem& problem, const std::vector<Range>& ranges,
                                    const DensitySchedule& density);
+
+/// What that number stands for, in words: the model, the settings and the schedule, without the partition.
+[[nodiscard]] std::string model_text(const Problem& problem, const DensitySchedule& density);
 
 /// The same for what stays when the number of workers changes: the model, the settings and the schedule.
 [[nodiscard]] std::uint64_t model_digest(const Problem& problem, const DensitySchedule& density);

@@ -44,8 +44,8 @@ struct CheckOutcome {
                                           distributed::Communicator& communicator,
                                           const std::filesystem::path& trace);
 
-/// Runs, records and verifies, free-running, at the level that the reduction claims. To be called on all
-/// ranks; only rank 0's outcome has a verdict.
+/// Runs, records and verifies at the level that the reduction claims: free-running at EXACT, step by step
+/// at REL. To be called on all ranks; only rank 0's outcome has a verdict.
 [[nodiscard]] CheckOutcome check_sharded(const CheckSetting& setting,
                                          distributed::Communicator& communicator,
                                          const std::filesystem::path& trace);

@@ -46,6 +46,9 @@ struct Row {
     [[nodiscard]] Status status() const { return verdict(compared, mismatched, nonzero, eligible); }
 };
 
+/// All rows together: sums, and the worst of what is worst.
+[[nodiscard]] Row total(const std::vector<Row>& rows);
+
 /// The first place at which the trace and the reference part.
 struct Divergence {
     static constexpr int all_ranks = -1;
