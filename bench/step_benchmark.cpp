@@ -86,6 +86,7 @@ void arguments(benchmark::internal::Benchmark* benchmark) {
         benchmark->Args({1 << 20, 2, density});
         benchmark->Args({1 << 20, 8, density});
         benchmark->Args({1 << 24, 1, density});
+        benchmark->Args({1 << 26, 1, density});
     }
 }
 
