@@ -118,7 +118,12 @@ class CountingCommunicator::Disturbed final : public Exchange {
 };
 
 CountingCommunicator::CountingCommunicator(Communicator& inner, const Disturbance& disturbance)
-    : inner_(inner), disturbance_(disturbance) {
+    : inner_(inner) {
+    disturb(disturbance);
+}
+
+void CountingCommunicator::disturb(const Disturbance& disturbance) {
+    disturbance_ = disturbance;
     const auto any = [](const auto& values) {
         using Value = std::decay_t<decltype(values[0])>;
         return std::ranges::any_of(values, [](const Value& value) { return value != Value{}; });

@@ -10,13 +10,15 @@ namespace scape::verify {
 
 namespace {
 
-constexpr std::array<std::pair<DataClass, std::string_view>, 6> names{{
+constexpr std::array<std::pair<DataClass, std::string_view>, 8> names{{
     {DataClass::normal, "normal"},
     {DataClass::dyadic, "dyadic"},
     {DataClass::ties, "ties"},
     {DataClass::sparse, "sparse"},
     {DataClass::subnormal, "subnormal"},
     {DataClass::wide, "wide"},
+    {DataClass::zeros, "zeros"},
+    {DataClass::limit, "limit"},
 }};
 
 /// What a number is drawn for, so that no two draws share their bits.
@@ -57,6 +59,10 @@ float normal(std::uint64_t seed, int rank, Index step, Index index, int exponent
 
 } // namespace
 
+std::string name(DataClass kind) {
+    return std::string(names[static_cast<std::size_t>(kind)].second);
+}
+
 DataClass parse_data_class(const std::string& text) {
     for (const auto& [kind, name] : names)
         if (name == text)
@@ -92,6 +98,15 @@ float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, I
         return normal(seed, rank, step, index, near_one - 126);
     case DataClass::wide:
         return normal(seed, rank, step, index, -76 + static_cast<int>(scale % 101));
+    case DataClass::zeros: {
+        constexpr std::array<float, 8> values{0.0F, -0.0F, 0.0F, -0.0F, 0.0F, -0.0F, 0x1p-20F, -0x1p-20F};
+        return values[own % values.size()];
+    }
+    case DataClass::limit: {
+        const int below = static_cast<int>((own >> 8U) % 4) * 4095;
+        return std::ldexp(static_cast<float>((1 << 24) - below), own % 2 == 0 ? 32 : 31) *
+               (own % 3 == 0 ? -1.0F : 1.0F);
+    }
     }
     return 0.0F;
 }

@@ -52,6 +52,8 @@ class CountingCommunicator final : public Communicator {
         return exchanges_[static_cast<std::size_t>(traffic)];
     }
     void reset();
+    /// Of exchanges that are started from here on. On all ranks at the same point.
+    void disturb(const Disturbance& disturbance);
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
     [[nodiscard]] int size() const override { return inner_.size(); }
@@ -85,7 +87,7 @@ class CountingCommunicator final : public Communicator {
 
     Communicator& inner_;
     Disturbance disturbance_;
-    bool disturbs_;
+    bool disturbs_ = false;
     Bytes bytes_{};
     Counts exchanges_{};
     std::vector<Disturbed*> under_way_; ///< in the order of their starts

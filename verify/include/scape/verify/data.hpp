@@ -22,8 +22,11 @@ enum class DataClass {
     sparse,    ///< normal, nine of ten are zero
     subnormal, ///< normal, scaled down to where fp32 numbers lose bits
     wide,      ///< normal, scales from 2^-60 to 2^40
+    zeros,     ///< zeros of both signs, and now and then something small
+    limit,     ///< magnitudes up to 2^56, the greatest that a gradient may have
 };
 
+[[nodiscard]] std::string name(DataClass kind);
 [[nodiscard]] DataClass parse_data_class(const std::string& text);
 /// All their names: "normal, dyadic, ...".
 [[nodiscard]] std::string data_class_names();

@@ -1,0 +1,129 @@
+// Properties 1, 7 and 12 of section 8: what went in comes out, from every rank.
+#include <cmath>
+
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+/// On one coordinate, over all ranks: what a step was given and what it left. Sums, not means: no division
+/// by the number of ranks is needed, and so every number does.
+struct Balance {
+    double went_in = 0.0;
+    double came_out = 0.0;
+    double magnitude = 0.0; ///< of what went in
+};
+
+Balance balance(const Case& run, const Ran& ran, std::size_t step, Index index) {
+    const auto at = static_cast<std::size_t>(index);
+    const auto b1 = static_cast<double>(static_cast<float>(run.beta1));
+    const auto a1 = static_cast<double>(static_cast<float>(1.0 - run.beta1));
+    Balance sum;
+    for (int rank = 0; rank < run.workers; ++rank) {
+        const auto of_rank = static_cast<std::size_t>(rank);
+        const View was = before(ran, step, rank);
+        const View& is = ran.history.after[step].views[of_rank];
+        for (const double part :
+             {b1 * static_cast<double>(was.moment[at]),
+              a1 * static_cast<double>(ran.scenario.actions[step].gradients[of_rank][at]),
+              static_cast<double>(was.residual[at])}) {
+            sum.went_in += part;
+            sum.magnitude += std::abs(part);
+        }
+        sum.came_out += static_cast<double>(is.moment[at]) + static_cast<double>(is.residual[at]);
+    }
+    return sum;
+}
+
+void holds_exactly(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    trial(trial.steps());
+    const Ran& ran = trial.runs().back();
+    for (std::size_t step = 0; step < ran.history.after.size(); ++step)
+        for (Index index = 0; index < run.size(); ++index) {
+            const Balance sum = balance(run, ran, step, index);
+            trial.expect_at(sum.came_out == sum.went_in, static_cast<Index>(step) + 1, index,
+                            "over all ranks b1*m + (1-b1)*g + e was " + std::to_string(sum.went_in) +
+                                ", M + e is " + std::to_string(sum.came_out));
+        }
+}
+
+void holds_within_its_roundings(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    trial(trial.steps());
+    const Ran& ran = trial.runs().back();
+    // Of every c a product, two sums and the other product; P - 1 sums of them and a division. What
+    // underflows adds half a unit of the smallest number each time, P times in the division.
+    const double roundings = 4.0 + run.workers;
+    for (std::size_t step = 0; step < ran.history.after.size(); ++step)
+        for (Index index = 0; index < run.size(); ++index) {
+            const Balance sum = balance(run, ran, step, index);
+            const double bound = 0x1p-24 * roundings * sum.magnitude * 1.001 + 0x1p-149 * 4.0 * run.workers;
+            trial.expect_at(std::abs(sum.came_out - sum.went_in) <= bound, static_cast<Index>(step) + 1,
+                            index,
+                            "over all ranks M + e is off by " +
+                                std::to_string(std::abs(sum.came_out - sum.went_in) / bound) +
+                                " times what its roundings allow");
+        }
+}
+
+void every_rank_counts(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    Scenario scenario = trial.steps(run, run.steps + 1);
+    // The last step's mask does not depend on what is perturbed.
+    const History& undisturbed = trial(scenario);
+    const View& with = undisturbed.after.back().views.front();
+    std::vector<Index> mask;
+    for (Index index = 0; index < run.size(); ++index)
+        if (selected(with.mask, index))
+            mask.push_back(index);
+    trial.expect(!mask.empty(), "the mask of the last step is empty");
+    const Index chosen = mask[static_cast<std::size_t>(run.chosen_place) % mask.size()];
+    const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
+
+    scenario.actions.back().gradients[rank][static_cast<std::size_t>(chosen)] +=
+        static_cast<float>(run.workers);
+    const History& disturbed = trial(scenario);
+    View expected = with;
+    expected.moment[static_cast<std::size_t>(chosen)] += static_cast<float>(1.0 - run.beta1);
+    const View& got = disturbed.after.back().views.front();
+    trial.same_bits(verify::Phase::exchange,
+                    "first_moment with the gradient of rank " + std::to_string(rank) + " perturbed,",
+                    run.steps + 1, 0, expected.moment, got.moment);
+    for (std::size_t other = 0; other < disturbed.after.back().views.size(); ++other)
+        trial.same_bits(verify::Phase::residual,
+                        "residual with the gradient of rank " + std::to_string(rank) + " perturbed,",
+                        run.steps + 1, static_cast<int>(other),
+                        undisturbed.after.back().views[other].residual,
+                        disturbed.after.back().views[other].residual);
+}
+
+rc::Gen<Case> silent_case() {
+    return changed(exact_case(), [](Case& run) { run.silent = run.chosen_rank % run.workers; });
+}
+
+} // namespace
+
+std::vector<Property> conservation_properties() {
+    return {
+        {1, "conservation.exact",
+         "On dyadic data the sum over ranks of M + e after a step is that of b1*m + (1-b1)*g + e before "
+         "it.",
+         exact_case, holds_exactly, usual_demands(), only_scape},
+        {1, "conservation.rounding", "On any data it is so within the roundings of the sums.",
+         unclipped_case, holds_within_its_roundings, usual_demands(), only_scape},
+        {7, "conservation.every_rank",
+         "Another gradient of any one rank on a selected coordinate changes M there, by its share, and "
+         "nothing else.",
+         exact_case, every_rank_counts, usual_demands(), only_scape},
+        {12, "conservation.silent_rank", "A rank without gradients still counts in the mean.", silent_case,
+         holds_exactly, usual_demands(), only_scape},
+    };
+}
+
+} // namespace scape::properties

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <scape/distributed/communicator.hpp>
+#include <scape/distributed/counting.hpp>
+#include <scape/problem/density.hpp>
+#include <scape/problem/partition.hpp>
+#include <scape/problem/problem.hpp>
+#include <scape/verify/level.hpp>
+
+namespace scape::properties {
+
+using problem::Index;
+using Gradients = std::vector<std::vector<float>>; ///< one per rank
+
+/// What one rank of an implementation is made from.
+struct Setup {
+    problem::Problem problem;
+    std::vector<problem::Range> ranges; ///< of the ranks: who reduces and selects what
+    problem::DensitySchedule density = problem::DensitySchedule::constant(1.0);
+    std::vector<float> parameters;
+    std::size_t variant = 0; ///< of the ways to split the work (Implementation::variants)
+};
+
+/// What a rank shows of itself: vectors in full length.
+struct View {
+    Index step = 0; ///< steps taken
+    std::vector<float> parameters;
+    std::vector<float> moment;
+    std::vector<float> residual;
+    std::vector<std::uint8_t>
+        mask; ///< of the last step, as section 9 stores it, with its own bits beyond d
+};
+
+/// One rank of an implementation under test. All ranks call the same functions in the same order.
+class Candidate {
+  public:
+    virtual ~Candidate() = default;
+    /// Throws distributed::RefusedStep, distributed::Halted, or what it likes.
+    virtual void step(std::span<const float> gradient, double learning_rate) = 0;
+    /// Must not wait for the coming mask: the gate looks between steps, and a look must change nothing.
+    [[nodiscard]] virtual View view() = 0;
+    /// The mask of the next step; waits for it.
+    [[nodiscard]] virtual std::vector<std::uint8_t> coming() = 0;
+    /// Section 7, with all ranks: into an empty folder, and from one that as many or other ranks have
+    /// written.
+    virtual void save(const std::filesystem::path& folder) = 0;
+    virtual void restore(const std::filesystem::path& folder) = 0;
+};
+
+using MakeCandidate =
+    std::function<std::unique_ptr<Candidate>(const Setup& setup, distributed::Communicator& communicator)>;
+
+/// What happens to all ranks at once.
+struct Action {
+    enum class Kind : std::uint8_t { step, restart, disturb };
+    Kind kind = Kind::step;
+    Gradients gradients; ///< step
+    double learning_rate = 0.0;
+    std::optional<problem::Problem> problem; ///< restart: with the new number of workers
+    std::vector<problem::Range> ranges;
+    distributed::Disturbance disturbance; ///< disturb: from here to the next restart
+};
+
+/// A run as an implementation is put through it.
+struct Scenario {
+    Setup setup;
+    std::vector<Action> actions;
+};
+
+/// How one rank came out of an action.
+struct Outcome {
+    enum class Kind : std::uint8_t { taken, refused, halted };
+    Kind kind = Kind::taken;
+    std::string text; ///< of the refusal
+    int rank = 0;     ///< whom it names
+    Index index = 0;
+    float value = 0.0F;
+    distributed::Bytes sent{}; ///< in this action, counted outside the implementation
+    distributed::CountingCommunicator::Counts exchanges{};
+};
+
+struct Snapshot {
+    std::vector<View> views;
+    std::vector<Outcome> outcomes;
+};
+
+/// All that could be seen of a run, from all ranks.
+struct History {
+    std::vector<Snapshot> after;                   ///< each action
+    std::vector<std::vector<std::uint8_t>> coming; ///< at the end, one per rank
+    std::string
+        error; ///< empty, or why the run ended before its end: a crash of a rank, a hang, another error
+};
+
+/// Whatever can be put through a scenario.
+class Implementation {
+  public:
+    virtual ~Implementation() = default;
+    [[nodiscard]] virtual std::string name() const = 0;
+    [[nodiscard]] virtual std::string communicator() const = 0; ///< "in_process", "mpi", or "-" for none
+    /// What it claims and is held to: EXACT or REL.
+    [[nodiscard]] virtual verify::LevelKind level() const = 0;
+    [[nodiscard]] virtual problem::Algorithm algorithm() const { return problem::Algorithm::scape; }
+    /// Ways to split the same work, which must give the same bits; the first is the default.
+    [[nodiscard]] virtual std::vector<std::string> variants() const { return {"default"}; }
+    /// Whether its messages go through a communicator that counts and disturbs them.
+    [[nodiscard]] virtual bool communicates() const { return communicator() != "-"; }
+    /// The numbers of workers that it can be run with here.
+    [[nodiscard]] virtual bool takes(int workers) const = 0;
+    [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
+    /// True on all ranks if it is on any.
+    [[nodiscard]] virtual bool any(bool here) const { return here; }
+};
+
+} // namespace scape::properties

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <filesystem>
+
+#include <scape/properties/property.hpp>
+
+namespace scape::properties {
+
+/// A run as a trace: its steps up to the first restart, with rank 0's replica of what is the same on all
+/// ranks. False, and no file, if it has no step that can be told, or none came to its end.
+bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::string& source);
+
+} // namespace scape::properties

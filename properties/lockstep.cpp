@@ -1,0 +1,121 @@
+// The reference put through a scenario: all ranks in lockstep, in one process.
+#include <scape/properties/implementations.hpp>
+
+#include <utility>
+
+#include <scape/reference/check.hpp>
+#include <scape/verify/results.hpp>
+#include <scape/verify/run.hpp>
+
+namespace scape::properties {
+
+namespace {
+
+using reference::Coordinates;
+using reference::PerRank;
+using reference::Vector;
+using verify::Run;
+
+Vector<float> to_vector(const std::vector<float>& values) {
+    return Eigen::Map<const Vector<float>>(values.data(), static_cast<Index>(values.size()));
+}
+
+std::vector<float> to_std(const Vector<float>& values) {
+    return {values.data(), values.data() + values.size()};
+}
+
+class ReferenceRun {
+  public:
+    explicit ReferenceRun(const Setup& setup)
+        : problem_(setup.problem), density_(setup.density),
+          run_(problem_, density_, to_vector(setup.parameters)) {}
+
+    Outcome step(const Action& action) {
+        PerRank<float> g;
+        for (const auto& of_rank : action.gradients)
+            g.push_back(to_vector(of_rank));
+        Outcome outcome;
+        try {
+            auto results = run_.step(g, action.learning_rate);
+            mask_ = std::move(results.mask);
+            next_ = std::move(results.next_mask);
+        } catch (const reference::RefusedStep& refused) {
+            outcome.kind = Outcome::Kind::refused;
+            outcome.text = refused.what();
+            outcome.rank = refused.rank;
+            outcome.index = refused.index;
+            outcome.value = g[static_cast<std::size_t>(refused.rank)][refused.index];
+        } catch (const reference::Halted& halted) {
+            outcome.kind = Outcome::Kind::halted;
+            outcome.text = halted.what();
+        }
+        return outcome;
+    }
+
+    void restart(const Action& action) {
+        auto state = reference::redistribute(run_.state(), action.problem->workers);
+        problem_ = action.problem.value();
+        run_ = Run<float>(problem_, density_, Vector<float>::Zero(problem_.layout.size()));
+        run_.restore(std::move(state));
+    }
+
+    [[nodiscard]] std::vector<View> views() const {
+        const auto state = run_.state();
+        const Index d = problem_.layout.size();
+        View same;
+        same.step = state.step;
+        same.parameters = to_std(state.w);
+        same.moment = to_std(state.m);
+        same.mask = verify::to_bits(mask_, d);
+        same.residual.assign(static_cast<std::size_t>(d), 0.0F);
+        std::vector<View> all(static_cast<std::size_t>(problem_.workers), same);
+        for (std::size_t rank = 0; rank < state.e.size(); ++rank)
+            all[rank].residual = to_std(state.e[rank]);
+        return all;
+    }
+
+    [[nodiscard]] std::vector<std::vector<std::uint8_t>> coming() const {
+        return {static_cast<std::size_t>(problem_.workers), verify::to_bits(next_, problem_.layout.size())};
+    }
+
+  private:
+    problem::Problem problem_;
+    problem::DensitySchedule density_;
+    Run<float> run_;
+    Coordinates mask_; ///< of the last step
+    Coordinates next_;
+};
+
+class ReferenceImplementation final : public Implementation {
+  public:
+    std::string name() const override { return "reference"; }
+    std::string communicator() const override { return "-"; }
+    verify::LevelKind level() const override { return verify::LevelKind::exact; }
+    bool takes(int workers) const override { return workers >= 1; }
+
+    History run(const Scenario& scenario) const override {
+        History history;
+        ReferenceRun reference(scenario.setup);
+        for (const Action& action : scenario.actions) {
+            Outcome outcome;
+            if (action.kind == Action::Kind::step)
+                outcome = reference.step(action);
+            if (action.kind == Action::Kind::restart)
+                reference.restart(action);
+            Snapshot snapshot;
+            snapshot.views = reference.views();
+            snapshot.outcomes.assign(snapshot.views.size(), outcome);
+            history.after.push_back(std::move(snapshot));
+        }
+        history.coming = reference.coming();
+        return history;
+    }
+};
+
+} // namespace
+
+std::shared_ptr<const Implementation> reference_implementation() {
+    return std::make_shared<ReferenceImplementation>();
+}
+
+} // namespace scape::properties

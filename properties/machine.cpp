@@ -1,0 +1,110 @@
+// All of section 8 that needs no special case, while steps, refusals, restarts and delays come in any
+// order: the reference goes through the same script, and no bit may differ.
+#include <algorithm>
+
+#include <scape/properties/implementations.hpp>
+
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+void same_history(Trial& trial, const Scenario& scenario, const History& expected, const History& actual) {
+    for (std::size_t action = 0; action < expected.after.size(); ++action) {
+        const auto step = static_cast<Index>(action) + 1;
+        const Snapshot& one = expected.after[action];
+        const Snapshot& two = actual.after[action];
+        for (std::size_t rank = 0; rank < one.views.size(); ++rank) {
+            const Outcome& should = one.outcomes[rank];
+            const Outcome& is = two.outcomes[rank];
+            const std::string who =
+                "action " + std::to_string(step) + ", rank " + std::to_string(rank) + ": ";
+            trial.expect(should.kind == is.kind,
+                         who + (should.kind == Outcome::Kind::taken
+                                    ? "the step was not taken: " + is.text
+                                    : "the step should have ended so: " + should.text));
+            if (should.kind == Outcome::Kind::refused)
+                trial.expect(should.rank == is.rank && should.index == is.index,
+                             who + "the refusal names the wrong place: " + is.text);
+            // Half of a halted step may be done; what counts is that all know it.
+            if (should.kind == Outcome::Kind::halted)
+                return;
+            const bool has_mask =
+                one.views[rank].step > 0 && scenario.actions[action].kind == Action::Kind::step;
+            trial.same_view(step, static_cast<int>(rank), one.views[rank], two.views[rank], has_mask);
+        }
+    }
+    if (std::ranges::any_of(expected.after,
+                            [](const Snapshot& snapshot) { return snapshot.views.front().step > 0; }))
+        for (std::size_t rank = 0; rank < expected.coming.size(); ++rank)
+            trial.same_mask("next_mask", static_cast<Index>(expected.after.size()), static_cast<int>(rank),
+                            expected.coming[rank], actual.coming[rank]);
+}
+
+namespace {
+
+Scenario script_of(Trial& trial) {
+    const Case& run = trial.run();
+    Scenario scenario = trial.steps(run, 0);
+    int workers = run.workers;
+    Index t = 1;
+    for (const Operation& operation : run.script) {
+        switch (operation.kind) {
+        case Operation::Kind::step:
+            scenario.actions.push_back(step_with(run, workers, t++));
+            break;
+        case Operation::Kind::inject: {
+            Action action = step_with(run, workers, t);
+            const auto rank = static_cast<std::size_t>(operation.rank % workers);
+            action.gradients[rank][static_cast<std::size_t>(run.chosen_place % run.size())] =
+                unacceptable(operation.what);
+            scenario.actions.push_back(std::move(action));
+            trial.classify(true, "a refusal");
+            break;
+        }
+        case Operation::Kind::restart:
+            trial.classify(operation.workers != workers, "a restart with other ranks");
+            workers = operation.workers;
+            scenario.actions.push_back(restart_with(run, workers, run.chosen_place % 2 == 1));
+            break;
+        case Operation::Kind::delay: {
+            Action action;
+            action.kind = Action::Kind::disturb;
+            action.disturbance = disturbance(operation.what);
+            scenario.actions.push_back(std::move(action));
+            trial.classify(true, "a delay");
+            break;
+        }
+        }
+    }
+    trial.classify(t > 2, "two steps and more");
+    return scenario;
+}
+
+void any_script(Trial& trial) {
+    const Scenario scenario = script_of(trial);
+    const History expected = reference_implementation()->run(scenario);
+    same_history(trial, scenario, expected, trial.tolerant(scenario));
+}
+
+} // namespace
+
+std::vector<Property> machine_properties() {
+    return {{13,
+             "machine",
+             "Steps, refusals, delays and restarts with other ranks, in any order: every bit is the "
+             "reference's.",
+             scripted_case,
+             any_script,
+             {{"a refusal", 30},
+              {"a restart with other ranks", 30},
+              {"a delay", 30},
+              {"two steps and more", 30}},
+             [](const Implementation& implementation) {
+                 if (implementation.level() != verify::LevelKind::exact)
+                     return std::string("it claims no bits of the reference");
+                 return only_scape(implementation);
+             }}};
+}
+
+} // namespace scape::properties

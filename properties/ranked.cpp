@@ -1,0 +1,285 @@
+// Puts an implementation that is made rank by rank through a scenario.
+#include <scape/properties/implementations.hpp>
+
+#include <bit>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <scape/distributed/scape.hpp>
+
+namespace scape::properties {
+
+namespace {
+
+namespace fs = std::filesystem;
+using distributed::Communicator;
+using distributed::CountingCommunicator;
+
+/// What one rank saw: a View and an Outcome for each action it came through, and the coming mask.
+struct Record {
+    std::vector<View> views;
+    std::vector<Outcome> outcomes;
+    std::vector<std::uint8_t> coming;
+};
+
+// A record on its way between processes.
+
+class Writer {
+  public:
+    template <class Value>
+    void add(const Value& value) {
+        static_assert(std::is_trivially_copyable_v<Value>);
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
+        bytes_.insert(bytes_.end(), bytes, bytes + sizeof(Value));
+    }
+    template <class Values>
+    void add_all(const Values& values) {
+        add(values.size());
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(values.data());
+        bytes_.insert(bytes_.end(), bytes, bytes + values.size() * sizeof(values[0]));
+    }
+    void add_record(const Record& record) {
+        add(record.views.size());
+        for (std::size_t i = 0; i < record.views.size(); ++i) {
+            const View& view = record.views[i];
+            add(view.step);
+            add_all(view.parameters);
+            add_all(view.moment);
+            add_all(view.residual);
+            add_all(view.mask);
+            const Outcome& outcome = record.outcomes[i];
+            add(outcome.kind);
+            add_all(outcome.text);
+            add(outcome.rank);
+            add(outcome.index);
+            add(outcome.value);
+            add(outcome.sent);
+            add(outcome.exchanges);
+        }
+        add_all(record.coming);
+    }
+    [[nodiscard]] Group::Bytes take() { return std::move(bytes_); }
+
+  private:
+    Group::Bytes bytes_;
+};
+
+class Reader {
+  public:
+    explicit Reader(const Group::Bytes& bytes) : bytes_(bytes) {}
+
+    template <class Value>
+    void get(Value& value) {
+        std::memcpy(&value, bytes_.data() + at_, sizeof(Value));
+        at_ += sizeof(Value);
+    }
+    template <class Values>
+    void get_all(Values& values) {
+        std::size_t count = 0;
+        get(count);
+        values.resize(count);
+        if (count > 0)
+            std::memcpy(values.data(), bytes_.data() + at_, count * sizeof(values[0]));
+        at_ += count * sizeof(values[0]);
+    }
+    [[nodiscard]] Record record() {
+        Record result;
+        std::size_t count = 0;
+        get(count);
+        result.views.resize(count);
+        result.outcomes.resize(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            View& view = result.views[i];
+            get(view.step);
+            get_all(view.parameters);
+            get_all(view.moment);
+            get_all(view.residual);
+            get_all(view.mask);
+            Outcome& outcome = result.outcomes[i];
+            get(outcome.kind);
+            get_all(outcome.text);
+            get(outcome.rank);
+            get(outcome.index);
+            get(outcome.value);
+            get(outcome.sent);
+            get(outcome.exchanges);
+        }
+        get_all(result.coming);
+        return result;
+    }
+
+  private:
+    const Group::Bytes& bytes_;
+    std::size_t at_ = 0;
+};
+
+/// The actions between two restarts.
+struct Stage {
+    Setup setup;
+    std::size_t first = 0; ///< its actions are first..last-1
+    std::size_t last = 0;
+};
+
+std::vector<Stage> stages(const Scenario& scenario) {
+    std::vector<Stage> all{{scenario.setup, 0, 0}};
+    for (std::size_t i = 0; i < scenario.actions.size(); ++i) {
+        const Action& action = scenario.actions[i];
+        if (action.kind == Action::Kind::restart) {
+            Stage next{scenario.setup, i, i};
+            next.setup.problem = action.problem.value();
+            next.setup.ranges = action.ranges;
+            // What is restored has to replace it.
+            next.setup.parameters.assign(scenario.setup.parameters.size(), 0.0F);
+            all.push_back(std::move(next));
+        }
+        all.back().last = i + 1;
+    }
+    return all;
+}
+
+Outcome take_step(Candidate& candidate, const Action& action, int rank) {
+    Outcome outcome;
+    try {
+        candidate.step(action.gradients[static_cast<std::size_t>(rank)], action.learning_rate);
+    } catch (const distributed::RefusedStep& refused) {
+        outcome.kind = Outcome::Kind::refused;
+        outcome.text = refused.what();
+        outcome.rank = refused.rank;
+        outcome.index = refused.index;
+        outcome.value = refused.value;
+    } catch (const distributed::Halted& halted) {
+        outcome.kind = Outcome::Kind::halted;
+        outcome.text = halted.what();
+    }
+    return outcome;
+}
+
+class RankedImplementation final : public Implementation {
+  public:
+    RankedImplementation(Ranked ranked, std::shared_ptr<const Group> group)
+        : ranked_(std::move(ranked)), group_(std::move(group)) {}
+
+    std::string name() const override { return ranked_.name; }
+    std::string communicator() const override { return group_->name(); }
+    verify::LevelKind level() const override { return ranked_.level; }
+    problem::Algorithm algorithm() const override { return ranked_.algorithm; }
+    std::vector<std::string> variants() const override { return ranked_.variants; }
+    bool takes(int workers) const override { return group_->takes(workers); }
+    bool any(bool here) const override { return group_->any(here); }
+
+    History run(const Scenario& scenario) const override {
+        History history;
+        try {
+            const auto all = stages(scenario);
+            for (std::size_t number = 0; number < all.size(); ++number)
+                run_stage(scenario, all, number, history);
+        } catch (const std::exception& error) {
+            history.error = error.what();
+        }
+        return history;
+    }
+
+  private:
+    void run_stage(const Scenario& scenario, const std::vector<Stage>& all, std::size_t number,
+                   History& history) const {
+        const Stage& stage = all[number];
+        const bool goes_on = number + 1 < all.size();
+        const int workers = stage.setup.problem.workers;
+        std::vector<Record> records(static_cast<std::size_t>(workers));
+        const fs::path from = folder(number);
+        const fs::path to = folder(number + 1);
+        if (goes_on && group_->speaks()) {
+            fs::remove_all(to);
+            fs::create_directories(to);
+        }
+        std::exception_ptr failure;
+        try {
+            group_->run(workers, [&](Communicator& ranks) {
+                run_rank(scenario, stage, ranks, from, goes_on ? to : fs::path(),
+                         records[static_cast<std::size_t>(ranks.rank())]);
+            });
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        collect(records, history);
+        if (failure)
+            std::rethrow_exception(failure);
+    }
+
+    [[nodiscard]] fs::path folder(std::size_t number) const {
+        return fs::path(scratch_folder(*group_)) / ("stage" + std::to_string(number));
+    }
+
+    void run_rank(const Scenario& scenario, const Stage& stage, Communicator& ranks, const fs::path& from,
+                  const fs::path& to, Record& record) const {
+        CountingCommunicator communicator(ranks);
+        const auto candidate = ranked_.make(stage.setup, communicator);
+        for (std::size_t i = stage.first; i < stage.last; ++i) {
+            const Action& action = scenario.actions[i];
+            communicator.reset();
+            Outcome outcome;
+            switch (action.kind) {
+            case Action::Kind::step:
+                outcome = take_step(*candidate, action, ranks.rank());
+                break;
+            case Action::Kind::restart:
+                candidate->restore(from);
+                break;
+            case Action::Kind::disturb:
+                communicator.disturb(action.disturbance);
+                break;
+            }
+            outcome.sent = communicator.bytes();
+            outcome.exchanges = communicator.exchanges();
+            record.outcomes.push_back(std::move(outcome));
+            record.views.push_back(candidate->view());
+        }
+        const bool halted =
+            !record.outcomes.empty() && record.outcomes.back().kind == Outcome::Kind::halted;
+        if (!to.empty())
+            candidate->save(to);
+        else if (!halted)
+            record.coming = candidate->coming();
+    }
+
+    void collect(const std::vector<Record>& records, History& history) const {
+        const auto written = [&](int rank) {
+            Writer writer;
+            writer.add_record(records[static_cast<std::size_t>(rank)]);
+            return writer.take();
+        };
+        std::vector<Record> all;
+        for (const Group::Bytes& bytes : group_->exchange(static_cast<int>(records.size()), written))
+            if (!bytes.empty()) // of a process that had no part in it
+                all.push_back(Reader(bytes).record());
+        std::size_t actions = 0;
+        for (const Record& record : all)
+            actions = std::max(actions, record.views.size());
+        for (std::size_t i = 0; i < actions; ++i) {
+            Snapshot snapshot;
+            for (const Record& record : all)
+                if (i < record.views.size()) {
+                    snapshot.views.push_back(record.views[i]);
+                    snapshot.outcomes.push_back(record.outcomes[i]);
+                }
+            history.after.push_back(std::move(snapshot));
+        }
+        history.coming.clear();
+        for (const Record& record : all)
+            history.coming.push_back(record.coming);
+    }
+
+    Ranked ranked_;
+    std::shared_ptr<const Group> group_;
+};
+
+} // namespace
+
+std::shared_ptr<const Implementation> on_ranks(Ranked ranked, std::shared_ptr<const Group> group) {
+    return std::make_shared<RankedImplementation>(std::move(ranked), std::move(group));
+}
+
+} // namespace scape::properties

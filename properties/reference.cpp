@@ -1,0 +1,55 @@
+// What the other properties cannot say: that every bit, or every value within its bound, is the
+// reference's.
+#include <filesystem>
+
+#include <unistd.h>
+
+#include <scape/properties/implementations.hpp>
+#include <scape/properties/recording.hpp>
+#include <scape/verify/verify_trace.hpp>
+
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+void within_the_bound(Trial& trial, const Ran& ran) {
+    // By the checker of traces: the bound is its own. One file a process.
+    static const std::shared_ptr<const Group> here = make_thread_group(std::chrono::seconds(60));
+    const std::filesystem::path path = std::filesystem::path(scratch_folder(*here)) / "rel.safetensors";
+    if (!save_trace(path, ran, "gate"))
+        throw Violation("there is no step to compare");
+    verify::VerifyOptions options;
+    // A bound on a free run grows with every step until it proves nothing; one step's does not.
+    options.from = verify::From::recorded;
+    options.level = verify::Level::rel();
+    const auto verdict = verify::verify_trace(path, options);
+    const verify::Row all = verify::total(verdict.rows);
+    trial.count({all.compared, all.mismatched, all.greatest_ulps, all.share_of_limit});
+    if (verdict.first)
+        throw Violation("step " + std::to_string(verdict.first->step) + ", " + verdict.first->result +
+                            " is further from the reference than its bound",
+                        *verdict.first);
+}
+
+void equals_the_reference(Trial& trial) {
+    classify(trial);
+    const Scenario scenario = trial.steps();
+    const bool exact = trial.implementation().level() == verify::LevelKind::exact;
+    const History& actual = trial.tolerant(scenario);
+    if (exact)
+        same_history(trial, scenario, reference_implementation()->run(scenario), actual);
+    else
+        within_the_bound(trial, trial.runs().back());
+}
+
+} // namespace
+
+std::vector<Property> reference_properties() {
+    return {{0, "reference", "Every bit is the reference's (at REL: every value within its bound).",
+             any_case, equals_the_reference, usual_demands()}};
+}
+
+} // namespace scape::properties

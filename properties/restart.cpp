@@ -1,0 +1,142 @@
+// Property 13 of section 8: a run that stops and goes on, and the same work split otherwise.
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+Action restart_with(const Case& run, int workers, bool other_partition) {
+    Case moved = run;
+    moved.workers = workers;
+    if (other_partition)
+        moved.partition = run.partition == problem::PartitionRule::by_shard
+                              ? problem::PartitionRule::by_tensor
+                              : problem::PartitionRule::by_shard;
+    Action action;
+    action.kind = Action::Kind::restart;
+    action.problem = problem_of(moved);
+    action.ranges = problem::ranges(action.problem->layout, workers, moved.partition);
+    return action;
+}
+
+Action step_with(const Case& run, int workers, Index t) {
+    Case moved = run;
+    moved.workers = workers;
+    Action action;
+    action.gradients = gradients_of(moved, t);
+    action.learning_rate = learning_rate;
+    return action;
+}
+
+namespace {
+
+void as_many_workers(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    const Index stop = run.chosen_place % run.steps;
+    trial.classify(stop > 0, "stopped on the way");
+    const Scenario through = trial.steps();
+    Scenario stopped = through;
+    stopped.actions.insert(stopped.actions.begin() + stop, restart_with(run, run.workers, false));
+    const History& one = trial(through);
+    const History& two = trial(stopped);
+    for (std::size_t action = 0; action < two.after.size(); ++action) {
+        if (static_cast<Index>(action) == stop)
+            continue;
+        const std::size_t same = static_cast<Index>(action) > stop ? action - 1 : action;
+        for (std::size_t rank = 0; rank < one.after[same].views.size(); ++rank)
+            trial.same_view(static_cast<Index>(same) + 1, static_cast<int>(rank),
+                            one.after[same].views[rank], two.after[action].views[rank]);
+    }
+    for (std::size_t rank = 0; rank < one.coming.size(); ++rank)
+        trial.same_mask("next_mask", run.steps, static_cast<int>(rank), one.coming[rank], two.coming[rank]);
+}
+
+void other_workers(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    const int workers = run.other_workers;
+    trial.classify(workers < run.workers, "fewer");
+    trial.classify(workers > run.workers, "more");
+    Scenario scenario = trial.steps();
+    const std::size_t restart = scenario.actions.size();
+    scenario.actions.push_back(restart_with(run, workers, run.chosen_place % 2 == 1));
+    scenario.actions.push_back(step_with(run, workers, run.steps + 1));
+    const History& history = trial(scenario);
+    const Snapshot& was = history.after[restart - 1];
+    const Snapshot& is = history.after[restart];
+    trial.expect(is.views.size() == static_cast<std::size_t>(workers),
+                 "there are " + std::to_string(is.views.size()) + " ranks after the restart");
+    bool anything = false;
+    for (std::size_t rank = 0; rank < is.views.size(); ++rank) {
+        View expected = was.views.front();
+        expected.residual = is.views[rank].residual;
+        trial.same_view(run.steps, static_cast<int>(rank), expected, is.views[rank], false);
+    }
+    for (Index index = 0; index < run.size(); ++index) {
+        const auto at = static_cast<std::size_t>(index);
+        // The mean, in the order of the ranks: what every new rank starts with.
+        float mean = was.views.front().residual[at];
+        for (std::size_t old = 1; old < was.views.size(); ++old)
+            mean += was.views[old].residual[at];
+        mean /= static_cast<float>(was.views.size());
+        for (std::size_t rank = 0; rank < is.views.size(); ++rank) {
+            const float expected = workers == run.workers ? was.views[rank].residual[at] : mean;
+            anything = anything || expected != 0.0F;
+            trial.expect_at(bits_of(is.views[rank].residual[at]) == bits_of(expected), run.steps, index,
+                            workers == run.workers
+                                ? "the restart changed the residual"
+                                : "the residual after the restart is not the mean of those before it",
+                            static_cast<int>(rank));
+        }
+    }
+    trial.classify(anything, "residuals that are not zero");
+    // The mask in the making goes on too: the next step uses it.
+    for (std::size_t rank = 0; rank < history.after.back().views.size(); ++rank)
+        for (Index index = 0; index < run.size(); ++index)
+            if (selected(history.after.back().views[rank].mask, index))
+                trial.expect_at(
+                    bits_of(history.after.back().views[rank].residual[static_cast<std::size_t>(index)]) ==
+                        0U,
+                    run.steps + 1, index, "on the mask the residual is not +0 after the restart",
+                    static_cast<int>(rank));
+}
+
+void split_otherwise(Trial& trial) {
+    classify(trial);
+    const Scenario scenario = trial.steps();
+    const History& one = trial(scenario);
+    const auto variants = trial.implementation().variants();
+    for (std::size_t variant = 0; variant < variants.size(); ++variant) {
+        Scenario again = scenario;
+        again.setup.variant = variant;
+        const History& two = trial(again);
+        for (std::size_t step = 0; step < one.after.size(); ++step)
+            for (std::size_t rank = 0; rank < one.after[step].views.size(); ++rank)
+                trial.same_view(static_cast<Index>(step) + 1, static_cast<int>(rank),
+                                one.after[step].views[rank], two.after[step].views[rank]);
+        for (std::size_t rank = 0; rank < one.coming.size(); ++rank)
+            trial.same_mask("next_mask", trial.run().steps, static_cast<int>(rank), one.coming[rank],
+                            two.coming[rank]);
+    }
+}
+
+} // namespace
+
+std::vector<Property> restart_properties() {
+    auto with_residuals = usual_demands();
+    with_residuals["residuals that are not zero"] = 40;
+    with_residuals["fewer"] = 20;
+    with_residuals["more"] = 20;
+    return {
+        {13, "restart.same", "A checkpoint and a restart with as many ranks equal never having stopped.",
+         any_case, as_many_workers, usual_demands(), only_scape},
+        {13, "restart.other",
+         "With another number of ranks each starts with the mean residual; w, m and the coming mask go on.",
+         any_case, other_workers, with_residuals, only_scape},
+        {13, "rerun",
+         "The same run again, and with other threads, kernels and buffers, gives the same bits.", any_case,
+         split_otherwise, usual_demands()},
+    };
+}
+
+} // namespace scape::properties

@@ -1,0 +1,167 @@
+// The sharded implementations of distributed/ as candidates.
+#include <scape/properties/implementations.hpp>
+
+#include <utility>
+
+#include <scape/distributed/adams.hpp>
+#include <scape/distributed/checkpoint.hpp>
+#include <scape/distributed/host_backend.hpp>
+#include <scape/distributed/kernels.hpp>
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::properties {
+
+namespace {
+
+using distributed::Communicator;
+using distributed::Mask;
+using distributed::Reduction;
+using distributed::Traffic;
+
+std::vector<std::uint8_t> bytes_of(const Mask& mask) {
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>((mask.size() + 7) / 8));
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(mask.words()[i / 8] >> (i % 8 * 8));
+    return bytes;
+}
+
+std::vector<float> copy_of(std::span<const float> values) {
+    return {values.begin(), values.end()};
+}
+
+class ScapeCandidate final : public Candidate {
+  public:
+    ScapeCandidate(const Setup& setup, int threads, Reduction reduction, Communicator& communicator)
+        : communicator_(communicator),
+          optimizer_(setup.problem, setup.ranges, setup.density,
+                     distributed::make_host_backend(setup.problem, setup.parameters, threads), communicator,
+                     {reduction}) {}
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        optimizer_.step(gradient, learning_rate);
+    }
+    View view() override {
+        return {optimizer_.steps(), copy_of(optimizer_.parameters()), optimizer_.moment(),
+                copy_of(optimizer_.residual()), bytes_of(optimizer_.mask())};
+    }
+    std::vector<std::uint8_t> coming() override { return bytes_of(optimizer_.coming_mask()); }
+    void save(const std::filesystem::path& folder) override {
+        static_cast<void>(distributed::save_checkpoint(optimizer_, communicator_, folder));
+    }
+    void restore(const std::filesystem::path& folder) override {
+        const auto latest = distributed::latest_checkpoint(folder);
+        if (!latest)
+            throw Error(folder.string() + " holds no checkpoint");
+        distributed::restore_checkpoint(optimizer_, communicator_, *latest);
+    }
+
+  private:
+    Communicator& communicator_;
+    distributed::Scape optimizer_;
+};
+
+class AdamSCandidate final : public Candidate {
+  public:
+    AdamSCandidate(const Setup& setup, Communicator& communicator)
+        : ranges_(setup.ranges), size_(setup.parameters.size()), communicator_(communicator),
+          optimizer_(setup.problem, setup.ranges, setup.parameters, communicator, {}) {}
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        optimizer_.step(gradient, learning_rate);
+    }
+    /// The moment is gathered from the shards.
+    View view() override {
+        std::vector<std::size_t> sizes;
+        for (const problem::Range& range : ranges_)
+            sizes.push_back(static_cast<std::size_t>(range.size()) * sizeof(float));
+        std::vector<float> moment(size_);
+        communicator_
+            .start_all_gather(Traffic::agreement, optimizer_.shard_moment().data(), moment.data(), sizes)
+            ->wait();
+        return {optimizer_.steps(), copy_of(optimizer_.parameters()), std::move(moment),
+                std::vector<float>(size_, 0.0F), coming()};
+    }
+    std::vector<std::uint8_t> coming() override {
+        Mask full(static_cast<Index>(size_));
+        full.set_range(0, full.size());
+        return bytes_of(full);
+    }
+    void save(const std::filesystem::path&) override { throw Error("sharded AdamS saves no checkpoints"); }
+    void restore(const std::filesystem::path&) override {
+        throw Error("sharded AdamS restores no checkpoints");
+    }
+
+  private:
+    std::vector<problem::Range> ranges_;
+    std::size_t size_;
+    Communicator& communicator_;
+    distributed::AdamS optimizer_;
+};
+
+/// The first variant is what users get; the others split the same work otherwise.
+struct HostVariant {
+    std::string name;
+    int threads;
+    distributed::host::Variant kernels;
+};
+
+const std::vector<HostVariant>& host_variants() {
+    static const std::vector<HostVariant> all = [] {
+        using namespace distributed::host;
+        const auto supported = supported_variants();
+        const auto label = [](int threads, Variant kernels) {
+            return std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
+                   std::string(distributed::host::name(kernels)) + " kernels";
+        };
+        std::vector<HostVariant> result{{label(1, supported.back()), 1, supported.back()},
+                                        {label(3, supported.back()), 3, supported.back()}};
+        for (const Variant kernels : supported)
+            if (kernels != supported.back())
+                result.push_back({label(1, kernels), 1, kernels});
+        return result;
+    }();
+    return all;
+}
+
+std::vector<std::string> names(const std::vector<HostVariant>& variants) {
+    std::vector<std::string> result;
+    for (const HostVariant& variant : variants)
+        result.push_back(variant.name);
+    return result;
+}
+
+MakeCandidate host_maker(Reduction reduction) {
+    return [reduction](const Setup& setup, Communicator& communicator) {
+        const HostVariant& variant = host_variants().at(setup.variant);
+        if (distributed::host::variant() != variant.kernels)
+            distributed::host::use_variant(variant.kernels);
+        return std::make_unique<ScapeCandidate>(setup, variant.threads, reduction, communicator);
+    };
+}
+
+} // namespace
+
+std::vector<std::shared_ptr<const Implementation>>
+all_implementations(const std::shared_ptr<const Group>& group) {
+    std::vector<std::shared_ptr<const Implementation>> all;
+    if (group->name() == "in_process")
+        all.push_back(reference_implementation());
+    all.push_back(on_ranks({"host", verify::LevelKind::exact, problem::Algorithm::scape,
+                            names(host_variants()), host_maker(Reduction::ordered)},
+                           group));
+    all.push_back(on_ranks({"host-native", verify::LevelKind::rel, problem::Algorithm::scape,
+                            names(host_variants()), host_maker(Reduction::native)},
+                           group));
+    all.push_back(on_ranks({"host-adams",
+                            verify::LevelKind::exact,
+                            problem::Algorithm::adams,
+                            {"default"},
+                            [](const Setup& setup, Communicator& communicator) {
+                                return std::make_unique<AdamSCandidate>(setup, communicator);
+                            }},
+                           group));
+    return all;
+}
+
+} // namespace scape::properties

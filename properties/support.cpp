@@ -1,0 +1,122 @@
+#include "support.hpp"
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::properties {
+
+View before(const Ran& ran, std::size_t action, int rank) {
+    if (action > 0)
+        return ran.history.after[action - 1].views[static_cast<std::size_t>(rank)];
+    const std::size_t d = ran.scenario.setup.parameters.size();
+    return {0, ran.scenario.setup.parameters, std::vector<float>(d, 0.0F), std::vector<float>(d, 0.0F),
+            std::vector<std::uint8_t>((d + 7) / 8, 0)};
+}
+
+bool selected(const std::vector<std::uint8_t>& mask, Index index) {
+    return ((mask[static_cast<std::size_t>(index / 8)] >> static_cast<unsigned>(index % 8)) & 1U) != 0;
+}
+
+float local(const Case& run, float moment, float gradient, float residual) {
+    const auto b1 = static_cast<float>(run.beta1);
+    const auto a1 = static_cast<float>(1.0 - run.beta1);
+    return ((b1 * moment) + (a1 * gradient)) + residual;
+}
+
+std::uint32_t bits_of(float value) {
+    return std::bit_cast<std::uint32_t>(value);
+}
+
+void classify(Trial& trial) {
+    const Case& run = trial.run();
+    const bool power = std::has_single_bit(static_cast<unsigned>(run.workers));
+    trial.classify(run.workers > 1, "several ranks");
+    trial.classify(!power, "no power of two");
+    trial.classify(run.density < 1.0, "density below 1");
+    trial.classify(run.steps > 1, "several steps");
+    trial.classify(run.size() > run.workers, "more parameters than ranks");
+}
+
+std::map<std::string, int> usual_demands() {
+    return {{"several ranks", 60}, {"no power of two", 20}, {"density below 1", 50}, {"several steps", 50}};
+}
+
+float unacceptable(std::uint8_t what) {
+    using Limits = std::numeric_limits<float>;
+    const std::array<float, 7> values{Limits::quiet_NaN(),
+                                      Limits::infinity(),
+                                      -Limits::quiet_NaN(),
+                                      -Limits::infinity(),
+                                      Limits::max(),
+                                      std::nextafter(0x1p56F, Limits::infinity()),
+                                      -std::nextafter(0x1p56F, Limits::infinity())};
+    return values[what % values.size()];
+}
+
+distributed::Disturbance disturbance(std::uint8_t what) {
+    using distributed::Traffic;
+    distributed::Disturbance result;
+    const auto of = [](auto& by_traffic, Traffic traffic) -> auto& {
+        return by_traffic[static_cast<std::size_t>(traffic)];
+    };
+    switch (what % 6) {
+    case 0:
+        of(result.late_start, Traffic::mask) = 3;
+        break;
+    case 1:
+        result.hold_back.fill(true);
+        break;
+    case 2:
+        result.newest_first = true;
+        break;
+    case 3:
+        of(result.late_start, Traffic::mask) = 1000; // until it is waited for
+        result.newest_first = true;
+        break;
+    case 4:
+        of(result.late_start, Traffic::payload) = 2;
+        of(result.late_start, Traffic::moment) = 1;
+        of(result.hold_back, Traffic::mask) = true;
+        break;
+    default:
+        of(result.delay, Traffic::mask) = std::chrono::milliseconds(1);
+        of(result.hold_back, Traffic::moment) = true;
+        break;
+    }
+    return result;
+}
+
+std::string only_scape(const Implementation& implementation) {
+    return implementation.algorithm() == problem::Algorithm::scape ? ""
+                                                                   : "AdamS has no masks and no residuals";
+}
+
+const std::vector<Property>& all_properties() {
+    static const std::vector<Property> all = [] {
+        std::vector<Property> result;
+        for (const auto& family :
+             {conservation_properties(), mask_properties(), delay_properties(), dense_properties(),
+              symmetry_properties(), traffic_properties(), update_properties(), refusal_properties(),
+              restart_properties(), machine_properties(), reference_properties()})
+            result.insert(result.end(), family.begin(), family.end());
+        return result;
+    }();
+    return all;
+}
+
+const Property& find_property(const std::string& name) {
+    std::string names;
+    for (const Property& property : all_properties()) {
+        if (property.name == name)
+            return property;
+        names += (names.empty() ? "" : ", ") + property.name;
+    }
+    throw Error("there is no property '" + name + "'; there are " + names);
+}
+
+} // namespace scape::properties

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <scape/properties/property.hpp>
+
+// What the families of properties share.
+
+namespace scape::properties {
+
+[[nodiscard]] std::vector<Property> conservation_properties();
+[[nodiscard]] std::vector<Property> mask_properties();
+[[nodiscard]] std::vector<Property> delay_properties();
+[[nodiscard]] std::vector<Property> dense_properties();
+[[nodiscard]] std::vector<Property> symmetry_properties();
+[[nodiscard]] std::vector<Property> traffic_properties();
+[[nodiscard]] std::vector<Property> update_properties();
+[[nodiscard]] std::vector<Property> refusal_properties();
+[[nodiscard]] std::vector<Property> restart_properties();
+[[nodiscard]] std::vector<Property> machine_properties();
+[[nodiscard]] std::vector<Property> reference_properties();
+
+/// What a rank showed before an action: at first the initial parameters, and zeros.
+[[nodiscard]] View before(const Ran& ran, std::size_t action, int rank);
+
+[[nodiscard]] bool selected(const std::vector<std::uint8_t>& mask, Index index);
+
+/// Section 4.2 in the arithmetic of section 5.
+[[nodiscard]] float local(const Case& run, float moment, float gradient, float residual);
+
+[[nodiscard]] std::uint32_t bits_of(float value);
+
+/// Tags a case with what decides whether it is a trivial one.
+void classify(Trial& trial);
+
+/// The demand on a property's cases that go with classify().
+[[nodiscard]] std::map<std::string, int> usual_demands();
+
+/// Another group of so many ranks goes on from a checkpoint.
+[[nodiscard]] Action restart_with(const Case& run, int workers, bool other_partition);
+/// Step t with the gradients of so many ranks.
+[[nodiscard]] Action step_with(const Case& run, int workers, Index t);
+
+/// Every bit that two runs show of the same scenario.
+void same_history(Trial& trial, const Scenario& scenario, const History& expected, const History& actual);
+
+/// Values that a step has to refuse.
+[[nodiscard]] float unacceptable(std::uint8_t what);
+
+/// Ways in which messages may come.
+[[nodiscard]] distributed::Disturbance disturbance(std::uint8_t what);
+
+/// For properties that speak of masks and residuals.
+[[nodiscard]] std::string only_scape(const Implementation& implementation);
+
+} // namespace scape::properties

@@ -1,0 +1,57 @@
+// Every property of every implementation that this build has, over its own cases.
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include <scape/properties/implementations.hpp>
+#include <scape/properties/search.hpp>
+
+namespace scape::properties {
+namespace {
+
+const std::vector<std::shared_ptr<const Implementation>>& implementations() {
+    static const auto all = all_implementations(make_thread_group(std::chrono::seconds(20)));
+    return all;
+}
+
+struct Pair {
+    std::size_t implementation;
+    std::size_t property;
+};
+
+std::vector<Pair> applicable() {
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < implementations().size(); ++i)
+        for (std::size_t p = 0; p < all_properties().size(); ++p)
+            if (all_properties()[p].skipped(*implementations()[i]).empty())
+                pairs.push_back({i, p});
+    return pairs;
+}
+
+class EveryImplementation : public testing::TestWithParam<Pair> {};
+
+TEST_P(EveryImplementation, Has) {
+    const Implementation& implementation = *implementations()[GetParam().implementation];
+    const Property& property = all_properties()[GetParam().property];
+    SearchOptions options;
+    options.cases = 100;
+    const SearchResult result = search(implementation, property, options);
+    EXPECT_EQ(result.cases, options.cases);
+    if (result.counterexample)
+        ADD_FAILURE() << property.says << "\n"
+                      << result.counterexample->violation.what()
+                      << "\ncase: " << text(result.counterexample->run);
+    else
+        EXPECT_EQ(too_few(property, result, options), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Gate, EveryImplementation, testing::ValuesIn(applicable()), [](const auto& chosen) {
+    std::string name = implementations()[chosen.param.implementation]->name() + "_" +
+                       all_properties()[chosen.param.property].name;
+    for (char& letter : name)
+        letter = std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '_';
+    return name;
+});
+
+} // namespace
+} // namespace scape::properties

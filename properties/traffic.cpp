@@ -1,0 +1,74 @@
+// Property 9 of section 8: one payload exchange and one mask exchange a step, and their bytes.
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+using distributed::Traffic;
+
+void bytes_are_as_the_formula_says(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    const History& history = trial(trial.steps());
+    const Scenario& scenario = trial.runs().back().scenario;
+    const auto others = static_cast<std::uint64_t>(run.workers - 1);
+    const auto segments = scenario.setup.problem.segments.size();
+    for (std::size_t step = 0; step < history.after.size(); ++step) {
+        const Index t = static_cast<Index>(step) + 1;
+        distributed::Bytes sent{};
+        for (std::size_t rank = 0; rank < history.after[step].outcomes.size(); ++rank) {
+            const Outcome& outcome = history.after[step].outcomes[rank];
+            const auto exchanges = [&](Traffic kind) {
+                return outcome.exchanges[static_cast<std::size_t>(kind)];
+            };
+            const std::string who = "step " + std::to_string(t) + ", rank " + std::to_string(rank) + ": ";
+            trial.expect(exchanges(Traffic::payload) <= 1 && exchanges(Traffic::moment) <= 1,
+                         who + "more than one payload exchange");
+            // In the first step S_1 is made too, at once; a full one may go without saying.
+            const std::uint64_t most = t == 1 ? 2 : 1;
+            trial.expect(exchanges(Traffic::mask) >= 1 && exchanges(Traffic::mask) <= most,
+                         who + std::to_string(exchanges(Traffic::mask)) +
+                             " mask exchanges; there should be " + std::to_string(most));
+            trial.expect(exchanges(Traffic::gradient) == 0 && exchanges(Traffic::parameters) == 0,
+                         who + "a gradient or a parameter travels");
+            trial.expect(outcome.sent[static_cast<std::size_t>(Traffic::agreement)] <= 64 * others,
+                         who + "an agreement of " +
+                             std::to_string(outcome.sent[static_cast<std::size_t>(Traffic::agreement)]) +
+                             " bytes");
+            for (std::size_t kind = 0; kind < sent.size(); ++kind)
+                sent[kind] += outcome.sent[kind];
+        }
+        std::uint64_t k = 0;
+        for (Index index = 0; index < run.size(); ++index)
+            k += selected(history.after[step].views.front().mask, index) ? 1U : 0U;
+        for (const Traffic kind : {Traffic::payload, Traffic::moment})
+            trial.expect(sent[static_cast<std::size_t>(kind)] == 4 * k * others,
+                         "step " + std::to_string(t) + ": all ranks together send " +
+                             std::to_string(sent[static_cast<std::size_t>(kind)]) + " bytes of " +
+                             std::string(distributed::name(kind)) + "; the formula says " +
+                             std::to_string(4 * k * others));
+        // A bitmap's, of which each segment may round up to a byte.
+        const std::uint64_t most = (static_cast<std::uint64_t>(run.size()) / 8 + segments +
+                                    static_cast<std::uint64_t>(run.workers)) *
+                                   others * (t == 1 ? 2 : 1);
+        trial.expect(sent[static_cast<std::size_t>(Traffic::mask)] <= most,
+                     "step " + std::to_string(t) + ": all ranks together send " +
+                         std::to_string(sent[static_cast<std::size_t>(Traffic::mask)]) +
+                         " bytes of masks; bitmaps would be " + std::to_string(most));
+    }
+}
+
+} // namespace
+
+std::vector<Property> traffic_properties() {
+    return {{9, "traffic",
+             "A step has one payload exchange and one mask exchange, of the bytes of section 4.", any_case,
+             bytes_are_as_the_formula_says, usual_demands(), [](const Implementation& implementation) {
+                 return implementation.communicates() ? only_scape(implementation)
+                                                      : std::string("it sends no messages");
+             }}};
+}
+
+} // namespace scape::properties

@@ -1,0 +1,114 @@
+#include <scape/properties/property.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+#include <scape/verify/comparator.hpp>
+
+namespace scape::properties {
+
+using verify::Comparison;
+using verify::Divergence;
+using verify::Phase;
+
+void Counts::add(const Counts& other) {
+    compared += other.compared;
+    wrong += other.wrong;
+    greatest_ulps = std::max(greatest_ulps, other.greatest_ulps);
+    share_of_limit = std::max(share_of_limit, other.share_of_limit);
+}
+
+Scenario Trial::steps(const Case& run, Index count) const {
+    problem::Problem problem = problem_of(run);
+    problem.algorithm = implementation_.algorithm();
+    if (problem.algorithm == problem::Algorithm::adams)
+        problem.settings.clip_norm = 0.0; // section 3 has none
+    auto ranges = problem::ranges(problem.layout, run.workers, run.partition);
+    Scenario scenario{{std::move(problem), std::move(ranges), schedule_of(run), parameters_of(run)}, {}};
+    for (Index step = 1; step <= count; ++step) {
+        Action action;
+        action.gradients = gradients_of(run, step);
+        action.learning_rate = learning_rate;
+        scenario.actions.push_back(std::move(action));
+    }
+    return scenario;
+}
+
+const History& Trial::tolerant(Scenario scenario) {
+    History history = implementation_.run(scenario);
+    runs_.push_back({std::move(scenario), std::move(history)});
+    const History& ran = runs_.back().history;
+    if (!ran.error.empty())
+        throw Violation("the run ended before its end: " + ran.error);
+    if (ran.after.size() != runs_.back().scenario.actions.size())
+        throw Violation("the run stopped after " + std::to_string(ran.after.size()) + " actions");
+    return ran;
+}
+
+const History& Trial::operator()(Scenario scenario) {
+    const History& ran = tolerant(std::move(scenario));
+    for (std::size_t i = 0; i < ran.after.size(); ++i)
+        for (std::size_t rank = 0; rank < ran.after[i].outcomes.size(); ++rank)
+            if (const Outcome& outcome = ran.after[i].outcomes[rank]; outcome.kind != Outcome::Kind::taken)
+                throw Violation("rank " + std::to_string(rank) + " did not take step " +
+                                std::to_string(i + 1) + ": " + outcome.text);
+    return ran;
+}
+
+void Trial::expect(bool holds, const std::string& otherwise) const {
+    if (!holds)
+        throw Violation(otherwise);
+}
+
+void Trial::expect_at(bool holds, Index step, Index coordinate, const std::string& otherwise,
+                      int rank) const {
+    if (holds)
+        return;
+    Divergence divergence;
+    divergence.step = step;
+    divergence.index = coordinate;
+    divergence.rank = rank;
+    throw Violation("step " + std::to_string(step) + (rank >= 0 ? ", rank " + std::to_string(rank) : "") +
+                        ", coordinate " + std::to_string(coordinate) + ": " + otherwise,
+                    divergence);
+}
+
+void Trial::compared(const Comparison& comparison, Phase phase, const std::string& result, Index step,
+                     int rank) {
+    counts_.compared += comparison.compared;
+    counts_.wrong += comparison.mismatched;
+    counts_.greatest_ulps = std::max(counts_.greatest_ulps, comparison.greatest_ulps);
+    if (comparison.ok())
+        return;
+    Divergence divergence{step, phase, result, rank, std::nullopt, comparison, {}};
+    if (!comparison.first.empty())
+        divergence.index = comparison.first.front().index;
+    throw Violation("step " + std::to_string(step) + ", " + result + " of rank " + std::to_string(rank) +
+                        ": " + verify::summary(comparison),
+                    divergence);
+}
+
+void Trial::same_bits(Phase phase, const std::string& result, Index step, int rank,
+                      const std::vector<float>& expected, const std::vector<float>& actual) {
+    compared(verify::compare(expected, actual, verify::Level::exact()), phase, result, step, rank);
+}
+
+void Trial::same_mask(const std::string& result, Index step, int rank,
+                      const std::vector<std::uint8_t>& expected, const std::vector<std::uint8_t>& actual) {
+    compared(verify::compare_masks(expected, actual, run_.size()), Phase::mask, result, step, rank);
+}
+
+void Trial::same_view(Index step, int rank, const View& expected, const View& actual, bool with_mask) {
+    expect(expected.step == actual.step, "rank " + std::to_string(rank) + " has taken " +
+                                             std::to_string(actual.step) + " steps where it should be " +
+                                             std::to_string(expected.step));
+    if (with_mask)
+        same_mask("mask", step, rank, expected.mask, actual.mask);
+    same_bits(Phase::residual, "residual", step, rank, expected.residual, actual.residual);
+    same_bits(run_.clip_norm > 0.0 ? Phase::clip : Phase::exchange, "first_moment", step, rank,
+              expected.moment, actual.moment);
+    same_bits(Phase::update, "parameters", step, rank, expected.parameters, actual.parameters);
+}
+
+} // namespace scape::properties
