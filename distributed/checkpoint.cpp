@@ -16,11 +16,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include <scape/problem/digest.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/storage/safetensors.hpp>
+
+#include "manifest.hpp"
 
 namespace scape::distributed {
 
@@ -29,31 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 using storage::DataType;
 
-constexpr const char* format_name = "scape-checkpoint";
-constexpr int format_version = 1;
-
-struct File {
-    std::uint64_t bytes = 0;
-    std::uint64_t checksum = 0;
-};
-
-std::string rank_file(std::size_t rank) {
-    std::array<char, 48> text{};
-    std::snprintf(text.data(), text.size(), "rank-%04zu.safetensors", rank);
-    return text.data();
-}
+using File = Manifest::File;
 
 std::string step_folder(Index step) {
     std::array<char, 48> text{};
     std::snprintf(text.data(), text.size(), "step-%010lld", static_cast<long long>(step));
     return text.data();
-}
-
-std::uint64_t checksum(const std::string& text) {
-    std::uint64_t sum = 0x9ae1'6a3b'2f90'404fU;
-    for (const char letter : text)
-        sum = std::rotl((sum ^ static_cast<unsigned char>(letter)) * 0x9e37'79b9'7f4a'7c15U, 27);
-    return sum;
 }
 
 /// A file's size and a 64-bit checksum of its bytes, in which a change of any one byte shows.
@@ -107,7 +88,7 @@ Mask to_mask(const std::vector<std::uint8_t>& bytes, Index size, const std::stri
 
 void write_rank_file(const fs::path& path, const RankState& state, const problem::Range& range,
                      bool with_masks) {
-    storage::SafetensorsWriter writer(path, {{"format", format_name}});
+    storage::SafetensorsWriter writer(path, {{"format", checkpoint_format}});
     const auto part = [&](Index begin, Index end, const std::vector<float>& values) {
         return std::span<const float>(values).subspan(static_cast<std::size_t>(begin),
                                                       static_cast<std::size_t>(end - begin));
@@ -137,72 +118,25 @@ void write_rank_file(const fs::path& path, const RankState& state, const problem
 }
 
 void write_manifest(const fs::path& path, const Scape& optimizer, const std::vector<File>& files) {
-    nlohmann::ordered_json manifest{
-        {"format", format_name},
-        {"version", format_version},
-        {"step", optimizer.steps()},
-        {"model", problem::model_digest(optimizer.problem(), optimizer.density())},
-        {"description", problem::model_text(optimizer.problem(), optimizer.density())}};
+    Manifest manifest{
+        optimizer.steps(), problem::model_digest(optimizer.problem(), optimizer.density()), {}};
     for (std::size_t rank = 0; rank < files.size(); ++rank)
-        manifest["ranks"].push_back({{"file", rank_file(rank)},
-                                     {"begin", optimizer.ranges()[rank].begin},
-                                     {"end", optimizer.ranges()[rank].end},
-                                     {"bytes", files[rank].bytes},
-                                     {"checksum", files[rank].checksum}});
-    manifest["checksum"] = checksum(manifest.dump());
+        manifest.ranks.push_back({optimizer.ranges()[rank], files[rank]});
     std::ofstream file(path);
-    file << manifest.dump(1) << "\n";
+    file << manifest_text(manifest, problem::model_text(optimizer.problem(), optimizer.density()));
     file.close();
     if (!file)
         throw Error(path.string() + ": could not be written; check the space on the disk");
     sync(path);
 }
 
-/// What the manifest says, checked as far as it can be without the files.
-struct Manifest {
-    struct Rank {
-        problem::Range range;
-        File file;
-    };
-    Index step = 0;
-    std::uint64_t model = 0;
-    std::vector<Rank> ranks;
-};
-
 Manifest read_manifest(const fs::path& checkpoint, Index size) {
     const fs::path path = checkpoint / "manifest.json";
-    const auto damaged = [&](const std::string& what) {
-        return Error(path.string() + ": " + what + "; give the path of a complete checkpoint");
-    };
     std::ifstream file(path);
     if (!file)
-        throw damaged("there is no manifest that can be read");
-    try {
-        auto json = nlohmann::ordered_json::parse(file);
-        if (json.at("format") != format_name || json.at("version") != format_version)
-            throw damaged("it is not a manifest of a scape-checkpoint of version 1");
-        const auto written = json.at("checksum").get<std::uint64_t>();
-        json.erase("checksum");
-        if (written != checksum(json.dump()))
-            throw damaged("it is damaged: its checksum is not its text's");
-        Manifest manifest{json.at("step").get<Index>(), json.at("model").get<std::uint64_t>(), {}};
-        Index covered = 0;
-        for (const auto& entry : json.at("ranks")) {
-            Manifest::Rank rank{
-                {entry.at("begin").get<Index>(), entry.at("end").get<Index>()},
-                {entry.at("bytes").get<std::uint64_t>(), entry.at("checksum").get<std::uint64_t>()}};
-            if (entry.at("file") != rank_file(manifest.ranks.size()) || rank.range.begin != covered ||
-                rank.range.end < covered)
-                throw damaged("its ranks are not in order");
-            covered = rank.range.end;
-            manifest.ranks.push_back(rank);
-        }
-        if (covered != size || manifest.ranks.empty() || manifest.step < 0)
-            throw damaged("its ranks do not cover a model of " + std::to_string(size) + " parameters");
-        return manifest;
-    } catch (const nlohmann::json::exception&) {
-        throw damaged("it is damaged");
-    }
+        throw Error(path.string() +
+                    ": there is no manifest that can be read; give the path of a complete checkpoint");
+    return parse_manifest(file, path.string(), size);
 }
 
 /// One rank's file, once it has been found to be what the manifest says.

@@ -103,8 +103,9 @@ void every_rank_counts(Trial& trial) {
                         disturbed.after.back().views[other].residual);
 }
 
-rc::Gen<Case> silent_case() {
-    return changed(exact_case(), [](Case& run) { run.silent = run.chosen_rank % run.workers; });
+void needs_a_silent_rank(Case& run) {
+    needs_exactness(run);
+    run.silent = run.chosen_rank % run.workers;
 }
 
 } // namespace
@@ -114,15 +115,15 @@ std::vector<Property> conservation_properties() {
         {1, "conservation.exact",
          "On dyadic data the sum over ranks of M + e after a step is that of b1*m + (1-b1)*g + e before "
          "it.",
-         exact_case, holds_exactly, usual_demands(), only_scape},
+         exact_case, holds_exactly, usual_demands(), only_scape, needs_exactness},
         {1, "conservation.rounding", "On any data it is so within the roundings of the sums.",
-         unclipped_case, holds_within_its_roundings, usual_demands(), only_scape},
+         unclipped_case, holds_within_its_roundings, usual_demands(), only_scape, needs_no_clipping},
         {7, "conservation.every_rank",
          "Another gradient of any one rank on a selected coordinate changes M there, by its share, and "
          "nothing else.",
-         exact_case, every_rank_counts, usual_demands(), only_scape},
-        {12, "conservation.silent_rank", "A rank without gradients still counts in the mean.", silent_case,
-         holds_exactly, usual_demands(), only_scape},
+         exact_case, every_rank_counts, usual_demands(), only_scape, needs_exactness},
+        {12, "conservation.silent_rank", "A rank without gradients still counts in the mean.", exact_case,
+         holds_exactly, usual_demands(), only_scape, needs_a_silent_rank},
     };
 }
 

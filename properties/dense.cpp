@@ -113,10 +113,12 @@ void lies_within_the_bound(Trial& trial) {
 
 std::vector<Property> dense_properties() {
     const auto powers = [](Case& run) {
+        needs_exactness(run);
         run.density = 1.0;
         run.workers = run.workers == 3 ? 1 : run.workers == 5 ? 2 : run.workers == 7 ? 4 : run.workers;
     };
     const auto one_worker = [](Case& run) {
+        needs_no_clipping(run);
         run.density = 1.0;
         run.workers = 1;
         run.silent = nobody;
@@ -126,16 +128,19 @@ std::vector<Property> dense_properties() {
         {6,
          "dense.exact",
          "At density 1 on dyadic data every bit of w and m is that of dense AdamS.",
-         [powers] { return changed(exact_case(), powers); },
+         exact_case,
          equals_adams,
-         {{"several ranks", 40}, {"several steps", 50}}},
+         {{"several ranks", 40}, {"several steps", 50}},
+         [](const Implementation&) { return std::string(); },
+         powers},
         {6,
          "dense.bound",
          "At density 1 with one rank M is that of AdamS, and w within the bound of the reconstruction.",
-         [one_worker] { return changed(unclipped_case(), one_worker); },
+         unclipped_case,
          lies_within_the_bound,
          {{"several steps", 50}},
-         only_scape},
+         only_scape,
+         one_worker},
     };
 }
 

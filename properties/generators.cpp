@@ -106,6 +106,15 @@ rc::Gen<Case> exact_case() {
     return case_with({{0.5, 0.75, 0.0}, {0.75, 0.5, 0.0}, {0.0}, {DataClass::dyadic}});
 }
 
+void needs_no_clipping(Case& run) {
+    run.clip_norm = 0.0;
+}
+
+void needs_exactness(Case& run) {
+    needs_no_clipping(run);
+    run.data = DataClass::dyadic;
+}
+
 rc::Gen<Case> scripted_case() {
     const auto script = rc::gen::mapcat(one_of<std::size_t>({4, 5, 6, 7, 8}), [](std::size_t count) {
         return rc::gen::resize(static_cast<int>(count),

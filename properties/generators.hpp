@@ -31,6 +31,10 @@ rc::Gen<Value> one_of(std::vector<Value> values) {
 /// number.
 [[nodiscard]] rc::Gen<Case> exact_case();
 
+/// What keeps those so when cases are held to other values.
+void needs_no_clipping(Case& run);
+void needs_exactness(Case& run);
+
 /// With a script.
 [[nodiscard]] rc::Gen<Case> scripted_case();
 

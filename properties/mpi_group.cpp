@@ -1,6 +1,6 @@
 #include <scape/properties/group.hpp>
 
-#include <cstring>
+#include <utility>
 
 #include <scape/distributed/mpi_comm.hpp>
 
@@ -14,8 +14,9 @@ using distributed::Traffic;
 class MpiGroup final : public Group {
   public:
     /// Ranks that have no part in a run wait on the world's communicator for as long as it takes.
-    explicit MpiGroup(std::chrono::milliseconds timeout)
-        : options_{timeout}, world_(distributed::make_mpi_communicator({std::chrono::hours(24)})) {}
+    MpiGroup(std::chrono::milliseconds timeout, std::function<std::string()> doing)
+        : options_{timeout}, doing_(std::move(doing)),
+          world_(distributed::make_mpi_communicator({std::chrono::hours(24)})) {}
 
     std::string name() const override { return "mpi"; }
     bool takes(int workers) const override { return workers >= 1 && workers <= world_->size(); }
@@ -31,7 +32,7 @@ class MpiGroup final : public Group {
             try {
                 work(*communicator);
             } catch (const std::exception& error) {
-                communicator->abort(error.what());
+                communicator->abort(error.what() + doing_());
                 throw;
             }
         }
@@ -78,13 +79,15 @@ class MpiGroup final : public Group {
     }
 
     distributed::MpiOptions options_;
+    std::function<std::string()> doing_;
     std::unique_ptr<Communicator> world_;
 };
 
 } // namespace
 
-std::shared_ptr<const Group> make_mpi_group(std::chrono::milliseconds timeout) {
-    return std::make_shared<MpiGroup>(timeout);
+std::shared_ptr<const Group> make_mpi_group(std::chrono::milliseconds timeout,
+                                            std::function<std::string()> doing) {
+    return std::make_shared<MpiGroup>(timeout, std::move(doing));
 }
 
 } // namespace scape::properties

@@ -64,6 +64,9 @@ std::optional<Counterexample> try_case(const Implementation& implementation, con
         property.holds(trial);
     } catch (const Violation& found) {
         violation = found;
+    } catch (const std::exception& error) {
+        // On one rank only, perhaps: the others must not go on without it.
+        violation = Violation(std::string("it could not be judged: ") + error.what());
     }
     // What one rank sees, all have to hear of, or they part ways.
     if (implementation.any(violation.has_value()) && !violation)
@@ -80,8 +83,11 @@ SearchResult search(const Implementation& implementation, const Property& proper
                     const SearchOptions& options) {
     const auto begin = Clock::now();
     SearchResult result;
-    const auto generator =
-        rc::gen::map(property.cases(), [&](Case run) { return pinned(std::move(run), options.pins); });
+    const auto generator = rc::gen::map(property.cases(), [&](Case drawn) {
+        Case run = pinned(std::move(drawn), options.pins);
+        property.needs(run);
+        return run;
+    });
     rc::Random random(seed_of(options.seed, property.name));
     std::optional<rc::Shrinkable<Case>> failing;
     while (result.cases < options.cases && !failing) {
@@ -95,6 +101,17 @@ SearchResult search(const Implementation& implementation, const Property& proper
         result.counterexample = try_case(implementation, property, run, result);
         if (result.counterexample)
             failing = drawn;
+    }
+
+    for (const Case& run : options.also) {
+        if (failing || result.counterexample || result.ended)
+            break;
+        if (!options.before(run)) {
+            result.ended = true;
+            break;
+        }
+        ++result.cases;
+        result.counterexample = try_case(implementation, property, run, result);
     }
 
     // Always to the first smaller case that fails too.

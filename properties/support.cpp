@@ -66,7 +66,7 @@ distributed::Disturbance disturbance(std::uint8_t what) {
     };
     switch (what % 6) {
     case 0:
-        of(result.late_start, Traffic::mask) = 3;
+        of(result.late_start, Traffic::mask) = 6;
         break;
     case 1:
         result.hold_back.fill(true);
@@ -102,7 +102,7 @@ const std::vector<Property>& all_properties() {
         for (const auto& family :
              {conservation_properties(), mask_properties(), delay_properties(), dense_properties(),
               symmetry_properties(), traffic_properties(), update_properties(), refusal_properties(),
-              restart_properties(), machine_properties(), reference_properties()})
+              restart_properties(), reference_properties(), machine_properties()})
             result.insert(result.end(), family.begin(), family.end());
         return result;
     }();

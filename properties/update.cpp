@@ -42,16 +42,15 @@ void a_late_coordinate_moves_by_one_factor(Trial& trial) {
     trial.classify(late, "late coordinates");
 }
 
-rc::Gen<Case> late_case() {
-    return changed(unclipped_case(), [](Case& run) {
-        run.beta1 = 0.9;
-        run.beta2 = run.beta2 == 0.999 ? 0.999 : 0.95;
-        run.density = run.density == 1.0 ? 0.1 : run.density;
-        run.data = run.data == verify::DataClass::wide ? run.data : verify::DataClass::normal;
-        run.bias_correction = problem::BiasCorrection::none;
-        run.weight_decay = 0.0;
-        run.epsilon = 0x1p-149;
-    });
+void needs_one_factor(Case& run) {
+    needs_no_clipping(run);
+    run.beta1 = 0.9;
+    run.beta2 = run.beta2 == 0.999 ? 0.999 : 0.95;
+    run.density = run.density == 1.0 ? 0.1 : run.density;
+    run.data = run.data == verify::DataClass::wide ? run.data : verify::DataClass::normal;
+    run.bias_correction = problem::BiasCorrection::none;
+    run.weight_decay = 0.0;
+    run.epsilon = 0x1p-149;
 }
 
 void without_gradients_only_decay(Trial& trial) {
@@ -121,11 +120,9 @@ void clipping_scales_the_whole(Trial& trial) {
     trial.classify(clipped, "clipped");
 }
 
-rc::Gen<Case> clipped_case() {
-    return changed(any_case(), [](Case& run) {
-        run.clip_norm = run.clip_norm == 0.0 ? 0.5 : run.clip_norm;
-        run.data = run.data == verify::DataClass::sparse ? run.data : verify::DataClass::normal;
-    });
+void needs_clipping(Case& run) {
+    run.clip_norm = run.clip_norm == 0.0 ? 0.5 : run.clip_norm;
+    run.data = run.data == verify::DataClass::sparse ? run.data : verify::DataClass::normal;
 }
 
 } // namespace
@@ -138,11 +135,11 @@ std::vector<Property> update_properties() {
     return {
         {10, "update.factor",
          "A coordinate selected for the first time moves by (1-b1)/sqrt(1-b2)*lr, whatever its residual.",
-         late_case, a_late_coordinate_moves_by_one_factor, with_late, only_scape},
+         unclipped_case, a_late_coordinate_moves_by_one_factor, with_late, only_scape, needs_one_factor},
         {12, "update.zero_gradients", "Without gradients from the start, parameters only decay.", any_case,
          without_gradients_only_decay, usual_demands()},
-        {4, "update.clip", "Clipping scales ghat by the norm over all ranks, and M follows it.",
-         clipped_case, clipping_scales_the_whole, with_clipping, only_scape},
+        {4, "update.clip", "Clipping scales ghat by the norm over all ranks, and M follows it.", any_case,
+         clipping_scales_the_whole, with_clipping, only_scape, needs_clipping},
     };
 }
 

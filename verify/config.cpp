@@ -147,8 +147,8 @@ std::string one_line(std::string text) {
 }
 
 Config parse_config(const std::string& text, const std::string& what) {
-    const json object = parse_json(text, what);
     try {
+        const json object = parse_json(text, what);
         ObjectReader reader(object, what);
         const auto algorithm = problem::parse<problem::Algorithm>(reader.text("algorithm"));
         const Index workers = reader.integer("workers");

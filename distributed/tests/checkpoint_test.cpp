@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,10 +15,13 @@
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <scape/optimizer.hpp>
 #include <scape/reference/scape.hpp>
 #include <scape/verify/data.hpp>
+
+#include "manifest.hpp"
 
 namespace scape::distributed {
 namespace {
@@ -136,8 +140,10 @@ TEST_F(Checkpoint, ContinuingEqualsNeverHavingStoppedAtEveryStep) {
 
 TEST_F(Checkpoint, AnotherNumberOfWorkersContinuesAsTheReferenceDoes) {
     constexpr Index at = 4;
-    for (const auto& [before, after] : {std::pair{3, 2}, {3, 1}, {2, 5}, {1, 4}, {4, 3}})
+    for (const auto& workers_of : {std::pair{3, 2}, {3, 1}, {2, 5}, {1, 4}, {4, 3}})
         for (const auto partition : {PartitionRule::by_shard, PartitionRule::by_tensor}) {
+            const int before = workers_of.first; // clang 14 captures no structured bindings
+            const int after = workers_of.second;
             const fs::path saved = save(before, at, settings());
             const auto problem_of = [](int workers, PartitionRule rule) {
                 return problem::make_problem(problem::Algorithm::scape, workers, model(), rule, {});
@@ -276,6 +282,64 @@ TEST_F(Checkpoint, AnyChangedByteOfTheManifestIsRefusedOrSaysTheSame) {
         flip_byte(manifest, offset);
     }
     EXPECT_GT(refused, static_cast<int>(size / 3) / 2);
+}
+
+const Manifest good_manifest{
+    3, 0xfedc'ba98'7654'3210U, {{{0, 255}, {4000, 0xffff'ffff'ffff'ffffU}}, {{255, 510}, {4001, 2}}}};
+
+Manifest parsed(const std::string& text) {
+    std::istringstream stream(text);
+    return parse_manifest(stream, "manifest.json", 510);
+}
+
+void expect_manifest_refused(const std::string& text) {
+    try {
+        static_cast<void>(parsed(text));
+        ADD_FAILURE() << "not refused: " << text.substr(0, 1000);
+    } catch (const Error& error) {
+        EXPECT_EQ(std::string(error.what()),
+                  "manifest.json: it is damaged; give the path of a complete checkpoint");
+    }
+}
+
+TEST(Manifest, WhatIsWrittenIsReadBackTheSame) {
+    EXPECT_EQ(parsed(manifest_text(good_manifest, "a model")), good_manifest);
+}
+
+TEST(Manifest, OnlyWholeNumbersAreReadAsNumbers) {
+    // Whoever forges the number may forge the checksum too.
+    const auto forged = [](const std::string& pointer, const nlohmann::ordered_json& value) {
+        auto json = nlohmann::ordered_json::parse(manifest_text(good_manifest, "a model"));
+        json.erase("checksum");
+        json[nlohmann::ordered_json::json_pointer(pointer)] = value;
+        json["checksum"] = checksum(json.dump());
+        return json.dump();
+    };
+    EXPECT_EQ(parsed(forged("/description", "any")), good_manifest);
+    for (const std::string place :
+         {"/step", "/model", "/ranks/0/begin", "/ranks/0/end", "/ranks/1/bytes", "/ranks/1/checksum"})
+        for (const nlohmann::ordered_json& value :
+             {nlohmann::ordered_json(0.5), nlohmann::ordered_json(1e300), nlohmann::ordered_json(-1),
+              nlohmann::ordered_json(true), nlohmann::ordered_json("3")}) {
+            SCOPED_TRACE(place + " " + value.dump());
+            expect_manifest_refused(forged(place, value));
+        }
+    expect_manifest_refused(R"({"format": "scape-checkpoint", "version": 1, "checksum": 1e30})");
+}
+
+TEST(Manifest, DeepNestingDoesNotReachTheStack) {
+    const std::string begin = R"({"format": "scape-checkpoint", "version": 1, "checksum": 0, "deep": )";
+    for (const auto& [opening, closing] :
+         {std::pair<std::string, std::string>{"[", "]"}, {R"({"a":)", "}"}}) {
+        constexpr int depth = 1'000'000; // the stack has a few million bytes
+        std::string text = begin;
+        for (int i = 0; i < depth; ++i)
+            text += opening;
+        text += "0";
+        for (int i = 0; i < depth; ++i)
+            text += closing;
+        expect_manifest_refused(text + "}");
+    }
 }
 
 TEST_F(Checkpoint, OfOtherSettingsIsRefused) {

@@ -19,6 +19,10 @@ struct Pair {
     std::size_t property;
 };
 
+std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
+    return stream << implementations()[pair.implementation]->name() << ' ' << all_properties()[pair.property].name;
+}
+
 std::vector<Pair> applicable() {
     std::vector<Pair> pairs;
     for (std::size_t i = 0; i < implementations().size(); ++i)

@@ -24,7 +24,8 @@ using support::contains;
 using support::error_of;
 
 constexpr std::array all_classes{DataClass::normal, DataClass::dyadic,    DataClass::ties,
-                                 DataClass::sparse, DataClass::subnormal, DataClass::wide};
+                                 DataClass::sparse, DataClass::subnormal, DataClass::wide,
+                                 DataClass::zeros,  DataClass::limit};
 
 std::uint32_t bits(float value) {
     return std::bit_cast<std::uint32_t>(value);
@@ -87,6 +88,8 @@ TEST(Data, EveryMachineMakesTheseBits) {
         {DataClass::sparse, {0x00000000U, 0x3d9ec800U, 0x3d646f00U}},
         {DataClass::subnormal, {0x800034a0U, 0x0009ec80U, 0x00072378U}},
         {DataClass::wide, {0xcbd28000U, 0x469ec800U, 0x3e646f00U}},
+        {DataClass::zeros, {0x00000000U, 0x80000000U, 0x80000000U}},
+        {DataClass::limit, {0x5b7fe002U, 0x5affe002U, 0xdb000000U}},
     };
     for (const DataClass kind : all_classes)
         for (std::size_t i = 0; i < 3; ++i)
@@ -225,7 +228,8 @@ TEST(Data, InitialParametersAreOfTheOrderOfOneAndOfFewBitsForDyadic) {
 }
 
 TEST(Data, NamesAreReadBack) {
-    const std::vector<std::string> names{"normal", "dyadic", "ties", "sparse", "subnormal", "wide"};
+    const std::vector<std::string> names{"normal",    "dyadic", "ties",  "sparse",
+                                         "subnormal", "wide",   "zeros", "limit"};
     for (std::size_t i = 0; i < names.size(); ++i) {
         EXPECT_EQ(parse_data_class(names[i]), all_classes[i]);
         EXPECT_TRUE(contains(data_class_names(), names[i]));

@@ -274,6 +274,9 @@ TEST(Config, AMessageIsOneLineWhateverTheTextHolds) {
     static_cast<void>(changed_config_error(R"("steps": 3)", R"("steps": 3, "new\nline": 0.5)"));
     static_cast<void>(changed_config_error(R"("size": 6)", R"("size": 6, "new\nline": 0.5)"));
     static_cast<void>(changed_config_error(R"("name": "wq", "size": 6)", R"("name": "w\nq", "size": -6)"));
+    const std::string twice = changed_config_error(R"("steps": 3)", R"("\u007f": 3, "\u007f": 3)");
+    EXPECT_TRUE(contains(twice, "twice")) << twice;
+    EXPECT_EQ(twice, one_line(twice));
 }
 
 // Traces.

@@ -1,298 +1,534 @@
 #include "commands.hpp"
+#include "gate.hpp"
 #include "terminal.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
-#include <unistd.h>
-
-#include <scape/distributed/in_process.hpp>
 #include <scape/distributed/mpi.hpp>
+#include <scape/planted/implementation.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
-#include <scape/verify/check.hpp>
+#include <scape/properties/failure.hpp>
+#include <scape/properties/recording.hpp>
 #include <scape/verify/record.hpp>
 #include <scape/verify/report.hpp>
-#include <scape/verify/table.hpp>
 
 namespace scape::tool {
 
 namespace {
 
-using distributed::Communicator;
+using nlohmann::ordered_json;
+using properties::Group;
+using properties::Implementation;
+using properties::Pins;
+using properties::Property;
+using properties::SearchOptions;
+using properties::SearchResult;
+using verify::Status;
 
 struct Settings {
     std::string communicator = "in_process";
+    std::vector<std::string> implementations;
+    int planted = 0;
     std::vector<int> workers;
-    std::vector<double> densities{1.0, 0.1, 0.01};
-    std::vector<std::string> partitions{"by_shard", "by_tensor"};
-    std::vector<std::string> corrections{"adam"};
-    std::string algorithm = "scape";
-    std::string reduction = "ordered";
+    std::vector<double> densities;
+    std::vector<std::string> partitions;
+    std::vector<std::string> corrections;
+    std::vector<std::string> properties;
+    bool matrix_only = false;
+    bool thorough = false;
+    bool list = false;
+    bool brief = false;
+    bool verbose = false;
     std::string level;
-    std::string tensors = "embed:700,norm:33:dense,gate:1,mlp:901,tiny:7";
-    std::int64_t steps = 8;
+    std::string one_case;
+    int cases = 0;
     std::uint64_t seed = 1;
-    std::string data = "normal";
-    double clip_norm = 0.0;
-    int threads = 1;
+    std::string data;
+    std::string tensors;
+    std::int64_t steps = 0;
+    double clip_norm = -1.0;
+    double time_budget = 0.0;
     double timeout = 60.0;
     std::string save;
     std::string json;
+    std::string report;
 };
 
-/// One row of the table: a setting with a single value for each of the lists.
-struct Case {
-    int workers;
-    double density;
-    std::string partition;
-    std::string correction;
-};
-
-std::vector<Case> cases(const Settings& settings, const std::vector<int>& workers) {
-    const std::vector<double> densities =
-        settings.algorithm == "adams" ? std::vector<double>{1.0} : settings.densities;
-    std::vector<Case> all;
-    for (const int count : workers)
-        for (const double density : densities)
-            for (const std::string& partition : settings.partitions)
-                for (const std::string& correction : settings.corrections)
-                    all.push_back({count, density, partition, correction});
-    return all;
-}
-
-verify::CheckSetting make_setting(const Settings& settings, const Case& one) {
-    problem::HyperParameters hyper;
-    hyper.bias_correction = problem::parse<problem::BiasCorrection>(one.correction);
-    hyper.clip_norm = settings.clip_norm;
-    const auto partition = problem::parse<problem::PartitionRule>(one.partition);
-    verify::CheckSetting setting{
-        problem::make_problem(problem::parse<problem::Algorithm>(settings.algorithm), one.workers,
-                              problem::Layout(verify::parse_tensors(settings.tensors)), partition, hyper),
-        partition, problem::DensitySchedule::constant(one.density),
-        distributed::parse_reduction(settings.reduction)};
-    const std::string_view had = distributed::level(setting.reduction);
-    if (!settings.level.empty() &&
-        verify::parse_trace_level(settings.level).kind == verify::LevelKind::exact && had != "exact")
-        throw Error("--level exact cannot be had with --reduction native: it adds in the communicator's "
-                    "own order; use "
-                    "--reduction ordered, or --level rel");
-    if (settings.steps < 1)
-        throw Error("--steps is " + std::to_string(settings.steps) + "; at least 1 is needed");
-    if (!(settings.timeout >= 0.001 && settings.timeout <= 31'536'000.0))
-        throw Error("--timeout is " + shortest(settings.timeout) + "; it must be 0.001 seconds to a year");
-    if (settings.threads < 1 || settings.threads > 1024)
-        throw Error("--threads is " + std::to_string(settings.threads) + "; it must be 1 to 1024");
-    setting.steps = settings.steps;
-    setting.seed = settings.seed;
-    setting.data = verify::parse_data_class(settings.data);
-    setting.threads = settings.threads;
-    return setting;
-}
-
-std::string command_line(const Settings& settings, const Case& one) {
-    const bool mpi = settings.communicator == "mpi";
-    return std::string(mpi ? "mpirun -n " + std::to_string(one.workers) + " " : "") +
-           "scape check --communicator " + settings.communicator +
-           (mpi ? "" : " --workers " + std::to_string(one.workers)) + " --density " +
-           shortest(one.density) + " --partition " + one.partition + " --bias-correction " +
-           one.correction + " --algorithm " + settings.algorithm + " --reduction " + settings.reduction +
-           " --tensors " + shell_word(settings.tensors) + " --steps " + std::to_string(settings.steps) +
-           " --seed " + std::to_string(settings.seed) + " --data " + settings.data + " --clip-norm " +
-           shortest(settings.clip_norm) + " --threads " + std::to_string(settings.threads);
-}
-
-std::filesystem::path trace_path(const Settings& settings, const Case& one) {
-    const std::filesystem::path folder = settings.save.empty() ? std::filesystem::temp_directory_path()
-                                                               : std::filesystem::path(settings.save);
-    return folder /
-           ("scape_check_" + (settings.save.empty() ? std::to_string(getpid()) + "_" : std::string()) +
-            settings.communicator + "_p" + std::to_string(one.workers) + "_d" + shortest(one.density) +
-            "_" + one.partition + "_" + one.correction + ".safetensors");
-}
-
-/// The rows so far, and what they add up to. Filled on rank 0.
-class Outcome {
+/// A run of the gate over the settings, the same on all ranks.
+class Gate {
   public:
-    void add(const Settings& settings, const Case& one, const verify::CheckOutcome& outcome) {
-        const verify::Row all = verify::total(outcome.verdict->rows);
-        char seconds[32];
-        std::snprintf(seconds, sizeof seconds, "%.3f", outcome.seconds);
-        table_.add({"host", settings.communicator, settings.algorithm, settings.reduction,
-                    std::to_string(one.workers), shortest(one.density), one.partition, one.correction,
-                    name(outcome.verdict->level), std::to_string(all.compared),
-                    std::to_string(all.mismatched), std::to_string(all.unbounded),
-                    verify::ulps_text(all.greatest_ulps), verify::percent(all.share_of_limit), seconds,
-                    name(outcome.status())});
-        const bool ok = outcome.status() == verify::Status::passed;
-        (ok ? passed_ : failed_) += 1;
-        if (!ok)
-            failures_ +=
-                "$ " + command_line(settings, one) + "\n" + text_report(*outcome.verdict) +
-                (outcome.replica_drift.empty() ? "" : "  replicas drift: " + outcome.replica_drift + "\n") +
-                coloured(outcome.status()) + "\n\n";
-        auto row = json_report(*outcome.verdict);
-        row["trace"] = nullptr; // a temporary file's name says nothing
-        row["command"] = command_line(settings, one);
-        row["replica_drift"] = outcome.replica_drift;
-        row["status"] = name(outcome.status());
-        json_.push_back(row);
+    Gate(const Settings& settings, std::shared_ptr<const Group> group)
+        : settings_(settings), group_(std::move(group)),
+          watch_(settings.time_budget, [this](bool here) { return group_->any(here); }),
+          progress_("scape check") {
+        check_settings();
+        choose_implementations();
+        choose_pins();
     }
 
-    /// An implementation that ends with an error of its own has not passed, and the next case is run all
-    /// the same.
-    void add_error(const Settings& settings, const Case& one, const std::string& error) {
-        table_.add({"host", settings.communicator, settings.algorithm, settings.reduction,
-                    std::to_string(one.workers), shortest(one.density), one.partition, one.correction, "-",
-                    "-", "-", "-", "-", "-", "-", name(verify::Status::failed)});
-        ++failed_;
-        failures_ += "$ " + command_line(settings, one) +
-                     "\n  the implementation ended with an error: " + error + "\n" +
-                     coloured(verify::Status::failed) + "\n\n";
-        json_.push_back({{"command", command_line(settings, one)},
-                         {"error", error},
-                         {"status", name(verify::Status::failed)}});
+    int run(const std::vector<std::string>& arguments) {
+        if (settings_.list) {
+            print_list();
+            return all_passed;
+        }
+        if (!settings_.one_case.empty()) {
+            run_one_case();
+        } else {
+            count_searches();
+            if (settings_.properties.empty())
+                run_matrix();
+            if (!settings_.matrix_only)
+                run_properties();
+        }
+        return finish(arguments);
     }
-
-    void print() const {
-        std::printf("%s%s%d passed, %d failed\n", table_.text().c_str(),
-                    failures_.empty() ? "" : ("\n" + failures_).c_str(), passed_, failed_);
-    }
-    [[nodiscard]] nlohmann::ordered_json json(const std::vector<std::string>& arguments) const {
-        return {{"command", arguments},
-                {"environment", verify::json_environment()},
-                {"rows", json_},
-                {"passed", passed_},
-                {"failed", failed_}};
-    }
-    [[nodiscard]] bool all_passed() const { return failed_ == 0; }
 
   private:
-    verify::Table table_{{{"implementation"},
-                          {"communicator"},
-                          {"algorithm"},
-                          {"reduction"},
-                          {"workers", true},
-                          {"density", true},
-                          {"partition"},
-                          {"correction"},
-                          {"level"},
-                          {"values", true},
-                          {"#wrong", true},
-                          {"unbounded", true},
-                          {"max ULP", true},
-                          {"% of limit", true},
-                          {"seconds", true},
-                          {"status"}}};
-    std::string failures_;
-    nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
-    int passed_ = 0;
-    int failed_ = 0;
-};
+    void check_settings() const {
+        const auto at_least = [](const char* option, double value, double least) {
+            if (!(value >= least))
+                throw Error(std::string(option) + " is " + shortest(value) + "; at least " +
+                            shortest(least) + " is needed");
+        };
+        at_least("--cases", settings_.cases, 0);
+        at_least("--steps", static_cast<double>(settings_.steps), 0);
+        at_least("--time-budget", settings_.time_budget, 0);
+        if (!(settings_.timeout >= 0.001 && settings_.timeout <= 31'536'000.0))
+            throw Error("--timeout is " + shortest(settings_.timeout) +
+                        "; it must be 0.001 seconds to a year");
+        if (!settings_.one_case.empty() &&
+            (settings_.properties.size() != 1 || implementation_count() != 1))
+            throw Error("--case needs one --implementation and one --property to be tried with");
+        if (settings_.matrix_only && !settings_.properties.empty())
+            throw Error("--matrix and --property exclude each other; leave one out");
+    }
 
-/// On rank 0 the outcome has a verdict. The trace stays only where it was asked for.
-verify::CheckOutcome run_case(const Settings& settings, const Case& one, Communicator& communicator) {
-    const auto path = trace_path(settings, one);
-    verify::CheckOutcome outcome = check_sharded(make_setting(settings, one), communicator, path);
-    if (communicator.rank() == 0 && settings.save.empty())
-        std::filesystem::remove(path);
-    return outcome;
-}
+    [[nodiscard]] std::size_t implementation_count() const {
+        return settings_.planted > 0 ? 1 : settings_.implementations.size();
+    }
+
+    void choose_implementations() {
+        if (settings_.planted > 0) {
+            chosen_ = {planted::implementation(settings_.planted, group_)};
+        } else {
+            auto all = properties::all_implementations(group_);
+            all.push_back(planted::implementation(0, group_));
+            std::string names;
+            for (const auto& implementation : all)
+                names += (names.empty() ? "" : ", ") + implementation->name();
+            for (const std::string& name : settings_.implementations) {
+                const auto found = std::ranges::find_if(
+                    all, [&](const auto& implementation) { return implementation->name() == name; });
+                if (found == all.end())
+                    throw Error("--implementation is '" + name + "'; there are " + names);
+                chosen_.push_back(*found);
+            }
+            if (settings_.implementations.empty())
+                chosen_ = std::move(all);
+        }
+        if (settings_.level.empty())
+            return;
+        const auto level = verify::parse_trace_level(settings_.level).kind;
+        for (const auto& implementation : chosen_)
+            if (level == verify::LevelKind::exact && implementation->level() != level)
+                throw Error(
+                    "--level exact cannot be had of " + implementation->name() +
+                    ": it adds in the communicator's own order; leave it out with --implementation, or use "
+                    "--level rel");
+    }
+
+    void choose_pins() {
+        for (const int workers : settings_.workers) {
+            problem::check_workers(workers);
+            if (!group_->takes(workers))
+                throw Error("--workers has " + std::to_string(workers) +
+                            ", more than mpirun has started; start as many with mpirun -n");
+        }
+        for (const double density : settings_.densities)
+            static_cast<void>(problem::DensitySchedule::constant(density));
+        pins_.workers = settings_.workers;
+        pins_.densities = settings_.densities;
+        for (const std::string& text : settings_.partitions)
+            pins_.partitions.push_back(problem::parse<problem::PartitionRule>(text));
+        for (const std::string& text : settings_.corrections)
+            pins_.corrections.push_back(problem::parse<problem::BiasCorrection>(text));
+        if (!settings_.data.empty())
+            pins_.data = {verify::parse_data_class(settings_.data)};
+        if (settings_.steps > 0)
+            pins_.steps = settings_.steps;
+        if (!settings_.tensors.empty()) {
+            pins_.tensors = verify::parse_tensors(settings_.tensors);
+            static_cast<void>(problem::Layout(*pins_.tensors));
+        }
+        if (settings_.clip_norm >= 0.0)
+            pins_.clip_norm = settings_.clip_norm;
+        if (pins_.workers.empty() && group_->name() == "mpi")
+            for (const int workers : usual_workers)
+                if (group_->takes(workers))
+                    pins_.workers.push_back(workers);
+    }
+
+    void print_list() const {
+        if (!group_->speaks())
+            return;
+        std::puts("implementations (level, variants):");
+        for (const auto& implementation : chosen_) {
+            std::string variants;
+            for (const std::string& variant : implementation->variants())
+                variants += (variants.empty() ? "" : "; ") + variant;
+            std::printf("  %-12s %-10s %-6s %s\n", implementation->name().c_str(),
+                        implementation->communicator().c_str(), level_of(*implementation).c_str(),
+                        variants.c_str());
+        }
+        std::puts("properties (number in section 8 of the specification):");
+        for (const Property& property : properties::all_properties())
+            std::printf("  %2s %-26s %s\n",
+                        property.number == 0 ? "-" : std::to_string(property.number).c_str(),
+                        property.name.c_str(), property.says.c_str());
+    }
+
+    static std::string level_of(const Implementation& implementation) {
+        return name(implementation.level() == verify::LevelKind::exact ? verify::Level::exact()
+                                                                       : verify::Level::rel());
+    }
+
+    // Commands that repeat things.
+
+    [[nodiscard]] std::string command(const Implementation& implementation) const {
+        const bool mpi = group_->name() == "mpi";
+        std::string text =
+            mpi ? "mpirun -n " + std::to_string(most_workers()) + " scape check --communicator mpi"
+                : "scape check";
+        text += settings_.planted > 0 ? " --planted " + std::to_string(settings_.planted)
+                                      : " --implementation " + implementation.name();
+        return text;
+    }
+
+    [[nodiscard]] int most_workers() const {
+        int most = 1;
+        while (group_->name() == "mpi" && group_->takes(most + 1))
+            ++most;
+        return most;
+    }
+
+    [[nodiscard]] std::string narrowed(const SearchOptions& options) const {
+        std::string text;
+        const auto add = [&text](const char* option, const auto& values, const auto& word) {
+            std::string list;
+            for (const auto& value : values)
+                list += (list.empty() ? "" : ",") + std::string(word(value));
+            if (!list.empty())
+                text += std::string(" ") + option + " " + list;
+        };
+        add("--workers", options.pins.workers, [](int value) { return std::to_string(value); });
+        add("--density", options.pins.densities, [](double value) { return shortest(value); });
+        add("--partition", options.pins.partitions, [](auto value) { return problem::name(value); });
+        add("--bias-correction", options.pins.corrections, [](auto value) { return problem::name(value); });
+        if (!settings_.data.empty())
+            text += " --data " + settings_.data;
+        if (settings_.steps > 0)
+            text += " --steps " + std::to_string(settings_.steps);
+        if (!settings_.tensors.empty())
+            text += " --tensors " + shell_word(settings_.tensors);
+        if (settings_.clip_norm >= 0.0)
+            text += " --clip-norm " + shortest(settings_.clip_norm);
+        return text + " --cases " + std::to_string(options.cases) + " --seed " +
+               std::to_string(settings_.seed);
+    }
+
+    [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,
+                                      const properties::Case& run) const {
+        return command(implementation) + " --property " + property.name + " --case " +
+               shell_word(text(run));
+    }
+
+    // Searches.
+
+    [[nodiscard]] SearchOptions options_for(const Implementation& implementation, const Property& property,
+                                            int usual, int thorough) {
+        SearchOptions options;
+        options.cases = settings_.cases > 0 ? settings_.cases : settings_.thorough ? thorough : usual;
+        options.seed = settings_.seed;
+        options.pins = pins_;
+        options.before = [this, &implementation, &property](const properties::Case& run) {
+            return watch_.goes_on(command(implementation, property, run));
+        };
+        return options;
+    }
+
+    void begin_search(const std::string& with) {
+        ++searches_done_;
+        const double share = static_cast<double>(searches_done_) / std::max(1, searches_);
+        std::string line = std::to_string(searches_done_) + " of " + std::to_string(searches_);
+        if (searches_done_ > 1) {
+            const double left = watch_.limited() ? settings_.time_budget - watch_.seconds()
+                                                 : watch_.seconds() * (1.0 - share) / share;
+            line += ", about " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
+        }
+        if (group_->speaks()) {
+            progress_.show(line);
+            if (settings_.verbose)
+                std::fprintf(stderr, "$ %s\n", with.c_str());
+        }
+    }
+
+    /// The counterexample's failure, told and kept.
+    ordered_json failure(const Implementation& implementation, const Property& property,
+                         const SearchResult& result, const std::string& with) {
+        if (!result.counterexample)
+            return nullptr;
+        const auto& found = *result.counterexample;
+        std::string trace;
+        if (!settings_.save.empty() && group_->speaks()) {
+            std::filesystem::create_directories(settings_.save);
+            const std::string name = implementation.name() + "_" + property.name + "_" +
+                                     std::to_string(++failures_) + ".safetensors";
+            if (!found.runs.empty() &&
+                properties::save_trace(std::filesystem::path(settings_.save) / name, found.runs.back(),
+                                       "scape check, " + implementation.name()))
+                trace = name;
+        }
+        results_.add_failure("$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " +
+                             property.says + "\n" + failure_text(found) + "  to repeat it:\n$ " +
+                             command(implementation, property, found.run) + "\n" +
+                             (trace.empty() ? "" : "  its trace: " + settings_.save + "/" + trace + "\n") +
+                             coloured(Status::failed) + "\n\n");
+        return failure_json(found, trace);
+    }
+
+    void run_matrix() {
+        for (const auto& implementation : chosen_)
+            if (properties::find_property("reference").skipped(*implementation).empty())
+                over_settings(*implementation, [&](const Pins& pins) { run_row(*implementation, pins); });
+    }
+
+    template <class Visit>
+    void over_settings(const Implementation& implementation, const Visit& visit) const {
+        const bool adams = implementation.algorithm() == problem::Algorithm::adams;
+        const auto or_else = [](const auto& pinned, const auto& usual) {
+            return pinned.empty() ? usual : pinned;
+        };
+        using problem::BiasCorrection;
+        using problem::PartitionRule;
+        for (const int workers : or_else(pins_.workers, usual_workers)) {
+            if (!implementation.takes(workers))
+                continue;
+            for (const double density : adams
+                                            ? std::vector<double>{1.0}
+                                            : or_else(pins_.densities, std::vector<double>{1.0, 0.1, 0.01}))
+                for (const auto partition : or_else(
+                         pins_.partitions, std::vector{PartitionRule::by_shard, PartitionRule::by_tensor}))
+                    for (const auto correction :
+                         or_else(pins_.corrections, std::vector{BiasCorrection::none, BiasCorrection::adam,
+                                                                BiasCorrection::momentum})) {
+                        Pins pins = pins_;
+                        pins.workers = {workers};
+                        pins.densities = {density};
+                        pins.partitions = {partition};
+                        pins.corrections = {correction};
+                        visit(pins);
+                    }
+        }
+    }
+
+    void run_row(const Implementation& implementation, const Pins& pins) {
+        const Property& property = properties::find_property("reference");
+        SearchOptions options = options_for(implementation, property, 4, 50);
+        options.pins = pins;
+        if (!pins_.tensors && !pins_.steps && pins_.data.empty() && !pins_.clip_norm)
+            options.also = {standing_case(pins)};
+        const std::string with = command(implementation) + " --matrix" + narrowed(options);
+        begin_search(with);
+        const SearchResult result = search(implementation, property, options);
+        const Verdict verdict = judge(property, result, options);
+        results_.add_row({{"implementation", implementation.name()},
+                          {"communicator", implementation.communicator()},
+                          {"workers", pins.workers.front()},
+                          {"density", pins.densities.front()},
+                          {"partition", problem::name(pins.partitions.front())},
+                          {"correction", problem::name(pins.corrections.front())},
+                          {"level", level_of(implementation)},
+                          {"cases", result.cases},
+                          {"compared", result.counts.compared},
+                          {"wrong", result.counts.wrong},
+                          {"max_ulp", std::isfinite(result.counts.greatest_ulps)
+                                          ? ordered_json(result.counts.greatest_ulps)
+                                          : ordered_json("inf")},
+                          {"share_of_limit", result.counts.share_of_limit},
+                          {"seconds", result.seconds},
+                          {"status", name(verdict.status)},
+                          {"reason", verdict.reason},
+                          {"command", with},
+                          {"failure", failure(implementation, property, result, with)}});
+    }
+
+    /// A model with something of everything, larger than what is drawn.
+    static properties::Case standing_case(const Pins& pins) {
+        properties::Case run;
+        run.tensors = {{"embed", 4500, false},
+                       {"norm", 33, true},
+                       {"gate", 1, false},
+                       {"mlp", 901, false},
+                       {"tiny", 7, false}};
+        run.workers = pins.workers.front();
+        run.density = pins.densities.front();
+        run.partition = pins.partitions.front();
+        run.bias_correction = pins.corrections.front();
+        run.beta1 = 0.9;
+        run.beta2 = 0.95;
+        run.weight_decay = 0.1;
+        run.data = verify::DataClass::normal;
+        run.steps = 4;
+        return run;
+    }
+
+    [[nodiscard]] std::vector<const Property*> chosen_properties() const {
+        std::vector<const Property*> chosen;
+        for (const std::string& name : settings_.properties)
+            chosen.push_back(&properties::find_property(name));
+        if (chosen.empty())
+            for (const Property& property : properties::all_properties())
+                chosen.push_back(&property);
+        return chosen;
+    }
+
+    void run_properties() {
+        for (const auto& implementation : chosen_)
+            for (const Property* property : chosen_properties())
+                if (property->skipped(*implementation).empty())
+                    run_property(*implementation, *property);
+                else if (!settings_.properties.empty())
+                    add_property(*implementation, *property, {},
+                                 {Status::skipped, property->skipped(*implementation)}, "", nullptr);
+    }
+
+    void run_property(const Implementation& implementation, const Property& property) {
+        const SearchOptions options = options_for(implementation, property, 100, 2000);
+        const std::string with =
+            command(implementation) + " --property " + property.name + narrowed(options);
+        begin_search(with);
+        const SearchResult result = search(implementation, property, options);
+        add_property(implementation, property, result, judge(property, result, options), with,
+                     failure(implementation, property, result, with));
+    }
+
+    void add_property(const Implementation& implementation, const Property& property,
+                      const SearchResult& result, const Verdict& verdict, const std::string& with,
+                      const ordered_json& failed) {
+        results_.add_property(
+            {{"implementation", implementation.name()},
+             {"communicator", implementation.communicator()},
+             {"number", property.number},
+             {"property", property.name},
+             {"says", property.says},
+             {"cases", result.cases},
+             {"classes", result.kinds.empty() ? ordered_json::object() : ordered_json(result.kinds)},
+             {"seconds", result.seconds},
+             {"status", name(verdict.status)},
+             {"reason", verdict.reason},
+             {"command", with},
+             {"failure", failed}});
+    }
+
+    void run_one_case() {
+        const properties::Case run = properties::parse_case(settings_.one_case);
+        const Property& property = *chosen_properties().front();
+        const Implementation& implementation = *chosen_.front();
+        if (!implementation.takes(run.workers))
+            throw Error("--case has " + std::to_string(run.workers) +
+                        " workers, more than mpirun has started; start as many with mpirun -n");
+        if (const std::string why = property.skipped(implementation); !why.empty())
+            throw Error("--property " + property.name + " says nothing about " + implementation.name() +
+                        ": " + why);
+        const std::string with = command(implementation, property, run);
+        static_cast<void>(watch_.goes_on(with));
+        SearchResult result;
+        result.cases = 1;
+        result.counterexample = try_case(implementation, property, run, result);
+        result.seconds = watch_.seconds();
+        add_property(implementation, property, result, judge(property, result, {}), with,
+                     failure(implementation, property, result, with));
+    }
+
+    void count_searches() {
+        for (const auto& implementation : chosen_) {
+            if (settings_.properties.empty() &&
+                properties::find_property("reference").skipped(*implementation).empty())
+                over_settings(*implementation, [this](const Pins&) { ++searches_; });
+            if (!settings_.matrix_only)
+                for (const Property* property : chosen_properties())
+                    searches_ += property->skipped(*implementation).empty() ? 1 : 0;
+        }
+    }
+
+    int finish(const std::vector<std::string>& arguments) {
+        const int passed = results_.count(Status::passed);
+        const int skipped = results_.count(Status::skipped);
+        const int failed = results_.count(Status::failed) + results_.count(Status::mistrusted) +
+                           results_.count(Status::untested);
+        if (group_->speaks()) {
+            const ordered_json document = results_.document(arguments, settings_.seed, watch_.seconds());
+            std::printf("%s%s%d passed, %d failed, %d skipped\n",
+                        settings_.brief ? results_.failures().c_str() : results_.text().c_str(),
+                        results_.failures().empty() ? "\n" : "", passed, failed, skipped);
+            if (!settings_.json.empty())
+                write_json(settings_.json, document);
+            if (!settings_.report.empty()) {
+                write_report(settings_.report, document);
+                std::printf("report: %s/index.html\n", settings_.report.c_str());
+            }
+        }
+        return failed > 0 ? difference : passed > 0 ? all_passed : bad_input;
+    }
+
+    inline static const std::vector<int> usual_workers{1, 2, 3, 4, 5, 7, 8};
+
+    const Settings& settings_;
+    std::shared_ptr<const Group> group_;
+    Watch watch_;
+    Progress progress_;
+    std::vector<std::shared_ptr<const Implementation>> chosen_;
+    Pins pins_;
+    Results results_;
+    int searches_ = 0;
+    int searches_done_ = 0;
+    int failures_ = 0;
+};
 
 std::chrono::milliseconds timeout_of(const Settings& settings) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::duration<double>(settings.timeout));
 }
 
-void finish(const Settings& settings, const Outcome& outcome, const std::vector<std::string>& arguments) {
-    outcome.print();
-    if (!settings.json.empty())
-        write_json(settings.json, outcome.json(arguments));
-}
-
-int run_in_process(const Settings& settings, const std::vector<std::string>& arguments) {
-    const std::vector<int> workers =
-        settings.workers.empty() ? std::vector<int>{1, 2, 3, 4, 5, 7, 8} : settings.workers;
-    const auto all = cases(settings, workers);
-    for (const Case& one : all)
-        static_cast<void>(make_setting(settings, one)); // a wrong one is told before the first has run
-    Outcome outcome;
-    Progress progress("scape check");
-    std::int64_t done = 0;
-    for (const Case& one : all) {
-        progress.show(++done, static_cast<std::int64_t>(all.size()));
-        try {
-            distributed::run_ranks(
-                one.workers,
-                [&](Communicator& communicator) {
-                    const verify::CheckOutcome result = run_case(settings, one, communicator);
-                    if (communicator.rank() == 0)
-                        outcome.add(settings, one, result);
-                },
-                timeout_of(settings));
-        } catch (const Error&) {
-            throw; // bad input: the same for every case
-        } catch (const std::exception& error) {
-            outcome.add_error(settings, one, error.what());
-        }
-    }
-    finish(settings, outcome, arguments);
-    return outcome.all_passed() ? all_passed : difference;
-}
-
-/// What is wrong with the settings, or "". On all ranks the same.
-std::string fault(const Settings& settings, const std::vector<Case>& all, int ranks) {
-    try {
-        if (!settings.workers.empty() && settings.workers != std::vector<int>{ranks})
-            throw Error(
-                "--workers does not go with --communicator mpi; start as many ranks with mpirun -n");
-        for (const Case& one : all)
-            static_cast<void>(make_setting(settings, one));
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
-
-/// Every rank is a process of this tool, started by mpirun: their number is the number of workers.
+/// Every rank is a process of this tool, started by mpirun.
 int run_mpi(const Settings& settings, const std::vector<std::string>& arguments) {
     int no_arguments = 0;
     char** none = nullptr;
     const distributed::MpiSession session(no_arguments, none);
-    const auto communicator = distributed::make_mpi_communicator({timeout_of(settings)});
-    const std::vector<Case> all = cases(settings, {communicator->size()});
-    if (const std::string wrong = fault(settings, all, communicator->size()); !wrong.empty()) {
-        if (communicator->rank() == 0)
-            std::fprintf(stderr, "scape: %s\n", wrong.c_str());
-        return bad_input;
-    }
-    // While rank 0 verifies, which may take longer than any exchange should, the others wait on this one.
-    const auto patient = distributed::make_mpi_communicator({std::chrono::hours(24)});
+    const auto group = properties::make_mpi_group(timeout_of(settings), what_is_running);
     try {
-        Outcome outcome;
-        for (const Case& one : all) {
-            const verify::CheckOutcome result = run_case(settings, one, *communicator);
-            if (communicator->rank() == 0)
-                outcome.add(settings, one, result);
-            static_cast<void>(distributed::gather_records(*patient, 0));
-        }
-        if (communicator->rank() == 0)
-            finish(settings, outcome, arguments);
-        // All ranks end with rank 0's verdict.
-        const auto verdicts = distributed::gather_records(*patient, outcome.all_passed() ? 0 : 1);
-        return verdicts[0] == 0 ? all_passed : difference;
-    } catch (const std::exception& error) {
-        communicator->abort(error.what());
-        throw;
+        Gate gate(settings, group);
+        const bool failed = group->any(gate.run(arguments) != all_passed);
+        no_more_to_tell();
+        return failed ? difference : all_passed;
+    } catch (const Error& error) {
+        // The same on all ranks: of the settings.
+        if (group->speaks())
+            std::fprintf(stderr, "scape: %s\n", verify::one_line(error.what()).c_str());
+        return bad_input;
     }
 }
 
 int run(const Settings& settings, const std::vector<std::string>& arguments) {
+    tell_of_crashes();
     if (settings.communicator == "in_process")
-        return run_in_process(settings, arguments);
+        return Gate(settings, properties::make_thread_group(timeout_of(settings))).run(arguments);
     if (settings.communicator == "mpi")
         return run_mpi(settings, arguments);
     throw Error("--communicator is '" + settings.communicator + "'; it must be in_process or mpi");
@@ -301,39 +537,59 @@ int run(const Settings& settings, const std::vector<std::string>& arguments) {
 } // namespace
 
 void add_check(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
-    CLI::App* command = app.add_subcommand("check", "run the sharded implementation beside the reference");
+    CLI::App* command = app.add_subcommand(
+        "check", "the gate: every implementation beside the reference, and against its properties");
     auto settings = std::make_shared<Settings>();
     command->option_defaults()->always_capture_default();
     command->add_option("--communicator", settings->communicator,
                         "in_process (threads) or mpi (started by mpirun)");
-    command->add_option("--workers", settings->workers, "numbers of ranks; default 1,2,3,4,5,7,8")
+    command->add_option("--implementation", settings->implementations, "which; all without it")
         ->delimiter(',');
-    command->add_option("--density", settings->densities, "shares that are synchronized")->delimiter(',');
+    command->add_option("--planted", settings->planted,
+                        "in their place one with this planted bug, 1 to 54");
+    command->add_option("--workers", settings->workers, "numbers of ranks; 1,2,3,4,5,7,8 without it")
+        ->delimiter(',');
+    command
+        ->add_option("--density", settings->densities,
+                     "shares that are synchronized; 1,0.1,0.01 without it")
+        ->delimiter(',');
     command->add_option("--partition", settings->partitions, "by_shard, by_tensor")->delimiter(',');
     command->add_option("--bias-correction", settings->corrections, "none, adam, momentum")->delimiter(',');
-    command->add_option("--algorithm", settings->algorithm, "scape or adams");
-    command->add_option("--reduction", settings->reduction,
-                        "ordered (EXACT) or native, the communicator's own (REL)");
-    command->add_option("--level", settings->level,
-                        "the level to insist on; default: the highest that the reduction can give");
+    command->add_flag("--matrix", settings->matrix_only, "only the matrix, no properties");
+    command->add_option("--property", settings->properties, "only these properties, no matrix; see --list")
+        ->delimiter(',');
+    command->add_option("--case", settings->one_case,
+                        "one case, as a failure prints it, with one property");
+    command->add_option("--cases", settings->cases,
+                        "cases of each row and property; without it 4 and 1 larger, and 100");
+    command->add_option("--seed", settings->seed, "all cases follow from it");
+    command->add_option("--data", settings->data,
+                        "only this class of gradients: " + verify::data_class_names());
+    command->add_option("--steps", settings->steps, "so many steps a case");
     command->add_option("--tensors", settings->tensors,
-                        "name:size or name:size:dense, with commas between");
-    command->add_option("--steps", settings->steps, "steps a run");
-    command->add_option("--seed", settings->seed, "of gradients and parameters");
-    command->add_option("--data", settings->data, "class of the gradients: " + verify::data_class_names());
-    command->add_option("--clip-norm", settings->clip_norm, "largest norm of the gradient; 0: no clipping");
-    command->add_option("--threads", settings->threads, "threads a rank; they change no bit");
-    command->add_option("--timeout", settings->timeout, "seconds after which a silent rank ends all");
-    command->add_option("--save", settings->save, "keep the runs' traces in this folder");
-    command->add_option("--json", settings->json,
-                        "also write the result, with the environment, to this file");
-    command->footer("Exit status: 0 all passed, 1 a difference, 2 bad input or usage; under mpirun 3 if a "
-                    "rank failed.\n"
-                    "Examples:\n"
-                    "  scape check\n"
-                    "  scape check --workers 3,5 --density 0.01 --partition by_tensor --steps 100\n"
-                    "  scape check --reduction native --bias-correction none,adam,momentum\n"
-                    "  mpirun -n 3 scape check --communicator mpi");
+                        "this model: name:size or name:size:dense, with commas between");
+    command->add_option("--clip-norm", settings->clip_norm, "this norm; 0: no clipping");
+    command->add_option("--level", settings->level, "the level to insist on: exact or rel");
+    command->add_flag("--thorough", settings->thorough, "50 cases a row and 2000 a property");
+    command->add_option("--time-budget", settings->time_budget,
+                        "seconds after which nothing more is begun; 0: none");
+    command->add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
+    command->add_flag("--list", settings->list, "list implementations and properties, and end");
+    command->add_flag("--brief", settings->brief, "print failures and the sum only");
+    command->add_flag("--verbose", settings->verbose, "print each command before it is run");
+    command->add_option("--save", settings->save, "keep shrunk failing cases as traces in this folder");
+    command->add_option("--json", settings->json, "write the results to this file (docs/results.md)");
+    command->add_option("--report", settings->report,
+                        "write results.json, index.html and junit.xml to this folder");
+    command->footer(
+        "Exit status: 0 all passed, 1 a difference, 2 bad input or usage; under mpirun 3 if a rank "
+        "failed.\n"
+        "Examples:\n"
+        "  scape check --report report\n"
+        "  scape check --implementation host --workers 3,5 --density 0.01 --partition by_tensor\n"
+        "  scape check --planted 6\n"
+        "  scape check --thorough --time-budget 3600\n"
+        "  mpirun -n 8 scape check --communicator mpi");
     command->callback([settings, &status, &arguments] { status = run(*settings, arguments); });
 }
 

@@ -15,9 +15,14 @@ enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
 /// are the process's own, for the record.
 void add_verify(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_check(CLI::App& app, int& status, const std::vector<std::string>& arguments);
+void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arguments);
+void add_report(CLI::App& app, int& status);
 void add_record(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_diff(CLI::App& app, int& status);
 void add_info(CLI::App& app, int& status);
+
+/// index.html and junit.xml in a folder that is made. Throws scape::Error.
+void make_report(const std::string& folder, const std::vector<nlohmann::ordered_json>& results);
 
 /// `text` as one word of a shell's command line.
 [[nodiscard]] std::string shell_word(const std::string& text);

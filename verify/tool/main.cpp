@@ -45,6 +45,8 @@ int run(int count, char** values) {
     app.footer("'scape COMMAND --help' tells about one command, with examples.");
     add_verify(app, status, arguments);
     add_check(app, status, arguments);
+    add_planted(app, status, arguments);
+    add_report(app, status);
     add_record(app, status, arguments);
     add_diff(app, status);
     add_info(app, status);

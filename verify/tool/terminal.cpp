@@ -29,12 +29,15 @@ Progress::~Progress() {
 }
 
 void Progress::show(std::int64_t done, std::int64_t all) {
+    show("step " + std::to_string(done) + " of " + std::to_string(all));
+}
+
+void Progress::show(const std::string& text) {
     if (!terminal_ || Clock::now() < next_)
         return;
     next_ = Clock::now() + std::chrono::milliseconds(200);
     shown_ = true;
-    std::fprintf(stderr, "\r\033[K%s: step %lld of %lld", what_.c_str(), static_cast<long long>(done),
-                 static_cast<long long>(all));
+    std::fprintf(stderr, "\r\033[K%s: %s", what_.c_str(), text.c_str());
     std::fflush(stderr);
 }
 

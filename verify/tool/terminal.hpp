@@ -20,6 +20,8 @@ class Progress {
     Progress& operator=(const Progress&) = delete;
 
     void show(std::int64_t done, std::int64_t all);
+    /// The same with a text of one's own.
+    void show(const std::string& text);
 
   private:
     using Clock = std::chrono::steady_clock;

@@ -41,7 +41,8 @@ class Group {
 
 /// The processes of an MPI job: P ranks are the first P of them. MPI has been started. A rank that fails
 /// ends the job.
-[[nodiscard]] std::shared_ptr<const Group> make_mpi_group(std::chrono::milliseconds timeout);
+[[nodiscard]] std::shared_ptr<const Group> make_mpi_group(
+    std::chrono::milliseconds timeout, std::function<std::string()> doing = [] { return std::string(); });
 
 /// A folder for what does not last, removed at the end of the process: in $SCAPE_SCRATCH, $TMPDIR, or
 /// memory. The same on all ranks, which have to share that file system.

@@ -109,6 +109,8 @@ struct Property {
     std::function<std::string(const Implementation&)> skipped = [](const Implementation&) {
         return std::string();
     };
+    /// What it needs of a case, whatever was drawn or asked for.
+    std::function<void(Case&)> needs = [](Case&) {};
 };
 
 /// All of them, in the order in which they are told and tried.

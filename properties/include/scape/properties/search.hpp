@@ -30,6 +30,8 @@ struct SearchOptions {
     int cases = 100;
     std::uint64_t seed = 1;
     Pins pins;
+    /// Tried after the drawn ones, of which a failing one could be made smaller.
+    std::vector<Case> also;
     int most_evaluations = 2000; ///< in shrinking
     /// Called before each evaluation with its case; false ends the search.
     std::function<bool(const Case&)> before = [](const Case&) { return true; };

@@ -1,0 +1,130 @@
+#include <scape/planted/bugs.hpp>
+
+#include <utility>
+
+namespace scape::planted {
+
+namespace {
+
+std::vector<Description> all() {
+    const std::vector<std::pair<std::string, std::string>> texts{
+        {"payload from the own shard only, divided by P",
+         "M is the owner's c/P: no other rank's gradient ever enters. Needs P >= 2."},
+        {"mean taken twice", "M is too small by the factor P. Needs P >= 2."},
+        {"sum in place of mean", "M is too large by the factor P. Needs P >= 2."},
+        {"one rank's values used for all", "M is rank 0's c; the other ranks learn nothing. Needs P >= 2."},
+        {"residual never added", "What is off the mask at one step is lost at the next. Needs a density "
+                                 "below 1 and a second step."},
+        {"residual not cleared where sent",
+         "What was sent is sent again; shows at once in the residual, in M from the second step."},
+        {"residual cleared everywhere", "What is off the mask is lost. Needs a density below 1."},
+        {"unselected momentum dropped",
+         "A coordinate that leaves the mask loses b1*m. Needs a mask that changes and beta1 > 0."},
+        {"residual decayed by b1",
+         "Old gradients fade while they wait. Needs a density below 1 and a second step."},
+        {"mask used in the step that made it (no delay)",
+         "The masks differ from the second step, where the owner's choice has changed; the mask has "
+         "nothing to "
+         "overlap with."},
+        {"mask two steps late",
+         "The second step repeats the first one's mask, and all later ones lag. Needs a density below 1."},
+        {"score from the raw gradient", "A coordinate's residual and moment never bring it onto the mask. "
+                                        "Needs a second step, which has both."},
+        {"score without the residual",
+         "Small gradients that add up never get their turn. Needs a density below 1 and a second step."},
+        {"score without magnitude",
+         "Large negative values are passed over. Needs a density below 1 and both signs in a segment."},
+        {"score after the residual reset",
+         "What is on the mask scores 0 and leaves it: the mask alternates. Needs a density below 1."},
+        {"score from the average",
+         "On the mask the owner scores M, not its own c. Needs P >= 2 and a density below 1."},
+        {"ties to the higher index",
+         "Other coordinates of equal magnitude. Needs equal scores at the cut."},
+        {"k rounded up", "One coordinate more in each segment. Needs a product of density and size that is "
+                         "not whole, above 1."},
+        {"k over the whole model in place of per segment",
+         "Segments with small gradients starve. Needs an owner of two segments that are not always dense."},
+        {"at least one per segment forgotten",
+         "Segments smaller than 1/density are never sent. Needs such a segment."},
+        {"always-dense ignored",
+         "Norms and biases are thinned out. Needs an always-dense tensor of 2 or more."},
+        {"m kept off the mask",
+         "m is not +0 off the mask and enters c again and again. Needs a mask that changes."},
+        {"new M in the denominator", "Another v. Needs beta2 > 0."},
+        {"missing division by 1-b1", "ghat is too small by the factor 1-b1. Needs beta1 > 0."},
+        {"residual-laden c taken for g", "The mean of c goes into v in place of ghat. Needs beta1 > 0."},
+        {"bias correction one step off",
+         "The exponent of beta is t+1; largest at the first steps. Needs a bias correction."},
+        {"second correction missing", "adam: sqrt(v) is not divided by sqrt(C2), at once; momentum: q is "
+                                      "m, not m/C1, from the second step."},
+        {"eps inside the root",
+         "Steps of small gradients shrink. Vanishes where v is much larger than eps."},
+        {"decay only on the mask",
+         "Off the mask w does not decay. Needs weight decay and a density below 1."},
+        {"decay after the update", "lr*u is decayed too. Needs weight decay."},
+        {"decay twice on the mask", "w shrinks twice as fast where it is updated. Needs weight decay."},
+        {"replica drift: one rank does not decay",
+         "The last rank's w differs from the others'. Needs weight decay and P >= 2."},
+        {"fused multiply-add", "The last bit differs. Needs products that are not exact."},
+        {"reverse rank order", "The last bit of M differs. Needs P >= 3 and sums that round."},
+        {"double accumulation", "The last bit of M differs. Needs P >= 3 and sums that round."},
+        {"reciprocal in place of division",
+         "The last bit of M or ghat differs. Needs a P or a 1-b1 that is no power of two."},
+        {"last, shorter range cut off",
+         "The last coordinates get M = 0 and lose their residual. Needs a d that does not divide by P."},
+        {"garbage bits beyond d", "The last byte of a mask holds ones past the end. Needs a d that does "
+                                  "not divide by 8 and a full last "
+                                  "segment."},
+        {"packed offsets from the previous mask", "Values land on other coordinates. Needs P >= 2 and "
+                                                  "counts per range that change: a density that falls, or "
+                                                  "a restart."},
+        {"one rank keeps its own mask", "The last rank's mask, and with it all of its state, differs. "
+                                        "Needs P >= 2 and a density below 1."},
+        {"mask buffer reused while in flight", "The coming mask loses its bits, but only where the "
+                                               "exchange reads its buffer late: Traffic::mask started "
+                                               "after the step's other exchanges."},
+        {"clip by the local norm",
+         "Each rank clips by its own range's norm: replicas drift. Needs clipping that bites and P >= 2."},
+        {"clip before reconstruction", "M is clipped, and a gradient is reconstructed that nobody had. "
+                                       "Needs clipping that bites and a second "
+                                       "step."},
+        {"clipped ghat, unclipped M", "The moment keeps what was clipped. Needs clipping that bites."},
+        {"density one step off",
+         "k of the coming mask is that of the step before. Needs a density that changes."},
+        {"checkpoint without residual",
+         "Nothing shows until a restart; then the residual is 0. Needs a density below 1."},
+        {"residual lost when P shrinks",
+         "The mean residual changes. Needs a restart with fewer ranks and a density below 1."},
+        {"residual copied, not averaged, when P grows",
+         "Residuals differ between new ranks, and their mean is another unless the new number is a "
+         "multiple of the old. Needs a restart of 2 ranks or more with more ranks, and a density below 1."},
+        {"NaN passed on", "A step with a NaN is not refused; M, or one rank's residual, turns NaN. "
+                          "Infinities are still refused."},
+        {"NaN refused on one rank only", "The rank with the NaN, infinity or huge value refuses, the "
+                                         "others go on: the next exchange does not match, "
+                                         "and the run ends. Needs P >= 2."},
+        {"refused step already changed the residual",
+         "After a refused step the residual holds its gradient. Needs a refused step that is not the "
+         "first, and a "
+         "density below 1."},
+        {"flush to zero of subnormals",
+         "Values below 2^-126 turn to 0. Needs such values: tiny gradients, or a cancellation."},
+        {"sign of zero lost", "-0 turns to +0 in M or w. Needs a -0, which only underflow, a parameter of "
+                              "-0 or a decay of 0 makes."},
+        {"residual counted twice: the pass that stores it runs again over what it stored",
+         "Off the mask the residual grows by twice what it should. Needs a density below 1."},
+    };
+    std::vector<Description> result;
+    for (const auto& [name, shows] : texts)
+        result.push_back({static_cast<int>(result.size()) + 1, name, shows});
+    return result;
+}
+
+} // namespace
+
+const std::vector<Description>& bugs() {
+    static const std::vector<Description> descriptions = all();
+    return descriptions;
+}
+
+} // namespace scape::planted

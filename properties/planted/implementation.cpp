@@ -1,0 +1,26 @@
+#include <scape/planted/implementation.hpp>
+
+#include <scape/planted/plain.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::planted {
+
+std::shared_ptr<const properties::Implementation>
+implementation(int number, const std::shared_ptr<const properties::Group>& group) {
+    const auto count = static_cast<int>(bugs().size());
+    if (number < 0 || number > count)
+        throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
+                    std::to_string(count));
+    const auto bug = static_cast<Bug>(number);
+    return properties::on_ranks(
+        {number == 0 ? "plain" : "planted-" + std::to_string(number),
+         verify::LevelKind::exact,
+         problem::Algorithm::scape,
+         {"default"},
+         [bug](const properties::Setup& setup, distributed::Communicator& communicator) {
+             return make_plain(setup, communicator, bug);
+         }},
+        group);
+}
+
+} // namespace scape::planted

@@ -1,0 +1,345 @@
+#include <scape/planted/plain.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/error.hpp>
+
+#include "plain_rank.hpp"
+
+namespace scape::planted {
+
+namespace {
+
+float once(double value) {
+    return static_cast<float>(value);
+}
+
+double power(double base, Index t) {
+    double result = 1.0;
+    for (; t > 0; t /= 2) {
+        if (t % 2 == 1)
+            result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+/// Section 5: blocks of 4096, 256 lanes in each, lanes pairwise, blocks ascending.
+double norm(const Floats& x) {
+    double total = 0.0;
+    for (std::size_t begin = 0; begin < x.size(); begin += 4096) {
+        std::array<double, 256> lane{};
+        const std::size_t end = std::min(x.size(), begin + 4096);
+        for (std::size_t i = begin; i < end; ++i)
+            lane[(i - begin) % 256] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+        for (std::size_t half = 128; half >= 1; half /= 2)
+            for (std::size_t j = 0; j < half; ++j)
+                lane[j] += lane[j + half];
+        total += lane[0];
+    }
+    return std::sqrt(total);
+}
+
+} // namespace
+
+PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug)
+    : problem_(setup.problem), ranges_(setup.ranges), density_(setup.density), communicator_(communicator),
+      bug_(bug), me_(communicator.rank()), ranks_(communicator.size()), d_(problem_.layout.size()),
+      w_(setup.parameters), m_(at(d_), 0.0F), e_(at(d_), 0.0F), c_(at(d_), 0.0F), M_(at(d_), 0.0F),
+      ghat_(at(d_), 0.0F), mask_(bytes_for(d_), 0), coming_(mask_), previous_mask_(mask_), waiting_(mask_),
+      own_choice_(mask_) {
+    problem::check(problem_);
+    if (problem_.settings.k_rounding != problem::KRounding::floor ||
+        problem_.settings.decay_order != problem::DecayOrder::first)
+        throw Error("plain: k_rounding must be floor and decay_order first; the others are read from old "
+                    "traces only");
+    if (problem_.workers != ranks_ || ranges_.size() != at(ranks_) || w_.size() != at(d_))
+        throw Error(
+            "plain: give as many ranks and ranges as the problem has workers, and as many values as "
+            "it has parameters");
+    Index covered = 0;
+    for (const problem::Range& range : ranges_) {
+        if (range.begin != covered || range.end < range.begin)
+            throw Error("plain: the ranges must ascend and cover every parameter");
+        covered = range.end;
+    }
+    if (covered != d_)
+        throw Error("plain: the ranges must end at the last parameter");
+
+    // Blocks of ceil(d/P), of which the last is shorter if d does not divide by P.
+    if (has(Bug::last_range_cut_off))
+        for (problem::Range& range : ranges_)
+            if (range.end == d_ && range.size() < (d_ + ranks_ - 1) / ranks_)
+                range.end = range.begin;
+}
+
+// The gather's buffers are about to go.
+PlainRank::~PlainRank() {
+    try {
+        join_mask();
+    } catch (...) { // NOLINT(bugprone-empty-catch): the ranks have been told already
+    }
+}
+
+PlainRank::Scalars PlainRank::scalars(Index t, double learning_rate) const {
+    const problem::HyperParameters& settings = problem_.settings;
+    const Index exponent = has(Bug::correction_one_step_off) ? t + 1 : t;
+    Scalars s{};
+    s.b1 = once(settings.beta1);
+    s.a1 = once(1.0 - settings.beta1);
+    s.b2 = once(settings.beta2);
+    s.a2 = once(1.0 - settings.beta2);
+    s.eps = once(settings.epsilon);
+    s.lr = once(learning_rate);
+    s.decay = once(1.0 - learning_rate * settings.weight_decay);
+    s.inv1 = 1.0F;
+    s.invs2 = 1.0F;
+    if (settings.bias_correction != problem::BiasCorrection::none)
+        s.inv1 = once(1.0 / (1.0 - power(settings.beta1, exponent)));
+    if (settings.bias_correction == problem::BiasCorrection::adam && !has(Bug::second_correction_missing))
+        s.invs2 = once(1.0 / std::sqrt(1.0 - power(settings.beta2, exponent)));
+    return s;
+}
+
+double PlainRank::density_of_next(Index t) const {
+    return density_.at(has(Bug::density_one_step_off) ? t : t + 1);
+}
+
+float PlainRank::multiply_add(float x, float y, float z) const {
+    return has(Bug::fused_multiply_add) ? std::fma(x, y, z) : (x * y) + z;
+}
+
+float PlainRank::quotient(float x, float y) const {
+    return has(Bug::reciprocal_for_division) ? x * (1.0F / y) : x / y;
+}
+
+float PlainRank::kept(float x) const {
+    if (has(Bug::subnormals_flushed) && std::abs(x) < std::numeric_limits<float>::min())
+        return std::copysign(0.0F, x);
+    if (has(Bug::sign_of_zero_lost))
+        return x + 0.0F; // -0 + 0 is +0
+    return x;
+}
+
+void PlainRank::step(std::span<const float> gradient, double learning_rate) {
+    if (!halted_.empty())
+        throw distributed::Halted("no step can be taken: " + halted_ + "; restore a state to go on");
+    if (gradient.size() != at(d_))
+        throw Error("gradient: " + std::to_string(gradient.size()) + " values given; the model has " +
+                    std::to_string(d_));
+    if (!std::isfinite(learning_rate))
+        throw Error("the learning rate must be finite");
+    const Index t = steps_ + 1;
+    const Scalars s = scalars(t, learning_rate);
+    const bool local_before_check = has(Bug::refused_step_changes_residual) && t > 1;
+    if (local_before_check) {
+        join_mask();
+        make_local(s, gradient);
+        store_residual(s, gradient, next_mask());
+    }
+
+    // 1. Check.
+    refuse_on_all_ranks(gradient);
+    halted_ = "step " + std::to_string(t) + " was interrupted";
+
+    // 2. Local.
+    join_mask();
+    if (!local_before_check)
+        make_local(s, gradient);
+
+    // 3. Next mask; S_t is the one made a step ago.
+    if (t == 1 || has(Bug::mask_without_delay))
+        bootstrap(density_.at(t), scored(s, gradient));
+    else
+        advance_mask();
+    if (!has(Bug::score_after_reset) && !has(Bug::score_from_average))
+        start_mask(density_of_next(t), scored(s, gradient));
+
+    // 4. Exchange.
+    exchange();
+    if (has(Bug::score_from_average)) {
+        for (Index i = 0; i < d_; ++i)
+            if (test(mask_, i))
+                c_[at(i)] = M_[at(i)]; // the reducer averages in place
+        start_mask(density_of_next(t), c_);
+    }
+
+    // 5. Reconstruction.
+    if (has(Bug::clip_before_reconstruction))
+        clip_average();
+    reconstruct(s);
+
+    // 6. Residual.
+    if (!local_before_check)
+        store_residual(s, gradient, mask_);
+    if (has(Bug::score_after_reset))
+        start_mask(density_of_next(t), e_);
+
+    // 7. Clip. 8. Update.
+    if (!has(Bug::clip_before_reconstruction))
+        clip(s);
+    update(s);
+    if (has(Bug::mask_buffer_reused))
+        std::ranges::fill(outgoing_, std::uint8_t{0}); // clean for the next step's bits
+    steps_ = t;
+    if (!all_finite()) {
+        halted_ = "after step " + std::to_string(t) + " a parameter or the moment is not finite";
+        throw distributed::Halted("halted: " + halted_ + "; restore a finite state to go on");
+    }
+    halted_.clear();
+}
+
+void PlainRank::refuse_on_all_ranks(std::span<const float> g) {
+    struct Verdict {
+        Index index;
+        double value;
+    };
+    Verdict mine{-1, 0.0};
+    for (Index i = d_ - 1; i >= 0; --i) {
+        const float magnitude = std::abs(g[at(i)]);
+        // A NaN is neither more nor less than anything.
+        const bool good = has(Bug::nan_passed_on) ? !(magnitude > 0x1p56F) : magnitude <= 0x1p56F;
+        if (!good)
+            mine = {i, static_cast<double>(g[at(i)])};
+    }
+    const auto verdicts = distributed::gather_records(communicator_, mine);
+    for (int rank = 0; rank < ranks_; ++rank) {
+        if (has(Bug::nan_refused_on_one_rank) && rank != me_)
+            continue;
+        if (const Verdict& verdict = verdicts[at(rank)]; verdict.index >= 0)
+            throw distributed::RefusedStep(rank, verdict.index, static_cast<float>(verdict.value),
+                                           problem_.layout);
+    }
+}
+
+void PlainRank::make_local(const Scalars& s, std::span<const float> g) {
+    for (std::size_t i = 0; i < c_.size(); ++i) {
+        const float moment = multiply_add(s.b1, m_[i], s.a1 * g[i]);
+        float residual = e_[i];
+        if (has(Bug::residual_decayed))
+            residual = s.b1 * residual;
+        c_[i] = kept(has(Bug::residual_never_added) ? moment : moment + residual);
+    }
+}
+
+/// What was sent is gone, what was not sent stays.
+void PlainRank::store_residual(const Scalars& s, std::span<const float> g, const Bits& S) {
+    for (Index i = 0; i < d_; ++i) {
+        const float before = e_[at(i)];
+        const float from_gradient = s.a1 * g[at(i)];
+        float& e = e_[at(i)];
+        e = c_[at(i)];
+        if (has(Bug::unselected_momentum_dropped))
+            e = from_gradient + before;
+        if (has(Bug::residual_counted_twice))
+            e = ((s.b1 * m_[at(i)]) + from_gradient) + c_[at(i)];
+        if ((test(S, i) && !has(Bug::residual_kept_where_sent)) || has(Bug::residual_cleared_everywhere))
+            e = 0.0F;
+    }
+}
+
+void PlainRank::reconstruct(const Scalars& s) {
+    for (Index i = 0; i < d_; ++i) {
+        float& ghat = ghat_[at(i)];
+        ghat = 0.0F;
+        if (!test(mask_, i))
+            continue;
+        ghat = M_[at(i)] - (s.b1 * m_[at(i)]);
+        if (!has(Bug::division_by_a1_missing))
+            ghat = quotient(ghat, s.a1);
+        if (has(Bug::residual_taken_for_gradient))
+            ghat = M_[at(i)];
+    }
+}
+
+/// s of section 4.7, by the norm of x on S_t.
+float PlainRank::clip_factor(const Floats& x) const {
+    Index begin = 0;
+    Index end = d_;
+    if (has(Bug::clip_by_local_norm)) {
+        begin = ranges_[at(me_)].begin;
+        end = ranges_[at(me_)].end;
+    }
+    Floats packed;
+    for (Index i = begin; i < end; ++i)
+        if (test(mask_, i))
+            packed.push_back(x[at(i)]);
+    const double ratio = problem_.settings.clip_norm / (norm(packed) + 1e-6);
+    return once(std::min(ratio, 1.0));
+}
+
+void PlainRank::clip(const Scalars& s) {
+    if (!(problem_.settings.clip_norm > 0.0))
+        return;
+    const float factor = clip_factor(ghat_);
+    for (Index i = 0; i < d_; ++i) {
+        if (!test(mask_, i))
+            continue;
+        ghat_[at(i)] = ghat_[at(i)] * factor;
+        if (!has(Bug::clipped_gradient_unclipped_moment))
+            M_[at(i)] = kept(multiply_add(s.b1, m_[at(i)], s.a1 * ghat_[at(i)]));
+    }
+}
+
+/// Only for a bug: what the reducer returns is clipped, before anybody has reconstructed a gradient from
+/// it.
+void PlainRank::clip_average() {
+    if (!(problem_.settings.clip_norm > 0.0))
+        return;
+    const float factor = clip_factor(M_);
+    for (float& M : M_)
+        M = M * factor;
+}
+
+void PlainRank::update(const Scalars& s) {
+    const bool momentum = problem_.settings.bias_correction == problem::BiasCorrection::momentum;
+    const bool decays = !(has(Bug::one_rank_does_not_decay) && me_ > 0 && me_ == ranks_ - 1);
+    const float decay = decays ? s.decay : 1.0F;
+    for (Index i = 0; i < d_; ++i) {
+        float& w = w_[at(i)];
+        float& m = m_[at(i)];
+        if (!test(mask_, i)) {
+            if (!has(Bug::decay_only_on_mask))
+                w = kept(w * decay);
+            if (!has(Bug::moment_kept_off_mask))
+                m = 0.0F;
+            continue;
+        }
+        const float M = M_[at(i)];
+        const float ghat = ghat_[at(i)];
+        float before = has(Bug::new_moment_in_denominator) ? M : m;
+        if (momentum && !has(Bug::second_correction_missing))
+            before = before * s.inv1;
+        const float v = multiply_add(s.b2, before * before, s.a2 * (ghat * ghat));
+        const float root = has(Bug::epsilon_inside_root) ? std::sqrt(v + s.eps) * s.invs2
+                                                         : (std::sqrt(v) * s.invs2) + s.eps;
+        const float u = (M * s.inv1) / root;
+        if (has(Bug::decay_after_update))
+            w = (w - (s.lr * u)) * decay;
+        else if (has(Bug::decay_twice_on_mask))
+            w = ((w * decay) * decay) - (s.lr * u);
+        else
+            w = kept(multiply_add(w, decay, -(s.lr * u)));
+        m = M;
+    }
+}
+
+bool PlainRank::all_finite() const {
+    const auto finite = [](float value) { return std::isfinite(value); };
+    return std::ranges::all_of(w_, finite) && std::ranges::all_of(m_, finite);
+}
+
+properties::View PlainRank::view() {
+    return {steps_, w_, m_, e_, mask_};
+}
+
+std::unique_ptr<properties::Candidate> make_plain(const properties::Setup& setup,
+                                                  distributed::Communicator& communicator, Bug bug) {
+    return std::make_unique<PlainRank>(setup, communicator, bug);
+}
+
+} // namespace scape::planted

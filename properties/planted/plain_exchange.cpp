@@ -1,0 +1,98 @@
+// Section 4.4: the mean of c over the ranks, on S_t, through the owners of the ranges.
+#include <numeric>
+
+#include "plain_rank.hpp"
+
+namespace scape::planted {
+
+std::vector<std::size_t> PlainRank::selected_by_range(const Bits& mask) const {
+    std::vector<std::size_t> counts;
+    for (const problem::Range& range : ranges_) {
+        std::size_t count = 0;
+        for (Index i = range.begin; i < range.end; ++i)
+            if (test(mask, i))
+                ++count;
+        counts.push_back(count);
+    }
+    return counts;
+}
+
+/// c on S_t, range by range.
+Floats PlainRank::packed_payload() const {
+    const auto counts = selected_by_range(mask_);
+    const auto offsets = has(Bug::offsets_of_previous_mask) ? selected_by_range(previous_mask_) : counts;
+    Floats payload(std::reduce(counts.begin(), counts.end()), 0.0F);
+    std::size_t begin = 0;
+    for (std::size_t rank = 0; rank < ranges_.size(); ++rank) {
+        std::size_t place = begin;
+        for (Index i = ranges_[rank].begin; i < ranges_[rank].end; ++i) {
+            if (!test(mask_, i))
+                continue;
+            const bool sent = !has(Bug::payload_from_own_shard) || rank == at(me_);
+            if (place < payload.size()) // always, but for offsets of another mask
+                payload[place] = sent ? c_[at(i)] : 0.0F;
+            ++place;
+        }
+        begin += offsets[rank];
+    }
+    return payload;
+}
+
+/// Of value j, of which each rank has sent one: received[rank * values + j].
+float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t j) const {
+    const auto P = static_cast<float>(ranks_);
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    if (has(Bug::one_rank_for_all))
+        return received[j];
+    float sum = received[j];
+    for (std::size_t rank = 1; rank < ranks; ++rank)
+        sum = sum + received[rank * values + j];
+    if (has(Bug::reverse_rank_order)) {
+        sum = received[(ranks - 1) * values + j];
+        for (std::size_t rank = ranks - 1; rank > 0; --rank)
+            sum = sum + received[(rank - 1) * values + j];
+    }
+    if (has(Bug::double_accumulation)) {
+        double exact = 0.0;
+        for (std::size_t rank = 0; rank < ranks; ++rank)
+            exact += static_cast<double>(received[rank * values + j]);
+        sum = static_cast<float>(exact);
+    }
+    return has(Bug::sum_in_place_of_mean) ? sum : quotient(sum, P);
+}
+
+void PlainRank::exchange() {
+    const auto counts = selected_by_range(mask_);
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    const std::size_t mine = counts[at(me_)];
+    std::vector<std::size_t> to_owners;
+    for (const std::size_t count : counts)
+        to_owners.push_back(count * sizeof(float));
+    const std::vector<std::size_t> from_each(ranks, mine * sizeof(float));
+
+    const Floats payload = packed_payload();
+    Floats received(ranks * mine, 0.0F);
+    communicator_
+        .start_all_to_all(distributed::Traffic::payload, payload.data(), to_owners, received.data(),
+                          from_each)
+        ->wait();
+    Floats means(mine, 0.0F);
+    for (std::size_t j = 0; j < mine; ++j)
+        means[j] = mean_of(received, mine, j);
+    Floats packed(payload.size(), 0.0F);
+    communicator_.start_all_gather(distributed::Traffic::moment, means.data(), packed.data(), to_owners)
+        ->wait();
+
+    M_.assign(at(d_), 0.0F);
+    std::size_t place = 0;
+    for (const problem::Range& range : ranges_)
+        for (Index i = range.begin; i < range.end; ++i)
+            if (test(mask_, i)) {
+                float M = packed[place++];
+                if (has(Bug::mean_taken_twice))
+                    M = quotient(M, static_cast<float>(ranks_));
+                M_[at(i)] = kept(M);
+            }
+}
+
+} // namespace scape::planted

@@ -1,0 +1,177 @@
+// Section 4.3: who selects what, and how the bits travel.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <scape/distributed/scape.hpp>
+
+#include "plain_rank.hpp"
+
+namespace scape::planted {
+
+/// What is scored: c.
+Floats PlainRank::scored(const Scalars& s, std::span<const float> g) const {
+    Floats result = c_;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        if (has(Bug::score_from_gradient))
+            result[i] = g[i];
+        if (has(Bug::score_without_residual))
+            result[i] = (s.b1 * m_[i]) + (s.a1 * g[i]);
+    }
+    return result;
+}
+
+/// The magnitude's bits as an unsigned number.
+std::uint32_t PlainRank::score(float c) const {
+    constexpr std::uint32_t sign = 0x8000'0000U;
+    if (has(Bug::score_without_magnitude)) {
+        // The order of the signed values; both zeros are the same.
+        const auto bits = std::bit_cast<std::uint32_t>(c + 0.0F);
+        return (bits & sign) != 0 ? ~bits : bits | sign;
+    }
+    return std::bit_cast<std::uint32_t>(c) & ~sign;
+}
+
+Index PlainRank::selected_count(Index n, bool always_dense, double density) const {
+    if (always_dense && !has(Bug::always_dense_ignored))
+        return n;
+    const double product = density * static_cast<double>(n);
+    auto k = static_cast<Index>(has(Bug::k_rounded_up) ? std::ceil(product) : std::floor(product));
+    if (!has(Bug::at_least_one_forgotten))
+        k = std::max<Index>(1, k);
+    return std::min(n, k);
+}
+
+void PlainRank::select_top(std::vector<Index> candidates, const Floats& c, Index k, Bits& chosen) const {
+    std::ranges::sort(candidates, [&](Index a, Index b) {
+        const std::uint32_t score_a = score(c[at(a)]);
+        const std::uint32_t score_b = score(c[at(b)]);
+        if (score_a != score_b)
+            return score_a > score_b;
+        return has(Bug::ties_to_higher_index) ? a > b : a < b;
+    });
+    for (Index place = 0; place < k; ++place)
+        set(chosen, candidates[at(place)]);
+}
+
+/// The top k of the owner's segments, by this rank's c.
+void PlainRank::select(int owner, const Floats& c, double density, Bits& chosen) const {
+    std::vector<Index> whole;
+    for (const problem::Segment& segment : problem_.segments) {
+        if (segment.owner != owner)
+            continue;
+        std::vector<Index> candidates(at(segment.size()));
+        std::iota(candidates.begin(), candidates.end(), segment.begin);
+        if (has(Bug::k_over_whole_model) && !segment.always_dense) {
+            whole.insert(whole.end(), candidates.begin(), candidates.end());
+            continue;
+        }
+        const Index k = selected_count(segment.size(), segment.always_dense, density);
+        select_top(std::move(candidates), c, k, chosen);
+    }
+    if (!whole.empty()) {
+        const Index k = selected_count(static_cast<Index>(whole.size()), false, density);
+        select_top(std::move(whole), c, k, chosen);
+    }
+}
+
+Bits PlainRank::full_mask() const {
+    Bits full(bytes_for(d_), 0xFF);
+    if (d_ % 8 != 0 && !has(Bug::garbage_beyond_end))
+        full.back() = static_cast<std::uint8_t>((1U << static_cast<unsigned>(d_ % 8)) - 1U);
+    return full;
+}
+
+/// S_t from c_t, at once.
+void PlainRank::bootstrap(double density, const Floats& c) {
+    if (density >= 1.0) {
+        mask_ = full_mask();
+    } else {
+        start_mask(density, c);
+        join_mask();
+        mask_ = coming_;
+    }
+    previous_mask_ = mask_;
+    waiting_ = mask_;
+}
+
+/// Each rank sends the bits of the segments it owns, one after the other. They are on their way until
+/// join_mask().
+void PlainRank::start_mask(double density, const Floats& c) {
+    std::vector<Index> owned(at(ranks_), 0);
+    for (const problem::Segment& segment : problem_.segments)
+        owned[at(segment.owner)] += segment.size();
+    gather_sizes_.clear();
+    for (const Index count : owned)
+        gather_sizes_.push_back(bytes_for(count));
+
+    Bits chosen(bytes_for(d_), 0);
+    select(me_, c, density, chosen);
+    if (has(Bug::own_mask_kept)) {
+        own_choice_.assign(bytes_for(d_), 0);
+        for (int owner = 0; owner < ranks_; ++owner)
+            select(owner, c, density, own_choice_);
+    }
+
+    outgoing_.assign(gather_sizes_[at(me_)], 0);
+    Index place = 0;
+    for (const problem::Segment& segment : problem_.segments) {
+        if (segment.owner != me_)
+            continue;
+        for (Index i = segment.begin; i < segment.end; ++i, ++place)
+            if (test(chosen, i))
+                set(outgoing_, place);
+    }
+    incoming_.assign(std::reduce(gather_sizes_.begin(), gather_sizes_.end()), 0);
+    density_in_flight_ = density;
+    gather_ = communicator_.start_all_gather(distributed::Traffic::mask, outgoing_.data(), incoming_.data(),
+                                             gather_sizes_);
+}
+
+void PlainRank::join_mask() {
+    if (!gather_)
+        return;
+    const auto gather = std::move(gather_);
+    gather->wait();
+
+    // Where each rank's bits begin, and then where its next one stands.
+    std::vector<Index> place(at(ranks_), 0);
+    for (std::size_t rank = 1; rank < place.size(); ++rank)
+        place[rank] = place[rank - 1] + static_cast<Index>(gather_sizes_[rank - 1]) * 8;
+    coming_.assign(bytes_for(d_), 0);
+    for (const problem::Segment& segment : problem_.segments)
+        for (Index i = segment.begin; i < segment.end; ++i)
+            if (test(incoming_, place[at(segment.owner)]++))
+                set(coming_, i);
+
+    if (has(Bug::own_mask_kept) && me_ > 0 && me_ == ranks_ - 1)
+        coming_ = own_choice_;
+    // A full segment is written in whole bytes, the last one too.
+    if (has(Bug::garbage_beyond_end) && d_ % 8 != 0)
+        if (const problem::Segment& last = problem_.segments.back();
+            selected_count(last.size(), last.always_dense, density_in_flight_) == last.size())
+            coming_.back() =
+                static_cast<std::uint8_t>(coming_.back() | (0xFFU << static_cast<unsigned>(d_ % 8)));
+}
+
+/// Of the masks that have been joined, the one that the next step uses.
+const Bits& PlainRank::next_mask() const {
+    return has(Bug::mask_two_steps_late) ? waiting_ : coming_;
+}
+
+void PlainRank::advance_mask() {
+    previous_mask_ = mask_;
+    mask_ = next_mask();
+    waiting_ = coming_;
+}
+
+std::vector<std::uint8_t> PlainRank::coming() {
+    if (!halted_.empty())
+        throw distributed::Halted("there is no coming mask: " + halted_ + "; restore a state to go on");
+    join_mask();
+    return next_mask();
+}
+
+} // namespace scape::planted

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <scape/distributed/communicator.hpp>
+#include <scape/planted/bugs.hpp>
+#include <scape/properties/implementation.hpp>
+
+namespace scape::planted {
+
+using problem::Index;
+using Floats = std::vector<float>;
+using Bits = std::vector<std::uint8_t>; ///< as section 9 stores a mask
+
+inline std::size_t at(Index i) {
+    return static_cast<std::size_t>(i);
+}
+inline bool test(const Bits& bits, Index i) {
+    const unsigned byte = bits[at(i / 8)];
+    return ((byte >> static_cast<unsigned>(i % 8)) & 1U) != 0;
+}
+inline void set(Bits& bits, Index i) {
+    auto& byte = bits[at(i / 8)];
+    byte = static_cast<std::uint8_t>(byte | (1U << static_cast<unsigned>(i % 8)));
+}
+inline std::size_t bytes_for(Index bits) {
+    return at((bits + 7) / 8);
+}
+
+/// One rank. Names are the specification's; every planted bug is one condition at the line of the mistake.
+class PlainRank final : public properties::Candidate {
+  public:
+    PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug);
+    ~PlainRank() override;
+    PlainRank(const PlainRank&) = delete;
+    PlainRank& operator=(const PlainRank&) = delete;
+
+    void step(std::span<const float> gradient, double learning_rate) override;
+    [[nodiscard]] properties::View view() override;
+    [[nodiscard]] std::vector<std::uint8_t> coming() override;
+    void save(const std::filesystem::path& folder) override;
+    void restore(const std::filesystem::path& folder) override;
+
+  private:
+    /// Section 5: computed in double, rounded once.
+    struct Scalars {
+        float b1, a1, b2, a2, eps, lr, decay, inv1, invs2;
+    };
+    /// All that a checkpoint holds of one rank.
+    struct State {
+        Index step = 0;
+        Floats w, m, e;
+        Bits mask, coming;
+    };
+
+    [[nodiscard]] bool has(Bug bug) const { return bug_ == bug; }
+    [[nodiscard]] Scalars scalars(Index t, double learning_rate) const;
+    [[nodiscard]] double density_of_next(Index t) const;
+
+    // Arithmetic of section 5 in which a mistake may hide.
+    [[nodiscard]] float multiply_add(float x, float y, float z) const; ///< (x*y) + z
+    [[nodiscard]] float quotient(float x, float y) const;
+    [[nodiscard]] float kept(float x) const; ///< x as it is stored
+
+    // plain.cpp: the step, in the order of section 4.
+    void refuse_on_all_ranks(std::span<const float> g);
+    void make_local(const Scalars& s, std::span<const float> g);
+    void store_residual(const Scalars& s, std::span<const float> g, const Bits& S);
+    void reconstruct(const Scalars& s);
+    void clip(const Scalars& s);
+    void clip_average();
+    [[nodiscard]] float clip_factor(const Floats& x) const;
+    void update(const Scalars& s);
+    [[nodiscard]] bool all_finite() const;
+
+    // plain_mask.cpp
+    [[nodiscard]] Floats scored(const Scalars& s, std::span<const float> g) const;
+    [[nodiscard]] std::uint32_t score(float c) const;
+    [[nodiscard]] Index selected_count(Index n, bool always_dense, double density) const;
+    void select(int owner, const Floats& c, double density, Bits& chosen) const;
+    void select_top(std::vector<Index> candidates, const Floats& c, Index k, Bits& chosen) const;
+    [[nodiscard]] Bits full_mask() const;
+    void bootstrap(double density, const Floats& c);
+    void start_mask(double density, const Floats& c);
+    void join_mask();
+    [[nodiscard]] const Bits& next_mask() const;
+    void advance_mask();
+
+    // plain_exchange.cpp
+    void exchange();
+    [[nodiscard]] std::vector<std::size_t> selected_by_range(const Bits& mask) const;
+    [[nodiscard]] Floats packed_payload() const;
+    [[nodiscard]] float mean_of(const Floats& received, std::size_t values, std::size_t j) const;
+
+    // plain_checkpoint.cpp
+    void together(const std::string& failure);
+    [[nodiscard]] State read_state(const std::filesystem::path& folder) const;
+
+    problem::Problem problem_;
+    std::vector<problem::Range> ranges_;
+    problem::DensitySchedule density_;
+    distributed::Communicator& communicator_;
+    Bug bug_;
+    int me_;
+    int ranks_;
+    Index d_;
+
+    Index steps_ = 0;
+    std::string halted_; ///< why no step can be taken; empty where one can
+    Floats w_, m_, e_;
+    Floats c_;        ///< of this step
+    Floats M_, ghat_; ///< of this step, 0 off the mask
+    Bits mask_;       ///< S_t of the last step
+    Bits coming_;     ///< S_{t+1}, once it has been joined
+
+    // The gather of the coming mask, in flight between two steps.
+    Bits outgoing_, incoming_;
+    std::vector<std::size_t> gather_sizes_;
+    double density_in_flight_ = 1.0;
+    std::unique_ptr<distributed::Exchange> gather_;
+
+    // What only a planted bug needs.
+    Bits previous_mask_; ///< offsets_of_previous_mask
+    Bits waiting_;       ///< mask_two_steps_late: what was made two steps ago
+    Bits own_choice_;    ///< own_mask_kept
+};
+
+} // namespace scape::planted

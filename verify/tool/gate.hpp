@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <scape/properties/implementations.hpp>
+#include <scape/properties/search.hpp>
+#include <scape/verify/level.hpp>
+
+// What `check` and `planted` share: searches, their rows, their results.
+
+namespace scape::tool {
+
+/// The time that a run may take, and the command that is being run, for whoever finds the process dead.
+class Watch {
+  public:
+    /// `seconds` 0: as long as it takes. `any` makes one verdict of all ranks'.
+    Watch(double seconds, std::function<bool(bool)> any);
+
+    /// False when the time is over; the same on all ranks.
+    [[nodiscard]] bool goes_on(const std::string& command);
+    [[nodiscard]] double seconds() const;
+    [[nodiscard]] bool limited() const { return limit_ > 0.0; }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    Clock::time_point begin_ = Clock::now();
+    double limit_;
+    std::function<bool(bool)> any_;
+};
+
+/// From here on a crash or an interruption prints the command that was being run.
+void tell_of_crashes();
+/// And from here on no more.
+void no_more_to_tell();
+/// ", while running: COMMAND", or "".
+[[nodiscard]] std::string what_is_running();
+
+/// What a search came to.
+struct Verdict {
+    verify::Status status = verify::Status::untested;
+    std::string reason;
+};
+[[nodiscard]] Verdict judge(const properties::Property& property, const properties::SearchResult& result,
+                            const properties::SearchOptions& options);
+
+/// Collects rows, prints and writes them: docs/results.md.
+class Results {
+  public:
+    void add_row(nlohmann::ordered_json row) { rows_.push_back(std::move(row)); }
+    void add_property(nlohmann::ordered_json row) { properties_.push_back(std::move(row)); }
+    void add_planted(nlohmann::ordered_json row) { planted_.push_back(std::move(row)); }
+    void add_failure(const std::string& text) { failures_ += text; }
+
+    /// The tables, then the failures.
+    [[nodiscard]] std::string text() const;
+    [[nodiscard]] nlohmann::ordered_json document(const std::vector<std::string>& arguments,
+                                                  std::uint64_t seed, double seconds) const;
+    [[nodiscard]] int count(verify::Status status) const;
+    [[nodiscard]] const std::string& failures() const { return failures_; }
+    [[nodiscard]] const nlohmann::ordered_json& rows() const { return rows_; }
+    [[nodiscard]] const nlohmann::ordered_json& properties() const { return properties_; }
+    [[nodiscard]] const nlohmann::ordered_json& planted() const { return planted_; }
+
+  private:
+    nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
+    nlohmann::ordered_json properties_ = nlohmann::ordered_json::array();
+    nlohmann::ordered_json planted_ = nlohmann::ordered_json::array();
+    std::string failures_;
+};
+
+/// results.json, index.html and junit.xml. Throws scape::Error.
+void write_report(const std::string& folder, const nlohmann::ordered_json& document);
+
+} // namespace scape::tool
