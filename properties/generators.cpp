@@ -82,7 +82,7 @@ const std::vector<double> some_beta1{0.5, 0.9, 0.0};
 const std::vector<double> some_beta2{0.75, 0.95, 0.999, 0.0};
 
 rc::Gen<Operation> operation() {
-    return rc::gen::build<Operation>(
+    const auto all = rc::gen::build<Operation>(
         rc::gen::set(
             &Operation::kind,
             one_of<Operation::Kind>({Operation::Kind::step, Operation::Kind::step, Operation::Kind::inject,
@@ -90,6 +90,18 @@ rc::Gen<Operation> operation() {
         rc::gen::set(&Operation::workers, one_of(worker_counts)),
         rc::gen::set(&Operation::rank, number_below<int>(8)),
         rc::gen::set(&Operation::what, number_below<std::uint8_t>(8)));
+    // What the kind has no use for says nothing.
+    return rc::gen::map(all, [](Operation drawn) {
+        Operation result;
+        result.kind = drawn.kind;
+        if (drawn.kind == Operation::Kind::restart)
+            result.workers = drawn.workers;
+        if (drawn.kind == Operation::Kind::inject)
+            result.rank = drawn.rank;
+        if (drawn.kind == Operation::Kind::inject || drawn.kind == Operation::Kind::delay)
+            result.what = drawn.what;
+        return result;
+    });
 }
 
 } // namespace

@@ -20,7 +20,8 @@ struct Pair {
 };
 
 std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
-    return stream << implementations()[pair.implementation]->name() << ' ' << all_properties()[pair.property].name;
+    return stream << implementations()[pair.implementation]->name() << ' '
+                  << all_properties()[pair.property].name;
 }
 
 std::vector<Pair> applicable() {
@@ -49,13 +50,15 @@ TEST_P(EveryImplementation, Has) {
         EXPECT_EQ(too_few(property, result, options), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Gate, EveryImplementation, testing::ValuesIn(applicable()), [](const auto& chosen) {
-    std::string name = implementations()[chosen.param.implementation]->name() + "_" +
-                       all_properties()[chosen.param.property].name;
-    for (char& letter : name)
-        letter = std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '_';
-    return name;
-});
+INSTANTIATE_TEST_SUITE_P(Gate, EveryImplementation, testing::ValuesIn(applicable()),
+                         [](const auto& chosen) {
+                             std::string name = implementations()[chosen.param.implementation]->name() +
+                                                "_" + all_properties()[chosen.param.property].name;
+                             for (char& letter : name)
+                                 letter =
+                                     std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '_';
+                             return name;
+                         });
 
 } // namespace
 } // namespace scape::properties
