@@ -50,6 +50,8 @@ std::string first_divergence(const ordered_json& first) {
                        fact("rank", all_ranks ? "all ranks" : text(first, "rank")) +
                        fact("tensor", text(first, "tensor")) + fact("index", index) +
                        (coordinate == index ? "" : fact("coordinate", coordinate)) + "</dl>";
+    if (text(first, "expected").empty() && text(first, "actual").empty())
+        return html; // a rule was broken, without a value that it should have been
     html += "<dl class=\"pair\"><div><dt>expected</dt><dd><span class=\"value\">" +
             escaped(first, "expected") + "</span>" + marked_bits(expected, actual) +
             "</dd></div><div class=\"actual\"><dt>actual</dt>" + "<dd><span class=\"value\">" +

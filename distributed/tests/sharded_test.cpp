@@ -12,7 +12,7 @@
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/in_process.hpp>
 #include <scape/optimizer.hpp>
-#include <scape/verify/check.hpp>
+#include "check.hpp"
 #include <scape/verify/report.hpp>
 
 namespace scape::distributed {

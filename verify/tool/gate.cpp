@@ -157,7 +157,7 @@ std::string what_is_running() {
 Verdict judge(const properties::Property& property, const properties::SearchResult& result,
               const properties::SearchOptions& options) {
     if (result.counterexample)
-        return {Status::failed, result.counterexample->violation.what()};
+        return {Status::failed, ""};
     if (result.cases == 0)
         return {Status::skipped, "the time budget was used up before"};
     if (const std::string few = too_few(property, result, options); !few.empty())

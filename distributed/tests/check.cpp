@@ -1,4 +1,4 @@
-#include <scape/verify/check.hpp>
+#include "check.hpp"
 
 #include <bit>
 #include <chrono>
