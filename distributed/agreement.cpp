@@ -75,14 +75,13 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
 }
 
 std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                const float* gradient) {
+                                float value) {
     struct Record {
         Index refused;
         double value;
     };
     const Index d = problem.layout.size();
-    const auto verdicts = gather_records(
-        communicator, Record{refused, refused < d ? static_cast<double>(gradient[refused]) : 0.0});
+    const auto verdicts = gather_records(communicator, Record{refused, static_cast<double>(value)});
     for (std::size_t rank = 0; rank < verdicts.size(); ++rank)
         if (verdicts[rank].refused < d)
             throw RefusedStep(static_cast<int>(rank), verdicts[rank].refused,

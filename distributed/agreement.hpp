@@ -23,9 +23,9 @@ void check_finite(const problem::Layout& layout, const std::string& what, std::s
 void check_step(const problem::Layout& layout, const std::string& halted, std::size_t gradient_size,
                 double learning_rate);
 
-/// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d. Returns
-/// the bytes that this rank sent.
+/// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
+/// has `value`. Returns the bytes that this rank sent.
 std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                const float* gradient);
+                                float value);
 
 } // namespace scape::distributed

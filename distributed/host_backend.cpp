@@ -1,7 +1,9 @@
 #include <scape/distributed/host_backend.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -19,7 +21,7 @@ class HostBackend final : public Backend {
         : size_(problem.layout.size()), w_(parameters.begin(), parameters.end()),
           e_(static_cast<std::size_t>(size_), 0.0F), masks_{Mask(size_), Mask(size_)}, workers_(threads) {}
 
-    Index first_refused(const float* gradient) override {
+    Refusal first_refused(const float* gradient) override {
         std::atomic<Index> first{size_};
         over_coordinates([&](Index begin, Index end) {
             const Index found = host::first_unacceptable(gradient, begin, end);
@@ -28,7 +30,7 @@ class HostBackend final : public Backend {
             for (Index before = first; found < before && !first.compare_exchange_weak(before, found);) {
             }
         });
-        return first;
+        return {first, first < size_ ? gradient[first] : 0.0F};
     }
 
     void local_pass(const Scalars& scalars, const float* gradient) override {
@@ -65,7 +67,12 @@ class HostBackend final : public Backend {
         coming().count();
     }
 
-    void advance_mask() override { current_ = 1 - current_; }
+    void advance_mask() override {
+        current_ = 1 - current_;
+        verdict_ = {};
+        for (std::size_t i = 0; i < current().word_count(); ++i)
+            verdict_.kept += std::popcount(current().words()[i] & last().words()[i]);
+    }
 
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
         over_packed(count, [&](Index begin, Index end) {
@@ -79,14 +86,14 @@ class HostBackend final : public Backend {
         });
     }
 
-    double reconstruct(const Scalars& scalars, bool with_norm) override {
+    void reconstruct(const Scalars& scalars, double clip_norm) override {
         const auto selected = current().selected();
         spare_.resize(count_of(current()));
         over_packed(selected, [&](Index begin, Index end) {
             host::reconstruct(scalars, begin, end, payload_.data(), m_.data(), spare_.data());
         });
-        if (!with_norm)
-            return 0.0;
+        if (clip_norm == 0.0)
+            return;
         const Index blocks = (selected + host::norm_block - 1) / host::norm_block;
         std::vector<double> sums(static_cast<std::size_t>(blocks));
         share(blocks, 1, [&](Index begin, Index end) {
@@ -95,16 +102,15 @@ class HostBackend final : public Backend {
         double total = 0.0;
         for (const double sum : sums)
             total += sum;
-        return std::sqrt(total);
-    }
-
-    void clip(const Scalars& scalars, float s) override {
-        over_packed(current().selected(), [&](Index begin, Index end) {
-            host::clip(scalars, s, begin, end, m_.data(), spare_.data(), payload_.data());
+        verdict_.norm = std::sqrt(total);
+        verdict_.clip_factor = static_cast<float>(std::min(1.0, clip_norm / (verdict_.norm + 1e-6)));
+        over_packed(selected, [&](Index begin, Index end) {
+            host::clip(scalars, verdict_.clip_factor, begin, end, m_.data(), spare_.data(),
+                       payload_.data());
         });
     }
 
-    bool update(problem::BiasCorrection correction, const Scalars& scalars) override {
+    Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
         std::atomic<bool> finite{true};
         over_packed(current().selected(), [&](Index begin, Index end) {
             for (Index i = begin; i < end; ++i)
@@ -118,7 +124,8 @@ class HostBackend final : public Backend {
                 finite = false;
         });
         m_.swap(payload_);
-        return finite;
+        verdict_.finite = finite;
+        return verdict_;
     }
 
     float* payload() override { return payload_.data(); }
@@ -187,6 +194,7 @@ class HostBackend final : public Backend {
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;
     std::map<Index, std::uint32_t> thresholds_; ///< of this rank's segments, by their begin
+    Verdict verdict_;
     Workers workers_;
 };
 

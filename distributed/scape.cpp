@@ -14,18 +14,6 @@
 
 namespace scape::distributed {
 
-namespace {
-
-/// How many bits two masks have in common.
-Index in_common(const Mask& a, const Mask& b) {
-    Index common = 0;
-    for (std::size_t i = 0; i < a.word_count(); ++i)
-        common += std::popcount(a.words()[i] & b.words()[i]);
-    return common;
-}
-
-} // namespace
-
 std::string_view name(Reduction reduction) {
     return reduction == Reduction::ordered ? "ordered" : "native";
 }
@@ -71,8 +59,8 @@ void Scape::step(std::span<const float> gradient, double learning_rate) {
     statistics_ = {};
 
     // 1. Check. Nothing changes before all ranks' gradients have passed.
-    sent(Traffic::agreement, agree_on_gradient(communicator_, problem_,
-                                               backend_->first_refused(gradient.data()), gradient.data()));
+    const Backend::Refusal refusal = backend_->first_refused(gradient.data());
+    sent(Traffic::agreement, agree_on_gradient(communicator_, problem_, refusal.index, refusal.value));
 
     // Whatever interrupts the step from here on, nobody goes on with half of it.
     halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
@@ -82,13 +70,12 @@ void Scape::step(std::span<const float> gradient, double learning_rate) {
         bootstrap(scalars, gradient.data());
     } else {
         join_mask();
-        backend_->advance_mask();
-        statistics_.kept = in_common(backend_->current_mask(), backend_->coming_mask());
+        advance_mask();
         // 2. Local; with 4's packing and 6's residual, in one pass.
         backend_->local_pass(scalars, gradient.data());
     }
     statistics_.step = t;
-    statistics_.selected = backend_->current_mask().selected();
+    statistics_.selected = std::reduce(selected_.begin(), selected_.end());
 
     // 3. Next mask. It travels while all of the rest is done, and beyond, until the next step.
     start_mask(density_.at(t + 1));
@@ -98,16 +85,13 @@ void Scape::step(std::span<const float> gradient, double learning_rate) {
 
     // 5. Reconstruction. 7. Clip. 8. Update.
     const problem::HyperParameters& settings = problem_.settings;
-    const bool clipping = settings.clip_norm > 0.0;
-    statistics_.gradient_norm = backend_->reconstruct(scalars, clipping);
-    if (clipping) {
-        statistics_.clip_factor =
-            static_cast<float>(std::min(1.0, settings.clip_norm / (statistics_.gradient_norm + 1e-6)));
-        backend_->clip(scalars, statistics_.clip_factor);
-    }
-    const bool finite = backend_->update(settings.bias_correction, scalars);
+    backend_->reconstruct(scalars, settings.clip_norm);
+    const Backend::Verdict verdict = backend_->update(settings.bias_correction, scalars);
+    statistics_.kept = verdict.kept;
+    statistics_.gradient_norm = verdict.norm;
+    statistics_.clip_factor = verdict.clip_factor;
     steps_ = t;
-    if (!finite) {
+    if (!verdict.finite) {
         // The same on all ranks: M and w are.
         halted_ = "after step " + std::to_string(steps_) + " a parameter or the moment is not finite";
         throw Halted("halted: " + halted_ + "; restore a finite state to go on");
@@ -120,8 +104,13 @@ void Scape::bootstrap(const Scalars& scalars, const float* gradient) {
     backend_->local_pass(scalars, gradient);
     start_mask(density_.at(1));
     join_mask();
-    backend_->advance_mask();
+    advance_mask();
     backend_->extract_payload();
+}
+
+void Scape::advance_mask() {
+    backend_->advance_mask();
+    selected_.swap(coming_selected_);
 }
 
 std::vector<MaskCode::Part> Scape::parts(double density, int rank) const {
@@ -137,11 +126,14 @@ void Scape::start_mask(double density) {
     const auto ranks = static_cast<std::size_t>(communicator_.size());
     auto flight = std::make_unique<MaskInFlight>();
     std::vector<std::size_t> sizes(ranks);
+    std::vector<Index> selected(ranks, 0);
     std::vector<MaskCode::Part> own;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         const auto of_rank = parts(density, static_cast<int>(rank));
         sizes[rank] = MaskCode::bytes(of_rank);
         flight->all.insert(flight->all.end(), of_rank.begin(), of_rank.end());
+        for (const MaskCode::Part& part : of_rank)
+            selected[rank] += part.k;
         if (static_cast<int>(rank) == communicator_.rank())
             own = of_rank;
     }
@@ -153,6 +145,7 @@ void Scape::start_mask(double density) {
     flight->exchange = communicator_.start_all_gather(Traffic::mask, code + before, code, sizes);
     sent(Traffic::mask, sizes[me] * (ranks - 1));
     mask_in_flight_ = std::move(flight);
+    coming_selected_ = std::move(selected);
 }
 
 void Scape::join_mask() {
@@ -163,10 +156,11 @@ void Scape::join_mask() {
     backend_->decode_mask(flight->all);
 }
 
-Index Scape::selected_in(int rank) const {
-    const problem::Range& range = ranges_[static_cast<std::size_t>(rank)];
-    const Mask& mask = backend_->current_mask();
-    return mask.offset(range.end) - mask.offset(range.begin);
+std::vector<Index> Scape::selected_by_rank(const Mask& mask) const {
+    std::vector<Index> result;
+    for (const problem::Range& range : ranges_)
+        result.push_back(mask.offset(range.end) - mask.offset(range.begin));
+    return result;
 }
 
 void Scape::exchange(const Scalars& scalars) {
@@ -175,10 +169,10 @@ void Scape::exchange(const Scalars& scalars) {
     const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
     std::vector<std::size_t> by_owner;
     by_owner.reserve(static_cast<std::size_t>(ranks));
-    for (int rank = 0; rank < ranks; ++rank)
-        by_owner.push_back(bytes(selected_in(rank)));
-    const Index own = selected_in(me);
-    const Index at = backend_->current_mask().offset(ranges_[static_cast<std::size_t>(me)].begin);
+    for (const Index selected : selected_)
+        by_owner.push_back(bytes(selected));
+    const Index own = selected_[static_cast<std::size_t>(me)];
+    const Index at = std::accumulate(selected_.begin(), selected_.begin() + me, Index{0});
     const auto others = static_cast<std::uint64_t>(ranks - 1);
 
     if (options_.reduction == Reduction::ordered) {
@@ -252,6 +246,9 @@ void Scape::restore(const RankState& state) {
         if (!std::isfinite(value))
             throw Error("restore: a moment is " + shortest(value) + "; it must be finite");
     backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
+    // Not from the density: a mask that was made for other ranks has been cut otherwise.
+    selected_ = selected_by_rank(state.current);
+    coming_selected_ = selected_by_rank(state.coming);
     steps_ = state.step;
     halted_.clear();
 }

@@ -117,6 +117,7 @@ SearchResult search(const Implementation& implementation, const Property& proper
     // Always to the first smaller case that fails too.
     SearchResult of_shrinking;
     int evaluations = 0;
+    const auto begin_of_shrinking = Clock::now();
     for (bool smaller = failing.has_value(); smaller && !result.ended;) {
         smaller = false;
         auto candidates = failing->shrinks();
@@ -124,7 +125,9 @@ SearchResult search(const Implementation& implementation, const Property& proper
             const Case run = candidate->value();
             if (run == result.counterexample->run)
                 continue;
-            if (evaluations >= options.most_evaluations || !options.before(run)) {
+            if (evaluations >= options.most_evaluations ||
+                implementation.any(seconds_since(begin_of_shrinking) > options.most_seconds) ||
+                !options.before(run)) {
                 smaller = false;
                 break;
             }

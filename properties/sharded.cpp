@@ -126,6 +126,7 @@ const std::vector<HostVariant>& host_variants() {
 
 std::vector<std::string> names(const std::vector<HostVariant>& variants) {
     std::vector<std::string> result;
+    result.reserve(variants.size());
     for (const HostVariant& variant : variants)
         result.push_back(variant.name);
     return result;

@@ -17,6 +17,7 @@ class ThreadGroup final : public Group {
     }
     std::vector<Bytes> exchange(int workers, const std::function<Bytes(int)>& mine) const override {
         std::vector<Bytes> all;
+        all.reserve(static_cast<std::size_t>(workers));
         for (int rank = 0; rank < workers; ++rank)
             all.push_back(mine(rank));
         return all;

@@ -50,7 +50,7 @@ std::string beneath(const std::string& actual, const std::string& expected) {
         return shortened(expected);
     const auto a = parsed(actual);
     const auto b = parsed(expected);
-    constexpr double greatest = std::numeric_limits<float>::max();
+    constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
     if (!a || !b || !(std::fabs(*a) <= greatest) || !(std::fabs(*b) <= greatest))
         return expected;
     const std::string apart = distance(std::bit_cast<std::uint32_t>(static_cast<float>(*a)),

@@ -330,7 +330,7 @@ std::string place(const ordered_json& first) {
 }
 
 std::string explanation(const Entry& entry) {
-    const std::string reason = text(*entry.json, "reason");
+    std::string reason = text(*entry.json, "reason");
     if (entry.kind == Kind::planted && entry.status == Status::failed)
         return "No property caught this bug: the gate would let it through.";
     if (entry.status == Status::mistrusted)

@@ -115,6 +115,7 @@ std::vector<Description> all() {
          "Off the mask the residual grows by twice what it should. Needs a density below 1."},
     };
     std::vector<Description> result;
+    result.reserve(texts.size());
     for (const auto& [name, shows] : texts)
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;

@@ -66,6 +66,7 @@ void PlainRank::exchange() {
     const auto ranks = static_cast<std::size_t>(ranks_);
     const std::size_t mine = counts[at(me_)];
     std::vector<std::size_t> to_owners;
+    to_owners.reserve(counts.size());
     for (const std::size_t count : counts)
         to_owners.push_back(count * sizeof(float));
     const std::vector<std::size_t> from_each(ranks, mine * sizeof(float));

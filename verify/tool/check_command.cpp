@@ -513,7 +513,10 @@ int run_mpi(const Settings& settings, const std::vector<std::string>& arguments)
     const distributed::MpiSession session(no_arguments, none);
     const auto group = properties::make_mpi_group(timeout_of(settings), what_is_running);
     try {
-        Gate gate(settings, group);
+        // All ranks draw rank 0's cases, whatever each was started with.
+        Settings same = settings;
+        same.seed = std::stoull(group->told(std::to_string(settings.seed)));
+        Gate gate(same, group);
         const bool failed = group->any(gate.run(arguments) != all_passed);
         no_more_to_tell();
         return failed ? difference : all_passed;

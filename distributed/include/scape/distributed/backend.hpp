@@ -15,15 +15,22 @@ namespace scape::distributed {
 /// Where one rank's vectors live, and who computes on them. The step calls these in the order of section 4;
 /// what lies between two calls is the communicator's. A backend never communicates.
 ///
+/// A backend may compute behind its caller's back: only what returns a value has to wait. What is known
+/// from the problem alone, such as how much a mask selects, is never asked of it within a step.
+///
 /// Buffers: w and e have d floats. Two masks rotate: `last`, on which m is packed, and `current`, S_t.
 /// Three packed buffers rotate: the payload, which becomes M, which becomes m.
 class Backend {
   public:
     virtual ~Backend() = default;
 
-    /// Section 4.1: the first refused coordinate of the gradient, or d. The gradient is where the backend
+    struct Refusal {
+        Index index = 0; ///< d where nothing is refused
+        float value = 0.0F;
+    };
+    /// Section 4.1: the first refused coordinate of the gradient. The gradient is where the backend
     /// computes.
-    [[nodiscard]] virtual Index first_refused(const float* gradient) = 0;
+    [[nodiscard]] virtual Refusal first_refused(const float* gradient) = 0;
 
     /// Section 4.2, 4.4, 4.6: c from m, g and e; c on S_t to the payload, e = 0 there and c elsewhere. m is
     /// moved to S_t, which frees `last` for the mask in the making.
@@ -46,11 +53,18 @@ class Backend {
     /// The same where the parts have been added already (`native`): the division.
     virtual void divide(const Scalars& scalars, Index at, Index count) = 0;
 
-    /// Sections 4.5 and 4.7: ghat, and its 2-norm (0 if it is not asked for).
-    [[nodiscard]] virtual double reconstruct(const Scalars& scalars, bool with_norm) = 0;
-    virtual void clip(const Scalars& scalars, float s) = 0;
-    /// Section 4.8, and m = M. False if M or w has turned non-finite.
-    [[nodiscard]] virtual bool update(problem::BiasCorrection correction, const Scalars& scalars) = 0;
+    /// Sections 4.5 and 4.7: ghat, and clipped unless clip_norm is 0.
+    virtual void reconstruct(const Scalars& scalars, double clip_norm) = 0;
+
+    /// What there is to say at the end of a step.
+    struct Verdict {
+        bool finite = true; ///< M and w
+        Index kept = 0;     ///< coordinates of S_t that the last mask had too
+        double norm = 0.0;  ///< of ghat before clipping; 0 where clipping is off
+        float clip_factor = 1.0F;
+    };
+    /// Section 4.8, and m = M.
+    [[nodiscard]] virtual Verdict update(problem::BiasCorrection correction, const Scalars& scalars) = 0;
 
     // What the communicator moves. Valid until the next call above.
     [[nodiscard]] virtual float* payload() = 0;

@@ -107,9 +107,10 @@ class Scape {
     void bootstrap(const Scalars& scalars, const float* gradient);
     void start_mask(double density);
     void join_mask();
+    void advance_mask();
     void exchange(const Scalars& scalars);
     [[nodiscard]] std::vector<MaskCode::Part> parts(double density, int rank) const;
-    [[nodiscard]] Index selected_in(int rank) const;
+    [[nodiscard]] std::vector<Index> selected_by_rank(const Mask& mask) const;
     void sent(Traffic traffic, std::uint64_t bytes_to_others);
 
     problem::Problem problem_;
@@ -121,6 +122,8 @@ class Scape {
     Index steps_ = 0;
     std::string halted_; ///< why no step can be taken; empty where one can
     std::unique_ptr<MaskInFlight> mask_in_flight_;
+    std::vector<Index> selected_;        ///< coordinates of S_t in each rank's range
+    std::vector<Index> coming_selected_; ///< and of the coming mask
     Statistics statistics_;
 };
 

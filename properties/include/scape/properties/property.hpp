@@ -49,8 +49,8 @@ struct Counts {
 /// One case put to one implementation: runs it, compares, and remembers what kind of case it was.
 class Trial {
   public:
-    Trial(const Implementation& implementation, const Case& run)
-        : run_(run), implementation_(implementation) {}
+    Trial(const Implementation& implementation, Case run)
+        : run_(std::move(run)), implementation_(implementation) {}
 
     [[nodiscard]] const Case& run() const { return run_; }
     [[nodiscard]] const Implementation& implementation() const { return implementation_; }

@@ -33,6 +33,7 @@ struct SearchOptions {
     /// Tried after the drawn ones, of which a failing one could be made smaller.
     std::vector<Case> also;
     int most_evaluations = 2000; ///< in shrinking
+    double most_seconds = 120.0; ///< in shrinking: each run of one that hangs lasts as long as the timeout
     /// Called before each evaluation with its case; false ends the search.
     std::function<bool(const Case&)> before = [](const Case&) { return true; };
 };
