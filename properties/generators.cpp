@@ -83,10 +83,10 @@ const std::vector<double> some_beta2{0.75, 0.95, 0.999, 0.0};
 
 rc::Gen<Operation> operation() {
     const auto all = rc::gen::build<Operation>(
-        rc::gen::set(
-            &Operation::kind,
-            one_of<Operation::Kind>({Operation::Kind::step, Operation::Kind::step, Operation::Kind::inject,
-                                     Operation::Kind::restart, Operation::Kind::delay})),
+        rc::gen::set(&Operation::kind,
+                     one_of<Operation::Kind>({Operation::Kind::step, Operation::Kind::step,
+                                              Operation::Kind::step, Operation::Kind::inject,
+                                              Operation::Kind::restart, Operation::Kind::delay})),
         rc::gen::set(&Operation::workers, one_of(worker_counts)),
         rc::gen::set(&Operation::rank, number_below<int>(8)),
         rc::gen::set(&Operation::what, number_below<std::uint8_t>(8)));
@@ -128,7 +128,7 @@ void needs_exactness(Case& run) {
 }
 
 rc::Gen<Case> scripted_case() {
-    const auto script = rc::gen::mapcat(one_of<std::size_t>({4, 5, 6, 7, 8}), [](std::size_t count) {
+    const auto script = rc::gen::mapcat(one_of<std::size_t>({6, 8, 10, 12}), [](std::size_t count) {
         return rc::gen::resize(static_cast<int>(count),
                                rc::gen::container<std::vector<Operation>>(operation()));
     });

@@ -56,6 +56,8 @@ class MpiGroup final : public Group {
         return {text.begin(), text.end()};
     }
 
+    void abort(const std::string& reason) const override { world_->abort(reason); }
+
     bool speaks() const override { return world_->rank() == 0; }
 
   private:

@@ -1,5 +1,6 @@
 // What the other properties cannot say: that every bit, or every value within its bound, is the
 // reference's.
+#include <array>
 #include <filesystem>
 
 #include <unistd.h>
@@ -15,11 +16,18 @@ namespace scape::properties {
 
 namespace {
 
+/// Unique among all that share a file system.
+std::string process_name() {
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    return std::string(host.data()) + "_" + std::to_string(getpid());
+}
+
 void within_the_bound(Trial& trial, const Ran& ran) {
     // By the checker of traces: the bound is its own. Each process has its own file.
     static const std::shared_ptr<const Group> here = make_thread_group(std::chrono::seconds(60));
     const std::filesystem::path path =
-        std::filesystem::path(scratch_folder(*here)) / ("rel" + std::to_string(getpid()) + ".safetensors");
+        std::filesystem::path(scratch_folder(*here)) / ("rel_" + process_name() + ".safetensors");
     if (!save_trace(path, ran, "gate"))
         throw Violation("there is no step to compare");
     verify::VerifyOptions options;

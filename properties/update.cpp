@@ -47,6 +47,8 @@ void needs_one_factor(Case& run) {
     run.beta1 = 0.9;
     run.beta2 = run.beta2 == 0.999 ? 0.999 : 0.95;
     run.density = run.density == 1.0 ? 0.1 : run.density;
+    run.warm_up = 0; // or the first mask is full, and nobody late
+    run.steps = std::max<Index>(run.steps, 2);
     run.data = run.data == verify::DataClass::wide ? run.data : verify::DataClass::normal;
     run.bias_correction = problem::BiasCorrection::none;
     run.weight_decay = 0.0;
@@ -129,7 +131,7 @@ void needs_clipping(Case& run) {
 
 std::vector<Property> update_properties() {
     auto with_late = usual_demands();
-    with_late["late coordinates"] = 10;
+    with_late["late coordinates"] = 20;
     auto with_clipping = usual_demands();
     with_clipping["clipped"] = 30;
     return {

@@ -110,6 +110,8 @@ int run(const std::vector<std::string>& arguments) {
     const std::vector<std::string> rest(arguments.begin() + (breaks ? 1 : 0), arguments.end());
     if (rest.size() != 0 && rest.size() != 2)
         throw scape::Error("usage: example_candidate [--break] [PROPERTY CASE]");
+    if (!rest.empty())
+        static_cast<void>(properties::find_property(rest[0])); // or an error that lists the names
 
     const auto implementation = properties::on_ranks(
         {"yours",
@@ -131,7 +133,7 @@ int run(const std::vector<std::string>& arguments) {
             continue;
         }
         properties::SearchOptions options;
-        options.cases = 50; // the fewest of which the gate judges whether they were of enough kinds
+        options.cases = 100;
         properties::SearchResult result;
         if (rest.empty())
             result = search(*implementation, property, options);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -45,6 +46,7 @@ struct Settings {
     bool list = false;
     bool brief = false;
     bool verbose = false;
+    bool must_finish = false;
     std::string level;
     std::string one_case;
     int cases = 0;
@@ -70,6 +72,11 @@ class Gate {
         check_settings();
         choose_implementations();
         choose_pins();
+        if (!settings_.one_case.empty())
+            one_case_ = properties::parse_case(settings_.one_case);
+        for (const std::string& name : settings_.properties)
+            static_cast<void>(properties::find_property(name));
+        check_that_results_can_be_written();
     }
 
     int run(const std::vector<std::string>& arguments) {
@@ -90,6 +97,25 @@ class Gate {
     }
 
   private:
+    /// Now, not after the hours that the run may take.
+    void check_that_results_can_be_written() const {
+        std::string fault;
+        if (group_->speaks())
+            try {
+                if (!settings_.json.empty() && !std::ofstream(settings_.json, std::ios::app))
+                    throw Error("--json " + settings_.json +
+                                " cannot be written; check the folder and its rights");
+                for (const std::string& folder : {settings_.report, settings_.save})
+                    if (!folder.empty())
+                        std::filesystem::create_directories(folder);
+            } catch (const std::exception& error) {
+                fault = error.what();
+            }
+        fault = group_->told(fault);
+        if (!fault.empty())
+            throw Error(fault);
+    }
+
     void check_settings() const {
         const auto at_least = [](const char* option, double value, double least) {
             if (!(value >= least))
@@ -172,6 +198,8 @@ class Gate {
             for (const int workers : usual_workers)
                 if (group_->takes(workers))
                     pins_.workers.push_back(workers);
+        if (settings_.workers.empty() && most_workers() > usual_workers.back())
+            pins_.workers.push_back(most_workers());
     }
 
     void print_list() const {
@@ -294,6 +322,15 @@ class Gate {
                                        "scape check, " + implementation.name()))
                 trace = name;
         }
+        constexpr int most_told = 10;
+        ++told_;
+        if (told_ == most_told + 1)
+            results_.add_failure(
+                "More failed, of which only the commands are shown; --report shows all.\n");
+        if (told_ > most_told) {
+            results_.add_failure("$ " + command(implementation, property, found.run) + "\n");
+            return failure_json(found, trace);
+        }
         results_.add_failure("$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " +
                              property.says + "\n" + failure_text(found) + "  to repeat it:\n$ " +
                              command(implementation, property, found.run) + "\n" +
@@ -346,6 +383,7 @@ class Gate {
         const std::string with = command(implementation) + " --matrix" + narrowed(options);
         begin_search(with);
         const SearchResult result = search(implementation, property, options);
+        cut_short_ = cut_short_ || result.ended;
         const Verdict verdict = judge(property, result, options);
         results_.add_row({{"implementation", implementation.name()},
                           {"communicator", implementation.communicator()},
@@ -414,6 +452,7 @@ class Gate {
             command(implementation) + " --property " + property.name + narrowed(options);
         begin_search(with);
         const SearchResult result = search(implementation, property, options);
+        cut_short_ = cut_short_ || result.ended;
         add_property(implementation, property, result, judge(property, result, options), with,
                      failure(implementation, property, result, with));
     }
@@ -437,7 +476,7 @@ class Gate {
     }
 
     void run_one_case() {
-        const properties::Case run = properties::parse_case(settings_.one_case);
+        const properties::Case& run = *one_case_;
         const Property& property = *chosen_properties().front();
         const Implementation& implementation = *chosen_.front();
         if (!implementation.takes(run.workers))
@@ -484,7 +523,11 @@ class Gate {
                 std::printf("report: %s/index.html\n", settings_.report.c_str());
             }
         }
-        return failed > 0 ? difference : passed > 0 ? all_passed : bad_input;
+        if (settings_.must_finish && cut_short_ && group_->speaks())
+            std::puts("the time budget was used up, and --must-finish is given");
+        return failed > 0 || (settings_.must_finish && cut_short_) ? difference
+               : passed > 0                                        ? all_passed
+                                                                   : bad_input;
     }
 
     inline static const std::vector<int> usual_workers{1, 2, 3, 4, 5, 7, 8};
@@ -495,15 +538,30 @@ class Gate {
     Progress progress_;
     std::vector<std::shared_ptr<const Implementation>> chosen_;
     Pins pins_;
+    std::optional<properties::Case> one_case_;
     Results results_;
+    bool cut_short_ = false; ///< by the time budget
     int searches_ = 0;
     int searches_done_ = 0;
     int failures_ = 0;
+    int told_ = 0;
 };
 
 std::chrono::milliseconds timeout_of(const Settings& settings) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::duration<double>(settings.timeout));
+}
+
+/// From here on an error may be of one rank alone, and the others must not wait for it.
+int run_on_all(Gate& gate, const Group& group, const std::vector<std::string>& arguments) {
+    try {
+        const int status = gate.run(arguments);
+        no_more_to_tell();
+        return std::stoi(group.told(std::to_string(status)));
+    } catch (const std::exception& error) {
+        group.abort(error.what() + what_is_running());
+        throw;
+    }
 }
 
 /// Every rank is a process of this tool, started by mpirun.
@@ -517,9 +575,7 @@ int run_mpi(const Settings& settings, const std::vector<std::string>& arguments)
         Settings same = settings;
         same.seed = std::stoull(group->told(std::to_string(settings.seed)));
         Gate gate(same, group);
-        const bool failed = group->any(gate.run(arguments) != all_passed);
-        no_more_to_tell();
-        return failed ? difference : all_passed;
+        return run_on_all(gate, *group, arguments);
     } catch (const Error& error) {
         // The same on all ranks: of the settings.
         if (group->speaks())
@@ -576,6 +632,8 @@ void add_check(CLI::App& app, int& status, const std::vector<std::string>& argum
     command->add_flag("--thorough", settings->thorough, "50 cases a row and 2000 a property");
     command->add_option("--time-budget", settings->time_budget,
                         "seconds after which nothing more is begun; 0: none");
+    command->add_flag("--must-finish", settings->must_finish,
+                      "fail if the time budget ends it before all is done");
     command->add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
     command->add_flag("--list", settings->list, "list implementations and properties, and end");
     command->add_flag("--brief", settings->brief, "print failures and the sum only");

@@ -71,7 +71,9 @@ std::string rows_text(const ordered_json& rows) {
                    row["level"], std::to_string(row["cases"].get<int>()),
                    std::to_string(row["compared"].get<problem::Index>()),
                    std::to_string(row["wrong"].get<problem::Index>()), number(row["max_ulp"]),
-                   verify::percent(row["share_of_limit"].get<double>()),
+                   row["status"] == name(Status::failed) && row["level"] != "EXACT"
+                       ? ">100"
+                       : verify::percent(row["share_of_limit"].get<double>()),
                    seconds_text(row["seconds"].get<double>()), row["status"]});
     return table.text();
 }

@@ -32,6 +32,8 @@ class Group {
     [[nodiscard]] virtual bool any(bool here) const { return here; }
     /// What rank 0 says, everywhere.
     [[nodiscard]] virtual std::string told(const std::string& by_rank_0) const { return by_rank_0; }
+    /// Ends the other processes too, where there are any.
+    virtual void abort(const std::string& /*reason*/) const {}
     /// Whether this process speaks for all: prints, writes files.
     [[nodiscard]] virtual bool speaks() const { return true; }
 };
