@@ -1,0 +1,219 @@
+#include "model/model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::model {
+namespace {
+
+constexpr std::array<Scheme, 11> all_schemes{{
+    {"dense", false, "AdamS, sharded, fp32 both ways"},
+    {"dense-bf16", false, "AdamS, sharded, bf16 gradients, fp32 parameters"},
+    {"dense-bf16-all", false, "AdamS, sharded, bf16 both ways"},
+    {"adamw", false, "AdamW, sharded, fp32 both ways"},
+    {"topk-indices", true, "own top k with indices, gathered by all"},
+    {"ok-topk", true, "balanced sparse all-reduce"},
+    {"unsharded", true, "SCAPE, authors' non-sharded form, bitmap masks"},
+    {"scape", true, "SCAPE: the smaller of bitmap and positions"},
+    {"scape-bitmap", true, "SCAPE with bitmap masks"},
+    {"scape-entropy", true, "SCAPE with masks at their entropy"},
+    {"scape-hierarchy", true, "SCAPE in two levels of sqrt(P) ranks each"},
+}};
+
+/// Cache lines of 16 parameters that hold one of the selected ones, if these are spread at random.
+double lines(double size, double density) {
+    return size / 16 * (1 - std::pow(1 - density, 16));
+}
+
+/// Bytes a parameter of positions in blocks of 255.
+double positions(double density) {
+    return density + 1.0 / 255;
+}
+
+/// A x = b by elimination; b is the last column.
+template <std::size_t n>
+std::array<double, n> solve(std::array<std::array<double, n + 1>, n> rows) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto pivot =
+            std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), rows.end(),
+                             [&](const auto& a, const auto& b) { return std::abs(a[i]) < std::abs(b[i]); });
+        std::swap(rows[i], *pivot);
+        if (rows[i][i] == 0)
+            throw Error("the measured steps do not tell the machine's constants apart; give more of them");
+        for (std::size_t other = 0; other < n; ++other)
+            if (other != i)
+                for (std::size_t j = n + 1; j-- > i;)
+                    rows[other][j] -= rows[other][i] / rows[i][i] * rows[i][j];
+    }
+    std::array<double, n> result{};
+    for (std::size_t i = 0; i < n; ++i)
+        result[i] = rows[i][n] / rows[i][i];
+    return result;
+}
+
+} // namespace
+
+std::span<const Scheme> schemes() {
+    return all_schemes;
+}
+
+double mask_entropy(double density) {
+    if (density <= 0 || density >= 1)
+        return 0;
+    return -(density * std::log2(density) + (1 - density) * std::log2(1 - density)) / 8;
+}
+
+Work work_of(std::string_view scheme, const Setting& setting) {
+    const double d = setting.size;
+    const double P = setting.ranks;
+    const double rho = setting.density;
+    const double others = P - 1;
+    const double f = others / P;
+    const double k = rho * d;
+    Work work;
+    const auto dense = [&](double gradient, double parameter, double passes, bool checked) {
+        work.values = f * d * (gradient + parameter) + (checked ? 16 * others : 0);
+        work.exchanges = checked ? 3 : 2;
+        work.messages = work.exchanges * others;
+        work.passes = passes * d;
+        return work;
+    };
+    if (scheme == "dense")
+        return dense(4, 4, 20 + 50 / P, true);
+    if (scheme == "dense-bf16")
+        return dense(2, 4, 16 + 47 / P, false);
+    if (scheme == "dense-bf16-all")
+        return dense(2, 2, 28 + 54 / P, false);
+    if (scheme == "adamw")
+        return dense(4, 4, 4 + 34 / P, false);
+    if (scheme == "topk-indices") {
+        // If ranks agree in nothing, so many coordinates come; they are added rank by rank, then taken.
+        const double came = 1 - std::pow(1 - rho, P);
+        work.values = 8 * k * others;
+        work.exchanges = 1;
+        work.messages = others;
+        work.passes = 54 * d;
+        work.lines = others * lines(d, rho) + 3 * (lines(d, came) - lines(d, rho));
+        return work;
+    }
+    if (scheme == "ok-topk") {
+        work.values = 16 * k * f + 8 * others;
+        work.exchanges = 4;
+        work.messages = 4 * others;
+        work.passes = 38 * d;
+        work.lines = 4 * lines(d, rho) * f;
+        return work;
+    }
+    const bool unsharded = scheme == "unsharded";
+    if (unsharded || scheme.substr(0, 5) == "scape") {
+        double mask = std::min(0.125, positions(rho));
+        if (scheme == "unsharded" || scheme == "scape-bitmap")
+            mask = 0.125;
+        else if (scheme == "scape-entropy")
+            mask = mask_entropy(rho);
+        else if (scheme != "scape" && scheme != "scape-hierarchy")
+            throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
+        work.values = 8 * k * f + (unsharded ? 0 : 16 * others);
+        work.mask = mask * d * f;
+        work.exchanges = unsharded ? 2 : 3;
+        work.messages = work.exchanges * others;
+        work.mask_messages = others;
+        work.passes = ((unsharded ? 36 : 24.5) + 4 / P + 40 * rho) * d;
+        work.lines = 4 * lines(d, rho);
+        if (scheme == "scape-hierarchy") {
+            // In groups, then among groups: the same bytes, since each level sends what it still has to.
+            const double level = std::sqrt(P) - 1;
+            work.values = 8 * k * f + 2 * 16 * level;
+            work.exchanges *= 2;
+            work.messages = work.exchanges * level;
+            work.mask_messages = 2 * level;
+        }
+        return work;
+    }
+    throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
+}
+
+Seconds seconds_of(const Work& work, const Setting& setting, const Machine& machine) {
+    const double per_byte = 1 / machine.bandwidth + machine.transport;
+    Seconds seconds;
+    seconds.values = work.values * per_byte;
+    seconds.messages = work.exchanges * machine.latency + work.messages * machine.overhead;
+    if (work.mask > 0)
+        seconds.mask = work.mask * per_byte + machine.latency + work.mask_messages * machine.overhead;
+    seconds.local = work.passes / machine.memory + work.lines * machine.irregular;
+    seconds.step = setting.compute + seconds.values + seconds.messages + seconds.local +
+                   std::max(0.0, seconds.mask - setting.compute);
+    return seconds;
+}
+
+Seconds seconds_of(std::string_view scheme, const Setting& setting, const Machine& machine) {
+    return seconds_of(work_of(scheme, setting), setting, machine);
+}
+
+double speed_up(std::string_view scheme, const Setting& setting, const Machine& machine) {
+    return seconds_of("dense", setting, machine).step / seconds_of(scheme, setting, machine).step;
+}
+
+double bandwidth_for(double ratio, std::string_view scheme, std::string_view other, const Setting& setting,
+                     Machine machine) {
+    const auto reached = [&](double bandwidth) {
+        machine.bandwidth = bandwidth;
+        return seconds_of(other, setting, machine).step >=
+               ratio * seconds_of(scheme, setting, machine).step;
+    };
+    // The slower the link, the greater the ratio, up to that of the bytes.
+    double slow = 1e3;
+    double fast = 1e15;
+    if (!reached(slow) || reached(fast))
+        return 0;
+    while (fast / slow > 1 + 1e-9) {
+        const double middle = std::sqrt(slow * fast);
+        (reached(middle) ? slow : fast) = middle;
+    }
+    return slow;
+}
+
+Machine fit(std::span<const Measured> measured, const Machine& start) {
+    // A step without compute is linear in four constants: latency, transport, 1/memory and irregular. Least
+    // squares of the relative errors, by the normal equations; what would be negative is taken to be 0.
+    constexpr std::size_t count = 4;
+    std::array<bool, count> used{true, true, true, true};
+    std::array<double, count> found{};
+    while (true) {
+        std::array<std::array<double, count + 1>, count> equations{};
+        for (const Measured& row : measured) {
+            const Work work = work_of(row.scheme, row.setting);
+            const double bytes = work.values + work.mask;
+            const double known =
+                bytes / row.bandwidth + (work.messages + work.mask_messages) * start.overhead;
+            const std::array<double, count + 1> terms{work.exchanges + (work.mask > 0 ? 1 : 0), bytes,
+                                                      work.passes, work.lines, row.seconds - known};
+            for (std::size_t i = 0; i < count; ++i)
+                for (std::size_t j = 0; j <= count; ++j)
+                    equations[i][j] += terms[i] * terms[j] / (row.seconds * row.seconds);
+        }
+        for (std::size_t i = 0; i < count; ++i)
+            for (std::size_t j = 0; j <= count; ++j)
+                if (!used[i] || (j < count && !used[j]))
+                    equations[i][j] = i == j ? 1 : 0;
+        found = solve(equations);
+        const auto least = std::min_element(found.begin(), found.end());
+        if (*least >= 0)
+            break;
+        used[static_cast<std::size_t>(least - found.begin())] = false;
+    }
+    Machine machine = start;
+    machine.latency = found[0];
+    machine.transport = found[1];
+    machine.memory = found[2] > 0 ? 1 / found[2] : std::numeric_limits<double>::infinity();
+    machine.irregular = found[3];
+    return machine;
+}
+
+} // namespace scape::model

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What a step costs, from d, P, density and six constants of a machine: docs/cost-model.md has the
+// formulas. Pure functions of numbers; nothing here runs anything.
+
+namespace scape::model {
+
+/// Of one rank, as it finds them: what ranks share has been divided among them.
+struct Machine {
+    double bandwidth = 50e9; ///< of its link, bytes per second each way
+    double latency = 5e-6;   ///< seconds an exchange takes at least
+    double overhead = 1e-6;  ///< seconds for each message of an exchange
+    double transport = 0.0;  ///< seconds of its processor for each byte it sends
+    double memory = 3.6e12;  ///< bytes per second of its passes
+    double irregular = 0.0;  ///< seconds for each cache line that is gathered from or scattered to
+};
+
+struct Setting {
+    double size = 0; ///< d
+    double ranks = 1;
+    double density = 0.01;
+    double compute = 0; ///< seconds of forward and backward in a step, behind which a mask may hide
+};
+
+/// How each of the schemes works, as far as its costs go. Those that bench_peers times have its names.
+struct Scheme {
+    std::string_view name;
+    bool sparse;
+    std::string_view words;
+};
+[[nodiscard]] std::span<const Scheme> schemes();
+
+/// What one rank does in one step.
+struct Work {
+    double values = 0;    ///< bytes sent: gradients, parameters, payloads, with their indices
+    double mask = 0;      ///< bytes sent that may take until the next step
+    double exchanges = 0; ///< other than the mask's
+    double messages = 0;  ///< of those, sent by this rank
+    double mask_messages = 0;
+    double passes = 0; ///< bytes that its passes read and write; slower passes count as more
+    double lines = 0;  ///< cache lines that it gathers from or scatters to
+};
+/// Throws scape::Error for a scheme that is none.
+[[nodiscard]] Work work_of(std::string_view scheme, const Setting& setting);
+
+struct Seconds {
+    double values = 0; ///< on the wire and in the transport
+    double messages = 0;
+    double mask = 0; ///< all of it, hidden or not
+    double local = 0;
+    double step = 0; ///< all together with compute, the mask as far as compute does not hide it
+};
+[[nodiscard]] Seconds seconds_of(const Work& work, const Setting& setting, const Machine& machine);
+[[nodiscard]] Seconds seconds_of(std::string_view scheme, const Setting& setting, const Machine& machine);
+
+/// The scheme's speed-up over dense AdamS with fp32.
+[[nodiscard]] double speed_up(std::string_view scheme, const Setting& setting, const Machine& machine);
+
+/// The bandwidth at which the scheme is so many times faster than `other`; 0 where none is.
+[[nodiscard]] double bandwidth_for(double ratio, std::string_view scheme, std::string_view other,
+                                   const Setting& setting, Machine machine);
+
+/// The least bytes a parameter that say which coordinates are selected.
+[[nodiscard]] double mask_entropy(double density);
+
+/// A step that has been measured, without compute.
+struct Measured {
+    std::string scheme;
+    Setting setting;
+    double bandwidth;
+    double seconds;
+};
+/// The machine whose predictions are nearest to what was measured, by the squares of the relative errors.
+/// `overhead` is taken from `start`. Throws scape::Error where the steps are too few or too much alike.
+[[nodiscard]] Machine fit(std::span<const Measured> measured, const Machine& start);
+
+} // namespace scape::model

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace scape::model {
+
+struct Curve {
+    std::string name;
+    std::vector<double> x;
+    std::vector<double> y;
+    bool points = false; ///< marks in place of a line
+};
+
+/// Curves over two logarithmic axes, as an SVG of its own that is readable on light and on dark pages.
+struct Plot {
+    std::string title;
+    std::string x_label;
+    std::string y_label;
+    std::vector<Curve> curves;
+
+    [[nodiscard]] std::string svg() const;
+};
+
+} // namespace scape::model

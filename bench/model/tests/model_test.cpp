@@ -1,0 +1,118 @@
+// The model's bytes beside the peers' formulas, its seconds beside figures worked out by hand, and its fit
+// beside a machine that is known.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <scape/problem/error.hpp>
+
+#include "model/model.hpp"
+#include "model/plot.hpp"
+#include "peers/peer.hpp"
+
+namespace scape::model {
+namespace {
+
+TEST(Model, SendsTheBytesOfThePeersFormulas) {
+    const peers::Setting setting{1 << 26, 0.01, {}};
+    for (const peers::Kind& kind : peers::kinds())
+        for (const int ranks : {2, 4, 8, 64}) {
+            const Work work = work_of(kind.name, {1 << 26, static_cast<double>(ranks), 0.01});
+            const double expected = peers::formula_bytes(kind.name, setting, ranks, 0);
+            // k and the blocks of a mask are rounded in each segment.
+            EXPECT_NEAR(work.values + work.mask, expected, 0.003 * expected) << kind.name << ' ' << ranks;
+        }
+}
+
+TEST(Model, GivesTheFiguresWorkedOutByHand) {
+    // 0.5e9 parameters, 32 ranks, 50 GB/s: f = 31/32; dense 8 B, 77.5 ms; values 0.08 B, 0.775 ms;
+    // positions 0.01392 B, 0.135 ms; a bitmap 0.125 B, 1.21 ms.
+    const Setting setting{0.5e9, 32, 0.01};
+    Machine machine;
+    machine.latency = 0;
+    machine.overhead = 0;
+    EXPECT_NEAR(seconds_of("dense", setting, machine).values, 77.5e-3, 0.01e-3);
+    EXPECT_NEAR(seconds_of("dense-bf16-all", setting, machine).values, 38.75e-3, 0.01e-3);
+    EXPECT_NEAR(seconds_of("scape", setting, machine).values, 0.775e-3, 0.001e-3);
+    EXPECT_NEAR(seconds_of("scape", setting, machine).mask, 0.1349e-3, 0.001e-3);
+    EXPECT_NEAR(seconds_of("scape-bitmap", setting, machine).mask, 1.211e-3, 0.001e-3);
+}
+
+TEST(Model, AMaskHidesBehindComputeAsFarAsThatLasts) {
+    Setting setting{1e9, 8, 0.01};
+    Machine machine;
+    machine.bandwidth = 1e9;
+    const Seconds bare = seconds_of("scape", setting, machine);
+    EXPECT_DOUBLE_EQ(bare.step, bare.values + bare.messages + bare.local + bare.mask);
+    setting.compute = 1;
+    EXPECT_DOUBLE_EQ(seconds_of("scape", setting, machine).step, 1 + bare.step - bare.mask);
+    setting.compute = bare.mask / 2;
+    EXPECT_NEAR(seconds_of("scape", setting, machine).step, bare.step, 1e-12);
+}
+
+TEST(Model, AHierarchySendsTheSameBytesInFewerMessages) {
+    const Setting setting{1e9, 4096, 0.01};
+    const Work flat = work_of("scape", setting);
+    const Work levels = work_of("scape-hierarchy", setting);
+    EXPECT_NEAR(levels.values, flat.values, 1e-3 * flat.values);
+    EXPECT_LT(levels.messages, flat.messages / 30);
+}
+
+TEST(Model, FindsTheBandwidthOfARatio) {
+    const Setting setting{1e9, 8, 0.01, 0.1};
+    Machine machine;
+    machine.bandwidth = bandwidth_for(3, "scape", "dense", setting, machine);
+    EXPECT_NEAR(speed_up("scape", setting, machine), 3, 1e-6);
+    EXPECT_EQ(bandwidth_for(1000, "scape", "dense", setting, machine), 0);
+}
+
+TEST(Model, TheEntropyOfAMask) {
+    EXPECT_NEAR(mask_entropy(0.01), 0.0101, 0.00005);
+    EXPECT_NEAR(mask_entropy(0.5), 0.125, 1e-12);
+    EXPECT_EQ(mask_entropy(1), 0);
+}
+
+TEST(Fit, FindsTheMachineThatMadeTheFigures) {
+    const Machine truth{0, 2e-3, 0, 1.5e-9, 6e9, 4e-9};
+    std::vector<Measured> rows;
+    for (const double bandwidth : {125e6, 1250e6})
+        for (const double size : {1e6, 4e6, 16e6})
+            for (const char* scheme : {"dense", "dense-bf16", "topk-indices", "scape"}) {
+                Machine machine = truth;
+                machine.bandwidth = bandwidth;
+                const Setting setting{size, 4, 0.01};
+                rows.push_back({scheme, setting, bandwidth, seconds_of(scheme, setting, machine).step});
+            }
+    const Machine found = fit(rows, {0, 0, 0, 0, 0, 0});
+    EXPECT_NEAR(found.latency, truth.latency, 1e-6 * truth.latency);
+    EXPECT_NEAR(found.transport, truth.transport, 1e-6 * truth.transport);
+    EXPECT_NEAR(found.memory, truth.memory, 1e-6 * truth.memory);
+    EXPECT_NEAR(found.irregular, truth.irregular, 1e-6 * truth.irregular);
+}
+
+TEST(Fit, RefusesStepsThatDoNotTellTheConstantsApart) {
+    const std::vector<Measured> rows(5, Measured{"dense", {1e6, 4, 0.01}, 1e9, 0.1});
+    EXPECT_THROW(static_cast<void>(fit(rows, {})), Error);
+}
+
+TEST(Model, AnUnknownSchemeIsRefused) {
+    EXPECT_THROW(static_cast<void>(work_of("ring", {1e6, 4, 0.01})), Error);
+    EXPECT_THROW(static_cast<void>(work_of("scape-ring", {1e6, 4, 0.01})), Error);
+}
+
+TEST(Plot, DrawsEveryCurveAndNamesIt) {
+    const Plot plot{
+        "title", "x", "y", {{"line", {1, 10, 100}, {1, 2, 3}}, {"marks", {1, 10}, {5, 6}, true}}};
+    const std::string svg = plot.svg();
+    EXPECT_NE(svg.find("<polyline"), std::string::npos);
+    EXPECT_NE(svg.find("<circle"), std::string::npos);
+    EXPECT_NE(svg.find(">line<"), std::string::npos);
+    EXPECT_NE(svg.find(">marks<"), std::string::npos);
+    EXPECT_NE(svg.find("prefers-color-scheme"), std::string::npos);
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+} // namespace
+} // namespace scape::model

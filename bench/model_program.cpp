@@ -1,0 +1,336 @@
+// The cost model at the command line: predictions, the fit to what the shaped network measured, the paper's
+// settings, and the plots of docs/cost-model.md.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <scape/problem/error.hpp>
+
+#include "model/model.hpp"
+#include "model/plot.hpp"
+
+namespace {
+
+using namespace scape;
+using model::Machine;
+using model::Measured;
+using model::Setting;
+
+/// A GH200 node as the performance notes have it: 400 Gbit/s a node, 90 % of 4 TB/s.
+Machine gh200() {
+    return {50e9, 5e-6, 1e-6, 0.0, 3.6e12, 0.0};
+}
+
+/// What a fit starts from: messages cost nothing of their own at P = 4.
+Machine no_machine() {
+    return {0, 0, 0, 0, 0, 0};
+}
+
+std::string bytes_text(double bytes) {
+    char text[32];
+    if (bytes >= 1e9)
+        std::snprintf(text, sizeof text, "%.2f GB", bytes / 1e9);
+    else if (bytes >= 1e6)
+        std::snprintf(text, sizeof text, "%.2f MB", bytes / 1e6);
+    else
+        std::snprintf(text, sizeof text, "%.0f B", bytes);
+    return text;
+}
+
+void predict(const Setting& setting, const Machine& machine) {
+    std::printf(
+        "d = %g, P = %g, density %g, link %g B/s, latency %g s, %g s a message, memory %g B/s, compute "
+        "%g s\n",
+        setting.size, setting.ranks, setting.density, machine.bandwidth, machine.latency, machine.overhead,
+        machine.memory, setting.compute);
+    std::printf("%-16s %11s %11s %11s %11s %11s %11s %11s %9s\n", "scheme", "sent", "of it mask",
+                "values ms", "messages ms", "mask ms", "local ms", "step ms", "x dense");
+    for (const model::Scheme& scheme : model::schemes()) {
+        const model::Work work = model::work_of(scheme.name, setting);
+        const model::Seconds seconds = model::seconds_of(work, setting, machine);
+        std::printf("%-16s %11s %11s %11.3f %11.3f %11.3f %11.3f %11.3f %9.2f\n",
+                    std::string(scheme.name).c_str(), bytes_text(work.values + work.mask).c_str(),
+                    bytes_text(work.mask).c_str(), seconds.values * 1e3, seconds.messages * 1e3,
+                    seconds.mask * 1e3, seconds.local * 1e3, seconds.step * 1e3,
+                    model::speed_up(scheme.name, setting, machine));
+    }
+}
+
+double bandwidth_of(const std::string& title) {
+    const double number = std::strtod(title.c_str(), nullptr);
+    if (!(number > 0) || title.find("gbit") == std::string::npos ||
+        title.find("delay") != std::string::npos)
+        throw Error("'" + title + "' is no rate of shaped-network's without a delay");
+    // Of a full frame of 1514 bytes 1448 are payload; tbf counts the frame.
+    return number * 1e9 / 8 * 1448 / 1514;
+}
+
+/// The least of each row's times: what others on the machine do only adds to them.
+std::vector<Measured> read(const std::vector<std::string>& files) {
+    std::vector<Measured> rows;
+    for (const std::string& file : files) {
+        std::ifstream in(file);
+        const auto json = nlohmann::json::parse(in, nullptr, false);
+        if (json.is_discarded() || !json.contains("rows"))
+            throw Error(file + " is no output of bench_peers --json");
+        for (const auto& row : json["rows"])
+            rows.push_back({row["peer"],
+                            {json["d"], json["ranks"], row["density"]},
+                            bandwidth_of(json["title"]),
+                            row["least_seconds"]});
+    }
+    return rows;
+}
+
+double predicted(const Measured& row, Machine machine) {
+    machine.bandwidth = row.bandwidth;
+    return model::seconds_of(row.scheme, row.setting, machine).step;
+}
+
+void compare(const std::string& title, const std::vector<Measured>& rows, const Machine& machine) {
+    std::printf("\n%s\n%-15s %8s %10s %8s %12s %12s %8s\n", title.c_str(), "scheme", "density", "d",
+                "Gbit/s", "measured ms", "predicted ms", "off");
+    std::vector<double> off;
+    for (const Measured& row : rows) {
+        const double seconds = predicted(row, machine);
+        off.push_back(std::abs(seconds / row.seconds - 1));
+        std::printf("%-15s %8g %10.0f %8g %12.2f %12.2f %+7.1f%%\n", row.scheme.c_str(),
+                    row.setting.density, row.setting.size, row.bandwidth * 8e-9, row.seconds * 1e3,
+                    seconds * 1e3, (seconds / row.seconds - 1) * 100);
+    }
+    std::sort(off.begin(), off.end());
+    const auto within = std::count_if(off.begin(), off.end(), [](double share) { return share <= 0.15; });
+    if (!off.empty())
+        std::printf("within 15 %%: %td of %zu; median %.1f %%, worst %.1f %%\n", within, off.size(),
+                    off[off.size() / 2] * 100, off.back() * 100);
+}
+
+Machine fit_and_check(const std::vector<std::string>& fitted, const std::vector<std::string>& checked) {
+    const auto rows = read(fitted);
+    const Machine machine = model::fit(rows, no_machine());
+    std::printf(
+        "latency %.3g s an exchange, transport %.3g s/B, memory %.3g B/s, irregular %.3g s a line\n",
+        machine.latency, machine.transport, machine.memory, machine.irregular);
+    compare("fitted to", rows, machine);
+    if (!checked.empty())
+        compare("checked on", read(checked), machine);
+    return machine;
+}
+
+void paper() {
+    struct Case {
+        const char* name;
+        double size;
+        double ranks;
+        double tokens; ///< a step, of all ranks
+    };
+    constexpr double tokens = 1024.0 * 4096.0;
+    constexpr double flops = 400e12; // of a GPU, sustained: 40 % of its bf16 peak
+    Machine machine = gh200();
+    std::printf(
+        "GH200-like: 50 GB/s a rank, 3.6 TB/s, 5 us an exchange, 1 us a message; compute = 6 d tokens / P "
+        "at 400 TFLOP/s;\ndense is AdamS with fp32 gradients and parameters. Step ms without compute, and "
+        "speed-up with it and without\n");
+    std::printf("%-12s %6s %10s %10s | %10s %8s %8s | %10s %8s %8s\n", "model", "P", "compute ms",
+                "dense ms", "0.1 ms", "with", "without", "0.01 ms", "with", "without");
+    for (const auto& [name, size, ranks, all_tokens] :
+         {Case{"Llama-500M", 0.5e9, 32, tokens}, Case{"Llama-1.8B", 1.8e9, 4, tokens},
+          Case{"Llama-1.8B", 1.8e9, 8, tokens}, Case{"Llama-1.8B", 1.8e9, 16, tokens},
+          Case{"Llama-1.8B", 1.8e9, 32, tokens}, Case{"Llama-1.8B", 1.8e9, 64, tokens}}) {
+        Setting setting{size, ranks, 0.1, 6 * size * all_tokens / ranks / flops};
+        const auto alone = [&](std::string_view scheme) {
+            Setting bare = setting;
+            bare.compute = 0;
+            return model::seconds_of(scheme, bare, machine).step;
+        };
+        std::printf("%-12s %6g %10.1f %10.2f", name, ranks, setting.compute * 1e3, alone("dense") * 1e3);
+        for (const double density : {0.1, 0.01}) {
+            setting.density = density;
+            std::printf(" | %10.2f %8.2f %8.2f", alone("scape") * 1e3,
+                        model::speed_up("scape", setting, machine), alone("dense") / alone("scape"));
+        }
+        std::printf("\n");
+    }
+    std::printf("\nWhat the published ratios say, if the model holds: the share of communication in the "
+                "dense step, and the "
+                "bandwidth a rank\nthat it takes at the compute above (GB/s)\n");
+    for (const auto& [name, size, ranks, ratio] :
+         {std::tuple{"Llama-500M, 43.3 % less", 0.5e9, 32.0, 1 / (1 - 0.433)},
+          std::tuple{"Llama-1.8B, 3.26x", 1.8e9, 4.0, 3.26},
+          std::tuple{"Llama-1.8B, 3.26x", 1.8e9, 64.0, 3.26}}) {
+        const Setting setting{size, ranks, 0.01, 6 * size * tokens / ranks / flops};
+        std::printf("%-24s P = %2g: at least %.0f %%; %.2f GB/s\n", name, ranks, (1 - 1 / ratio) * 100,
+                    model::bandwidth_for(ratio, "scape", "dense", setting, machine) / 1e9);
+    }
+}
+
+void scale() {
+    std::printf("What SCAPE's step is made of, without compute; d = 1.8e9, density 0.01 (ms)\n");
+    std::printf("%-24s %7s | %9s %9s %9s %9s | %9s %9s %9s | %s\n", "link", "P", "values", "messages",
+                "mask", "local", "bitmap", "two level", "dense", "first");
+    struct Link {
+        const char* name;
+        double bandwidth;
+        double latency;
+    };
+    for (const auto& [name, bandwidth, latency] :
+         {Link{"50 GB/s, 5 us", 50e9, 5e-6}, Link{"1.25 GB/s, 50 us", 1.25e9, 50e-6},
+          Link{"12.5 MB/s, 50 ms", 12.5e6, 50e-3}})
+        for (const double ranks : {4.0, 64.0, 1024.0, 16384.0}) {
+            Machine machine = gh200();
+            machine.bandwidth = bandwidth;
+            machine.latency = latency;
+            const Setting setting{1.8e9, ranks, 0.01};
+            const model::Seconds s = model::seconds_of("scape", setting, machine);
+            const std::pair<double, const char*> parts[] = {
+                {s.values, "values"}, {s.messages, "messages"}, {s.mask, "mask"}, {s.local, "local"}};
+            std::printf("%-24s %7g | %9.2f %9.2f %9.2f %9.2f | %9.2f %9.2f %9.1f | %s\n", name, ranks,
+                        s.values * 1e3, s.messages * 1e3, s.mask * 1e3, s.local * 1e3,
+                        model::seconds_of("scape-bitmap", setting, machine).mask * 1e3,
+                        model::seconds_of("scape-hierarchy", setting, machine).step * 1e3,
+                        model::seconds_of("dense", setting, machine).step * 1e3,
+                        std::max_element(std::begin(parts), std::end(parts))->second);
+        }
+}
+
+void write(const std::filesystem::path& file, const model::Plot& plot) {
+    if (!(std::ofstream(file) << plot.svg()))
+        throw Error("cannot write " + file.string());
+    std::printf("%s\n", file.c_str());
+}
+
+void plots(const std::filesystem::path& folder, const std::vector<std::string>& measured) {
+    std::filesystem::create_directories(folder);
+    const Machine machine = gh200();
+    std::vector<double> ranks;
+    for (double P = 4; P <= 16384; P *= 2)
+        ranks.push_back(P);
+    model::Plot by_ranks{
+        "A step without compute: d = 1.8e9, density 0.01, 50 GB/s a rank", "ranks", "ms", {}};
+    for (const char* scheme : {"dense", "dense-bf16-all", "topk-indices", "ok-topk", "scape-bitmap",
+                               "scape", "scape-hierarchy"}) {
+        model::Curve curve{scheme, ranks, {}};
+        for (const double P : ranks)
+            curve.y.push_back(model::seconds_of(scheme, {1.8e9, P, 0.01}, machine).step * 1e3);
+        by_ranks.curves.push_back(curve);
+    }
+    write(folder / "step-by-ranks.svg", by_ranks);
+
+    model::Plot parts{
+        "What SCAPE's step is made of: d = 1.8e9, density 0.01, 50 GB/s a rank",
+        "ranks",
+        "ms",
+        {{"values", ranks, {}}, {"messages", ranks, {}}, {"mask", ranks, {}}, {"local", ranks, {}}}};
+    for (const double P : ranks) {
+        const model::Seconds s = model::seconds_of("scape", {1.8e9, P, 0.01}, machine);
+        parts.curves[0].y.push_back(s.values * 1e3);
+        parts.curves[1].y.push_back(s.messages * 1e3);
+        parts.curves[2].y.push_back(s.mask * 1e3);
+        parts.curves[3].y.push_back(s.local * 1e3);
+    }
+    write(folder / "scape-parts.svg", parts);
+
+    model::Plot by_link{
+        "Speed-up over dense fp32, 64 ranks, d = 1.8e9, compute 100 ms", "link, MB/s", "times", {}};
+    std::vector<double> links;
+    for (double megabytes = 10; megabytes <= 100'000; megabytes *= std::sqrt(10.0))
+        links.push_back(megabytes);
+    for (const auto& [name, scheme, density] :
+         {std::tuple{"scape 0.01", "scape", 0.01}, std::tuple{"scape 0.1", "scape", 0.1},
+          std::tuple{"ok-topk 0.01", "ok-topk", 0.01}, std::tuple{"topk 0.01", "topk-indices", 0.01},
+          std::tuple{"dense bf16", "dense-bf16-all", 0.01}}) {
+        model::Curve curve{name, links, {}};
+        for (const double megabytes : links) {
+            Machine slower = machine;
+            slower.bandwidth = megabytes * 1e6;
+            curve.y.push_back(model::speed_up(scheme, {1.8e9, 64, density, 0.1}, slower));
+        }
+        by_link.curves.push_back(curve);
+    }
+    write(folder / "speed-up-by-link.svg", by_link);
+
+    if (measured.empty())
+        return;
+    const auto rows = read(measured);
+    const Machine fitted = model::fit(rows, no_machine());
+    std::vector<std::string> names;
+    model::Plot both{"Measured on the shaped network, and predicted", "measured ms", "predicted ms", {}};
+    for (const Measured& row : rows) {
+        const std::string name =
+            row.scheme + (row.scheme == "scape" && row.setting.density > 0.05 ? " 0.1" : "");
+        auto found = std::find(names.begin(), names.end(), name);
+        if (found == names.end()) {
+            both.curves.push_back({name, {}, {}, true});
+            found = names.insert(names.end(), name);
+        }
+        model::Curve& curve = both.curves[static_cast<std::size_t>(found - names.begin())];
+        curve.x.push_back(row.seconds * 1e3);
+        curve.y.push_back(predicted(row, fitted) * 1e3);
+    }
+    write(folder / "measured-predicted.svg", both);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("What a step costs, by the formulas of docs/cost-model.md.");
+    app.require_subcommand(1);
+    Setting setting{1 << 24, 4, 0.01, 0};
+    Machine machine = gh200();
+    auto* predicting = app.add_subcommand("predict", "bytes, seconds and speed-up of each scheme");
+    predicting->add_option("-d,--size", setting.size, "parameters")->check(CLI::PositiveNumber);
+    predicting->add_option("-P,--ranks", setting.ranks, "workers")->check(CLI::Range(1.0, 1e6));
+    predicting->add_option("--density", setting.density, "share that is synchronized")
+        ->check(CLI::Range(1e-9, 1.0));
+    predicting->add_option("--compute", setting.compute, "seconds of forward and backward")
+        ->check(CLI::NonNegativeNumber);
+    predicting->add_option("--bandwidth", machine.bandwidth, "of a rank's link, bytes a second")
+        ->check(CLI::PositiveNumber);
+    predicting->add_option("--latency", machine.latency, "seconds an exchange")
+        ->check(CLI::NonNegativeNumber);
+    predicting->add_option("--overhead", machine.overhead, "seconds a message")
+        ->check(CLI::NonNegativeNumber);
+    predicting->add_option("--memory", machine.memory, "bytes a second of a rank's passes")
+        ->check(CLI::PositiveNumber);
+    predicting->add_option("--transport", machine.transport, "seconds of processor a byte sent")
+        ->check(CLI::NonNegativeNumber);
+    predicting
+        ->add_option("--irregular", machine.irregular, "seconds a cache line gathered from or scattered to")
+        ->check(CLI::NonNegativeNumber);
+    std::vector<std::string> fitted;
+    std::vector<std::string> checked;
+    auto* fitting = app.add_subcommand("fit", "a machine from what bench_peers --json has measured");
+    fitting->add_option("files", fitted, "to fit to")->required()->check(CLI::ExistingFile);
+    fitting->add_option("--check", checked, "to compare with only")->check(CLI::ExistingFile);
+    app.add_subcommand("paper", "the paper's settings at GH200-like figures");
+    app.add_subcommand("scale", "out to 16,384 workers and slow links");
+    std::string folder;
+    auto* plotting = app.add_subcommand("plots", "the plots of docs/cost-model.md");
+    plotting->add_option("folder", folder, "where to write them")->required();
+    plotting->add_option("--measured", fitted, "files of bench_peers --json")->check(CLI::ExistingFile);
+    CLI11_PARSE(app, argc, argv);
+    try {
+        if (app.got_subcommand("predict"))
+            predict(setting, machine);
+        else if (app.got_subcommand("fit"))
+            fit_and_check(fitted, checked);
+        else if (app.got_subcommand("paper"))
+            paper();
+        else if (app.got_subcommand("scale"))
+            scale();
+        else
+            plots(folder, fitted);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "bench_model: %s\n", error.what());
+        return 2;
+    }
+    return 0;
+}

@@ -1,0 +1,68 @@
+// Dense AdamW, sharded: reduce-scatter of the gradient, the update of the own shard, all-gather of the
+// parameters. Both moments are stored, of the shard alone.
+#include <cmath>
+#include <cstddef>
+
+#include <scape/distributed/kernels.hpp>
+
+#include "peers/arithmetic.hpp"
+#include "peers/kinds.hpp"
+
+namespace scape::peers {
+namespace {
+
+class AdamW final : public Peer {
+  public:
+    AdamW(const Setting& setting, Communicator& communicator, std::span<const float> parameters)
+        : hyper_(setting.hyper), communicator_(communicator),
+          ranges_(shards(setting.size, communicator.size())),
+          own_(ranges_[static_cast<std::size_t>(communicator.rank())]),
+          w_(parameters.begin(), parameters.end()),
+          received_(size() * static_cast<std::size_t>(communicator.size())), m_(size(), 0.0F),
+          v_(size(), 0.0F), g_(size()) {
+        hyper_.bias_correction = problem::BiasCorrection::adam;
+    }
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        const int ranks = communicator_.size();
+        const auto s = scalars_of(hyper_, ranks, ++steps_, learning_rate);
+        const auto by_owner = sizes_of(ranges_, sizeof(float));
+        const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), size() * sizeof(float));
+        communicator_
+            .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)
+            ->wait();
+        distributed::host::fold(s, ranks, 0, own_.size(), received_.data(), own_.size(), g_.data());
+        float* const w = w_.data() + own_.begin;
+        for (std::size_t i = 0; i < size(); ++i) {
+            m_[i] = (s.b1 * m_[i]) + (s.a1 * g_[i]);
+            v_[i] = (s.b2 * v_[i]) + (s.a2 * (g_[i] * g_[i]));
+            const float u = (m_[i] * s.inv1) / ((std::sqrt(v_[i]) * s.invs2) + s.epsilon);
+            w[i] = (w[i] * s.decay) - (s.learning_rate * u);
+        }
+        communicator_.start_all_gather(Traffic::parameters, w, w_.data(), by_owner)->wait();
+    }
+    [[nodiscard]] std::span<const float> parameters() const override { return w_; }
+
+  private:
+    [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(own_.size()); }
+
+    problem::HyperParameters hyper_;
+    Communicator& communicator_;
+    std::vector<problem::Range> ranges_;
+    problem::Range own_;
+    std::vector<float> w_;
+    std::vector<float> received_;
+    std::vector<float> m_;
+    std::vector<float> v_;
+    std::vector<float> g_;
+    Index steps_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Peer> make_adamw(const Setting& setting, Communicator& communicator,
+                                 std::span<const float> parameters) {
+    return std::make_unique<AdamW>(setting, communicator, parameters);
+}
+
+} // namespace scape::peers

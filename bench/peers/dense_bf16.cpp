@@ -1,0 +1,106 @@
+// Dense AdamS (section 3) whose gradients travel as bf16: half of the bytes on the way to the owners, who
+// add them in fp32. Owners keep their shard of the parameters as fp32; what the others get is that, or its
+// bf16.
+#include <cstddef>
+#include <cstdint>
+
+#include <scape/distributed/kernels.hpp>
+
+#include "peers/arithmetic.hpp"
+#include "peers/kinds.hpp"
+
+namespace scape::peers {
+namespace {
+
+namespace element = distributed::element;
+namespace host = distributed::host;
+
+class DenseBf16 final : public Peer {
+  public:
+    DenseBf16(const Setting& setting, Communicator& communicator, std::span<const float> parameters,
+              Gathered gathered)
+        : hyper_(setting.hyper), communicator_(communicator), gathered_(gathered),
+          ranges_(shards(setting.size, communicator.size())),
+          own_(ranges_[static_cast<std::size_t>(communicator.rank())]),
+          w_(parameters.begin(), parameters.end()), halves_(w_.size()),
+          received_(size() * static_cast<std::size_t>(communicator.size())), m_(size(), 0.0F), M_(size()),
+          g_(size()), u_(size()) {
+        if (gathered_ == Gathered::bf16)
+            master_.assign(w_.begin() + own_.begin, w_.begin() + own_.end);
+    }
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        const auto ranks = static_cast<std::size_t>(communicator_.size());
+        const auto s = scalars_of(hyper_, communicator_.size(), ++steps_, learning_rate);
+        for (std::size_t i = 0; i < gradient.size(); ++i)
+            halves_[i] = to_bf16(gradient[i]);
+        const auto by_owner = sizes_of(ranges_, sizeof(std::uint16_t));
+        const std::vector<std::size_t> from_each(ranks, size() * sizeof(std::uint16_t));
+        communicator_
+            .start_all_to_all(Traffic::gradient, halves_.data(), by_owner, received_.data(), from_each)
+            ->wait();
+        for (std::size_t i = 0; i < size(); ++i)
+            g_[i] = from_bf16(received_[i]);
+        for (std::size_t rank = 1; rank < ranks; ++rank)
+            for (std::size_t i = 0; i < size(); ++i)
+                g_[i] += from_bf16(received_[rank * size() + i]);
+        for (std::size_t i = 0; i < size(); ++i) {
+            g_[i] /= s.workers;
+            M_[i] = element::moment(s, m_[i], g_[i]);
+        }
+        host::directions(hyper_.bias_correction, s, 0, own_.size(), M_.data(), m_.data(), g_.data(),
+                         u_.data());
+        float* const w = gathered_ == Gathered::fp32 ? w_.data() + own_.begin : master_.data();
+        for (std::size_t i = 0; i < size(); ++i)
+            w[i] = element::update(s, w[i] * s.decay, u_[i]);
+        m_.swap(M_);
+        gather();
+    }
+    [[nodiscard]] std::span<const float> parameters() const override { return w_; }
+
+  private:
+    [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(own_.size()); }
+
+    void gather() {
+        if (gathered_ == Gathered::fp32) {
+            communicator_
+                .start_all_gather(Traffic::parameters, w_.data() + own_.begin, w_.data(),
+                                  sizes_of(ranges_, sizeof(float)))
+                ->wait();
+            return;
+        }
+        std::uint16_t* const own = halves_.data() + own_.begin;
+        for (std::size_t i = 0; i < size(); ++i)
+            own[i] = to_bf16(master_[i]);
+        communicator_
+            .start_all_gather(Traffic::parameters, own, halves_.data(),
+                              sizes_of(ranges_, sizeof(std::uint16_t)))
+            ->wait();
+        for (std::size_t i = 0; i < w_.size(); ++i)
+            w_[i] = from_bf16(halves_[i]);
+    }
+
+    problem::HyperParameters hyper_;
+    Communicator& communicator_;
+    Gathered gathered_;
+    std::vector<problem::Range> ranges_;
+    problem::Range own_;
+    std::vector<float> w_;
+    std::vector<float> master_; ///< of the own range, where w_ has only bf16
+    std::vector<std::uint16_t> halves_;
+    std::vector<std::uint16_t> received_;
+    std::vector<float> m_;
+    std::vector<float> M_;
+    std::vector<float> g_;
+    std::vector<float> u_;
+    Index steps_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Peer> make_dense_bf16(const Setting& setting, Communicator& communicator,
+                                      std::span<const float> parameters, Gathered gathered) {
+    return std::make_unique<DenseBf16>(setting, communicator, parameters, gathered);
+}
+
+} // namespace scape::peers

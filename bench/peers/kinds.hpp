@@ -1,0 +1,33 @@
+#pragma once
+
+#include <scape/problem/partition.hpp>
+
+#include "peers/peer.hpp"
+
+// Each peer's maker; the classes are their files' own.
+
+namespace scape::peers {
+
+std::unique_ptr<Peer> make_dense(const Setting&, Communicator&, std::span<const float> parameters);
+/// Gradients travel as bf16; parameters as fp32, or as bf16 with the fp32 ones kept by their owners.
+enum class Gathered { fp32, bf16 };
+std::unique_ptr<Peer> make_dense_bf16(const Setting&, Communicator&, std::span<const float> parameters,
+                                      Gathered gathered);
+std::unique_ptr<Peer> make_adamw(const Setting&, Communicator&, std::span<const float> parameters);
+std::unique_ptr<Peer> make_topk(const Setting&, Communicator&, std::span<const float> parameters);
+std::unique_ptr<Peer> make_ok_topk(const Setting&, Communicator&, std::span<const float> parameters);
+std::unique_ptr<Peer> make_unsharded(const Setting&, Communicator&, std::span<const float> parameters);
+std::unique_ptr<Peer> make_scape(const Setting&, Communicator&, std::span<const float> parameters);
+
+/// One tensor of d parameters.
+[[nodiscard]] problem::Layout one_tensor(Index size);
+/// P ranges of ceil(d/P), as by_shard cuts them.
+[[nodiscard]] std::vector<problem::Range> shards(Index size, int ranks);
+/// P ranges that begin at whole words of a mask.
+[[nodiscard]] std::vector<problem::Range> word_shards(Index size, int ranks);
+/// The sizes in bytes of ranges of `width` bytes a coordinate.
+[[nodiscard]] std::vector<std::size_t> sizes_of(std::span<const problem::Range> ranges, std::size_t width);
+/// Section 4.3's k, of `size` coordinates.
+[[nodiscard]] Index count_at(Index size, double density);
+
+} // namespace scape::peers

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <scape/distributed/mask.hpp>
+#include <scape/problem/problem.hpp>
+
+namespace scape::peers {
+
+using problem::Index;
+
+/// A coordinate of a sparse gradient, as it travels: 8 bytes.
+struct Entry {
+    std::uint32_t index;
+    float value;
+};
+
+/// Calls use(index) for each bit of the mask in [begin, end), ascending; both at whole words, or the end.
+template <class Use>
+void for_each_bit(const distributed::Mask& mask, Index begin, Index end, const Use& use) {
+    for (Index word = begin / 64; word * 64 < end; ++word)
+        for (std::uint64_t bits = mask.words()[word]; bits != 0; bits &= bits - 1)
+            use(word * 64 + std::countr_zero(bits));
+}
+
+/// The entries of a sparse sum over ranks, added as they come.
+class SparseSum {
+  public:
+    explicit SparseSum(Index size) : sums_(static_cast<std::size_t>(size), 0.0F), touched_(size) {}
+
+    void add(std::span<const Entry> entries) {
+        for (const Entry& entry : entries) {
+            sums_[entry.index] += entry.value;
+            touched_.set(entry.index);
+        }
+    }
+    /// Calls use(index, sum) for what has been added, ascending, and forgets it.
+    template <class Use>
+    void take(const Use& use) {
+        for_each_bit(touched_, 0, touched_.size(), [&](Index index) {
+            float& sum = sums_[static_cast<std::size_t>(index)];
+            use(index, sum);
+            sum = 0.0F;
+        });
+        touched_.clear();
+    }
+
+  private:
+    std::vector<float> sums_;
+    distributed::Mask touched_;
+};
+
+/// AdamS (section 3) on a sparse mean gradient, as optimizers for sparse gradients do it: moments and
+/// directions of the coordinates that came, the decay of all. Every rank holds all of it.
+class LazyAdamS {
+  public:
+    LazyAdamS(const problem::HyperParameters& hyper, std::span<const float> parameters);
+
+    /// Entries are sums over ranks, ascending.
+    void update(std::span<const Entry> sums, int ranks, double learning_rate);
+    [[nodiscard]] std::span<const float> parameters() const { return w_; }
+
+  private:
+    problem::HyperParameters hyper_;
+    std::vector<float> w_;
+    std::vector<float> m_; ///< in full length
+    distributed::Mask touched_;
+    std::vector<float> g_; ///< these three packed on `touched_`
+    std::vector<float> last_m_;
+    std::vector<float> M_;
+    Index steps_ = 0;
+};
+
+} // namespace scape::peers
