@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "check.hpp"
 #include <scape/distributed/counting.hpp>
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/in_process.hpp>
 #include <scape/optimizer.hpp>
-#include "check.hpp"
 #include <scape/verify/report.hpp>
 
 namespace scape::distributed {
