@@ -37,10 +37,12 @@ void arrival_does_not_matter(Trial& trial) {
     disturb.disturbance = disturbance(static_cast<std::uint8_t>(run.chosen_place % 6));
     disturbed.actions.insert(disturbed.actions.begin(), disturb);
     const History& late = trial(disturbed);
-    for (std::size_t step = 0; step < undisturbed.after.size(); ++step)
+    for (std::size_t step = 0; step < undisturbed.after.size(); ++step) {
+        trial.looks_at(step + 1);
         for (std::size_t rank = 0; rank < undisturbed.after[step].views.size(); ++rank)
             trial.same_view(static_cast<Index>(step) + 1, static_cast<int>(rank),
                             undisturbed.after[step].views[rank], late.after[step + 1].views[rank]);
+    }
     for (std::size_t rank = 0; rank < undisturbed.coming.size(); ++rank)
         trial.same_mask("next_mask", run.steps, static_cast<int>(rank), undisturbed.coming[rank],
                         late.coming[rank]);

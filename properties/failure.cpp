@@ -83,6 +83,8 @@ ordered_json view_json(const View& view, Index size) {
 /// The action whose outcome is drawn: the one that failed, or the last.
 std::size_t drawn_action(const Counterexample& found, const History& history) {
     const std::size_t last = history.after.size() - 1;
+    if (found.violation.action)
+        return std::min(last, *found.violation.action);
     if (!found.violation.divergence || found.violation.divergence->step < 1)
         return last;
     return std::min(last, static_cast<std::size_t>(found.violation.divergence->step - 1));

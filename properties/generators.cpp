@@ -125,6 +125,12 @@ void needs_no_clipping(Case& run) {
 void needs_exactness(Case& run) {
     needs_no_clipping(run);
     run.data = DataClass::dyadic;
+    // Bits that a sum may need grow with every step, and with the betas' own.
+    constexpr Index most_steps = 6;
+    run.steps = std::min(run.steps, most_steps);
+    const auto few_bits = [](double beta) { return beta == 0.0 || beta == 0.5 || beta == 0.75; };
+    run.beta1 = few_bits(run.beta1) ? run.beta1 : 0.5;
+    run.beta2 = few_bits(run.beta2) ? run.beta2 : 0.75;
 }
 
 rc::Gen<Case> scripted_case() {

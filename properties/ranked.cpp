@@ -5,6 +5,8 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -140,6 +142,26 @@ std::vector<Stage> stages(const Scenario& scenario) {
     return all;
 }
 
+void expect_size(const char* what, std::size_t is, std::size_t should) {
+    if (is != should)
+        throw std::runtime_error(std::string(what) + " has " + std::to_string(is) +
+                                 " elements; it must be shown in full length, " + std::to_string(should));
+}
+
+std::vector<std::uint8_t> full_length(std::vector<std::uint8_t> mask, const Setup& setup) {
+    expect_size("a mask", mask.size(), (setup.parameters.size() + 7) / 8);
+    return mask;
+}
+
+View full_length(View view, const Setup& setup) {
+    const std::size_t d = setup.parameters.size();
+    expect_size("view().parameters", view.parameters.size(), d);
+    expect_size("view().moment", view.moment.size(), d);
+    expect_size("view().residual", view.residual.size(), d);
+    view.mask = full_length(std::move(view.mask), setup);
+    return view;
+}
+
 Outcome take_step(Candidate& candidate, const Action& action, int rank) {
     Outcome outcome;
     try {
@@ -191,10 +213,8 @@ class RankedImplementation final : public Implementation {
         std::vector<Record> records(static_cast<std::size_t>(workers));
         const fs::path from = folder(number);
         const fs::path to = folder(number + 1);
-        if (goes_on && group_->speaks()) {
-            fs::remove_all(to);
-            fs::create_directories(to);
-        }
+        if (goes_on)
+            make_empty(to);
         std::exception_ptr failure;
         try {
             group_->run(workers, [&](Communicator& ranks) {
@@ -207,6 +227,18 @@ class RankedImplementation final : public Implementation {
         collect(records, history);
         if (failure)
             std::rethrow_exception(failure);
+    }
+
+    /// By one rank, and if it could not, all hear of it.
+    void make_empty(const fs::path& folder) const {
+        std::error_code error;
+        if (group_->speaks()) {
+            fs::remove_all(folder, error);
+            if (!error)
+                fs::create_directories(folder, error);
+        }
+        if (const std::string fault = group_->told(error ? error.message() : ""); !fault.empty())
+            throw std::runtime_error(folder.string() + " cannot be made: " + fault);
     }
 
     [[nodiscard]] fs::path folder(std::size_t number) const {
@@ -235,14 +267,14 @@ class RankedImplementation final : public Implementation {
             outcome.sent = communicator.bytes();
             outcome.exchanges = communicator.exchanges();
             record.outcomes.push_back(std::move(outcome));
-            record.views.push_back(candidate->view());
+            record.views.push_back(full_length(candidate->view(), stage.setup));
         }
         const bool halted =
             !record.outcomes.empty() && record.outcomes.back().kind == Outcome::Kind::halted;
         if (!to.empty())
             candidate->save(to);
         else if (!halted)
-            record.coming = candidate->coming();
+            record.coming = full_length(candidate->coming(), stage.setup);
     }
 
     void collect(const std::vector<Record>& records, History& history) const {

@@ -1,6 +1,8 @@
 #include <scape/properties/search.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <initializer_list>
 #include <utility>
 
 namespace scape::properties {
@@ -21,25 +23,25 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
     return value;
 }
 
-/// One of the pinned values, chosen by what was drawn, so that it still shrinks.
-template <class Value, class Drawn>
-void pin(const std::vector<Value>& pins, Drawn& drawn) {
+/// One of the pinned values, by what was drawn: any of them may come, and shrinking leads to the first.
+template <class Value>
+void pin(const std::vector<Value>& pins, Index number, Value& drawn) {
     if (!pins.empty())
-        drawn = pins[static_cast<std::size_t>(drawn) % pins.size()];
+        drawn = pins[static_cast<std::size_t>(number) % pins.size()];
 }
 
 Case pinned(Case run, const Pins& pins) {
-    pin(pins.workers, run.workers);
-    pin(pins.workers, run.other_workers);
+    const Index place = run.chosen_place;
+    pin(pins.workers, place / 3, run.workers);
+    pin(pins.workers, place / 11, run.other_workers);
+    Index number = place / 5;
     for (Operation& operation : run.script)
-        pin(pins.workers, operation.workers);
-    if (!pins.densities.empty()) {
-        const auto number = static_cast<std::size_t>(1.0 / run.density);
-        run.density = pins.densities[number % pins.densities.size()];
-    }
-    pin(pins.partitions, run.partition);
-    pin(pins.corrections, run.bias_correction);
-    pin(pins.data, run.data);
+        if (operation.kind == Operation::Kind::restart)
+            pin(pins.workers, number++, operation.workers);
+    pin(pins.densities, place / 7, run.density);
+    pin(pins.partitions, place / 13, run.partition);
+    pin(pins.corrections, place / 17, run.bias_correction);
+    pin(pins.data, place / 19, run.data);
     if (pins.steps)
         run.steps = *pins.steps;
     if (pins.tensors)
@@ -49,12 +51,27 @@ Case pinned(Case run, const Pins& pins) {
     return run;
 }
 
-} // namespace
-
-bool Pins::any() const {
-    return !workers.empty() || !densities.empty() || !partitions.empty() || !corrections.empty() ||
-           !data.empty() || steps || tensors || clip_norm;
+/// Kinds of cases that a pin decides, so that too few of them are no fault of the property.
+bool decided(const std::string& kind, const Pins& pins) {
+    const auto is_one_of = [&kind](std::initializer_list<const char*> kinds) {
+        return std::any_of(kinds.begin(), kinds.end(), [&](const char* other) { return kind == other; });
+    };
+    return (!pins.workers.empty() &&
+            is_one_of({"several ranks", "no power of two", "fewer", "more", "another order",
+                       "a restart with other ranks", "more parameters than ranks"})) ||
+           (!pins.densities.empty() &&
+            is_one_of({"density below 1", "something off the mask", "the mask changes", "late coordinates",
+                       "residuals that are not zero"})) ||
+           (pins.steps && is_one_of({"several steps", "not in the first step", "late coordinates",
+                                     "residuals that are not zero", "the mask changes"})) ||
+           (!pins.data.empty() && is_one_of({"equal scores", "clipped", "the mask changes"})) ||
+           (pins.clip_norm && is_one_of({"clipped"})) ||
+           (pins.tensors && is_one_of({"an always-dense tensor", "more parameters than ranks",
+                                       "density below 1", "something off the mask", "the mask changes",
+                                       "late coordinates", "residuals that are not zero"}));
 }
+
+} // namespace
 
 std::optional<Counterexample> try_case(const Implementation& implementation, const Property& property,
                                        const Case& run, SearchResult& result) {
@@ -148,9 +165,15 @@ SearchResult search(const Implementation& implementation, const Property& proper
 
 std::string too_few(const Property& property, const SearchResult& result, const SearchOptions& options) {
     constexpr int enough_to_judge = 50;
-    if (options.pins.any() || result.cases < enough_to_judge)
+    if (result.cases < enough_to_judge)
         return {};
+    const auto several = result.kinds.find("several ranks");
+    if (options.pins.workers_by_default && property.at_least.contains("several ranks") &&
+        several == result.kinds.end())
+        return "all cases had one rank; start more with mpirun -n";
     for (const auto& [kind, percent] : property.at_least) {
+        if (decided(kind, options.pins))
+            continue;
         const auto found = result.kinds.find(kind);
         const int count = found == result.kinds.end() ? 0 : found->second;
         if (count * 100 < percent * result.cases)

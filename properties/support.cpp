@@ -32,18 +32,37 @@ std::uint32_t bits_of(float value) {
     return std::bit_cast<std::uint32_t>(value);
 }
 
+namespace {
+
+bool leaves_something_out(const Case& run) {
+    const problem::Problem problem = problem_of(run);
+    const auto density = schedule_of(run);
+    for (Index t = 1; t <= run.steps; ++t)
+        for (const problem::Segment& segment : problem.segments)
+            if (selected_count(segment, density.at(t), problem.settings.k_rounding) < segment.size())
+                return true;
+    return false;
+}
+
+} // namespace
+
 void classify(Trial& trial) {
     const Case& run = trial.run();
     const bool power = std::has_single_bit(static_cast<unsigned>(run.workers));
     trial.classify(run.workers > 1, "several ranks");
     trial.classify(!power, "no power of two");
     trial.classify(run.density < 1.0, "density below 1");
+    trial.classify(leaves_something_out(run), "something off the mask");
     trial.classify(run.steps > 1, "several steps");
     trial.classify(run.size() > run.workers, "more parameters than ranks");
 }
 
 std::map<std::string, int> usual_demands() {
-    return {{"several ranks", 60}, {"no power of two", 20}, {"density below 1", 50}, {"several steps", 50}};
+    return {{"several ranks", 60},
+            {"no power of two", 20},
+            {"density below 1", 50},
+            {"something off the mask", 40},
+            {"several steps", 50}};
 }
 
 float unacceptable(std::uint8_t what) {

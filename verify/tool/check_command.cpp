@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -35,7 +36,7 @@ using verify::Status;
 struct Settings {
     std::string communicator = "in_process";
     std::vector<std::string> implementations;
-    int planted = 0;
+    std::optional<int> planted;
     std::vector<int> workers;
     std::vector<double> densities;
     std::vector<std::string> partitions;
@@ -48,13 +49,13 @@ struct Settings {
     bool verbose = false;
     bool must_finish = false;
     std::string level;
-    std::string one_case;
+    std::optional<std::string> one_case;
     int cases = 0;
     std::uint64_t seed = 1;
     std::string data;
     std::string tensors;
     std::int64_t steps = 0;
-    double clip_norm = -1.0;
+    std::optional<double> clip_norm;
     double time_budget = 0.0;
     double timeout = 60.0;
     std::string save;
@@ -65,26 +66,29 @@ struct Settings {
 /// A run of the gate over the settings, the same on all ranks.
 class Gate {
   public:
-    Gate(const Settings& settings, std::shared_ptr<const Group> group)
-        : settings_(settings), group_(std::move(group)),
+    Gate(const Settings& settings, std::shared_ptr<const Group> group,
+         const std::vector<std::string>& arguments)
+        : settings_(settings), arguments_(arguments), program_(arguments.front()), group_(std::move(group)),
           watch_(settings.time_budget, [this](bool here) { return group_->any(here); }),
           progress_("scape check") {
         check_settings();
         choose_implementations();
         choose_pins();
-        if (!settings_.one_case.empty())
-            one_case_ = properties::parse_case(settings_.one_case);
+        if (settings_.one_case)
+            one_case_ = properties::parse_case(*settings_.one_case);
         for (const std::string& name : settings_.properties)
             static_cast<void>(properties::find_property(name));
+        check_one_case();
         check_that_results_can_be_written();
+        static_cast<void>(properties::scratch_folder(*group_));
     }
 
-    int run(const std::vector<std::string>& arguments) {
+    int run() {
         if (settings_.list) {
             print_list();
             return all_passed;
         }
-        if (!settings_.one_case.empty()) {
+        if (settings_.one_case) {
             run_one_case();
         } else {
             count_searches();
@@ -93,10 +97,33 @@ class Gate {
             if (!settings_.matrix_only)
                 run_properties();
         }
-        return finish(arguments);
+        return finish();
     }
 
   private:
+    void check_one_case() const {
+        if (!one_case_)
+            return;
+        const properties::Case& run = *one_case_;
+        const Property& property = *chosen_properties().front();
+        const Implementation& implementation = *chosen_.front();
+        if (const std::string why = property.skipped(implementation); !why.empty())
+            throw Error("--property " + property.name + " says nothing about " + implementation.name() +
+                        ": " + why);
+        properties::Case needed = run;
+        property.needs(needed);
+        if (!(needed == run))
+            throw Error("--case is none that " + property.name + " can judge; it needs " + text(needed));
+        if (run.script.empty() && property.name == "machine")
+            throw Error("--case has no script for machine to follow; add script=step+restart:3+step, say");
+        int most = std::max(run.workers, run.other_workers);
+        for (const properties::Operation& operation : run.script)
+            most = std::max(most, operation.workers);
+        if (!implementation.takes(most))
+            throw Error("--case has " + std::to_string(most) +
+                        " workers, more than mpirun has started; start as many with mpirun -n");
+    }
+
     /// Now, not after the hours that the run may take.
     void check_that_results_can_be_written() const {
         std::string fault;
@@ -125,23 +152,26 @@ class Gate {
         at_least("--cases", settings_.cases, 0);
         at_least("--steps", static_cast<double>(settings_.steps), 0);
         at_least("--time-budget", settings_.time_budget, 0);
+        at_least("--clip-norm", settings_.clip_norm.value_or(0.0), 0);
+        at_least("--planted", settings_.planted.value_or(1), 1);
+        if (settings_.planted && !settings_.implementations.empty())
+            throw Error("--planted and --implementation exclude each other; leave one out");
         if (!(settings_.timeout >= 0.001 && settings_.timeout <= 31'536'000.0))
             throw Error("--timeout is " + shortest(settings_.timeout) +
                         "; it must be 0.001 seconds to a year");
-        if (!settings_.one_case.empty() &&
-            (settings_.properties.size() != 1 || implementation_count() != 1))
+        if (settings_.one_case && (settings_.properties.size() != 1 || implementation_count() != 1))
             throw Error("--case needs one --implementation and one --property to be tried with");
         if (settings_.matrix_only && !settings_.properties.empty())
             throw Error("--matrix and --property exclude each other; leave one out");
     }
 
     [[nodiscard]] std::size_t implementation_count() const {
-        return settings_.planted > 0 ? 1 : settings_.implementations.size();
+        return settings_.planted ? 1 : settings_.implementations.size();
     }
 
     void choose_implementations() {
-        if (settings_.planted > 0) {
-            chosen_ = {planted::implementation(settings_.planted, group_)};
+        if (settings_.planted) {
+            chosen_ = {planted::implementation(*settings_.planted, group_)};
         } else {
             auto all = properties::all_implementations(group_);
             all.push_back(planted::implementation(0, group_));
@@ -179,6 +209,7 @@ class Gate {
         for (const double density : settings_.densities)
             static_cast<void>(problem::DensitySchedule::constant(density));
         pins_.workers = settings_.workers;
+        std::ranges::sort(pins_.workers); // shrinking leads to the first
         pins_.densities = settings_.densities;
         for (const std::string& text : settings_.partitions)
             pins_.partitions.push_back(problem::parse<problem::PartitionRule>(text));
@@ -192,13 +223,13 @@ class Gate {
             pins_.tensors = verify::parse_tensors(settings_.tensors);
             static_cast<void>(problem::Layout(*pins_.tensors));
         }
-        if (settings_.clip_norm >= 0.0)
-            pins_.clip_norm = settings_.clip_norm;
-        if (pins_.workers.empty() && group_->name() == "mpi")
+        pins_.clip_norm = settings_.clip_norm;
+        pins_.workers_by_default = pins_.workers.empty() && group_->name() == "mpi";
+        if (pins_.workers_by_default)
             for (const int workers : usual_workers)
                 if (group_->takes(workers))
                     pins_.workers.push_back(workers);
-        if (settings_.workers.empty() && most_workers() > usual_workers.back())
+        if (pins_.workers_by_default && most_workers() > usual_workers.back())
             pins_.workers.push_back(most_workers());
     }
 
@@ -230,12 +261,18 @@ class Gate {
 
     [[nodiscard]] std::string command(const Implementation& implementation) const {
         const bool mpi = group_->name() == "mpi";
-        std::string text =
-            mpi ? "mpirun -n " + std::to_string(most_workers()) + " scape check --communicator mpi"
-                : "scape check";
-        text += settings_.planted > 0 ? " --planted " + std::to_string(settings_.planted)
-                                      : " --implementation " + implementation.name();
+        std::string text = mpi ? launcher() + " -n " + std::to_string(most_workers()) + " " +
+                                     shell_word(program_) + " check --communicator mpi"
+                               : shell_word(program_) + " check";
+        text += settings_.planted ? " --planted " + std::to_string(*settings_.planted)
+                                  : " --implementation " + implementation.name();
         return text;
+    }
+
+    /// How this machine's ranks are started, with the options that it needs.
+    static std::string launcher() {
+        const char* given = std::getenv("SCAPE_MPIRUN");
+        return given != nullptr && *given != '\0' ? given : "mpirun";
     }
 
     [[nodiscard]] int most_workers() const {
@@ -264,8 +301,8 @@ class Gate {
             text += " --steps " + std::to_string(settings_.steps);
         if (!settings_.tensors.empty())
             text += " --tensors " + shell_word(settings_.tensors);
-        if (settings_.clip_norm >= 0.0)
-            text += " --clip-norm " + shortest(settings_.clip_norm);
+        if (settings_.clip_norm)
+            text += " --clip-norm " + shortest(*settings_.clip_norm);
         return text + " --cases " + std::to_string(options.cases) + " --seed " +
                std::to_string(settings_.seed);
     }
@@ -331,12 +368,22 @@ class Gate {
             results_.add_failure("$ " + command(implementation, property, found.run) + "\n");
             return failure_json(found, trace);
         }
-        results_.add_failure("$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " +
-                             property.says + "\n" + failure_text(found) + "  to repeat it:\n$ " +
-                             command(implementation, property, found.run) + "\n" +
-                             (trace.empty() ? "" : "  its trace: " + settings_.save + "/" + trace + "\n") +
-                             coloured(Status::failed) + "\n\n");
+        results_.add_failure(
+            "$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says +
+            "\n" + failure_text(found) + "  to repeat it:\n$ " +
+            command(implementation, property, found.run) + "\n" +
+            (trace.empty() ? ""
+                           : "  its trace: " + settings_.save + "/" + trace + what_it_lacks(trace) + "\n") +
+            coloured(Status::failed) + "\n\n");
         return failure_json(found, trace);
+    }
+
+    /// A trace holds rank 0's replica, and ends at the first restart.
+    [[nodiscard]] std::string what_it_lacks(const std::string& trace) const {
+        const auto verdict = verify::verify_trace(std::filesystem::path(settings_.save) / trace, {});
+        return verdict.first
+                   ? ""
+                   : " (rank 0's replica up to the first restart, which does not show this failure)";
     }
 
     void run_matrix() {
@@ -384,7 +431,9 @@ class Gate {
         begin_search(with);
         const SearchResult result = search(implementation, property, options);
         cut_short_ = cut_short_ || result.ended;
-        const Verdict verdict = judge(property, result, options);
+        Verdict verdict = judge(property, result, options);
+        if (verdict.status == Status::passed && result.counts.compared == 0)
+            verdict = {Status::untested, "no value was compared"};
         results_.add_row({{"implementation", implementation.name()},
                           {"communicator", implementation.communicator()},
                           {"workers", pins.workers.front()},
@@ -395,15 +444,17 @@ class Gate {
                           {"cases", result.cases},
                           {"compared", result.counts.compared},
                           {"wrong", result.counts.wrong},
-                          {"max_ulp", std::isfinite(result.counts.greatest_ulps)
-                                          ? ordered_json(result.counts.greatest_ulps)
-                                          : ordered_json("inf")},
-                          {"share_of_limit", result.counts.share_of_limit},
+                          {"max_ulp", finite_or_text(result.counts.greatest_ulps)},
+                          {"share_of_limit", finite_or_text(result.counts.share_of_limit)},
                           {"seconds", result.seconds},
                           {"status", name(verdict.status)},
                           {"reason", verdict.reason},
                           {"command", with},
                           {"failure", failure(implementation, property, result, with)}});
+    }
+
+    static ordered_json finite_or_text(double value) {
+        return std::isfinite(value) ? ordered_json(value) : ordered_json("inf");
     }
 
     /// A model with something of everything, larger than what is drawn.
@@ -479,12 +530,6 @@ class Gate {
         const properties::Case& run = *one_case_;
         const Property& property = *chosen_properties().front();
         const Implementation& implementation = *chosen_.front();
-        if (!implementation.takes(run.workers))
-            throw Error("--case has " + std::to_string(run.workers) +
-                        " workers, more than mpirun has started; start as many with mpirun -n");
-        if (const std::string why = property.skipped(implementation); !why.empty())
-            throw Error("--property " + property.name + " says nothing about " + implementation.name() +
-                        ": " + why);
         const std::string with = command(implementation, property, run);
         static_cast<void>(watch_.goes_on(with));
         SearchResult result;
@@ -506,13 +551,13 @@ class Gate {
         }
     }
 
-    int finish(const std::vector<std::string>& arguments) {
+    int finish() {
         const int passed = results_.count(Status::passed);
         const int skipped = results_.count(Status::skipped);
         const int failed = results_.count(Status::failed) + results_.count(Status::mistrusted) +
                            results_.count(Status::untested);
         if (group_->speaks()) {
-            const ordered_json document = results_.document(arguments, settings_.seed, watch_.seconds());
+            const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
             std::printf("%s%s%d passed, %d failed, %d skipped\n",
                         settings_.brief ? results_.failures().c_str() : results_.text().c_str(),
                         results_.failures().empty() ? "\n" : "", passed, failed, skipped);
@@ -533,6 +578,8 @@ class Gate {
     inline static const std::vector<int> usual_workers{1, 2, 3, 4, 5, 7, 8};
 
     const Settings& settings_;
+    const std::vector<std::string>& arguments_;
+    std::string program_; ///< as it was started
     std::shared_ptr<const Group> group_;
     Watch watch_;
     Progress progress_;
@@ -553,9 +600,9 @@ std::chrono::milliseconds timeout_of(const Settings& settings) {
 }
 
 /// From here on an error may be of one rank alone, and the others must not wait for it.
-int run_on_all(Gate& gate, const Group& group, const std::vector<std::string>& arguments) {
+int run_on_all(Gate& gate, const Group& group) {
     try {
-        const int status = gate.run(arguments);
+        const int status = gate.run();
         no_more_to_tell();
         return std::stoi(group.told(std::to_string(status)));
     } catch (const std::exception& error) {
@@ -574,8 +621,8 @@ int run_mpi(const Settings& settings, const std::vector<std::string>& arguments)
         // All ranks draw rank 0's cases, whatever each was started with.
         Settings same = settings;
         same.seed = std::stoull(group->told(std::to_string(settings.seed)));
-        Gate gate(same, group);
-        return run_on_all(gate, *group, arguments);
+        Gate gate(same, group, arguments);
+        return run_on_all(gate, *group);
     } catch (const Error& error) {
         // The same on all ranks: of the settings.
         if (group->speaks())
@@ -587,7 +634,7 @@ int run_mpi(const Settings& settings, const std::vector<std::string>& arguments)
 int run(const Settings& settings, const std::vector<std::string>& arguments) {
     tell_of_crashes();
     if (settings.communicator == "in_process")
-        return Gate(settings, properties::make_thread_group(timeout_of(settings))).run(arguments);
+        return Gate(settings, properties::make_thread_group(timeout_of(settings)), arguments).run();
     if (settings.communicator == "mpi")
         return run_mpi(settings, arguments);
     throw Error("--communicator is '" + settings.communicator + "'; it must be in_process or mpi");

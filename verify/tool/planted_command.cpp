@@ -38,8 +38,8 @@ struct Settings {
 
 class Planted {
   public:
-    explicit Planted(const Settings& settings)
-        : settings_(settings),
+    Planted(const Settings& settings, const std::vector<std::string>& arguments)
+        : settings_(settings), arguments_(arguments), program_(shell_word(arguments.front())),
           group_(properties::make_thread_group(std::chrono::duration_cast<std::chrono::milliseconds>(
               std::chrono::duration<double>(settings.timeout)))),
           watch_(0.0, [](bool here) { return here; }), progress_("scape planted") {
@@ -55,7 +55,7 @@ class Planted {
                 properties_.push_back(&property);
     }
 
-    int run(const std::vector<std::string>& arguments) {
+    int run() {
         std::vector<int> numbers = settings_.numbers;
         if (numbers.empty())
             for (const planted::Description& bug : planted::bugs())
@@ -70,7 +70,7 @@ class Planted {
             catch_bug(number, *implementation);
         }
         accuse_the_clean();
-        return finish(arguments);
+        return finish();
     }
 
   private:
@@ -148,8 +148,9 @@ class Planted {
         return most;
     }
 
-    static std::string command(int number, const Property& property, const properties::Case& run) {
-        return "scape check --planted " + std::to_string(number) + " --property " + property.name +
+    [[nodiscard]] std::string command(int number, const Property& property,
+                                      const properties::Case& run) const {
+        return program_ + " check --planted " + std::to_string(number) + " --property " + property.name +
                " --case " + shell_word(text(run));
     }
 
@@ -169,7 +170,7 @@ class Planted {
                 const int count = static_cast<int>(properties_.size());
                 options.cases = (settings_.clean_cases + count - 1) / count;
                 options.seed = settings_.seed;
-                const std::string with = "scape check --implementation " + implementation->name() +
+                const std::string with = program_ + " check --implementation " + implementation->name() +
                                          " --property " + property->name;
                 options.before = [this, &with](const properties::Case& run) {
                     return watch_.goes_on(with + " --case " + shell_word(text(run)));
@@ -203,8 +204,8 @@ class Planted {
             }
     }
 
-    int finish(const std::vector<std::string>& arguments) {
-        const ordered_json document = results_.document(arguments, settings_.seed, watch_.seconds());
+    int finish() {
+        const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
         std::fputs(results_.text().c_str(), stdout);
         if (!settings_.json.empty())
             write_json(settings_.json, document);
@@ -221,6 +222,8 @@ class Planted {
     }
 
     const Settings& settings_;
+    const std::vector<std::string>& arguments_;
+    std::string program_; ///< as it was started
     std::shared_ptr<const properties::Group> group_;
     Watch watch_;
     Progress progress_;
@@ -266,7 +269,7 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         "  scape planted --bug 41,54 --all --clean-cases 0");
     command->callback([settings, &status, &arguments] {
         tell_of_crashes();
-        status = settings->list ? list() : Planted(*settings).run(arguments);
+        status = settings->list ? list() : Planted(*settings, arguments).run();
     });
 }
 

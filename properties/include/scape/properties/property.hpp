@@ -33,7 +33,8 @@ class Violation : public std::runtime_error {
         : std::runtime_error(text), divergence(std::move(at)) {}
 
     std::optional<verify::Divergence> divergence;
-    std::size_t run = 0; ///< which of the trial's runs shows it
+    std::optional<std::size_t>
+        action; ///< of the last run, that shows it; else the one of the divergence's step
 };
 
 /// How much was compared, for the table.
@@ -69,6 +70,9 @@ class Trial {
             kinds_.insert(kind);
     }
 
+    /// What is compared from here on is what the last run showed after this action.
+    void looks_at(std::size_t action) { action_ = action; }
+
     // Comparisons, that throw Violation.
     void expect(bool holds, const std::string& otherwise) const;
     void expect_at(bool holds, Index step, Index coordinate, const std::string& otherwise,
@@ -93,6 +97,7 @@ class Trial {
     std::deque<Ran> runs_; ///< whose places stay
     std::set<std::string> kinds_;
     Counts counts_;
+    std::optional<std::size_t> action_;
 };
 
 /// What must always hold.

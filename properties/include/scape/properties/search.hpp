@@ -22,8 +22,7 @@ struct Pins {
     std::optional<Index> steps;
     std::optional<std::vector<problem::Tensor>> tensors;
     std::optional<double> clip_norm;
-
-    [[nodiscard]] bool any() const;
+    bool workers_by_default = false; ///< all that there are, rather than those that somebody asked for
 };
 
 struct SearchOptions {
