@@ -413,6 +413,7 @@ class Gate {
                                                                 BiasCorrection::momentum})) {
                         Pins pins = pins_;
                         pins.workers = {workers};
+                        pins.workers_by_default = false;
                         pins.densities = {density};
                         pins.partitions = {partition};
                         pins.corrections = {correction};
