@@ -9,6 +9,9 @@
 #include <scape/distributed/kernels.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
+#if defined(SCAPE_WITH_GPU)
+#include <scape/gpu/block_backend.hpp>
+#endif
 
 namespace scape::properties {
 
@@ -32,11 +35,10 @@ std::vector<float> copy_of(std::span<const float> values) {
 
 class ScapeCandidate final : public Candidate {
   public:
-    ScapeCandidate(const Setup& setup, int threads, Reduction reduction, Communicator& communicator)
-        : communicator_(communicator),
-          optimizer_(setup.problem, setup.ranges, setup.density,
-                     distributed::make_host_backend(setup.problem, setup.parameters, threads), communicator,
-                     {reduction}) {}
+    ScapeCandidate(const Setup& setup, std::unique_ptr<distributed::Backend> backend, Reduction reduction,
+                   Communicator& communicator)
+        : communicator_(communicator), optimizer_(setup.problem, setup.ranges, setup.density,
+                                                  std::move(backend), communicator, {reduction}) {}
 
     void step(std::span<const float> gradient, double learning_rate) override {
         optimizer_.step(gradient, learning_rate);
@@ -137,7 +139,9 @@ MakeCandidate host_maker(Reduction reduction) {
         const HostVariant& variant = host_variants().at(setup.variant);
         if (distributed::host::variant() != variant.kernels)
             distributed::host::use_variant(variant.kernels);
-        return std::make_unique<ScapeCandidate>(setup, variant.threads, reduction, communicator);
+        return std::make_unique<ScapeCandidate>(
+            setup, distributed::make_host_backend(setup.problem, setup.parameters, variant.threads),
+            reduction, communicator);
     };
 }
 
@@ -154,6 +158,18 @@ all_implementations(const std::shared_ptr<const Group>& group) {
     all.push_back(on_ranks({"host-native", verify::LevelKind::rel, problem::Algorithm::scape,
                             names(host_variants()), host_maker(Reduction::native)},
                            group));
+#if defined(SCAPE_WITH_GPU)
+    all.push_back(on_ranks({"cuda-blocks", verify::LevelKind::exact, problem::Algorithm::scape,
+                            gpu::block_variant_names(),
+                            [](const Setup& setup, Communicator& communicator) {
+                                return std::make_unique<ScapeCandidate>(
+                                    setup,
+                                    gpu::make_block_backend(setup.problem, setup.parameters,
+                                                            gpu::block_variants().at(setup.variant)),
+                                    Reduction::ordered, communicator);
+                            }},
+                           group));
+#endif
     all.push_back(on_ranks({"host-adams",
                             verify::LevelKind::exact,
                             problem::Algorithm::adams,

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstring>
+
+#include <scape/gpu/block.hpp>
+
+// Four neighbouring values at a time: 16 bytes where the vector begins at a multiple of 16 bytes, and one
+// by one where it does not and behind the last whole four.
+
+namespace scape::gpu {
+
+constexpr Index quad_size = 4;
+/// Quads that a thread has under way at once.
+constexpr int quads_in_flight = 4;
+
+struct alignas(16) Quad {
+    float value[quad_size];
+};
+
+SCAPE_BLOCK bool is_aligned(const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % alignof(Quad) == 0;
+}
+
+/// The values at `at`, up to `size`; behind it 0.
+SCAPE_BLOCK Quad load(const float* values, Index at, Index size, bool aligned) {
+    Quad quad{};
+    if (at + quad_size <= size && aligned) {
+#if defined(__CUDACC__)
+        const float4 four = *reinterpret_cast<const float4*>(values + at);
+        quad = {{four.x, four.y, four.z, four.w}};
+#else
+        std::memcpy(&quad, values + at, sizeof quad);
+#endif
+    } else {
+        SCAPE_UNROLL
+        for (Index i = 0; i < quad_size; ++i)
+            if (at + i < size)
+                quad.value[i] = values[at + i];
+    }
+    return quad;
+}
+
+SCAPE_BLOCK void store(float* values, Index at, Index size, bool aligned, const Quad& quad) {
+    if (at + quad_size <= size && aligned) {
+#if defined(__CUDACC__)
+        *reinterpret_cast<float4*>(values + at) =
+            make_float4(quad.value[0], quad.value[1], quad.value[2], quad.value[3]);
+#else
+        std::memcpy(values + at, &quad, sizeof quad);
+#endif
+    } else {
+        SCAPE_UNROLL
+        for (Index i = 0; i < quad_size; ++i)
+            if (at + i < size)
+                values[at + i] = quad.value[i];
+    }
+}
+
+/// Calls load(number, at) for a few quads of [begin, end), and then use(number, at) for the same: so that
+/// their loads are under way together. `begin` is a multiple of four.
+template <class Block, class Load, class Use>
+SCAPE_BLOCK void for_quads(const Block& block, int thread, Index begin, Index end, const Load& load_quad,
+                           const Use& use_quad) {
+    const Index stride = quad_size * block.threads();
+    for (Index first = begin + quad_size * thread; first < end; first += stride * quads_in_flight) {
+        SCAPE_UNROLL
+        for (int number = 0; number < quads_in_flight; ++number)
+            if (first + number * stride < end)
+                load_quad(number, first + number * stride);
+        SCAPE_UNROLL
+        for (int number = 0; number < quads_in_flight; ++number)
+            if (first + number * stride < end)
+                use_quad(number, first + number * stride);
+    }
+}
+
+/// The bits of four neighbours.
+SCAPE_BLOCK unsigned four_bits(std::uint64_t word, Index at) {
+    return static_cast<unsigned>(word >> static_cast<unsigned>(at % word_bits)) & 15U;
+}
+
+} // namespace scape::gpu
