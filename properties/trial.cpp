@@ -69,12 +69,9 @@ void Trial::expect_at(bool holds, Index step, Index coordinate, const std::strin
     divergence.step = step;
     divergence.index = coordinate;
     divergence.rank = rank;
-    Violation violation("step " + std::to_string(step) +
-                            (rank >= 0 ? ", rank " + std::to_string(rank) : "") + ", coordinate " +
-                            std::to_string(coordinate) + ": " + otherwise,
-                        divergence);
-    violation.action = action_;
-    throw violation;
+    throw Violation("step " + std::to_string(step) + (rank >= 0 ? ", rank " + std::to_string(rank) : "") +
+                        ", coordinate " + std::to_string(coordinate) + ": " + otherwise,
+                    std::move(divergence), action_);
 }
 
 void Trial::compared(const Comparison& comparison, Phase phase, const std::string& result, Index step,
@@ -87,11 +84,9 @@ void Trial::compared(const Comparison& comparison, Phase phase, const std::strin
     Divergence divergence{step, phase, result, rank, std::nullopt, comparison, {}};
     if (!comparison.first.empty())
         divergence.index = comparison.first.front().index;
-    Violation violation("step " + std::to_string(step) + ", " + result + " of rank " +
-                            std::to_string(rank) + ": " + verify::summary(comparison),
-                        divergence);
-    violation.action = action_;
-    throw violation;
+    throw Violation("step " + std::to_string(step) + ", " + result + " of rank " + std::to_string(rank) +
+                        ": " + verify::summary(comparison),
+                    std::move(divergence), action_);
 }
 
 void Trial::same_bits(Phase phase, const std::string& result, Index step, int rank,

@@ -245,6 +245,7 @@ class OkTopKReference final : public Sequential {
     }
     static std::vector<bool> reaching(const std::vector<float>& values, float threshold) {
         std::vector<bool> result;
+        result.reserve(values.size());
         for (const float value : values)
             result.push_back(std::abs(value) >= threshold);
         return result;

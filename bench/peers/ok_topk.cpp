@@ -244,6 +244,7 @@ class OkTopK final : public Peer {
 
     [[nodiscard]] static std::vector<std::size_t> in_bytes(const std::vector<std::uint32_t>& counts) {
         std::vector<std::size_t> bytes;
+        bytes.reserve(counts.size());
         for (const std::uint32_t count : counts)
             bytes.push_back(count * sizeof(Entry));
         return bytes;

@@ -108,7 +108,7 @@ std::string why_not(const properties::Property& property,
 int run(const std::vector<std::string>& arguments) {
     const bool breaks = !arguments.empty() && arguments.front() == "--break";
     const std::vector<std::string> rest(arguments.begin() + (breaks ? 1 : 0), arguments.end());
-    if (rest.size() != 0 && rest.size() != 2)
+    if (!rest.empty() && rest.size() != 2)
         throw scape::Error("usage: example_candidate [--break] [PROPERTY CASE]");
     if (!rest.empty())
         static_cast<void>(properties::find_property(rest[0])); // or an error that lists the names

@@ -29,8 +29,8 @@ struct Ran {
 class Violation : public std::runtime_error {
   public:
     explicit Violation(const std::string& text) : std::runtime_error(text) {}
-    Violation(const std::string& text, verify::Divergence at)
-        : std::runtime_error(text), divergence(std::move(at)) {}
+    Violation(const std::string& text, verify::Divergence at, std::optional<std::size_t> of = std::nullopt)
+        : std::runtime_error(text), divergence(std::move(at)), action(of) {}
 
     std::optional<verify::Divergence> divergence;
     std::optional<std::size_t>
