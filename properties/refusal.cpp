@@ -15,12 +15,8 @@ void refused_on_all_ranks(Trial& trial) {
     const float value = unacceptable(static_cast<std::uint8_t>(run.seed));
     trial.classify(refused > 1, "not in the first step");
 
-    Index end = 0;
-    std::string tensor;
-    for (const problem::Tensor& one : run.tensors)
-        if (end += one.size; tensor.empty() && index < end)
-            tensor = one.name;
     const Scenario good = trial.steps();
+    const std::string place = good.setup.problem.layout.describe(index);
     Scenario with_a_bad_one = good;
     Action bad = good.actions[static_cast<std::size_t>(refused - 1)];
     bad.gradients[rank][static_cast<std::size_t>(index)] = value;
@@ -41,8 +37,8 @@ void refused_on_all_ranks(Trial& trial) {
                 trial.expect(outcome.rank == static_cast<int>(rank) && outcome.index == index &&
                                  bits_of(outcome.value) == bits_of(value),
                              who + "the refusal names the wrong place or value: " + outcome.text);
-                trial.expect(outcome.text.find(tensor) != std::string::npos,
-                             who + "the refusal does not name the tensor " + tensor + ": " + outcome.text);
+                trial.expect(outcome.text.find(place) != std::string::npos,
+                             who + "the refusal does not name " + place + ": " + outcome.text);
                 View expected = before(trial.runs().back(), action, of);
                 trial.same_view(step, of, expected, view, action > 0);
             } else {

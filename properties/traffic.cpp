@@ -42,7 +42,8 @@ void bytes_are_as_the_formula_says(Trial& trial) {
             const std::uint64_t least = run.workers > 1 && !is_full(scenario, t + 1) ? 1 : 0;
             trial.expect(exchanges(Traffic::mask) >= least && exchanges(Traffic::mask) <= most,
                          who + std::to_string(exchanges(Traffic::mask)) +
-                             " mask exchanges; there should be " + std::to_string(most));
+                             " mask exchanges; there should be " + std::to_string(least) + " to " +
+                             std::to_string(most));
             trial.expect(exchanges(Traffic::gradient) == 0 && exchanges(Traffic::parameters) == 0,
                          who + "a gradient or a parameter travels");
             trial.expect(outcome.sent[static_cast<std::size_t>(Traffic::agreement)] <= 64 * others,
