@@ -34,7 +34,7 @@ class CountingCommunicator::Disturbed final : public Exchange {
           inner_start_(std::move(inner_start)),
           earliest_(Clock::now() + communicator.disturbance_.delay[index(traffic)]),
           calls_left_(communicator.disturbance_.late_start[index(traffic)]) {
-        if (communicator.disturbance_.hold_back[index(traffic)]) {
+        if (communicator.disturbance_.hold_back[index(traffic)] && communicator.host_can_read(traffic)) {
             constexpr std::byte nonsense{0xA5};
             held_.assign(place.size, nonsense);
             deliver();

@@ -25,10 +25,10 @@ using distributed::MaskCode;
 /// The backend that launches blocks, over the machine that runs them: which algorithm comes after which,
 /// with how many blocks and which memory, is the same for a device and for the host's form of it.
 ///
-/// A machine has vectors (Machine::Vector<T>: resize(), which may lose what was there, data(), size(),
-/// swap()), runs a number of blocks of an algorithm, one launch after the other, fills memory with a byte,
-/// and copies to and from the host's memory. exchange() is told which vectors a communicator will touch,
-/// before they have any memory, and hand_over() returns when it may.
+/// A machine has vectors (Machine::Vector<T>: data(), size(), swap(); resize() may lose what was there),
+/// runs a number of blocks of an algorithm, one launch after the other, fills memory with a byte, and
+/// copies to and from the host's memory. exchange() is told which vectors a communicator will touch, before
+/// they have any memory, hand_over() returns when it may, and finish() when all has been done.
 template <class Machine>
 class BlockBackend final : public distributed::Backend {
   public:
@@ -41,21 +41,31 @@ class BlockBackend final : public distributed::Backend {
         machine_.exchange(payload_);
         machine_.exchange(spare_);
         machine_.exchange(code_);
-        w_.resize(size_);
-        e_.resize(size_);
+        machine_.resize(w_, size_);
+        machine_.resize(e_, size_);
         upload(w_, parameters);
         machine_.fill(e_, 0);
-        results_.resize(1);
+        machine_.resize(results_, 1);
         machine_.fill(results_, 0);
         for (DeviceMask& mask : masks_) {
-            mask.words.resize(words());
-            mask.ranks.resize(words());
-            mask.offsets.resize(tiles() + 1);
+            machine_.resize(mask.words, words());
+            machine_.resize(mask.ranks, words());
+            machine_.resize(mask.offsets, tiles() + 1);
             machine_.fill(mask.words, 0);
             machine_.fill(mask.ranks, 0);
             machine_.fill(mask.offsets, 0);
         }
-        tile_counts_.resize(tiles());
+        machine_.resize(tile_counts_, tiles());
+    }
+
+    BlockBackend(const BlockBackend&) = delete;
+    BlockBackend& operator=(const BlockBackend&) = delete;
+    /// What has been launched uses memory that is about to go. An error has been told before.
+    ~BlockBackend() override {
+        try {
+            machine_.finish();
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+        }
     }
 
     Refusal first_refused(const float* gradient) override {
@@ -70,8 +80,8 @@ class BlockBackend final : public distributed::Backend {
     }
 
     void local_pass(const Scalars& scalars, const float* gradient) override {
-        payload_.resize(current().selected);
-        spare_.resize(current().selected);
+        machine_.resize(payload_, current().selected);
+        machine_.resize(spare_, current().selected);
         machine_.template run<LocalPass>(tiles(), {scalars, size_, machine_.gradient(gradient, size_),
                                                    e_.data(), view(last()), m_.data(), view(current()),
                                                    payload_.data(), spare_.data()});
@@ -79,8 +89,8 @@ class BlockBackend final : public distributed::Backend {
     }
 
     void extract_payload() override {
-        payload_.resize(current().selected);
-        m_.resize(current().selected);
+        machine_.resize(payload_, current().selected);
+        machine_.resize(m_, current().selected);
         machine_.template run<Extract>(tiles(),
                                        {size_, e_.data(), view(current()), payload_.data(), m_.data()});
     }
@@ -113,8 +123,8 @@ class BlockBackend final : public distributed::Backend {
     void decode_mask(std::span<const MaskCode::Part> all) override {
         set_segments(decode_, all, code_tiles_of(all));
         const Index parts = decode_.parts.size();
-        decode_counts_.resize(parts);
-        decode_offsets_.resize(parts + 1);
+        machine_.resize(decode_counts_, parts);
+        machine_.resize(decode_offsets_, parts + 1);
         DeviceMask& mask = coming();
         machine_.fill(mask.words, 0);
         const DecodeArguments a{decode_.table.data(),     decode_.parts.data(),   code_.data(),
@@ -150,7 +160,7 @@ class BlockBackend final : public distributed::Backend {
             return;
         const Index selected = current().selected;
         const Index blocks = (selected + SquareSums::norm_block - 1) / SquareSums::norm_block;
-        sums_.resize(blocks);
+        machine_.resize(sums_, blocks);
         machine_.template run<SquareSums>(blocks,
                                           {scalars, selected, payload_.data(), m_.data(), sums_.data()});
         machine_.template run<Clip>(1, {blocks, sums_.data(), clip_norm, results_.data()});
@@ -175,12 +185,12 @@ class BlockBackend final : public distributed::Backend {
 
     float* payload() override { return handed_over(payload_); }
     float* received(Index count) override {
-        spare_.resize(count);
+        machine_.resize(spare_, count);
         return handed_over(spare_);
     }
     float* moment() override { return handed_over(payload_); }
     std::uint8_t* mask_code(std::size_t bytes) override {
-        code_.resize(static_cast<Index>(bytes));
+        machine_.resize(code_, static_cast<Index>(bytes));
         return handed_over(code_);
     }
 
@@ -195,7 +205,7 @@ class BlockBackend final : public distributed::Backend {
                  const Mask& coming_mask) override {
         upload(w_, parameters);
         upload(e_, residual);
-        m_.resize(static_cast<Index>(packed_moment.size()));
+        machine_.resize(m_, static_cast<Index>(packed_moment.size()));
         upload(m_, packed_moment);
         set(current(), current_mask);
         set(coming(), coming_mask);
@@ -360,11 +370,11 @@ class BlockBackend final : public distributed::Backend {
             rows.push_back({begin, end, k, first, part, code, kind_of(end - begin, k)});
             code += static_cast<Index>(distributed::coded_bytes(end - begin, k));
         }
-        table.table.resize(static_cast<Index>(rows.size()));
+        machine_.resize(table.table, static_cast<Index>(rows.size()));
         machine_.upload(table.table.data(), rows.data(), static_cast<Index>(rows.size()));
         if (same_places)
             return;
-        table.parts.resize(count);
+        machine_.resize(table.parts, count);
         machine_.upload(table.parts.data(), parts.data(), count);
         if (&table == &select_)
             make_room_to_select(static_cast<Index>(rows.size()), count);
@@ -382,15 +392,15 @@ class BlockBackend final : public distributed::Backend {
     }
 
     void make_room_to_select(Index segments, Index groups) {
-        searches_.resize(segments);
+        machine_.resize(searches_, segments);
         machine_.fill(searches_, 0); // no hints
-        bins_.resize(segments * digit_bins);
-        above_.resize(groups);
-        inside_.resize(groups);
-        ties_.resize(groups);
-        tie_offset_.resize(groups + 1);
-        keys_.resize(groups * room());
-        places_.resize(groups * room());
+        machine_.resize(bins_, segments * digit_bins);
+        machine_.resize(above_, groups);
+        machine_.resize(inside_, groups);
+        machine_.resize(ties_, groups);
+        machine_.resize(tie_offset_, groups + 1);
+        machine_.resize(keys_, groups * room());
+        machine_.resize(places_, groups * room());
     }
     [[nodiscard]] Index room() const { return group_tiles_ * tile / candidate_share; }
 

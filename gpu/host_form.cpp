@@ -4,6 +4,7 @@
 
 #include "backend.hpp"
 #include "host_machine.hpp"
+#include "stream_communicator.hpp"
 
 namespace scape::gpu {
 
@@ -24,30 +25,40 @@ ThreadOrders::ThreadOrders(int threads, std::uint64_t seed) : state_(seed) {
     }
 }
 
-std::unique_ptr<distributed::Backend> make_block_backend(const problem::Problem& problem,
-                                                         std::span<const float> parameters,
-                                                         const BlockOptions& options) {
+HostStream make_block_stream(const BlockOptions& options) {
     if (options.threads < warp_threads || options.threads > most_threads ||
         !std::has_single_bit(static_cast<unsigned>(options.threads)))
         throw Error("block of " + std::to_string(options.threads) +
                     " threads; it must be a power of two from 32 to 1024");
+    return {options.threads, options.seed};
+}
+
+std::unique_ptr<distributed::Backend> make_block_backend(const problem::Problem& problem,
+                                                         std::span<const float> parameters,
+                                                         const BlockOptions& options,
+                                                         const HostStream& stream) {
     if (options.group_tiles < 0 || options.group_tiles > most_group_tiles)
         throw Error("group of " + std::to_string(options.group_tiles) + " tiles; it must be 0 to 16");
     return std::make_unique<BlockBackend<HostMachine>>(
-        problem, parameters, HostMachine(options.threads, options.seed), options.group_tiles);
+        problem, parameters, HostMachine(stream, options.exchange), options.group_tiles);
+}
+
+std::unique_ptr<distributed::Communicator> make_block_communicator(distributed::Communicator& ranks,
+                                                                   const HostStream& stream) {
+    return std::make_unique<StreamCommunicator<HostStream>>(ranks, stream);
 }
 
 const std::vector<BlockOptions>& block_variants() {
-    static const std::vector<BlockOptions> all{{256, 1, 0}, {64, 2, 1}, {256, 3, 3}};
+    static const std::vector<BlockOptions> all{{256, 1, 0, Exchange::device},
+                                               {64, 2, 1, Exchange::host},
+                                               {256, 3, 3, Exchange::device},
+                                               {32, 4, 0, Exchange::device}};
     return all;
 }
 
-std::vector<std::string> block_variant_names() {
-    std::vector<std::string> names;
-    for (const BlockOptions& options : block_variants())
-        names.push_back("blocks of " + std::to_string(options.threads) + ", order " +
-                        std::to_string(options.seed));
-    return names;
+std::string name(const BlockOptions& options) {
+    return "blocks of " + std::to_string(options.threads) + ", order " + std::to_string(options.seed) +
+           (options.exchange == Exchange::device ? ", streams" : "");
 }
 
 } // namespace scape::gpu

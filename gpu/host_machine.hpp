@@ -1,30 +1,22 @@
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <vector>
 
-#include <scape/gpu/block.hpp>
+#include <scape/gpu/exchange.hpp>
+#include <scape/gpu/host_stream.hpp>
 
 namespace scape::gpu {
 
-/// Runs blocks on the host: one after the other, in another order at every launch.
+/// The machine of the host's form: memory of the host, work on a stream that is done late.
 class HostMachine {
   public:
-    HostMachine(int threads, std::uint64_t seed) : orders_(threads, seed), state_(seed) {}
+    HostMachine(HostStream stream, Exchange exchange) : stream_(std::move(stream)), exchange_(exchange) {}
 
-    /// What has not been written holds nonsense.
     template <class T>
     class Vector {
       public:
-        void resize(Index size) {
-            memory_ = size == 0 ? nullptr : std::make_unique<T[]>(static_cast<std::size_t>(size));
-            if (size > 0)
-                std::memset(memory_.get(), nonsense, static_cast<std::size_t>(size) * sizeof(T));
-            size_ = size;
-        }
         [[nodiscard]] T* data() const { return memory_.get(); }
         [[nodiscard]] Index size() const { return size_; }
         void swap(Vector& other) {
@@ -33,52 +25,63 @@ class HostMachine {
         }
 
       private:
-        std::unique_ptr<T[]> memory_; // NOLINT(modernize-avoid-c-arrays): to the byte, for the sanitizers
+        friend HostMachine;
+        std::shared_ptr<T[]> memory_; // NOLINT(modernize-avoid-c-arrays): to the byte, for the sanitizers
         Index size_ = 0;
     };
+
+    /// What was there is lost, and until it is written there is nonsense.
+    template <class T>
+    void resize(Vector<T>& vector, Index size) {
+        if (vector.memory_)
+            stream_.let_go(std::move(vector.memory_));
+        // NOLINTNEXTLINE(modernize-avoid-c-arrays)
+        vector.memory_ = size == 0 ? nullptr : std::make_shared<T[]>(static_cast<std::size_t>(size));
+        if (size > 0)
+            std::memset(static_cast<void*>(vector.memory_.get()), host_form::nonsense,
+                        static_cast<std::size_t>(size) * sizeof(T));
+        vector.size_ = size;
+    }
+
     template <class Algorithm>
     void run(Index blocks, const typename Algorithm::Arguments& arguments) {
-        std::vector<Index> order(static_cast<std::size_t>(blocks));
-        std::iota(order.begin(), order.end(), Index{0});
-        for (std::size_t left = order.size(); left > 1; --left) {
-            state_ = state_ * 0x5851'f42d'4c95'7f2dU + 0x1405'7b7e'f767'814fU;
-            std::swap(order[left - 1], order[static_cast<std::size_t>(state_ >> 33U) % left]);
-        }
-        const auto shared = std::make_unique<typename Algorithm::Shared>();
-        for (const Index index : order) {
-            if constexpr (!std::is_empty_v<typename Algorithm::Shared>)
-                std::memset(static_cast<void*>(shared.get()), nonsense, sizeof *shared);
-            HostBlock block(index, orders_);
-            Algorithm::run(block, *shared, arguments);
-        }
+        if (blocks > 0)
+            stream_.run<Algorithm>(blocks, arguments);
     }
 
     template <class V>
     void fill(V& vector, int byte) {
         fill_bytes(vector.data(), byte, static_cast<std::size_t>(vector.size()) * sizeof *vector.data());
     }
-    void fill_bytes(void* begin, int byte, std::size_t bytes) {
-        if (bytes > 0)
-            std::memset(begin, byte, bytes);
-    }
+    void fill_bytes(void* begin, int byte, std::size_t bytes) { stream_.fill(begin, byte, bytes); }
+
+    /// The caller's memory may go when this returns.
     template <class T>
     void upload(T* to, const T* from, Index size) {
-        std::copy_n(from, size, to);
+        if (size == 0)
+            return;
+        const auto staged = std::make_shared<std::vector<T>>(from, from + size);
+        stream_.copy(to, staged->data(), staged->size() * sizeof(T));
+        stream_.let_go(staged);
     }
+    /// Waits for it, and for all that was launched before.
     template <class T>
     void download(T* to, const T* from, Index size) {
-        std::copy_n(from, size, to);
+        stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
+        finish();
     }
     const float* gradient(const float* given, Index) { return given; }
     template <class V>
     void exchange(V&) {}
-    void hand_over() {}
+    void hand_over() {
+        if (exchange_ == Exchange::host)
+            finish();
+    }
+    void finish() { stream_.synchronize(); }
 
   private:
-    static constexpr int nonsense = 0xa5;
-
-    ThreadOrders orders_;
-    std::uint64_t state_;
+    HostStream stream_;
+    Exchange exchange_;
 };
 
 } // namespace scape::gpu

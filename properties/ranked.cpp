@@ -189,7 +189,11 @@ class RankedImplementation final : public Implementation {
     verify::LevelKind level() const override { return ranked_.level; }
     problem::Algorithm algorithm() const override { return ranked_.algorithm; }
     std::vector<std::string> variants() const override { return ranked_.variants; }
-    bool takes(int workers) const override { return group_->takes(workers); }
+    bool takes(int workers) const override {
+        return group_->takes(workers) && workers <= ranked_.most_workers;
+    }
+    std::string unavailable() const override { return ranked_.unavailable; }
+    std::string runs_on() const override { return ranked_.runs_on; }
     bool any(bool here) const override { return group_->any(here); }
 
     History run(const Scenario& scenario) const override {
@@ -247,8 +251,10 @@ class RankedImplementation final : public Implementation {
 
     void run_rank(const Scenario& scenario, const Stage& stage, Communicator& ranks, const fs::path& from,
                   const fs::path& to, Record& record) const {
-        CountingCommunicator communicator(ranks);
-        const auto candidate = ranked_.make(stage.setup, communicator);
+        const auto place = ranked_.place ? ranked_.place(stage.setup, ranks) : nullptr;
+        CountingCommunicator communicator(place ? place->communicator() : ranks);
+        const auto candidate =
+            place ? place->make(stage.setup, communicator) : ranked_.make(stage.setup, communicator);
         for (std::size_t i = stage.first; i < stage.last; ++i) {
             const Action& action = scenario.actions[i];
             communicator.reset();

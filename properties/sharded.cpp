@@ -1,5 +1,5 @@
 // The sharded implementations of distributed/ as candidates.
-#include <scape/properties/implementations.hpp>
+#include <scape/properties/sharded.hpp>
 
 #include <utility>
 
@@ -9,9 +9,6 @@
 #include <scape/distributed/kernels.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
-#if defined(SCAPE_WITH_GPU)
-#include <scape/gpu/block_backend.hpp>
-#endif
 
 namespace scape::properties {
 
@@ -139,13 +136,20 @@ MakeCandidate host_maker(Reduction reduction) {
         const HostVariant& variant = host_variants().at(setup.variant);
         if (distributed::host::variant() != variant.kernels)
             distributed::host::use_variant(variant.kernels);
-        return std::make_unique<ScapeCandidate>(
+        return scape_candidate(
             setup, distributed::make_host_backend(setup.problem, setup.parameters, variant.threads),
             reduction, communicator);
     };
 }
 
 } // namespace
+
+std::unique_ptr<Candidate> scape_candidate(const Setup& setup,
+                                           std::unique_ptr<distributed::Backend> backend,
+                                           distributed::Reduction reduction,
+                                           distributed::Communicator& communicator) {
+    return std::make_unique<ScapeCandidate>(setup, std::move(backend), reduction, communicator);
+}
 
 std::vector<std::shared_ptr<const Implementation>>
 all_implementations(const std::shared_ptr<const Group>& group) {
@@ -158,18 +162,8 @@ all_implementations(const std::shared_ptr<const Group>& group) {
     all.push_back(on_ranks({"host-native", verify::LevelKind::rel, problem::Algorithm::scape,
                             names(host_variants()), host_maker(Reduction::native)},
                            group));
-#if defined(SCAPE_WITH_GPU)
-    all.push_back(on_ranks({"cuda-blocks", verify::LevelKind::exact, problem::Algorithm::scape,
-                            gpu::block_variant_names(),
-                            [](const Setup& setup, Communicator& communicator) {
-                                return std::make_unique<ScapeCandidate>(
-                                    setup,
-                                    gpu::make_block_backend(setup.problem, setup.parameters,
-                                                            gpu::block_variants().at(setup.variant)),
-                                    Reduction::ordered, communicator);
-                            }},
-                           group));
-#endif
+    for (auto& ranked : on_devices(*group))
+        all.push_back(on_ranks(std::move(ranked), group));
     all.push_back(on_ranks({"host-adams",
                             verify::LevelKind::exact,
                             problem::Algorithm::adams,

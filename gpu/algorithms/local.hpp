@@ -48,20 +48,30 @@ struct FirstRefused {
     }
 };
 
+/// Section 5's.
+struct Arithmetic {
+    SCAPE_BLOCK static float local(const Scalars& s, float m, float g, float e) {
+        return distributed::element::local(s, m, g, e);
+    }
+};
+
+struct LocalPassArguments {
+    Scalars scalars;
+    Index size;
+    const float* g;
+    float* e;
+    MaskView last;
+    const float* m;
+    MaskView current;
+    float* payload;
+    float* m_on_current;
+};
+
 /// Sections 4.2, 4.4 and 4.6: c from m (packed on `last`), g and e; on `current` c goes into the payload
 /// (packed on it) and e becomes +0; elsewhere e becomes c. m moves to `current`.
-struct LocalPass {
-    struct Arguments {
-        Scalars scalars;
-        Index size;
-        const float* g;
-        float* e;
-        MaskView last;
-        const float* m;
-        MaskView current;
-        float* payload;
-        float* m_on_current;
-    };
+template <class Arithmetic>
+struct LocalPassWith {
+    using Arguments = LocalPassArguments;
     struct Shared {};
 
     template <class Block>
@@ -92,8 +102,8 @@ struct LocalPass {
                     SCAPE_UNROLL
                     for (Index i = 0; i < quad_size; ++i) {
                         const float m = has_bit(had, i) ? a.m[from++] : 0.0F;
-                        const float c = distributed::element::local(a.scalars, m, g[number].value[i],
-                                                                    e[number].value[i]);
+                        const float c =
+                            Arithmetic::local(a.scalars, m, g[number].value[i], e[number].value[i]);
                         rest.value[i] = has_bit(has, i) ? 0.0F : c;
                         if (has_bit(has, i)) {
                             a.payload[to] = c;
@@ -105,6 +115,8 @@ struct LocalPass {
         });
     }
 };
+
+using LocalPass = LocalPassWith<Arithmetic>;
 
 /// At the bootstrap the mask was not yet known in the local pass: moves c from e on the mask to the
 /// payload, and leaves +0. m is +0.

@@ -50,6 +50,26 @@ struct Fold {
     }
 };
 
+/// sum += values, for a reduction in an order of the communicator's own. One block a tile.
+struct AddTo {
+    struct Arguments {
+        const float* values;
+        Index size;
+        float* sum;
+    };
+    struct Shared {};
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+        const Index begin = block.index() * tile;
+        const Index end = least(begin + tile, a.size);
+        block.phase([&](int thread) {
+            for (Index at = begin + thread; at < end; at += block.threads())
+                a.sum[at] = a.sum[at] + a.values[at];
+        });
+    }
+};
+
 /// The sums of squares of ghat in section 5's order: a block of 4096 values has 256 lanes, however many
 /// threads there are.
 struct SquareSums {

@@ -2,6 +2,7 @@
 #include "kernels/launch.cuh"
 
 SCAPE_LAUNCH(Fold);
+SCAPE_LAUNCH(AddTo);
 SCAPE_LAUNCH(SquareSums);
 SCAPE_LAUNCH(Clip);
 SCAPE_LAUNCH(Update);

@@ -27,7 +27,7 @@ TEST(Availability, WithoutADeviceThereIsNoBackendAndTheErrorSaysWhy) {
                               problem::PartitionRule::by_shard, {});
     const std::vector<float> w(5, 0.0F);
     try {
-        static_cast<void>(make_cuda_backend(problem, w));
+        static_cast<void>(make_cuda_backend(problem, w, CudaStream()));
         FAIL() << "a backend without a device";
     } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find(here.text), std::string::npos);

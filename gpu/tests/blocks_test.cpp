@@ -105,15 +105,27 @@ Mask random_mask(std::mt19937_64& random, Index size, double density) {
     return mask;
 }
 
+/// A machine that does at once what it is told.
+class Machine : public HostMachine {
+  public:
+    Machine(int threads, std::uint64_t seed) : HostMachine(HostStream(threads, seed), Exchange::host) {}
+
+    template <class Algorithm>
+    void run(Index blocks, const typename Algorithm::Arguments& arguments) {
+        HostMachine::run<Algorithm>(blocks, arguments);
+        finish();
+    }
+};
+
 /// A mask where blocks compute.
 struct BlockMask {
-    BlockMask(HostMachine& machine, const Mask& mask) {
+    BlockMask(Machine& machine, const Mask& mask) {
         const Index tiles = (mask.size() + tile - 1) / tile;
         const auto count = static_cast<Index>(mask.word_count());
-        words.resize(count);
-        ranks.resize(count);
-        offsets.resize(tiles + 1);
-        counts.resize(tiles);
+        machine.resize(words, count);
+        machine.resize(ranks, count);
+        machine.resize(offsets, tiles + 1);
+        machine.resize(counts, tiles);
         machine.upload(words.data(), mask.words(), count);
         machine.run<CountWords>((count + CountWords::words - 1) / CountWords::words,
                                 {0, count, nullptr, view(), counts.data()});
@@ -147,7 +159,7 @@ constexpr double densities[] = {0.0, 0.01, 0.1, 0.5, 1.0};
 
 class Blocks : public testing::TestWithParam<Way> {
   protected:
-    HostMachine machine{GetParam().threads, GetParam().seed};
+    Machine machine{GetParam().threads, GetParam().seed};
 };
 std::string way_name(const testing::TestParamInfo<Way>& info) {
     return std::to_string(info.param.threads) + "threads" + std::to_string(info.param.group_tiles) +
@@ -397,11 +409,11 @@ TEST(Barrier, OneThatIsMissingShowsInAShuffledOrderOnly) {
     for (std::uint32_t thread = 0; thread < threads; ++thread)
         expected.push_back(thread + (thread > 0 ? thread - 1 : 0));
     std::vector<std::uint32_t> sums(threads);
-    HostMachine ascending(threads, 0);
+    Machine ascending(threads, 0);
     ascending.run<NoBarrier>(1, {sums.data()});
     EXPECT_EQ(sums, expected) << "the ascending order hides it";
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-        HostMachine shuffled(threads, seed);
+        Machine shuffled(threads, seed);
         shuffled.run<NoBarrier>(1, {sums.data()});
         EXPECT_NE(sums, expected) << "seed " << seed;
         shuffled.run<WithBarrier>(1, {sums.data()});

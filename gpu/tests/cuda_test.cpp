@@ -57,7 +57,8 @@ TEST(Cuda, BackendEqualsTheHost) {
                     distributed::Scape host(problem, ranges, density_of_all,
                                             distributed::make_host_backend(problem, w), communicator, {});
                     distributed::Scape device(problem, ranges, density_of_all,
-                                              make_cuda_backend(problem, w), communicator, {});
+                                              make_cuda_backend(problem, w, CudaStream()), communicator,
+                                              {});
                     for (int step = 0; step < 6; ++step) {
                         const auto g =
                             normal(static_cast<std::uint64_t>(100 * step + communicator.rank() + 2),

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "devices.hpp"
+
 namespace scape::planted {
 
 namespace {
@@ -118,6 +120,8 @@ std::vector<Description> all() {
     result.reserve(texts.size());
     for (const auto& [name, shows] : texts)
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
+    for (Description& bug : device_descriptions(bugs_of_section_10 + 1))
+        result.push_back(std::move(bug));
     return result;
 }
 

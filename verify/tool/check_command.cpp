@@ -88,6 +88,8 @@ class Gate {
             print_list();
             return all_passed;
         }
+        for (const auto& implementation : chosen_)
+            results_.add_runs_on(implementation->name(), implementation->runs_on());
         if (settings_.one_case) {
             run_one_case();
         } else {
@@ -116,6 +118,8 @@ class Gate {
             throw Error("--case is none that " + property.name + " can judge; it needs " + text(needed));
         if (run.script.empty() && property.name == "machine")
             throw Error("--case has no script for machine to follow; add script=step+restart:3+step, say");
+        if (const std::string why = implementation.unavailable(); !why.empty())
+            throw Error("--case cannot be tried with " + implementation.name() + " here: " + why);
         int most = std::max(run.workers, run.other_workers);
         for (const properties::Operation& operation : run.script)
             most = std::max(most, operation.workers);
@@ -241,7 +245,9 @@ class Gate {
             std::string variants;
             for (const std::string& variant : implementation->variants())
                 variants += (variants.empty() ? "" : "; ") + variant;
-            std::printf("  %-12s %-10s %-6s %s\n", implementation->name().c_str(),
+            if (!implementation->unavailable().empty())
+                variants += " (SKIPPED here: " + implementation->unavailable() + ")";
+            std::printf("  %-18s %-10s %-6s %s\n", implementation->name().c_str(),
                         implementation->communicator().c_str(), level_of(*implementation).c_str(),
                         variants.c_str());
         }
@@ -386,6 +392,14 @@ class Gate {
                    : " (rank 0's replica up to the first restart, which does not show this failure)";
     }
 
+    SearchResult searched(const Implementation& implementation, const Property& property,
+                          const SearchOptions& options, const std::string& with) {
+        begin_search(with);
+        SearchResult result = search(implementation, property, options);
+        cut_short_ = cut_short_ || result.ended;
+        return result;
+    }
+
     void run_matrix() {
         for (const auto& implementation : chosen_)
             if (properties::find_property("reference").skipped(*implementation).empty())
@@ -429,12 +443,14 @@ class Gate {
         if (!pins_.tensors && !pins_.steps && pins_.data.empty() && !pins_.clip_norm)
             options.also = {standing_case(pins)};
         const std::string with = command(implementation) + " --matrix" + narrowed(options);
-        begin_search(with);
-        const SearchResult result = search(implementation, property, options);
-        cut_short_ = cut_short_ || result.ended;
-        Verdict verdict = judge(property, result, options);
-        if (verdict.status == Status::passed && result.counts.compared == 0)
-            verdict = {Status::untested, "no value was compared"};
+        SearchResult result;
+        Verdict verdict{Status::skipped, implementation.unavailable()};
+        if (verdict.reason.empty()) {
+            result = searched(implementation, property, options, with);
+            verdict = judge(property, result, options);
+            if (verdict.status == Status::passed && result.counts.compared == 0)
+                verdict = {Status::untested, "no value was compared"};
+        }
         results_.add_row({{"implementation", implementation.name()},
                           {"communicator", implementation.communicator()},
                           {"workers", pins.workers.front()},
@@ -490,21 +506,23 @@ class Gate {
 
     void run_properties() {
         for (const auto& implementation : chosen_)
-            for (const Property* property : chosen_properties())
-                if (property->skipped(*implementation).empty())
+            for (const Property* property : chosen_properties()) {
+                const std::string says_nothing = property->skipped(*implementation);
+                const std::string here = implementation->unavailable();
+                if (says_nothing.empty() && here.empty())
                     run_property(*implementation, *property);
-                else if (!settings_.properties.empty())
+                else if (says_nothing.empty() || !settings_.properties.empty())
                     add_property(*implementation, *property, {},
-                                 {Status::skipped, property->skipped(*implementation)}, "", nullptr);
+                                 {Status::skipped, says_nothing.empty() ? here : says_nothing}, "",
+                                 nullptr);
+            }
     }
 
     void run_property(const Implementation& implementation, const Property& property) {
         const SearchOptions options = options_for(implementation, property, 100, 2000);
         const std::string with =
             command(implementation) + " --property " + property.name + narrowed(options);
-        begin_search(with);
-        const SearchResult result = search(implementation, property, options);
-        cut_short_ = cut_short_ || result.ended;
+        const SearchResult result = searched(implementation, property, options, with);
         add_property(implementation, property, result, judge(property, result, options), with,
                      failure(implementation, property, result, with));
     }
@@ -543,6 +561,8 @@ class Gate {
 
     void count_searches() {
         for (const auto& implementation : chosen_) {
+            if (!implementation->unavailable().empty())
+                continue;
             if (settings_.properties.empty() &&
                 properties::find_property("reference").skipped(*implementation).empty())
                 over_settings(*implementation, [this](const Pins&) { ++searches_; });

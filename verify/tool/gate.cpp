@@ -50,6 +50,11 @@ std::string number(const ordered_json& value) {
     return value.is_string() ? value.get<std::string>() : verify::ulps_text(value.get<double>());
 }
 
+std::string with_reason(const ordered_json& row) {
+    const std::string reason = row["reason"];
+    return row["status"].get<std::string>() + (reason.empty() ? "" : ": " + reason);
+}
+
 std::string rows_text(const ordered_json& rows) {
     verify::Table table({{"implementation"},
                          {"communicator"},
@@ -74,7 +79,7 @@ std::string rows_text(const ordered_json& rows) {
                    row["status"] == name(Status::failed) && row["level"] != "EXACT"
                        ? ">100"
                        : verify::percent(row["share_of_limit"].get<double>()),
-                   seconds_text(row["seconds"].get<double>()), row["status"]});
+                   seconds_text(row["seconds"].get<double>()), with_reason(row)});
     return table.text();
 }
 
@@ -190,10 +195,12 @@ std::string Results::text() const {
 
 ordered_json Results::document(const std::vector<std::string>& arguments, std::uint64_t seed,
                                double seconds) const {
+    ordered_json environment = verify::json_environment();
+    environment.update(runs_on_);
     return {{"format", "scape-results"},
             {"version", 1},
             {"command", arguments},
-            {"environment", verify::json_environment()},
+            {"environment", environment},
             {"seed", seed},
             {"seconds", seconds},
             {"rows", rows_},

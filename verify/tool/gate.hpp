@@ -57,6 +57,11 @@ class Results {
     void add_row(nlohmann::ordered_json row) { rows_.push_back(std::move(row)); }
     void add_property(nlohmann::ordered_json row) { properties_.push_back(std::move(row)); }
     void add_planted(nlohmann::ordered_json row) { planted_.push_back(std::move(row)); }
+    /// The devices and libraries that an implementation runs on, beside the rest of the environment.
+    void add_runs_on(const std::string& implementation, const std::string& text) {
+        if (!text.empty())
+            runs_on_[implementation + " runs on"] = text;
+    }
     void add_failure(const std::string& text) { failures_ += text; }
 
     /// The tables, then the failures.
@@ -70,6 +75,7 @@ class Results {
     [[nodiscard]] const nlohmann::ordered_json& planted() const { return planted_; }
 
   private:
+    nlohmann::ordered_json runs_on_ = nlohmann::ordered_json::object();
     nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
     nlohmann::ordered_json properties_ = nlohmann::ordered_json::array();
     nlohmann::ordered_json planted_ = nlohmann::ordered_json::array();

@@ -67,13 +67,33 @@ class Planted {
                     "--bug 0 is the clean implementation, which is always tried; the bugs are numbered "
                     "from 1");
             progress_.show("bug " + std::to_string(number));
-            catch_bug(number, *implementation);
+            if (implementation->unavailable().empty())
+                catch_bug(number, *implementation);
+            else
+                skip_bug(number, *implementation);
         }
         accuse_the_clean();
         return finish();
     }
 
   private:
+    void skip_bug(int number, const Implementation& implementation) {
+        results_.add_property({{"implementation", implementation.name()},
+                               {"communicator", implementation.communicator()},
+                               {"number", 0},
+                               {"property", "planted bug " + std::to_string(number)},
+                               {"says", planted::bugs()[static_cast<std::size_t>(number - 1)].name +
+                                            ": a property catches it."},
+                               {"cases", 0},
+                               {"classes", ordered_json::object()},
+                               {"seconds", 0.0},
+                               {"status", name(Status::skipped)},
+                               {"reason", implementation.unavailable()},
+                               {"command", program_ + " planted --bug " + std::to_string(number)},
+                               {"failure", nullptr}});
+        ++skipped_;
+    }
+
     void catch_bug(int number, const Implementation& implementation) {
         const planted::Description& bug = planted::bugs()[static_cast<std::size_t>(number - 1)];
         ordered_json row{{"number", number},
@@ -217,7 +237,8 @@ class Planted {
             std::printf("\nclean implementations: %d cases, %d accused, %d properties saw too little\n",
                         clean_cases_, accused_, mistrusted_);
         std::printf("smallest cases of at most 8 parameters: %d\n", small_);
-        std::printf("planted bugs: %d made, %d caught\n", made_, caught_);
+        std::printf("planted bugs: %d made, %d caught%s\n", made_, caught_,
+                    skipped_ == 0 ? "" : (", " + std::to_string(skipped_) + " skipped").c_str());
         return caught_ == made_ && accused_ == 0 && mistrusted_ == 0 ? all_passed : difference;
     }
 
@@ -230,6 +251,7 @@ class Planted {
     std::vector<const Property*> properties_;
     Results results_;
     int made_ = 0;
+    int skipped_ = 0;
     int caught_ = 0;
     int small_ = 0;
     int clean_cases_ = 0;

@@ -64,6 +64,10 @@ class Communicator {
     virtual std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send,
                                                            float* receive, Sizes sizes) = 0;
 
+    /// Whether what has been waited for stands where the host can read it, and stands there already. Not on
+    /// a device, whose stream goes on by itself.
+    [[nodiscard]] virtual bool host_can_read(Traffic) const { return true; }
+
     /// Lets exchanges that are under way move on. Whoever computes for long between two steps may call it.
     virtual void progress() = 0;
 

@@ -22,7 +22,8 @@ struct Disturbance {
     /// The exchange really starts only after so many further starts and waits, or when it is waited for:
     /// later exchanges overtake it. All ranks must be given the same numbers, and wait in the same order.
     ByTraffic<unsigned> late_start{};
-    /// The data is held back: until wait() the place to receive it holds nonsense.
+    /// The data is held back: until wait() the place to receive it holds nonsense. Not where the host
+    /// cannot read it.
     ByTraffic<bool> hold_back{};
     /// What is waited for completes last, after all that has been started later.
     bool newest_first = false;
@@ -65,6 +66,9 @@ class CountingCommunicator final : public Communicator {
                                                Sizes sizes) override;
     std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
                                                    Sizes sizes) override;
+    [[nodiscard]] bool host_can_read(Traffic traffic) const override {
+        return inner_.host_can_read(traffic);
+    }
     void progress() override { inner_.progress(); }
     void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include <scape/distributed/backend.hpp>
+#include <scape/distributed/communicator.hpp>
+#include <scape/gpu/exchange.hpp>
+#include <scape/gpu/host_stream.hpp>
 
 namespace scape::gpu {
 
@@ -15,18 +18,33 @@ struct BlockOptions {
     int threads = 256;            ///< of a block: a power of two from 32 to 1024
     std::uint64_t seed = 1;       ///< of the order in which threads and blocks take their turns
     std::int64_t group_tiles = 0; ///< of a group of selection: 1 to 16, or 0 for what suits the size
+    Exchange exchange = Exchange::host;
 };
 
+/// A stream as the options say. Throws scape::Error for impossible ones.
+[[nodiscard]] HostStream make_block_stream(const BlockOptions& options);
+
 /// The device's backend in the host's memory: the same algorithms and the same launches, through the host's
-/// form of a block. It is not fast; it shows on any machine what the device's would do. Throws scape::Error
-/// for impossible options.
+/// form of a block, on a stream whose work is done late. It is not fast; it shows on any machine what the
+/// device's would do. With Exchange::device its communicator is the one below, over the same stream. Throws
+/// scape::Error for impossible options.
 [[nodiscard]] std::unique_ptr<distributed::Backend> make_block_backend(const problem::Problem& problem,
                                                                        std::span<const float> parameters,
-                                                                       const BlockOptions& options = {});
+                                                                       const BlockOptions& options,
+                                                                       const HostStream& stream);
+[[nodiscard]] inline std::unique_ptr<distributed::Backend>
+make_block_backend(const problem::Problem& problem, std::span<const float> parameters,
+                   const BlockOptions& options = {}) {
+    return make_block_backend(problem, parameters, options, make_block_stream(options));
+}
+
+/// The host's form of make_cuda_communicator(): ranks that are threads, each with a stream.
+[[nodiscard]] std::unique_ptr<distributed::Communicator>
+make_block_communicator(distributed::Communicator& ranks, const HostStream& stream);
 
 /// The ways in which a gate runs it, which must give the same bits: two sizes of blocks, other orders of
-/// their threads, other groups. And a name for each.
+/// their threads, other groups, with and without a stream under the exchanges. And a name for each.
 [[nodiscard]] const std::vector<BlockOptions>& block_variants();
-[[nodiscard]] std::vector<std::string> block_variant_names();
+[[nodiscard]] std::string name(const BlockOptions& options);
 
 } // namespace scape::gpu

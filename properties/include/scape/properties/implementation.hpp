@@ -116,6 +116,10 @@ class Implementation {
     [[nodiscard]] virtual bool communicates() const { return communicator() != "-"; }
     /// The numbers of workers that it can be run with here.
     [[nodiscard]] virtual bool takes(int workers) const = 0;
+    /// Why it cannot be run here, in one line, or empty.
+    [[nodiscard]] virtual std::string unavailable() const { return {}; }
+    /// The devices and libraries that it runs on, in one line; empty for the processor.
+    [[nodiscard]] virtual std::string runs_on() const { return {}; }
     [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
     /// True on all ranks if it is on any.
     [[nodiscard]] virtual bool any(bool here) const { return here; }

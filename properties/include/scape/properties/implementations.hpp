@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,13 +15,32 @@ namespace scape::properties {
 /// what the others are compared with.
 [[nodiscard]] std::shared_ptr<const Implementation> reference_implementation();
 
+/// A rank whose data stands elsewhere than in the host's memory, with a communicator for that.
+class Place {
+  public:
+    virtual ~Place() = default;
+    [[nodiscard]] virtual distributed::Communicator& communicator() = 0;
+    /// `counted` is that communicator, under the gate's eyes.
+    [[nodiscard]] virtual std::unique_ptr<Candidate> make(const Setup& setup,
+                                                          distributed::Communicator& counted) = 0;
+};
+using MakePlace =
+    std::function<std::unique_ptr<Place>(const Setup& setup, distributed::Communicator& ranks)>;
+
 /// An implementation whose ranks are made one by one and talk through a communicator.
 struct Ranked {
     std::string name;
     verify::LevelKind level = verify::LevelKind::exact;
     problem::Algorithm algorithm = problem::Algorithm::scape;
     std::vector<std::string> variants{"default"};
-    MakeCandidate make;
+    MakeCandidate make{};
+    MakePlace place{}; ///< in place of `make`
+    /// Why it cannot be run here, or empty.
+    std::string unavailable{};
+    /// The most ranks that it has room for here.
+    int most_workers = std::numeric_limits<int>::max();
+    /// What its figures and bits may depend on: devices, libraries.
+    std::string runs_on{};
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);

@@ -64,13 +64,16 @@ enum class Bug : int {
     residual_counted_twice = 54,
 };
 
+constexpr int bugs_of_section_10 = 54;
+
 struct Description {
     int number = 0;
-    std::string name;  ///< in the words of section 10
+    std::string name;  ///< in the words of section 10, where it has any
     std::string shows; ///< what a user would see, and when it can be seen at all
 };
 
-/// All of them, in the order of their numbers.
+/// All of them, in the order of their numbers: those of section 10, then those that only code for devices
+/// has, in the host's form and on a device.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted

@@ -1,0 +1,88 @@
+#pragma once
+
+// What a CudaStream can do, for those who may know CUDA.
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include <scape/gpu/block.hpp>
+#include <scape/gpu/cuda_stream.hpp>
+
+namespace scape::gpu {
+
+/// Throws std::runtime_error with what was being done and CUDA's own words.
+void check_cuda(cudaError_t status, const char* what);
+
+/// Launches blocks of `device_threads`; each kernels/*.cu holds some of them.
+template <class Algorithm>
+void launch(Index blocks, const typename Algorithm::Arguments& arguments, cudaStream_t stream);
+
+struct CudaStream::State {
+    explicit State(const Options& options);
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State();
+
+    /// The stream, with a capture begun where launches are put together.
+    cudaStream_t to_launch();
+    /// The stream, for what is no part of a graph: what has been captured is launched before it.
+    cudaStream_t at_once();
+
+    int device = 0;
+    cudaStream_t stream = nullptr;
+    bool own = false;
+    bool graphs = false;
+    bool capturing = false;
+    /// By the number of their nodes, so that most captures only change the arguments of one that is there.
+    std::map<std::size_t, cudaGraphExec_t> ready;
+    std::function<void()> check;
+};
+
+/// A place in a stream.
+class CudaEvent {
+  public:
+    CudaEvent();
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+    ~CudaEvent();
+    [[nodiscard]] cudaEvent_t get() const { return event_; }
+
+  private:
+    cudaEvent_t event_ = nullptr;
+};
+
+class CudaDeviceStream {
+  public:
+    using Event = std::shared_ptr<CudaEvent>;
+
+    explicit CudaDeviceStream(const CudaStream& stream) : state_(stream.state()) {}
+
+    [[nodiscard]] CudaDeviceStream beside() const {
+        return CudaDeviceStream(CudaStream({state_->device, nullptr, false}));
+    }
+    [[nodiscard]] Event record() const;
+    void wait(const Event& event) const;
+    /// Returns when all has been done; throws what the stream's check throws.
+    void synchronize() const;
+
+    void copy(void* to, const void* from, std::size_t bytes) const;
+    /// From memory of the host that may go when this returns.
+    void copy_in(void* to, const void* from, std::size_t bytes) const;
+    void fill(void* begin, int byte, std::size_t bytes) const;
+    void launch_pending() const { static_cast<void>(state_->at_once()); }
+
+    template <class Algorithm>
+    void run(Index blocks, const typename Algorithm::Arguments& arguments) const {
+        launch<Algorithm>(blocks, arguments, state_->to_launch());
+    }
+
+    [[nodiscard]] CudaStream::State& state() const { return *state_; }
+
+  private:
+    std::shared_ptr<CudaStream::State> state_;
+};
+
+} // namespace scape::gpu
