@@ -1,12 +1,17 @@
 // The implementations of gpu/ as candidates: the host's form anywhere, the devices' where there are some.
 #include <scape/properties/sharded.hpp>
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <scape/gpu/availability.hpp>
 #include <scape/gpu/block_backend.hpp>
 #if defined(SCAPE_WITH_CUDA)
 #include <scape/gpu/cuda_backend.hpp>
+#endif
+#if defined(SCAPE_WITH_NCCL)
+#include <scape/gpu/nccl.hpp>
 #endif
 
 namespace scape::properties {
@@ -80,6 +85,58 @@ MakePlace one_device(const Group&, Reduction) {
 
 #endif
 
+#if defined(SCAPE_WITH_NCCL)
+
+/// A device for each rank: of this process, or of this machine's processes as they are numbered.
+MakePlace a_device_each(Reduction reduction) {
+    return [reduction](const Setup& setup, Communicator& ranks) {
+        const int devices = gpu::availability().devices;
+        const gpu::CudaStream stream(
+            {.device = ranks.rank() % devices, .stream = nullptr, .graphs = setup.variant == 1});
+        return std::make_unique<StreamPlace<gpu::CudaStream>>(
+            stream, ranks, gpu::make_nccl_communicator(ranks, stream),
+            [](const Setup& of, const gpu::CudaStream& on) {
+                return gpu::make_cuda_backend(of.problem, of.parameters, on, Exchange::device);
+            },
+            reduction);
+    };
+}
+
+/// Machines that mpirun has spread the ranks over, by what it tells them.
+int machines() {
+    const auto told = [](const char* name) {
+        const char* const text = std::getenv(name);
+        return text == nullptr ? 0
+                               : std::atoi(text); // NOLINT(cert-err34-c): 0 will do for what is no number
+    };
+    const int here = told("OMPI_COMM_WORLD_LOCAL_SIZE");
+    return here == 0 ? 1 : std::max(1, told("OMPI_COMM_WORLD_SIZE") / here);
+}
+
+std::string nccl_is_missing() {
+    return {};
+}
+std::string nccl() {
+    return gpu::nccl_description();
+}
+
+#else
+
+MakePlace a_device_each(Reduction) {
+    return {};
+}
+int machines() {
+    return 1;
+}
+std::string nccl_is_missing() {
+    return "built without NCCL; SCAPE_NCCL_ROOT says where it is";
+}
+std::string nccl() {
+    return {};
+}
+
+#endif
+
 } // namespace
 
 std::vector<Ranked> on_devices(const Group& group) {
@@ -109,6 +166,15 @@ std::vector<Ranked> on_devices(const Group& group) {
          .place = one_device(group, Reduction::native),
          .unavailable = none,
          .runs_on = device});
+    const std::string no_nccl = none.empty() ? nccl_is_missing() : none;
+    for (const Reduction reduction : {Reduction::ordered, Reduction::native})
+        add({.name = reduction == Reduction::ordered ? "cuda-nccl" : "cuda-nccl-native",
+             .level = reduction == Reduction::ordered ? LevelKind::exact : LevelKind::rel,
+             .variants = {"launches", "graphs"},
+             .place = a_device_each(reduction),
+             .unavailable = no_nccl,
+             .most_workers = no_nccl.empty() ? here.devices * machines() : std::numeric_limits<int>::max(),
+             .runs_on = no_nccl.empty() ? nccl() : std::string()});
     return all;
 }
 

@@ -12,5 +12,9 @@ configure_package_config_file(ci/cmake/scapeConfig.cmake.in ${CMAKE_CURRENT_BINA
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/scapeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/scapeConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/scapeConfigVersion.cmake
   DESTINATION ${package_folder})
+set(package_requires "")
+if(SCAPE_WITH_MPI)
+  set(package_requires ompi-c)
+endif()
 configure_file(ci/cmake/scape.pc.in ${CMAKE_CURRENT_BINARY_DIR}/scape.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/scape.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

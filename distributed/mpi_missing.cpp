@@ -1,0 +1,32 @@
+// What stands in the place of mpi.cpp where MPI was not found when this was built.
+#include <scape/distributed/mpi.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::distributed {
+
+namespace {
+
+[[noreturn]] void refuse() {
+    throw Error("communicator mpi: built without MPI; run ranks as threads (in_process), or configure "
+                "again where CMake finds MPI");
+}
+
+} // namespace
+
+MpiSession::MpiSession(int&, char**&) : exceptions_(0) {
+    refuse();
+}
+MpiSession::~MpiSession() = default;
+
+int MpiSession::rank() const {
+    refuse();
+}
+int MpiSession::size() const {
+    refuse();
+}
+
+std::unique_ptr<Communicator> make_mpi_communicator(MpiOptions) {
+    refuse();
+}
+
+} // namespace scape::distributed

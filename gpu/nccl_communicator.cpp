@@ -1,0 +1,321 @@
+#include <scape/gpu/nccl.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <nccl.h>
+#include <unistd.h>
+
+#include <scape/problem/error.hpp>
+
+#include "cuda_device_stream.hpp"
+#include "stream_communicator.hpp"
+
+extern char** environ; // NOLINT(readability-redundant-declaration)
+
+namespace scape::gpu {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Which device a rank has: the machine's name and the place on its bus.
+struct Seat {
+    std::array<char, 256> host{};
+    std::array<char, 32> bus{};
+    bool operator==(const Seat&) const = default;
+};
+
+Seat seat_of(int device) {
+    Seat seat;
+    static_cast<void>(gethostname(seat.host.data(), seat.host.size() - 1));
+    check_cuda(cudaDeviceGetPCIBusId(seat.bus.data(), static_cast<int>(seat.bus.size()), device),
+               "asking for the device's place");
+    return seat;
+}
+
+class NcclCommunicator final : public Communicator {
+  public:
+    NcclCommunicator(Communicator& ranks, const CudaStream& stream, const NcclOptions& options)
+        : ranks_(ranks), options_(options), shared_(stream), compute_(stream), beside_(compute_.beside()) {
+        refuse_shared_devices();
+        ncclUniqueId mine{};
+        if (rank() == 0)
+            check(ncclGetUniqueId(&mine), "making an identity for the ranks");
+        const ncclUniqueId id = distributed::gather_records(ranks_, mine).front();
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0; // a rank that never comes shall not hold the others
+        started_ = Clock::now();
+        check(ncclCommInitRankConfig(&main_.get(), size(), id, rank(), &config), "joining the ranks");
+        settle(main_.get(), "joining the ranks");
+        check(ncclCommSplit(main_.get(), 0, rank(), &masks_.get(), &config),
+              "making a second communicator");
+        settle(main_.get(), "making a second communicator");
+        settle(masks_.get(), "making a second communicator");
+        shared_.watch([this] { look_after(); });
+    }
+    NcclCommunicator(const NcclCommunicator&) = delete;
+    NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+    ~NcclCommunicator() override { shared_.watch({}); }
+
+    [[nodiscard]] int rank() const override { return ranks_.rank(); }
+    [[nodiscard]] int size() const override { return ranks_.size(); }
+    [[nodiscard]] std::string name() const override { return "nccl"; }
+    [[nodiscard]] bool host_can_read(Traffic traffic) const override { return !is_of_device(traffic); }
+    void progress() override { look_after(); }
+    void abort(const std::string& reason) noexcept override {
+        masks_.end();
+        main_.end();
+        ranks_.abort(reason);
+    }
+
+    std::unique_ptr<distributed::Exchange> start_all_to_all(Traffic traffic, const void* send,
+                                                            Sizes send_sizes, void* receive,
+                                                            Sizes receive_sizes) override {
+        if (!is_of_device(traffic))
+            return ranks_.start_all_to_all(traffic, send, send_sizes, receive, receive_sizes);
+        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream& on, cudaStream_t stream) {
+            const auto* from = static_cast<const std::byte*>(send);
+            auto* to = static_cast<std::byte*>(receive);
+            for (int peer = 0; peer < size(); ++peer) {
+                const std::size_t sent = send_sizes[index(peer)];
+                const std::size_t received = receive_sizes[index(peer)];
+                if (peer == rank()) {
+                    on.copy(to, from, sent);
+                } else {
+                    if (sent > 0)
+                        check(ncclSend(from, sent, ncclUint8, peer, comm, stream), "sending");
+                    if (received > 0)
+                        check(ncclRecv(to, received, ncclUint8, peer, comm, stream), "receiving");
+                }
+                from += sent;
+                to += received;
+            }
+        });
+    }
+
+    std::unique_ptr<distributed::Exchange> start_all_gather(Traffic traffic, const void* send,
+                                                            void* receive, Sizes sizes) override {
+        if (!is_of_device(traffic))
+            return ranks_.start_all_gather(traffic, send, receive, sizes);
+        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream&, cudaStream_t stream) {
+            if (all_equal(sizes)) {
+                check(ncclAllGather(send, receive, sizes.front(), ncclUint8, comm, stream), "gathering");
+                return;
+            }
+            auto* to = static_cast<std::byte*>(receive);
+            for (int root = 0; root < size(); ++root) {
+                if (sizes[index(root)] > 0)
+                    check(ncclBroadcast(root == rank() ? send : to, to, sizes[index(root)], ncclUint8, root,
+                                        comm, stream),
+                          "gathering");
+                to += sizes[index(root)];
+            }
+        });
+    }
+
+    std::unique_ptr<distributed::Exchange> start_reduce_scatter(Traffic traffic, const float* send,
+                                                                float* receive, Sizes sizes) override {
+        if (!is_of_device(traffic))
+            return ranks_.start_reduce_scatter(traffic, send, receive, sizes);
+        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream&, cudaStream_t stream) {
+            if (all_equal(sizes)) {
+                check(ncclReduceScatter(send, receive, sizes.front() / sizeof(float), ncclFloat32, ncclSum,
+                                        comm, stream),
+                      "adding");
+                return;
+            }
+            const float* from = send;
+            for (int root = 0; root < size(); ++root) {
+                const std::size_t count = sizes[index(root)] / sizeof(float);
+                if (count > 0)
+                    check(ncclReduce(from, receive, count, ncclFloat32, ncclSum, root, comm, stream),
+                          "adding");
+                from += count;
+            }
+        });
+    }
+
+  private:
+    /// A communicator of the library's, ended with its owner.
+    class Comm {
+      public:
+        Comm() = default;
+        Comm(const Comm&) = delete;
+        Comm& operator=(const Comm&) = delete;
+        ~Comm() {
+            if (comm_ != nullptr)
+                static_cast<void>(ncclCommDestroy(comm_));
+        }
+        [[nodiscard]] ncclComm_t& get() { return comm_; }
+        /// With what is under way.
+        void end() noexcept {
+            if (comm_ != nullptr)
+                static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
+        }
+
+      private:
+        ncclComm_t comm_ = nullptr;
+    };
+
+    /// What has been started is on the stream; who works on the compute stream may have to come after it.
+    class Started final : public distributed::Exchange {
+      public:
+        Started(CudaDeviceStream compute, CudaDeviceStream::Event done)
+            : compute_(std::move(compute)), done_(std::move(done)) {}
+        void wait() override {
+            if (done_)
+                compute_.wait(std::exchange(done_, nullptr));
+        }
+
+      private:
+        CudaDeviceStream compute_;
+        CudaDeviceStream::Event done_;
+    };
+
+    static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+    static bool all_equal(Sizes sizes) {
+        return std::ranges::all_of(sizes, [&](std::size_t size) { return size == sizes.front(); });
+    }
+
+    void refuse_shared_devices() {
+        const std::vector<Seat> seats = distributed::gather_records(ranks_, seat_of(shared_.device()));
+        for (std::size_t one = 0; one < seats.size(); ++one)
+            for (std::size_t other = 0; other < one; ++other)
+                if (seats[one] == seats[other])
+                    throw Error("nccl: ranks " + std::to_string(other) + " and " + std::to_string(one) +
+                                " have the same device, " + seats[one].bus.data() + " of " +
+                                seats[one].host.data() + "; give each rank one of its own");
+    }
+
+    template <class Work>
+    std::unique_ptr<distributed::Exchange> exchange(Traffic traffic, const Work& work) {
+        const bool aside = traffic == Traffic::mask;
+        const CudaDeviceStream& on = aside ? beside_ : compute_;
+        ncclComm_t const comm = (aside ? masks_ : main_).get();
+        if (comm == nullptr)
+            throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
+        if (aside)
+            beside_.wait(compute_.record());
+        cudaStream_t const stream = on.state().at_once();
+        started_ = Clock::now();
+        check(ncclGroupStart(), "beginning a group");
+        work(comm, on, stream);
+        check(ncclGroupEnd(), "starting a group");
+        settle(comm, "starting an exchange");
+        return std::make_unique<Started>(compute_, aside ? beside_.record() : nullptr);
+    }
+
+    void check(ncclResult_t result, const char* what) {
+        if (result != ncclSuccess && result != ncclInProgress)
+            fail(std::string(what) + ": " + ncclGetErrorString(result));
+    }
+
+    [[noreturn]] void fail(const std::string& what) {
+        const std::string text = "rank " + std::to_string(rank()) + ": NCCL: " + what;
+        abort(text);
+        throw distributed::Aborted(text);
+    }
+
+    /// Until the library has done what it was told, or a rank has failed.
+    void settle(ncclComm_t comm, const char* what) {
+        for (;;) {
+            ncclResult_t state = ncclSuccess;
+            check(ncclCommGetAsyncError(comm, &state), what);
+            check(state, what);
+            if (state == ncclSuccess)
+                return;
+            ranks_.progress();
+            refuse_delay(what);
+        }
+    }
+
+    /// While the host waits for the stream.
+    void look_after() {
+        for (Comm* comm : {&main_, &masks_}) {
+            if (comm->get() == nullptr)
+                continue;
+            ncclResult_t state = ncclSuccess;
+            check(ncclCommGetAsyncError(comm->get(), &state), "an exchange");
+            check(state, "an exchange");
+        }
+        ranks_.progress();
+        refuse_delay("an exchange");
+    }
+
+    void refuse_delay(const char* what) {
+        if (Clock::now() - started_ < options_.timeout)
+            return;
+        fail(std::string(what) + " did not end within " +
+             std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count()) +
+             " s");
+    }
+
+    Communicator& ranks_;
+    NcclOptions options_;
+    CudaStream shared_;
+    CudaDeviceStream compute_;
+    CudaDeviceStream beside_;
+    Comm main_;
+    Comm masks_;
+    Clock::time_point started_;
+};
+
+/// Those of NCCL's variables that are set.
+std::string settings() {
+    std::string text;
+    for (char** variable = environ; *variable != nullptr; ++variable)
+        if (std::strncmp(*variable, "NCCL_", 5) == 0)
+            text += std::string(text.empty() ? "" : " ") + *variable;
+    return text.empty() ? "its own choice of algorithm and protocol" : text;
+}
+
+std::string topology() {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+        return "no device";
+    int pairs = 0;
+    int direct = 0;
+    for (int one = 0; one < devices; ++one)
+        for (int other = 0; other < devices; ++other) {
+            int access = 0;
+            if (one == other || cudaDeviceCanAccessPeer(&access, one, other) != cudaSuccess)
+                continue;
+            ++pairs;
+            direct += access;
+        }
+    cudaDeviceProp properties{};
+    static_cast<void>(cudaGetDeviceProperties(&properties, 0));
+    return std::to_string(devices) + " x " + properties.name +
+           (pairs == 0 ? ""
+                       : ", " + std::to_string(direct) + " of " + std::to_string(pairs) +
+                             " ordered pairs reach each other's memory");
+}
+
+} // namespace
+
+std::unique_ptr<distributed::Communicator> make_nccl_communicator(distributed::Communicator& ranks,
+                                                                  const CudaStream& stream,
+                                                                  const NcclOptions& options) {
+    return std::make_unique<NcclCommunicator>(ranks, stream, options);
+}
+
+std::string nccl_description() {
+    int version = 0;
+    static_cast<void>(ncclGetVersion(&version));
+    constexpr int thousand = 1000;
+    constexpr int hundred = 100;
+    return "NCCL " + std::to_string(version / (10 * thousand)) + "." +
+           std::to_string(version / hundred % hundred) + "." + std::to_string(version % hundred) + ", " +
+           settings() + "; " + topology();
+}
+
+} // namespace scape::gpu
