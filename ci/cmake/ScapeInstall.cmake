@@ -4,6 +4,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS scape_problem scape_storage scape_distributed EXPORT scapeTargets)
 install(DIRECTORY problem/include/ distributed/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# NCCL may stand where no linker looks for it.
+set_target_properties(scape PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS scape)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/scape)
 install(EXPORT scapeTargets NAMESPACE scape:: DESTINATION ${package_folder})
