@@ -100,7 +100,7 @@ void CudaDeviceStream::wait(const Event& event) const {
 }
 
 void CudaDeviceStream::synchronize() const {
-    cudaStream_t const stream = state_->at_once();
+    auto* const stream = state_->at_once();
     if (state_->check) {
         constexpr int between_checks = 256;
         for (int asked = 1; cudaStreamQuery(stream) == cudaErrorNotReady; ++asked)

@@ -200,12 +200,12 @@ class NcclCommunicator final : public Communicator {
     std::unique_ptr<distributed::Exchange> exchange(Traffic traffic, const Work& work) {
         const bool aside = traffic == Traffic::mask;
         const CudaDeviceStream& on = aside ? beside_ : compute_;
-        ncclComm_t const comm = (aside ? masks_ : main_).get();
+        auto* const comm = (aside ? masks_ : main_).get();
         if (comm == nullptr)
             throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
         if (aside)
             beside_.wait(compute_.record());
-        cudaStream_t const stream = on.state().at_once();
+        auto* const stream = on.state().at_once();
         started_ = Clock::now();
         check(ncclGroupStart(), "beginning a group");
         work(comm, on, stream);

@@ -33,8 +33,11 @@ class StreamCommunicator final : public Communicator {
     /// stream that the rank's backend works on. Masks travel on a stream beside it.
     StreamCommunicator(Communicator& ranks, Stream compute)
         : ranks_(ranks), compute_(compute), beside_(compute.beside()) {
+        struct Made {
+            const std::shared_ptr<Board>* board;
+        };
         const auto mine = std::make_shared<Board>(static_cast<std::size_t>(ranks.size()));
-        board_ = *distributed::gather_records(ranks, &mine).front();
+        board_ = *distributed::gather_records(ranks, Made{&mine}).front().board;
         meet(); // all have rank 0's
     }
 

@@ -37,6 +37,7 @@ std::vector<gpu::BlockOptions> block_variants(Reduction reduction) {
 
 std::vector<std::string> names(const std::vector<gpu::BlockOptions>& variants) {
     std::vector<std::string> result;
+    result.reserve(variants.size());
     for (const gpu::BlockOptions& options : variants)
         result.push_back(gpu::name(options));
     return result;

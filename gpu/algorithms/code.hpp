@@ -149,7 +149,7 @@ struct Decode {
         if (selected != segment.k) { // the same in all of its blocks: none reads beyond the code
             block.phase([&](int thread) {
                 if (thread == 0)
-                    block.or_(*a.corrupt, 1U);
+                    block.set_bits(*a.corrupt, 1U);
             });
             return;
         }
@@ -180,7 +180,7 @@ struct Decode {
                 bits |= first >= at ? eight << static_cast<unsigned>(first - at)
                                     : eight >> static_cast<unsigned>(at - first);
                 if (first + 8 > segment.end && (eight >> static_cast<unsigned>(segment.end - first)) != 0)
-                    block.or_(*a.corrupt, 1U); // a bit beyond the end
+                    block.set_bits(*a.corrupt, 1U); // a bit beyond the end
             }
             bits &= own;
         }
@@ -222,21 +222,21 @@ struct Decode {
         for (Index i = 0; i < count; ++i) {
             const Index position = positions[i];
             if (position <= previous || position >= size) {
-                block.or_(*a.corrupt, 1U);
+                block.set_bits(*a.corrupt, 1U);
                 break;
             }
             previous = position;
             const Index at = begin + position;
             if (at / word_bits != word) {
                 if (bits != 0)
-                    block.or_(a.words[word], bits);
+                    block.set_bits(a.words[word], bits);
                 word = at / word_bits;
                 bits = 0;
             }
             bits |= std::uint64_t{1} << static_cast<unsigned>(at % word_bits);
         }
         if (bits != 0)
-            block.or_(a.words[word], bits);
+            block.set_bits(a.words[word], bits);
     }
 };
 

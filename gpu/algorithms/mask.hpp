@@ -49,8 +49,8 @@ SCAPE_BLOCK void store_bits(Block& block, std::uint64_t& word, std::uint64_t own
     if (own == ~std::uint64_t{0}) {
         word = bits;
     } else if (own != 0) {
-        block.and_(word, ~own);
-        block.or_(word, bits);
+        block.keep_bits(word, ~own);
+        block.set_bits(word, bits);
     }
 }
 

@@ -254,7 +254,7 @@ struct Judge {
                 above += a.above[i];
                 inside += a.inside[i];
                 if (a.inside[i] > a.room)
-                    block.or_(shared.overflow, 1U);
+                    block.set_bits(shared.overflow, 1U);
             }
             block.add(shared.above, above);
             block.add(shared.inside, inside);
@@ -448,8 +448,8 @@ struct Take {
                 for (Index i = thread; i < size; i += block.threads()) {
                     const Index place = a.places[block.index() * a.room + i];
                     if (taken(a.keys[block.index() * a.room + i], place))
-                        block.or_(a.next[(first + place) / word_bits],
-                                  std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
+                        block.set_bits(a.next[(first + place) / word_bits],
+                                       std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
                 }
             });
             return;
@@ -475,8 +475,8 @@ struct Take {
                 shared.equal[i] = 0;
         });
         const auto mark = [&](Index place) {
-            block.or_(shared.equal[place / word_bits],
-                      std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
+            block.set_bits(shared.equal[place / word_bits],
+                           std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
         };
         block.phase([&](int thread) {
             if (search.state == SearchState::candidates) {

@@ -250,7 +250,7 @@ struct Update {
                     store(a.w, at, a.size, aligned, values);
                 });
             if (!all_finite)
-                block.or_(a.results->not_finite, 1U);
+                block.set_bits(a.results->not_finite, 1U);
         });
     }
 };

@@ -131,11 +131,11 @@ class HostBlock {
         return before;
     }
     template <class T>
-    void or_(T& place, T value) {
+    void set_bits(T& place, T value) {
         place |= value;
     }
     template <class T>
-    void and_(T& place, T value) {
+    void keep_bits(T& place, T value) {
         place &= value;
     }
     void lower(Index& place, Index value) { place = least(place, value); }
@@ -157,7 +157,8 @@ class HostBlock {
       public:
         explicit PerSweep(const HostBlock& block) : threads_(block.threads()), values_(Size) {}
         T& operator()(int thread, int number) {
-            return values_[static_cast<std::size_t>(number * threads_ + thread)];
+            return values_[static_cast<std::size_t>(number) * static_cast<std::size_t>(threads_) +
+                           static_cast<std::size_t>(thread)];
         }
 
       private:
@@ -200,11 +201,11 @@ class DeviceBlock {
         return static_cast<Index>(atomicAdd(reinterpret_cast<unsigned long long*>(&place),
                                             static_cast<unsigned long long>(value)));
     }
-    __device__ static void or_(std::uint32_t& place, std::uint32_t value) { atomicOr(&place, value); }
-    __device__ static void or_(std::uint64_t& place, std::uint64_t value) {
+    __device__ static void set_bits(std::uint32_t& place, std::uint32_t value) { atomicOr(&place, value); }
+    __device__ static void set_bits(std::uint64_t& place, std::uint64_t value) {
         atomicOr(reinterpret_cast<unsigned long long*>(&place), static_cast<unsigned long long>(value));
     }
-    __device__ static void and_(std::uint64_t& place, std::uint64_t value) {
+    __device__ static void keep_bits(std::uint64_t& place, std::uint64_t value) {
         atomicAnd(reinterpret_cast<unsigned long long*>(&place), static_cast<unsigned long long>(value));
     }
     __device__ static void lower(Index& place, Index value) {
