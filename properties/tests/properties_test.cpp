@@ -38,6 +38,8 @@ class EveryImplementation : public testing::TestWithParam<Pair> {};
 TEST_P(EveryImplementation, Has) {
     const Implementation& implementation = *implementations()[GetParam().implementation];
     const Property& property = all_properties()[GetParam().property];
+    if (const std::string why = implementation.unavailable(); !why.empty())
+        GTEST_SKIP() << why;
     SearchOptions options;
     options.cases = 100;
     const SearchResult result = search(implementation, property, options);
