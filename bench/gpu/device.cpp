@@ -50,7 +50,10 @@ std::string driver_text() {
     return std::getline(file, line) ? line : "unknown";
 }
 
+/// 0 is what CUDA says where it does not know.
 std::string one_decimal(double value, const char* unit) {
+    if (value == 0.0)
+        return "unknown";
     char text[64];
     std::snprintf(text, sizeof text, "%.1f %s", value, unit);
     return text;

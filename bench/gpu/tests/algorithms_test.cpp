@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
