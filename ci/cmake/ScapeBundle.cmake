@@ -32,6 +32,8 @@ function(scape_bundle_library target kind file)
   target_link_libraries(${target} INTERFACE ${ARGN})
 endfunction()
 scape_bundle_library(rapidcheck STATIC librapidcheck.a)
+# Its headers expect others to have included this one, as GCC's did until version 13.
+target_compile_options(rapidcheck INTERFACE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include cstdint>)
 file(STRINGS ${bundle}/BUNDLE.txt bundle_benchmark REGEX "^libbenchmark ")
 string(REPLACE "libbenchmark " "" bundle_benchmark "${bundle_benchmark}")
 if(bundle_benchmark MATCHES "\\.a$")

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <scape/distributed/backend.hpp>
+#include <scape/distributed/communicator.hpp>
+#include <scape/problem/problem.hpp>
+
+#include "gpu/device.hpp"
+
+namespace scape::gpu::bench {
+
+/// The device's backend on a stream, with what is exchanged in the device's memory.
+[[nodiscard]] std::unique_ptr<distributed::Backend> make_backend(const problem::Problem& problem,
+                                                                 std::span<const float> parameters,
+                                                                 int device, const Stream& stream);
+
+/// What a whole step of one rank, alone, is made of.
+struct Alone {
+    std::unique_ptr<distributed::Communicator> communicator;
+    std::unique_ptr<distributed::Backend> backend; ///< null: there is no such way to run it
+};
+/// With its launches captured in a CUDA graph, or one by one.
+[[nodiscard]] Alone make_alone(const problem::Problem& problem, std::span<const float> parameters,
+                               int device, bool graph);
+
+} // namespace scape::gpu::bench

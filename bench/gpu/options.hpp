@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/problem/layout.hpp>
+
+namespace scape::gpu::bench {
+
+using problem::Index;
+
+struct Options {
+    std::vector<Index> sizes{Index{1} << 20, Index{1} << 24, Index{1} << 27, Index{1} << 30};
+    std::vector<double> densities{0.1, 0.01};
+    int workers = 8;
+    int device = 0;
+    int samples = 30;
+    Index check_size = 1'000'003;
+    bool require_device = false;
+    std::string json;  ///< also written there
+    std::string torch; ///< what torch_adamw.py has written, to stand beside
+};
+
+/// "1048576" or "2^20". Throws scape::Error.
+[[nodiscard]] Index parse_size(const std::string& text);
+
+/// The options, or the status to end with: help has been printed, or what was wrong. Throws scape::Error.
+struct Parsed {
+    Options options;
+    std::optional<int> status;
+};
+[[nodiscard]] Parsed parse(int argc, const char* const* argv);
+
+} // namespace scape::gpu::bench

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <scape/distributed/backend.hpp>
+#include <scape/problem/problem.hpp>
+
+namespace scape::gpu::bench {
+
+using problem::Index;
+
+/// A rank's work in a step, in the order of distributed::Scape, whose exchanges are copies here.
+enum class Phase : std::uint8_t {
+    check,       ///< section 4.1
+    decode,      ///< of the gathered mask
+    advance,     ///< the mask's turn; counts what both masks have
+    local_pass,  ///< sections 4.2, 4.4, 4.6
+    select,      ///< section 4.3, of the own shard, and its code
+    exchange,    ///< no work of the rank's: all parts are its own
+    fold,        ///< section 4.4
+    reconstruct, ///< sections 4.5, 4.7: nothing without clipping
+    update,      ///< section 4.8, and the verdict's way to the host
+};
+constexpr std::array<Phase, 9> phases{Phase::check,      Phase::decode,      Phase::advance,
+                                      Phase::local_pass, Phase::select,      Phase::exchange,
+                                      Phase::fold,       Phase::reconstruct, Phase::update};
+[[nodiscard]] std::string_view name(Phase phase);
+
+/// Rank 0 of `workers`, and what a step of it is made of.
+struct Setting {
+    Setting(Index size, double density, int workers);
+
+    problem::Problem problem;
+    std::vector<distributed::MaskCode::Part> all;
+    std::vector<distributed::MaskCode::Part> own;
+    Index size;
+    Index shard;        ///< coordinates of the own range
+    Index selected;     ///< k of all
+    Index own_selected; ///< and of the own range
+    double density;
+    std::size_t code;     ///< bytes of the mask's code
+    std::size_t own_code; ///< and of the own part of it
+};
+
+/// The least bytes that a phase has to move through the device's memory: each input read once, each output
+/// written once. 0 where it is not the step's own work.
+[[nodiscard]] double least_bytes(Phase phase, const Setting& setting);
+/// Of a whole step without the check, which reads the gradient once more before anything may change.
+[[nodiscard]] double least_bytes_of_step(const Setting& setting);
+
+/// Copies where a backend computes, in its order.
+using Copy = std::function<void(void* to, const void* from, std::size_t bytes)>;
+
+/// Drives one backend through steps.
+class LocalRank {
+  public:
+    LocalRank(const Setting& setting, std::unique_ptr<distributed::Backend> backend, Copy copy)
+        : setting_(setting), backend_(std::move(backend)), copy_(std::move(copy)) {}
+
+    /// Instead of start(): selects on all shards, and returns the code. That a rank can lay its hands on
+    /// the other owners' masks.
+    [[nodiscard]] const std::uint8_t* scout(const float* gradient);
+    /// The first step, with a mask that another rank's scout() has found.
+    void start(const std::uint8_t* code, const float* gradient);
+
+    /// The phases of one step after the other. Throws std::runtime_error if the step goes wrong.
+    void run(Phase phase, const float* gradient);
+
+    [[nodiscard]] distributed::Backend& backend() { return *backend_; }
+
+  private:
+    [[nodiscard]] distributed::Scalars scalars() const;
+
+    const Setting& setting_;
+    std::unique_ptr<distributed::Backend> backend_;
+    Copy copy_;
+    Index step_ = 1;
+};
+
+/// What a backend is made by: from a problem and its first parameters.
+using MakeBackend =
+    std::function<std::unique_ptr<distributed::Backend>(const problem::Problem&, std::span<const float>)>;
+
+/// A few steps of a backend beside the host's: how many parameters, residuals, moments and words of masks
+/// have other bits, over all steps. A timing without this is the timing of something else.
+[[nodiscard]] Index wrong_values(const Setting& setting, const MakeBackend& make, const Copy& copy,
+                                 int steps);
+
+} // namespace scape::gpu::bench
