@@ -34,8 +34,8 @@ void as_many_workers(Trial& trial) {
     const Case& run = trial.run();
     const Index stop = run.chosen_place % run.steps;
     trial.classify(stop > 0, "stopped on the way");
-    // A restart cuts the exchange by ranges, whoever owned a segment: another order of adding, if the library
-    // has one for each owner.
+    // A restart cuts the exchange by ranges, whoever owned a segment: another order of adding, if the
+    // library has one for each owner.
     Case settled = run;
     settled.owners_in_turn =
         run.owners_in_turn && trial.implementation().level() == verify::LevelKind::exact;

@@ -82,7 +82,7 @@ struct Read {
                         seen = seen || distributed::element::score(quad[number].value[i]) == a.never;
                 });
             if (seen)
-                block.or_(*a.seen, 1U);
+                block.set_bits(*a.seen, 1U);
         });
     }
 };

@@ -9,15 +9,19 @@ namespace scape::gpu::bench {
 std::unique_ptr<distributed::Backend> make_backend(const problem::Problem& problem,
                                                    std::span<const float> parameters, int device,
                                                    const Stream& stream) {
-    return make_cuda_backend(problem, parameters, {device, stream.handle(), Exchange::device});
+    return make_cuda_backend(problem, parameters,
+                             CudaStream({.device = device, .stream = stream.handle(), .graphs = false}),
+                             Exchange::device);
 }
 
 Alone make_alone(const problem::Problem& problem, std::span<const float> parameters, int device,
                  bool graph) {
-    if (graph)
-        return {}; // CudaOptions has no graphs
-    return {distributed::InProcessGroup(1).communicator(0),
-            make_cuda_backend(problem, parameters, {device, nullptr, Exchange::host})};
+    const CudaStream stream({.device = device, .stream = nullptr, .graphs = graph});
+    Alone alone;
+    alone.ranks = distributed::InProcessGroup(1).communicator(0);
+    alone.communicator = make_cuda_communicator(*alone.ranks, stream);
+    alone.backend = make_cuda_backend(problem, parameters, stream, Exchange::device);
+    return alone;
 }
 
 } // namespace scape::gpu::bench

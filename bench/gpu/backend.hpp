@@ -18,10 +18,11 @@ namespace scape::gpu::bench {
 
 /// What a whole step of one rank, alone, is made of.
 struct Alone {
+    std::unique_ptr<distributed::Communicator> ranks; ///< under the communicator
     std::unique_ptr<distributed::Communicator> communicator;
-    std::unique_ptr<distributed::Backend> backend; ///< null: there is no such way to run it
+    std::unique_ptr<distributed::Backend> backend;
 };
-/// With its launches captured in a CUDA graph, or one by one.
+/// With its launches put together in CUDA graphs, or one by one.
 [[nodiscard]] Alone make_alone(const problem::Problem& problem, std::span<const float> parameters,
                                int device, bool graph);
 

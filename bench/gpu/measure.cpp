@@ -316,10 +316,6 @@ void measure_launches(Report& report, const Options& options, const Stream& stre
     for (std::size_t i = 0; i < w.size(); ++i)
         w[i] = counter_value(1, static_cast<Index>(i));
     Alone alone = make_alone(setting.problem, w, options.device, graph);
-    if (alone.backend == nullptr) {
-        report.notes.emplace_back("launch overhead with a graph: SKIPPED, the backend has no graphs");
-        return;
-    }
     distributed::Scape optimizer(setting.problem, {{0, setting.size}},
                                  problem::DensitySchedule::constant(setting.density),
                                  std::move(alone.backend), *alone.communicator, {});

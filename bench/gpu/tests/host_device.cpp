@@ -79,14 +79,19 @@ std::vector<std::pair<std::string, std::string>> environment_of(int) {
     return {{"device", "the host"}};
 }
 
+constexpr BlockOptions at_once{.seed = 0, .exchange = Exchange::device};
+
 std::unique_ptr<distributed::Backend> make_backend(const problem::Problem& problem,
                                                    std::span<const float> parameters, int, const Stream&) {
-    return make_block_backend(problem, parameters);
+    return make_block_backend(problem, parameters, at_once);
 }
-Alone make_alone(const problem::Problem& problem, std::span<const float> parameters, int, bool graph) {
-    if (graph)
-        return {};
-    return {distributed::InProcessGroup(1).communicator(0), make_block_backend(problem, parameters)};
+Alone make_alone(const problem::Problem& problem, std::span<const float> parameters, int, bool) {
+    const HostStream stream = make_block_stream(at_once);
+    Alone alone;
+    alone.ranks = distributed::InProcessGroup(1).communicator(0);
+    alone.communicator = make_block_communicator(*alone.ranks, stream);
+    alone.backend = make_block_backend(problem, parameters, at_once, stream);
+    return alone;
 }
 
 } // namespace scape::gpu::bench

@@ -33,7 +33,9 @@ class Queue {
   public:
     using Work = std::function<void()>;
 
-    Queue(int threads, std::uint64_t seed) : orders(threads, seed), state(seed), eagerness_(seed) {}
+    /// Seed 0: all is done at once, in ascending order, which hides what is missing.
+    Queue(int threads, std::uint64_t seed)
+        : orders(threads, seed), state(seed), at_once_(seed == 0), eagerness_(seed) {}
 
     void put(Work work) {
         std::uint64_t end = 0;
@@ -43,7 +45,7 @@ class Queue {
             end = done_ + waiting_.size() + (busy_ ? 1 : 0);
         }
         constexpr std::uint64_t one_in = 16;
-        if (next_random(eagerness_) % one_in == 0)
+        if (at_once_ || next_random(eagerness_) % one_in == 0)
             finish(end);
     }
 
@@ -79,6 +81,7 @@ class Queue {
     std::uint64_t state;
 
   private:
+    bool at_once_;
     std::uint64_t eagerness_; ///< of the thread that puts
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -102,7 +105,7 @@ class HostStream {
         : queue_(std::make_shared<host_form::Queue>(threads, seed)), threads_(threads), seed_(seed) {}
 
     /// Another stream of the same device.
-    [[nodiscard]] HostStream beside() const { return {threads_, seed_ + 1}; }
+    [[nodiscard]] HostStream beside() const { return {threads_, seed_ == 0 ? 0 : seed_ + 1}; }
 
     [[nodiscard]] Event record() const { return {queue_, queue_->put_so_far()}; }
     /// What is put from here on comes after the event.
