@@ -10,6 +10,7 @@ SIGNS = {"passed": "✓", "failed": "✗"}
 CLASS = {"same": "passed", "faster": "passed", "slower": "failed", "new": "skipped", "gone": "skipped"}
 
 STYLE = """
+.curves + h3 { margin-top: 1.5rem; }
 .curves { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19rem), 1fr)); gap: 1.2rem 1.5rem; margin-top: 1rem; }
 .curve { min-width: 0; }
 .curve h4 { text-transform: none; letter-spacing: 0; overflow-wrap: anywhere; margin-top: 0; }
@@ -29,18 +30,12 @@ def percent(share):
     return f"{share * 100:.3g} %"
 
 
-def words(name):
-    """"update/d:4194304/1/density:100/iterations:41/manual_time" without what only the program needs."""
-    return "/".join(part for part in name.replace("1/density", "1:density").split("/")
-                    if not part.startswith(("iterations:", "manual_time", "real_time"))).replace("1:density", "1/density")
-
-
 # --- the last comparison
 
 def verdict(document):
     slower = sum(row["verdict"] == "slower" for row in document["rows"])
     if slower:
-        return "failed", f"{slower} of {len(document['rows'])} rows have become slower"
+        return "failed", f"{slower} of {len(document['rows'])} rows {'has' if slower == 1 else 'have'} become slower"
     return "passed", f"None of {len(document['rows'])} rows has become slower"
 
 
@@ -57,7 +52,7 @@ def comparison_row(row):
     labels = ("ratio", "95 % interval", "p", "p, Holm", "speed")
     cells = "".join(f'<td class="number" data-label="{label}">{text(value)}</td>' if value else "<td></td>"
                     for label, value in zip(labels, [*figures, share]))
-    return f'<tr><th scope="row">{text(words(row["name"]))}</th><td class="status">{badge(row["verdict"])}</td>{cells}</tr>'
+    return f'<tr><th scope="row">{text(row["name"])}</th><td class="status">{badge(row["verdict"])}</td>{cells}</tr>'
 
 
 def comparison(document):
@@ -82,8 +77,8 @@ def curve(name, points):
     marks = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{text(commit)}: {percent(share)}</title></circle>'
                     for (x, y), (commit, share) in zip(places, points))
     first, last = points[0], points[-1]
-    label = f"{words(name)}: from {percent(first[1])} at {first[0]} to {percent(last[1])} at {last[0]}"
-    return (f'<figure class="curve"><h4>{text(words(name))}</h4>'
+    label = f"{name}: from {percent(first[1])} at {first[0]} to {percent(last[1])} at {last[0]}"
+    return (f'<figure class="curve"><h4>{text(name)}</h4>'
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{text(label)}">'
             f'<line x1="0" y1="{HEIGHT - EDGE}" x2="{WIDTH}" y2="{HEIGHT - EDGE}"/><polyline points="{line}"/>{marks}</svg>'
             f'<figcaption><span>{text(first[0])}: {percent(first[1])}</span><span>{text(last[0])}: {percent(last[1])}</span>'
@@ -130,7 +125,7 @@ def page(document, histories, style):
     status, title = verdict(document) if document else ("passed", "The tracked benchmarks over time")
     parts = ""
     if document:
-        parts += section("made", "What was compared", environment(document)) + comparison(document)
+        parts += section("compared", "What was compared", environment(document)) + comparison(document)
     for kind, lines in histories.items():
         if lines:
             parts += history(kind, lines)

@@ -1,14 +1,20 @@
 """The statistics of ci/track against known values, and ci/track itself over programs whose times are made up."""
 
+import importlib.machinery
+import importlib.util
 import itertools
 import json
+import os
 import pathlib
+import re
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
+import track_page
 import track_statistics as statistics
 
 TRACK = pathlib.Path(__file__).with_name("track")
@@ -87,6 +93,37 @@ class Statistics(unittest.TestCase):
         self.assertEqual(statistics.holm([]), [])
 
 
+class Page(unittest.TestCase):
+    MACHINE = {"processor": "Made <up>", "cores": 2, "compiler": "GNU 12.2.0"}
+
+    def lines(self, shares):
+        return [{"date": "2026-01-01T00:00:00+00:00", "commit": f"c{i}", "base": "b", "rounds": 10, "machine": self.MACHINE,
+                 "rows": {"fold/d:8/iterations:3": {"of": "floor", "share": share}}} for i, share in enumerate(shares)]
+
+    def test_a_curve_is_as_high_as_its_share(self):
+        page = track_page.page(None, {"made-up": self.lines([0.5, 1.0])}, "")
+        ((first, second),) = [[float(point.split(",")[1]) for point in points.split()]
+                              for points in re.findall(r'points="([^"]*)"', page)]
+        bottom = track_page.HEIGHT - track_page.EDGE
+        self.assertAlmostEqual((bottom - first) * 2, bottom - second, delta=0.2)
+        self.assertIn("c1: 100 %", page)
+        self.assertIn("Made &lt;up&gt;", page)
+        self.assertNotIn("<up>", page)
+        self.assertNotIn("<script", page)
+
+    def test_one_run_and_none(self):
+        self.assertIn("<circle", track_page.page(None, {"made-up": self.lines([0.5])}, ""))
+        self.assertNotIn("<circle", track_page.page(None, {"made-up": []}, ""))
+
+    def test_the_verdict_is_the_title(self):
+        rows = [{"name": "a", "verdict": word, "ratio": 1.2, "low": 1.1, "high": 1.3, "p": 0.001, "p_corrected": 0.002}
+                for word in ("slower", "same")] + [{"name": "b", "verdict": "gone"}]
+        document = {"commit": "c", "base": "b", "date": "d", "rounds": 10, "machine": self.MACHINE, "rows": rows}
+        page = track_page.page(document, {}, "")
+        self.assertIn("<h1>1 of 3 rows has become slower</h1>", page)
+        self.assertIn("GONE", page)
+
+
 # A program that prints what Google Benchmark would. Times wander up and down together, as a machine's speed does.
 PROGRAM = """#!{python}
 import json, pathlib, sys
@@ -99,7 +136,7 @@ else:
     count.write_text(str(run + 1))
     noise = 1 + 0.01 * ((run * 7 + {offset}) % 10) / 10
     print(json.dumps({{"benchmarks": [
-        {{"name": name, "real_time": 1.0, "time_unit": "ms", "median_seconds": seconds * noise, "share_of_floor": 0.5}}
+        {{"name": name, "real_time": seconds * noise * {mean} * 1e3, "time_unit": "ms", {median} "share_of_floor": 0.5}}
         for name, seconds in rows.items()]}}))
 """
 
@@ -110,15 +147,16 @@ class Track(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def programs(self, side, rows, offset=0):
+    def programs(self, side, rows, offset=0, mean=1.0, median=True):
         (self.folder / side).mkdir()
         path = self.folder / side / "bench_kernels"
-        path.write_text(PROGRAM.format(python=sys.executable, rows=rows, offset=offset))
+        path.write_text(PROGRAM.format(python=sys.executable, rows=rows, offset=offset, mean=mean,
+                                       median='"median_seconds": seconds * noise,' if median else ""))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def track(self, *arguments):
         return subprocess.run([TRACK, "--built", self.folder / "base", self.folder / "tree", "--out", self.folder / "out",
-                               *arguments], capture_output=True, text=True, timeout=60, check=False)
+                               "--rounds", "6", *arguments], capture_output=True, text=True, timeout=60, check=False)
 
     def rows(self):
         document = json.loads((self.folder / "out" / "track.json").read_text())
@@ -131,6 +169,16 @@ class Track(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertEqual({row["verdict"] for row in self.rows().values()}, {"same"})
 
+    def test_the_page_is_as_a_browser_wants_it(self):
+        self.programs("base", {"local_pass/d:4194304/1": 0.5, "old/d:4194304/1": 0.1})
+        self.programs("tree", {"local_pass/d:4194304/1": 0.7})
+        self.assertEqual(self.track("--history", self.folder / "none").returncode, 1)
+        look = subprocess.run([TRACK.with_name("look"), self.folder / "out" / "index.html", "--expect", "tbody tr=2"],
+                              capture_output=True, text=True, timeout=120, check=False)
+        if look.returncode == 77:
+            self.skipTest("no Chromium")
+        self.assertEqual(look.returncode, 0, look.stdout + look.stderr)
+
     def test_a_slow_down_fails_and_is_named(self):
         self.programs("base", {"local_pass/d:4194304/1": 0.5, "fold/d:4194304/1": 0.1})
         self.programs("tree", {"local_pass/d:4194304/1": 0.5 * 1.15, "fold/d:4194304/1": 0.1}, offset=3)
@@ -142,18 +190,35 @@ class Track(unittest.TestCase):
         self.assertAlmostEqual(rows["local_pass/d:4194304/1"]["ratio"], 1.15, delta=0.02)
         self.assertEqual(rows["fold/d:4194304/1"]["verdict"], "same")
 
+    def test_medians_count_where_both_have_them(self):
+        self.programs("base", {"local_pass/d:4194304/1": 0.5})
+        self.programs("tree", {"local_pass/d:4194304/1": 0.5}, offset=3, mean=2.0)
+        self.assertEqual(self.track().returncode, 0)
+
+    def test_means_count_where_one_side_has_no_medians(self):
+        self.programs("base", {"local_pass/d:4194304/1": 0.5}, mean=2.0, median=False)
+        self.programs("tree", {"local_pass/d:4194304/1": 0.5}, offset=3, mean=2.0)
+        self.assertEqual(self.track().returncode, 0)
+        self.assertEqual(self.rows()["local_pass/d:4194304/1"]["verdict"], "same")
+
     def test_a_significant_slow_down_of_less_than_the_limit_passes(self):
         self.programs("base", {"local_pass/d:4194304/1": 0.5})
         self.programs("tree", {"local_pass/d:4194304/1": 0.5 * 1.04}, offset=3)
         result = self.track()
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertLess(self.rows()["local_pass/d:4194304/1"]["p"], 0.001)
+        self.assertLess(self.rows()["local_pass/d:4194304/1"]["p"], 0.01)
 
     def test_faster_passes(self):
         self.programs("base", {"local_pass/d:4194304/1": 0.5})
         self.programs("tree", {"local_pass/d:4194304/1": 0.4})
         self.assertEqual(self.track().returncode, 0)
         self.assertEqual(self.rows()["local_pass/d:4194304/1"]["verdict"], "faster")
+
+    def test_how_a_row_is_timed_is_not_its_name(self):
+        self.programs("base", {"local_pass/d:4194304/iterations:41/manual_time": 0.5})
+        self.programs("tree", {"local_pass/d:4194304/iterations:21/manual_time": 0.5}, offset=3)
+        self.assertEqual(self.track().returncode, 0)
+        self.assertEqual(self.rows()["local_pass/d:4194304"]["verdict"], "same")
 
     def test_rows_of_one_side_are_named_and_never_fail(self):
         self.programs("base", {"local_pass/d:4194304/1": 0.5, "old/d:4194304/1": 0.1})
@@ -187,6 +252,93 @@ class Track(unittest.TestCase):
         self.programs("tree", {"local_pass/d:4194304/1": 0.5})
         (self.folder / "tree" / "bench_kernels").write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
         self.bad_use("broken")
+
+
+class Base(unittest.TestCase):
+    """Which commit is the base, and where its files are, in a repository of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.repository = pathlib.Path(folder.name) / "repository"
+        loader = importlib.machinery.SourceFileLoader("track", str(TRACK))
+        self.track = importlib.util.module_from_spec(importlib.util.spec_from_loader("track", loader))
+        loader.exec_module(self.track)
+        self.track.ROOT = self.repository
+        self.track.WORK = self.repository / "build"
+        self.repository.mkdir()
+        self.git("init", "--quiet", "--initial-branch=main")
+        (self.repository / ".gitignore").write_text("build/\n")
+        self.commits = [self.commit(text) for text in ("one", "two", "three")]
+
+    def git(self, *arguments):
+        return subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", self.repository, *arguments],
+                              capture_output=True, text=True, check=True).stdout.strip()
+
+    def commit(self, text):
+        (self.repository / "file").write_text(text)
+        self.git("add", "-A")
+        self.git("commit", "--quiet", "-m", text)
+        return self.git("rev-parse", "HEAD")
+
+    def test_the_commit_before(self):
+        self.assertEqual(self.track.default_base(), self.commits[1])
+
+    def test_head_where_there_are_changes(self):
+        (self.repository / "file").write_text("four")
+        self.assertEqual(self.track.default_base(), self.commits[2])
+
+    def test_the_history_is_no_change(self):
+        (self.repository / "bench" / "history").mkdir(parents=True)
+        (self.repository / "bench" / "history" / "a.jsonl").write_text("{}")
+        self.assertEqual(self.track.default_base(), self.commits[1])
+        (self.repository / "bench" / "other").write_text("x")
+        self.assertEqual(self.track.default_base(), self.commits[2])
+
+    def test_where_a_branch_has_left_main(self):
+        self.git("checkout", "--quiet", "-b", "branch", self.commits[1])
+        self.commit("other")
+        self.commit("another")
+        self.assertEqual(self.track.default_base(), self.commits[1])
+
+    def test_no_commit_before_is_said(self):
+        self.git("checkout", "--quiet", "--orphan", "fresh")
+        self.git("branch", "-D", "main")
+        self.commit("first")
+        with self.assertRaisesRegex(self.track.Refused, "give --base"):
+            self.track.default_base()
+
+    def test_the_source_is_kept_and_used_again(self):
+        for commit, text in zip(self.commits, ("one", "two", "three")):
+            with self.track.base_source(commit) as folder:
+                self.assertEqual((folder / "file").read_text(), text)
+        self.assertEqual(len(self.git("worktree", "list").splitlines()), 2)
+
+    def test_the_source_is_removed_where_a_run_is_interrupted(self):
+        with self.assertRaises(KeyboardInterrupt):
+            with self.track.base_source(self.commits[0]) as folder:
+                raise KeyboardInterrupt
+        self.assertFalse(folder.exists())
+        self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
+        self.test_the_source_is_kept_and_used_again()
+
+    def test_what_has_been_started_ends_with_an_interruption(self):
+        mark = self.repository / "started"
+        script = f"import sys; sys.path.insert(0, {str(TRACK.parent)!r}); sys.argv = ['track']\n" \
+                 f"import importlib.machinery, importlib.util\n" \
+                 f"l = importlib.machinery.SourceFileLoader('track', {str(TRACK)!r})\n" \
+                 f"t = importlib.util.module_from_spec(importlib.util.spec_from_loader('track', l)); l.exec_module(t)\n" \
+                 f"import signal; signal.signal(signal.SIGTERM, t.interrupted)\n" \
+                 f"t.run(['sh', '-c', 'echo $$ >{mark}; exec sleep 60'])\n"
+        with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as process:
+            for _ in range(200):
+                if mark.exists() and mark.read_text().strip():
+                    break
+                time.sleep(0.05)
+            process.terminate()
+            process.wait(timeout=20)
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int(mark.read_text()), 0)
 
 
 if __name__ == "__main__":
