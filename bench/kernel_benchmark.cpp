@@ -319,22 +319,21 @@ void select_row(benchmark::State& state) {
     const bool hinted = state.range(2) != 0;
     state.SetLabel(hinted ? "good hint" : "no hint");
     std::uint32_t threshold = 0;
-    std::vector<double> floor_seconds;
-    std::vector<double> seconds;
+    Beside seconds;
     rank.next.clear();
     rank.select(threshold);
     for (auto _ : state) {
         best.scale(0.99999F, rank.w.data(), rank.d);
-        floor_seconds.push_back(
+        seconds.floor.push_back(
             seconds_of([&] { benchmark::DoNotOptimize(best.read(rank.e.data(), rank.shard())); }));
         best.scale(0.99999F, rank.w.data(), rank.d);
         rank.next.clear();
         if (!hinted)
             threshold = 0;
-        seconds.push_back(seconds_of([&] { rank.select(threshold); }));
-        state.SetIterationTime(seconds.back());
+        seconds.action.push_back(seconds_of([&] { rank.select(threshold); }));
+        state.SetIterationTime(seconds.action.back());
     }
-    report_floor(state, {median(floor_seconds), median(seconds)}, 0.5 * static_cast<double>(rank.d));
+    report_floor(state, seconds, 0.5 * static_cast<double>(rank.d));
 }
 
 void whole_row(benchmark::State& state) {

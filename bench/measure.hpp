@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <ctime>
@@ -16,16 +15,25 @@
 
 namespace scape::bench {
 
+inline double seconds_on(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 /// Of the thread: while another program has the core it stands still.
 inline double thread_seconds() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+    return seconds_on(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/// The same of all threads together.
+inline double process_seconds() {
+    return seconds_on(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /// On the wall, for what waits: disks, other threads, other ranks.
 inline double wall_seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return seconds_on(CLOCK_MONOTONIC);
 }
 
 using ClockFunction = double (*)();
@@ -38,10 +46,16 @@ double seconds_of(const Action& action, ClockFunction now = thread_seconds) {
     return now() - begin;
 }
 
-inline double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+using Samples = std::vector<double>;
+
+inline double quantile(Samples values, double share) {
+    const auto place =
+        values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+    std::nth_element(values.begin(), place, values.end());
+    return *place;
+}
+inline double median(const Samples& values) {
+    return quantile(values, 0.5);
 }
 
 /// The yardstick: bytes per second that a plain copy of 64 MiB reads and writes, the best of five, once a
@@ -68,51 +82,59 @@ inline double heap_bytes() {
     return static_cast<double>(info.uordblks + info.hblkhd);
 }
 
-/// The counters of every row. `bytes` are the least that have to be moved.
-inline void report(benchmark::State& state, double bytes, double seconds) {
-    state.counters["median_seconds"] = seconds;
-    state.counters["bytes/s"] = bytes / seconds;
-    state.counters["share_of_copy"] = bytes / seconds / copy_bytes_per_second();
+/// What ci/track compares: what the quickest tenth of the iterations takes at most. Others on the machine
+/// only ever add to it.
+inline void report_time(benchmark::State& state, const Samples& seconds) {
+    state.counters["tenth_seconds"] = quantile(seconds, 0.1);
 }
 
-/// Medians of a floor and of what cannot be faster.
+/// The counters of every row. `bytes` are the least that have to be moved.
+inline void report(benchmark::State& state, double bytes, const Samples& seconds) {
+    report_time(state, seconds);
+    state.counters["bytes/s"] = bytes / median(seconds);
+    state.counters["share_of_copy"] = bytes / median(seconds) / copy_bytes_per_second();
+}
+
+/// Seconds of a floor and of what cannot be faster, which took turns.
 struct Beside {
-    double floor = 0.0;
-    double action = 0.0;
+    Samples floor;
+    Samples action;
+
+    /// How many times as long as the floor the action takes.
+    [[nodiscard]] double ratio() const { return median(action) / median(floor); }
 };
 
 inline void report_floor(benchmark::State& state, const Beside& seconds) {
-    state.counters["median_seconds"] = seconds.action;
-    state.counters["share_of_floor"] = seconds.floor / seconds.action;
+    report_time(state, seconds.action);
+    state.counters["share_of_floor"] = 1.0 / seconds.ratio();
 }
 /// Where the floor moves so many bytes, with which the row is credited too.
 inline void report_floor(benchmark::State& state, const Beside& seconds, double bytes) {
     report_floor(state, seconds);
     report(state, bytes, seconds.action);
-    state.counters["floor_bytes/s"] = bytes / seconds.floor;
+    state.counters["floor_bytes/s"] = bytes / median(seconds.floor);
 }
 
 /// Runs floor and action in turns, in a row with manual time.
 template <class Floor, class Action>
 Beside take_turns(benchmark::State& state, const Floor& floor, const Action& action,
                   ClockFunction now = thread_seconds) {
-    std::vector<double> floor_seconds;
-    std::vector<double> seconds;
+    Beside seconds;
     for (auto _ : state) {
-        floor_seconds.push_back(seconds_of(floor, now));
-        seconds.push_back(seconds_of(action, now));
-        state.SetIterationTime(seconds.back());
+        seconds.floor.push_back(seconds_of(floor, now));
+        seconds.action.push_back(seconds_of(action, now));
+        state.SetIterationTime(seconds.action.back());
     }
-    return {median(floor_seconds), median(seconds)};
+    return seconds;
 }
 
-/// The same, reported; returns how many times as long as the floor the action takes.
+/// The same, reported; returns the ratio.
 template <class Floor, class Action>
 double take_turns(benchmark::State& state, double bytes, const Floor& floor, const Action& action,
                   ClockFunction now = thread_seconds) {
     const Beside seconds = take_turns(state, floor, action, now);
     report_floor(state, seconds, bytes);
-    return seconds.action / seconds.floor;
+    return seconds.ratio();
 }
 
 } // namespace scape::bench

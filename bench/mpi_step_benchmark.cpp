@@ -89,13 +89,13 @@ class Ranks {
     void row(benchmark::State& state) {
         const Index size = state.range(0);
         follow({Order::Kind::make, size, state.range(1)});
-        std::vector<double> seconds;
+        Samples seconds;
         for (auto _ : state) {
             follow({Order::Kind::step, size, state.range(1)});
             seconds.push_back(seconds_);
             state.SetIterationTime(seconds_);
         }
-        report(state, least_bytes(size, communicator_.size()), median(seconds));
+        report(state, least_bytes(size, communicator_.size()), seconds);
         report_wire(state, worker_->sent(), size);
         report_memory(state, worker_->heap(), size, 1);
     }

@@ -45,14 +45,11 @@ void reference_step(benchmark::State& state) {
                                       problem::DensitySchedule::constant(density),
                                       reference::Vector<float>::Ones(size));
     const auto gradients = make_gradients(size, workers);
+    bench::Samples seconds;
     for (auto _ : state)
-        benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data());
-
-    using benchmark::Counter;
-    const double moved = least_bytes(size, workers);
-    state.counters["bytes/s"] = Counter(moved, Counter::kIsIterationInvariantRate, Counter::kIs1024);
-    state.counters["share_of_copy"] =
-        Counter(moved / bench::copy_bytes_per_second(), Counter::kIsIterationInvariantRate);
+        seconds.push_back(
+            bench::seconds_of([&] { benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data()); }));
+    bench::report(state, least_bytes(size, workers), seconds);
 }
 
 BENCHMARK(reference_step)

@@ -5,15 +5,17 @@
 #include <string>
 #include <system_error>
 
+#include <unistd.h>
+
 #include <scape/problem/error.hpp>
 
 namespace scape::bench {
 
-/// A folder of its own where temporary files belong (TMPDIR says where), gone at the end.
+/// A folder of its own, gone at the end: where TMPDIR says, else in memory, where that can be had.
 class Scratch {
   public:
     Scratch() {
-        std::string name = (std::filesystem::temp_directory_path() / "scape-bench-XXXXXX").string();
+        std::string name = (parent() / "scape-bench-XXXXXX").string();
         if (mkdtemp(name.data()) == nullptr)
             throw Error(name + ": no folder for temporary files can be made; set TMPDIR");
         path_ = name;
@@ -27,7 +29,16 @@ class Scratch {
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
+    /// Whether somebody wants it elsewhere than in memory.
+    [[nodiscard]] static bool is_chosen() { return std::getenv("TMPDIR") != nullptr; }
+
   private:
+    static std::filesystem::path parent() {
+        const std::filesystem::path memory = "/dev/shm";
+        return !is_chosen() && access(memory.c_str(), W_OK) == 0 ? memory
+                                                                 : std::filesystem::temp_directory_path();
+    }
+
     std::filesystem::path path_;
 };
 

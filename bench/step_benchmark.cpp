@@ -32,6 +32,7 @@ problem::HyperParameters hyper() {
 void reference_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
+    const double heap_before = heap_bytes();
     reference::Scape<float> optimizer(problem::make_problem(problem::Algorithm::scape, workers,
                                                             Layout({{"all", size, false}}),
                                                             PartitionRule::by_shard, hyper()),
@@ -42,8 +43,12 @@ void reference_step(benchmark::State& state) {
         const auto g = make_gradient(size, rank);
         gradients.emplace_back(Eigen::Map<const reference::Vector<float>>(g.data(), size));
     }
+    report_memory(state, heap_bytes() - heap_before, size, workers);
+    Samples seconds;
     for (auto _ : state)
-        benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data());
+        seconds.push_back(
+            seconds_of([&] { benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data()); }));
+    report(state, least_bytes(size, workers), seconds);
 }
 
 /// All ranks' steps, as threads of this process: time is of all of them together.
@@ -57,7 +62,7 @@ void sharded_step(benchmark::State& state) {
     const double heap_before = heap_bytes();
     // One rank does all in its thread; several wait for each other.
     const ClockFunction now = workers == 1 ? thread_seconds : wall_seconds;
-    std::vector<double> seconds;
+    Samples seconds;
     run_ranks(workers, [&](Communicator& communicator) {
         const bool first = communicator.rank() == 0;
         auto optimizer = make_optimizer(Layout({{"all", size, false}}), settings, communicator, start);
@@ -80,7 +85,7 @@ void sharded_step(benchmark::State& state) {
             report_wire(state, optimizer->statistics().sent, size);
         static_cast<void>(optimizer->coming_mask());
     });
-    report(state, least_bytes(size, workers), median(seconds));
+    report(state, least_bytes(size, workers), seconds);
 }
 
 void arguments(benchmark::internal::Benchmark* benchmark) {

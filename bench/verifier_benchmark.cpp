@@ -42,12 +42,12 @@ void verify_row(benchmark::State& state, const verify::Level& level) {
         if (verify::verify_trace(path, how).status != verify::Status::passed)
             throw Error(path.string() + ": the reference's own trace has not passed");
     };
-    std::vector<double> seconds;
+    Samples seconds;
     for (auto _ : state) {
         seconds.push_back(seconds_of(judge));
         state.SetIterationTime(seconds.back());
     }
-    report(state, static_cast<double>(std::filesystem::file_size(path)), median(seconds));
+    report(state, static_cast<double>(std::filesystem::file_size(path)), seconds);
     state.counters["traces/s"] = 1.0 / median(seconds);
 }
 
@@ -67,7 +67,8 @@ std::shared_ptr<const properties::Implementation> implementation(const std::stri
 }
 
 /// The host's implementation against one property, ranks as threads; all over again from the same seed. The
-/// floor is the reference put through the same cases, which needs no threads and no exchanges.
+/// floor is the reference put through the same cases, which needs no threads and no exchanges. Processor
+/// time of all threads: who waits for whom is the scheduler's business.
 void cases_row(benchmark::State& state, const std::string& name) {
     constexpr int cases = 100;
     const properties::Property& property = properties::find_property(name);
@@ -79,9 +80,9 @@ void cases_row(benchmark::State& state, const std::string& name) {
                 throw Error(one->name() + " has not " + name);
         };
     };
-    const auto seconds = take_turns(state, search("reference"), search("host"), wall_seconds);
+    const Beside seconds = take_turns(state, search("reference"), search("host"), process_seconds);
     report_floor(state, seconds);
-    state.counters["cases/s"] = cases / seconds.action;
+    state.counters["cases/s"] = cases / median(seconds.action);
 }
 
 void verify_arguments(benchmark::internal::Benchmark* row) {

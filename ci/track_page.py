@@ -59,7 +59,7 @@ def comparison(document):
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in (
         ("row", ""), ("verdict", ""), ("ratio", ' class="number"'), ("95 % interval", ' class="number"'), ("p", ' class="number"'),
         ("p, Holm", ' class="number"'), ("speed", ' class="number"')))
-    lead = ("The ratio is that of the median times, working tree over base: above 1 is slower. A row has become slower if the "
+    lead = ("The ratio is that of the median times of the runs, working tree over base: above 1 is slower. A row has become slower if the "
             "whole interval lies above 1.05 and p, corrected for the number of rows, is below 0.05.")
     return section("comparison", "The last comparison",
                    f'<p class="lead">{lead}</p><table class="stack"><thead><tr>{head}</tr></thead><tbody>'
