@@ -9,8 +9,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,15 @@
 #include <benchmark/benchmark.h>
 
 #include <scape/distributed/kernels.hpp>
+#include <scape/distributed/mask_code.hpp>
+
+#include "measure.hpp"
 
 namespace {
 
 using namespace scape::distributed;
 using host::Variant;
+using namespace scape::bench;
 
 // ----------------------------------------------------------------------------------------------------------
 // floors
@@ -160,8 +165,8 @@ struct Rank {
         return std::max<Index>(1, static_cast<Index>(share * static_cast<double>(shard())));
     }
 
-    void local_pass() {
-        host::local_pass(scalars, 0, d, g.data(), e.data(), last, m->data(), current, payload->data());
+    void local_pass(Index end) {
+        host::local_pass(scalars, 0, end, g.data(), e.data(), last, m->data(), current, payload->data());
     }
     void update() {
         if (!host::update(scalars, 0, d, w.data(), current, u->data()))
@@ -199,27 +204,6 @@ Rank& rank_for(const benchmark::State& state) {
 // ------------------------------------------------------------------------------------------------------
 // measurement
 
-/// Of the thread: while another program has the core it stands still.
-double seconds_now() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class Action>
-double seconds_of(const Action& action) {
-    const double begin = seconds_now();
-    action();
-    benchmark::ClobberMemory();
-    return seconds_now() - begin;
-}
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
 /// The fastest of the floors here. Which one it is may differ between them.
 const Floors& floors(const Rank& rank) {
     static const Floors best = [&rank] {
@@ -256,28 +240,13 @@ std::vector<Goal>& goals() {
     return all;
 }
 
-/// Runs floor and kernel in turns; `bytes` is what the floor moves, and what the kernel is credited with.
-template <class Floor, class Kernel>
-double take_turns(benchmark::State& state, double bytes, const Floor& floor, const Kernel& kernel) {
-    std::vector<double> floor_seconds;
-    std::vector<double> kernel_seconds;
-    for (auto _ : state) {
-        floor_seconds.push_back(seconds_of(floor));
-        kernel_seconds.push_back(seconds_of(kernel));
-        state.SetIterationTime(kernel_seconds.back());
-    }
-    const double of_floor = median(floor_seconds);
-    const double of_kernel = median(kernel_seconds);
-    state.counters["bytes/s"] = bytes / of_kernel;
-    state.counters["floor_bytes/s"] = bytes / of_floor;
-    state.counters["share_of_floor"] = of_floor / of_kernel;
-    return of_kernel / of_floor;
-}
+constexpr std::int64_t full = std::int64_t{1} << 26;
+constexpr std::int64_t small = std::int64_t{1} << 22; ///< what ci/track takes
 
 /// States a goal for one of the two densities that have goals, at the size that has them.
 void state_goal(const benchmark::State& state, const std::string& text, double at_hundredth,
                 double at_tenth, double measured) {
-    if (state.range(1) != 100 && state.range(1) != 10)
+    if (state.range(0) != full || (state.range(1) != 100 && state.range(1) != 10))
         return;
     const bool hundredth = state.range(1) == 100;
     goals().push_back(
@@ -310,12 +279,26 @@ void floor_row(benchmark::State& state) {
         state, bytes[which] * static_cast<double>(rank.d), [&] { run(best); }, [&] { run(mine); });
 }
 
+/// The share of its work that the local pass is to do twice: the slow-down that `ci/track --self-test`
+/// plants.
+double planted_share() {
+    const char* text = std::getenv("SCAPE_BENCH_PLANT");
+    return text == nullptr ? 0.0 : std::strtod(text, nullptr);
+}
+
 void local_row(benchmark::State& state) {
     Rank& rank = rank_for(state);
     const Floors& best = floors(rank);
+    const Index again = static_cast<Index>(planted_share() * static_cast<double>(rank.d) /
+                                           static_cast<double>(Mask::chunk)) *
+                        Mask::chunk;
     const double ratio = take_turns(
         state, 12.0 * static_cast<double>(rank.d),
-        [&] { best.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d); }, [&] { rank.local_pass(); });
+        [&] { best.axpy(1e-3F, rank.g.data(), rank.e.data(), rank.d); },
+        [&] {
+            rank.local_pass(rank.d);
+            rank.local_pass(again);
+        });
     state_goal(state, "local_pass: bytes/s of the axpy", 1.0 / 0.97, 1.0 / 0.85, ratio);
 }
 
@@ -336,24 +319,21 @@ void select_row(benchmark::State& state) {
     const bool hinted = state.range(2) != 0;
     state.SetLabel(hinted ? "good hint" : "no hint");
     std::uint32_t threshold = 0;
-    std::vector<double> floor_seconds;
-    std::vector<double> seconds;
+    Beside seconds;
     rank.next.clear();
     rank.select(threshold);
     for (auto _ : state) {
         best.scale(0.99999F, rank.w.data(), rank.d);
-        floor_seconds.push_back(
+        seconds.floor.push_back(
             seconds_of([&] { benchmark::DoNotOptimize(best.read(rank.e.data(), rank.shard())); }));
         best.scale(0.99999F, rank.w.data(), rank.d);
         rank.next.clear();
         if (!hinted)
             threshold = 0;
-        seconds.push_back(seconds_of([&] { rank.select(threshold); }));
-        state.SetIterationTime(seconds.back());
+        seconds.action.push_back(seconds_of([&] { rank.select(threshold); }));
+        state.SetIterationTime(seconds.action.back());
     }
-    state.counters["bytes/s"] = 0.5 * static_cast<double>(rank.d) / median(seconds);
-    state.counters["floor_bytes/s"] = 0.5 * static_cast<double>(rank.d) / median(floor_seconds);
-    state.counters["share_of_floor"] = median(floor_seconds) / median(seconds);
+    report_floor(state, seconds, 0.5 * static_cast<double>(rank.d));
 }
 
 void whole_row(benchmark::State& state) {
@@ -370,14 +350,81 @@ void whole_row(benchmark::State& state) {
         },
         [&] {
             rank.next.clear();
-            rank.local_pass();
+            rank.local_pass(rank.d);
             rank.select(threshold);
             rank.update();
         });
     state_goal(state, "whole local work: time of axpy + scale + read of the shard", 1.08, 1.3, ratio);
 }
 
-constexpr std::int64_t full = std::int64_t{1} << 26;
+/// An owner's share of the payload from eight ranks, beside a copy of as many bytes.
+void fold_row(benchmark::State& state) {
+    constexpr int workers = 8;
+    const auto count = state.range(0) / state.range(1) / workers;
+    const Floats parts(count * workers);
+    const Floats mean(count);
+    std::uint64_t random = 1;
+    for (Index i = 0; i < count * workers; ++i)
+        parts[i] = random_value(random);
+    Scalars scalars;
+    scalars.workers = workers;
+    const auto bytes = static_cast<double>(count * (workers + 1)) * sizeof(float);
+    const auto half = static_cast<std::size_t>(bytes / 2);
+    std::vector<char> copy(half);
+    take_turns(
+        state, bytes,
+        [&] {
+            std::memcpy(copy.data(), parts.data(), half);
+            benchmark::DoNotOptimize(copy.data());
+        },
+        [&] { host::fold(scalars, workers, 0, count, parts.data(), count, mean.data()); });
+}
+
+/// The masks of eight ranks, each of its own shard, as the selection leaves them.
+struct Masks {
+    explicit Masks(const Rank& rank) : mask(rank.d), decoded(rank.d) {
+        for (Index begin = 0; begin < rank.d; begin += rank.shard()) {
+            parts.push_back({begin, begin + rank.shard(), rank.k()});
+            std::uint32_t threshold = 0;
+            host::Selector::select(begin, begin + rank.shard(), rank.k(), rank.e.data(), rank.current,
+                                   rank.payload->data(), mask, threshold);
+        }
+        code.resize(MaskCode::bytes(parts));
+    }
+    Mask mask;
+    Mask decoded;
+    std::vector<MaskCode::Part> parts;
+    std::vector<std::uint8_t> code;
+};
+
+/// Encoding of a rank's own shard, or decoding of all. Beside a copy of as many bytes as bitmap and code
+/// have together.
+template <bool decodes>
+void mask_row(benchmark::State& state) {
+    Masks masks(rank_for(state));
+    MaskCode::encode(masks.parts, masks.mask, masks.code.data());
+    const std::span<const MaskCode::Part> parts(masks.parts.data(), decodes ? masks.parts.size() : 1);
+    const std::size_t coded = MaskCode::bytes(parts);
+    const auto bytes = static_cast<double>(coded) + static_cast<double>(parts.back().end) / 8;
+    std::vector<char> copy(static_cast<std::size_t>(bytes / 2));
+    take_turns(
+        state, bytes,
+        [&] {
+            std::memcpy(copy.data(), masks.mask.words(), copy.size());
+            benchmark::DoNotOptimize(copy.data());
+        },
+        [&] {
+            if constexpr (decodes) {
+                masks.decoded.clear();
+                MaskCode::decode(parts, masks.code.data(), masks.decoded);
+                masks.decoded.count();
+            } else {
+                MaskCode::encode(parts, masks.mask, masks.code.data());
+            }
+        });
+    state.counters["mask_B/param"] =
+        static_cast<double>(coded) / static_cast<double>(parts.back().end - parts.front().begin);
+}
 
 void floor_arguments(benchmark::internal::Benchmark* row) {
     row->ArgNames({"d", "1/density", "variant"});
@@ -387,12 +434,21 @@ void floor_arguments(benchmark::internal::Benchmark* row) {
 }
 template <int density>
 void kernel_arguments(benchmark::internal::Benchmark* row) {
-    row->ArgNames({"d", "1/density"})->Args({full, density});
+    row->ArgNames({"d", "1/density"})->Args({full, density})->Args({small, density});
     row->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(41);
+}
+/// Of what takes microseconds.
+template <int density>
+void quick_arguments(benchmark::internal::Benchmark* row) {
+    row->ArgNames({"d", "1/density"})->Args({full, density})->Args({small, density});
+    row->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(201);
 }
 template <int density>
 void select_arguments(benchmark::internal::Benchmark* row) {
-    row->ArgNames({"d", "1/density", "hint"})->Args({full, density, 0})->Args({full, density, 1});
+    row->ArgNames({"d", "1/density", "hint"});
+    for (const std::int64_t size : {full, small})
+        for (const std::int64_t hint : {0, 1})
+            row->Args({size, density, hint});
     row->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(21);
 }
 
@@ -403,10 +459,16 @@ BENCHMARK(local_row)->Name("local_pass")->Apply(kernel_arguments<100>);
 BENCHMARK(update_row)->Name("update")->Apply(kernel_arguments<100>);
 BENCHMARK(select_row)->Name("select")->Apply(select_arguments<100>);
 BENCHMARK(whole_row)->Name("whole_local_work")->Apply(kernel_arguments<100>);
+BENCHMARK(fold_row)->Name("fold")->Apply(quick_arguments<100>);
+BENCHMARK(mask_row<false>)->Name("mask_encode")->Apply(quick_arguments<100>);
+BENCHMARK(mask_row<true>)->Name("mask_decode")->Apply(quick_arguments<100>);
 BENCHMARK(local_row)->Name("local_pass")->Apply(kernel_arguments<10>);
 BENCHMARK(update_row)->Name("update")->Apply(kernel_arguments<10>);
 BENCHMARK(select_row)->Name("select")->Apply(select_arguments<10>);
 BENCHMARK(whole_row)->Name("whole_local_work")->Apply(kernel_arguments<10>);
+BENCHMARK(fold_row)->Name("fold")->Apply(quick_arguments<10>);
+BENCHMARK(mask_row<false>)->Name("mask_encode")->Apply(quick_arguments<10>);
+BENCHMARK(mask_row<true>)->Name("mask_decode")->Apply(quick_arguments<10>);
 
 } // namespace
 

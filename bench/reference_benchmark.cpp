@@ -1,16 +1,14 @@
 // How long the reference takes, beside a copy of the memory that it has to touch, measured in the same
 // process. The reference is plain on purpose; it only has to be fast enough that nobody skips the gate.
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include <scape/reference/scape.hpp>
 #include <scape/verify/data.hpp>
+
+#include "measure.hpp"
 
 namespace {
 
@@ -47,25 +45,11 @@ void reference_step(benchmark::State& state) {
                                       problem::DensitySchedule::constant(density),
                                       reference::Vector<float>::Ones(size));
     const auto gradients = make_gradients(size, workers);
+    bench::Samples seconds;
     for (auto _ : state)
-        benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data());
-
-    // The yardstick: a plain copy of 64 MiB in this process, best of five.
-    constexpr std::size_t bytes = std::size_t{64} << 20U;
-    std::vector<char> from(bytes, 1);
-    std::vector<char> to(bytes, 2);
-    double best = 0.0;
-    for (int repetition = 0; repetition < 5; ++repetition) {
-        const auto begin = std::chrono::steady_clock::now();
-        std::memcpy(to.data(), from.data(), bytes);
-        benchmark::DoNotOptimize(to.data());
-        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-        best = std::max(best, 2.0 * static_cast<double>(bytes) / seconds.count());
-    }
-    using benchmark::Counter;
-    const double moved = least_bytes(size, workers);
-    state.counters["bytes/s"] = Counter(moved, Counter::kIsIterationInvariantRate, Counter::kIs1024);
-    state.counters["share_of_copy"] = Counter(moved / best, Counter::kIsIterationInvariantRate);
+        seconds.push_back(
+            bench::seconds_of([&] { benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data()); }));
+    bench::report(state, least_bytes(size, workers), seconds);
 }
 
 BENCHMARK(reference_step)

@@ -1,8 +1,6 @@
 // A whole step of the sharded implementation on the host, and the reference at the same settings, in one
 // process.
-#include <chrono>
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -12,9 +10,12 @@
 #include <scape/reference/scape.hpp>
 #include <scape/verify/data.hpp>
 
+#include "step_counters.hpp"
+
 namespace {
 
 using namespace scape;
+using namespace scape::bench;
 using problem::Index;
 
 std::vector<float> make_gradient(Index size, int rank) {
@@ -31,6 +32,7 @@ problem::HyperParameters hyper() {
 void reference_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
+    const double heap_before = heap_bytes();
     reference::Scape<float> optimizer(problem::make_problem(problem::Algorithm::scape, workers,
                                                             Layout({{"all", size, false}}),
                                                             PartitionRule::by_shard, hyper()),
@@ -41,8 +43,12 @@ void reference_step(benchmark::State& state) {
         const auto g = make_gradient(size, rank);
         gradients.emplace_back(Eigen::Map<const reference::Vector<float>>(g.data(), size));
     }
+    report_memory(state, heap_bytes() - heap_before, size, workers);
+    Samples seconds;
     for (auto _ : state)
-        benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data());
+        seconds.push_back(
+            seconds_of([&] { benchmark::DoNotOptimize(optimizer.step(gradients, 1e-3).M.data()); }));
+    report(state, least_bytes(size, workers), seconds);
 }
 
 /// All ranks' steps, as threads of this process: time is of all of them together.
@@ -53,30 +59,33 @@ void sharded_step(benchmark::State& state) {
     settings.hyper = hyper();
     settings.density = DensitySchedule::constant(1.0 / static_cast<double>(state.range(2)));
     const std::vector<float> start(static_cast<std::size_t>(size), 1.0F);
-    distributed::Bytes sent{};
-    std::size_t iterations = 0;
+    const double heap_before = heap_bytes();
+    // One rank does all in its thread; several wait for each other.
+    const ClockFunction now = workers == 1 ? thread_seconds : wall_seconds;
+    Samples seconds;
     run_ranks(workers, [&](Communicator& communicator) {
+        const bool first = communicator.rank() == 0;
         auto optimizer = make_optimizer(Layout({{"all", size, false}}), settings, communicator, start);
         const auto gradient = make_gradient(size, communicator.rank());
         optimizer->step(gradient, 1e-3);
+        static_cast<void>(distributed::gather_records(communicator, 0)); // all have what they need
+        if (first)
+            report_memory(state, heap_bytes() - heap_before, size, workers);
         // Rank 0 decides when it is enough, and tells the others.
         while (true) {
-            const bool more = communicator.rank() == 0 && state.KeepRunning();
+            const bool more = first && state.KeepRunning();
+            const double begin = now();
             if (distributed::gather_records(communicator, static_cast<int>(more))[0] == 0)
                 break;
             optimizer->step(gradient, 1e-3);
-            if (communicator.rank() == 0) {
-                sent = optimizer->statistics().sent;
-                ++iterations;
-            }
+            if (first)
+                seconds.push_back(now() - begin);
         }
+        if (first)
+            report_wire(state, optimizer->statistics().sent, size);
         static_cast<void>(optimizer->coming_mask());
     });
-    const auto bytes = [&](Traffic traffic) {
-        return static_cast<double>(sent[static_cast<std::size_t>(traffic)]) / static_cast<double>(size);
-    };
-    state.counters["values_B/param"] = bytes(Traffic::payload) + bytes(Traffic::moment);
-    state.counters["mask_B/param"] = bytes(Traffic::mask);
+    report(state, least_bytes(size, workers), seconds);
 }
 
 void arguments(benchmark::internal::Benchmark* benchmark) {

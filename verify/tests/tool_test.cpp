@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -67,7 +70,7 @@ class ToolTest : public testing::Test {
 // Help and usage.
 
 TEST(ToolHelp, OfEveryCommandHasExamplesAndNothingOnStandardError) {
-    for (const char* command : {"verify", "record", "diff", "info"}) {
+    for (const char* command : {"verify", "record", "diff", "model", "info"}) {
         const ToolResult help = run_tool({command, "--help"});
         EXPECT_EQ(help.status, 0) << command;
         EXPECT_TRUE(help.errors.empty()) << help.errors;
@@ -77,14 +80,14 @@ TEST(ToolHelp, OfEveryCommandHasExamplesAndNothingOnStandardError) {
 }
 
 TEST(ToolHelp, OfEveryCommandThatCanFailGivesItsExitStatuses) {
-    for (const char* command : {"verify", "record", "diff"})
+    for (const char* command : {"verify", "record", "diff", "model"})
         EXPECT_TRUE(contains(run_tool({command, "--help"}).output, "Exit status: 0 ")) << command;
 }
 
 TEST(ToolHelp, OfTheToolNamesEveryCommand) {
     const ToolResult help = run_tool({"--help"});
     EXPECT_EQ(help.status, 0);
-    for (const char* command : {"verify", "record", "diff", "info", "--version"})
+    for (const char* command : {"verify", "record", "diff", "model", "info", "--version"})
         EXPECT_TRUE(contains(help.output, command)) << command;
 }
 
@@ -422,6 +425,79 @@ TEST_P(RoundTrip, WhatIsRecordedOfAdamSVerifies) {
 
 INSTANTIATE_TEST_SUITE_P(Workers, RoundTrip, testing::Values(1, 2, 3, 4, 5, 7, 8),
                          testing::PrintToStringParamName());
+
+// scape model.
+
+/// The cells of the line that begins with `scheme`.
+std::vector<std::string> model_row(const std::string& output, const std::string& scheme) {
+    for (const std::string& line : support::lines(output)) {
+        std::istringstream words(line);
+        const std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
+        if (!cells.empty() && cells[0] == scheme)
+            return cells;
+    }
+    ADD_FAILURE() << scheme << " is not in " << output;
+    return std::vector<std::string>(16);
+}
+
+TEST(ToolModel, PredictFollowsTheFormulasOfAllItsInputs) {
+    // 8 d f = 6e9 B over 1e9 B/s; 3 exchanges of 0.1 s and 3 messages of 0.01 s each; passes of
+    // (20 + 50/4) d bytes over 1e10 B/s, after 0.5 s of compute; 0.1 ns of processor a byte.
+    const ToolResult result = run_tool(
+        {"model",      "predict", "--size",      "1e9",   "--ranks",     "4",   "--density", "0.01",
+         "--compute",  "0.5",     "--memory",    "1e10",  "--bandwidth", "1e9", "--latency", "0.1",
+         "--overhead", "0.01",    "--transport", "1e-10", "--irregular", "1e-9"});
+    ASSERT_EQ(result.status, 0) << result.errors;
+    const auto dense = model_row(result.output, "dense");
+    EXPECT_EQ(dense.at(1) + " " + dense.at(2), "6.00 GB");
+    EXPECT_EQ(dense.at(5), "6600.000"); // values
+    EXPECT_EQ(dense.at(6), "390.000");  // messages
+    EXPECT_EQ(dense.at(8), "3250.000"); // local
+    EXPECT_EQ(dense.at(9), "10740.000");
+    EXPECT_EQ(dense.at(10), "1.00");
+    const auto scape = model_row(result.output, "scape");
+    EXPECT_NEAR(std::stod(scape.at(10)), 10740.0 / std::stod(scape.at(9)), 0.01);
+    EXPECT_EQ(scape.at(5), "66.000"); // 8 k f
+}
+
+TEST(ToolModel, FitGivesWhatTheDocumentSays) {
+    Arguments arguments{"model", "fit"};
+    Arguments checked{"--check"};
+    for (const auto& entry : std::filesystem::directory_iterator(SCAPE_MEASURED))
+        (contains(entry.path().string(), "_4194304.json") ? checked : arguments)
+            .push_back(entry.path().string());
+    arguments.insert(arguments.end(), checked.begin(), checked.end());
+    const ToolResult result = run_tool(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_TRUE(contains(result.output, "within 15 %: 33 of 36; median 4.8 %")) << result.output;
+    EXPECT_TRUE(contains(result.output, "within 15 %: 16 of 18; median 6.6 %")) << result.output;
+}
+
+TEST(ToolModel, PaperAndScaleSayWhatBreaksFirst) {
+    EXPECT_TRUE(contains(run_tool({"model", "paper"}).output, "Llama-1.8B"));
+    const std::string scale = run_tool({"model", "scale"}).output;
+    EXPECT_TRUE(contains(scale, "| local\n"));
+    EXPECT_TRUE(contains(scale, "16384"));
+    EXPECT_TRUE(contains(scale, "| messages\n"));
+}
+
+TEST_F(ToolTest, ModelPlotsAreWrittenToAFolderThatIsMade) {
+    const ToolResult result = run_tool({"model", "plots", file("made")});
+    EXPECT_EQ(result.status, 0) << result.errors;
+    for (const char* plot : {"step-by-ranks", "scape-parts", "speed-up-by-link"})
+        EXPECT_TRUE(load(folder_ / ("made/" + std::string(plot) + ".svg")).starts_with("<svg")) << plot;
+}
+
+TEST_F(ToolTest, ModelOfBadInputIsOneLineAndStatus2) {
+    expect_bad_input(run_tool({"model"}), "subcommand");
+    expect_bad_input(run_tool({"model", "predict", "--density", "2"}), "--density");
+    expect_bad_input(run_tool({"model", "predict", "--bandwidth", "0"}), "--bandwidth");
+    expect_bad_input(run_tool({"model", "fit", file("absent")}), "absent");
+    support::store(file("other"), R"({"rows": [{"peer": 3}]})");
+    expect_bad_input(run_tool({"model", "fit", file("other")}), "no output of bench_peers");
+    support::store(file("folder"), "");
+    expect_bad_input(run_tool({"model", "plots", file("folder")}), "folder");
+}
 
 // scape diff and scape info.
 

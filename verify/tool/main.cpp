@@ -49,6 +49,7 @@ int run(int count, char** values) {
     add_report(app, status);
     add_record(app, status, arguments);
     add_diff(app, status);
+    add_model(app, status);
     add_info(app, status);
     try {
         app.parse(count, values);

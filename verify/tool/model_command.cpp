@@ -1,25 +1,26 @@
 // The cost model at the command line: predictions, the fit to what the shaped network measured, the paper's
 // settings, and the plots of docs/cost-model.md.
+#include "commands.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <scape/problem/error.hpp>
 
 #include "model/model.hpp"
 #include "model/plot.hpp"
 
+namespace scape::tool {
+
 namespace {
 
-using namespace scape;
 using model::Machine;
 using model::Measured;
 using model::Setting;
@@ -68,7 +69,8 @@ double bandwidth_of(const std::string& title) {
     const double number = std::strtod(title.c_str(), nullptr);
     if (!(number > 0) || title.find("gbit") == std::string::npos ||
         title.find("delay") != std::string::npos)
-        throw Error("'" + title + "' is no rate of shaped-network's without a delay");
+        throw Error("the title '" + title +
+                    "' is no rate of bench/shaped-network's without a delay; give files of such runs");
     // Of a full frame of 1514 bytes 1448 are payload; tbf counts the frame.
     return number * 1e9 / 8 * 1448 / 1514;
 }
@@ -76,17 +78,19 @@ double bandwidth_of(const std::string& title) {
 /// The least of each row's times: what others on the machine do only adds to them.
 std::vector<Measured> read(const std::vector<std::string>& files) {
     std::vector<Measured> rows;
-    for (const std::string& file : files) {
-        std::ifstream in(file);
-        const auto json = nlohmann::json::parse(in, nullptr, false);
-        if (json.is_discarded() || !json.contains("rows"))
-            throw Error(file + " is no output of bench_peers --json");
-        for (const auto& row : json["rows"])
-            rows.push_back({row["peer"],
-                            {json["d"], json["ranks"], row["density"]},
-                            bandwidth_of(json["title"]),
-                            row["least_seconds"]});
-    }
+    for (const std::string& file : files)
+        try {
+            std::ifstream in(file);
+            const auto json = nlohmann::json::parse(in);
+            for (const auto& row : json.at("rows"))
+                rows.push_back({row.at("peer"),
+                                {json.at("d"), json.at("ranks"), row.at("density")},
+                                bandwidth_of(json.at("title")),
+                                row.at("least_seconds")});
+        } catch (const nlohmann::json::exception&) {
+            throw Error(file +
+                        ": this is no output of bench_peers --json; give files of bench/shaped-network");
+        }
     return rows;
 }
 
@@ -113,7 +117,7 @@ void compare(const std::string& title, const std::vector<Measured>& rows, const 
                     off[off.size() / 2] * 100, off.back() * 100);
 }
 
-Machine fit_and_check(const std::vector<std::string>& fitted, const std::vector<std::string>& checked) {
+void fit_and_check(const std::vector<std::string>& fitted, const std::vector<std::string>& checked) {
     const auto rows = read(fitted);
     const Machine machine = model::fit(rows, no_machine());
     std::printf(
@@ -122,7 +126,6 @@ Machine fit_and_check(const std::vector<std::string>& fitted, const std::vector<
     compare("fitted to", rows, machine);
     if (!checked.empty())
         compare("checked on", read(checked), machine);
-    return machine;
 }
 
 void paper() {
@@ -203,12 +206,16 @@ void scale() {
 
 void write(const std::filesystem::path& file, const model::Plot& plot) {
     if (!(std::ofstream(file) << plot.svg()))
-        throw Error("cannot write " + file.string());
+        throw Error(file.string() +
+                    ": the plot could not be written; check the folder and the space on the disk");
     std::printf("%s\n", file.c_str());
 }
 
 void plots(const std::filesystem::path& folder, const std::vector<std::string>& measured) {
-    std::filesystem::create_directories(folder);
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error)
+        throw Error(folder.string() + ": the folder of the plots cannot be made (" + error.message() + ")");
     const Machine machine = gh200();
     std::vector<double> ranks;
     for (double P = 4; P <= 16384; P *= 2)
@@ -278,59 +285,103 @@ void plots(const std::filesystem::path& folder, const std::vector<std::string>& 
     write(folder / "measured-predicted.svg", both);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    CLI::App app("What a step costs, by the formulas of docs/cost-model.md.");
-    app.require_subcommand(1);
+struct PredictSettings {
     Setting setting{1 << 24, 4, 0.01, 0};
     Machine machine = gh200();
-    auto* predicting = app.add_subcommand("predict", "bytes, seconds and speed-up of each scheme");
-    predicting->add_option("-d,--size", setting.size, "parameters")->check(CLI::PositiveNumber);
-    predicting->add_option("-P,--ranks", setting.ranks, "workers")->check(CLI::Range(1.0, 1e6));
-    predicting->add_option("--density", setting.density, "share that is synchronized")
+};
+
+void add_predict(CLI::App& model, int& status) {
+    CLI::App* command = model.add_subcommand("predict", "bytes, seconds and speed-up of each scheme");
+    auto settings = std::make_shared<PredictSettings>();
+    Setting& setting = settings->setting;
+    Machine& machine = settings->machine;
+    command->add_option("-d,--size", setting.size, "parameters")->check(CLI::PositiveNumber);
+    command->add_option("-P,--ranks", setting.ranks, "workers")->check(CLI::Range(1.0, 1e6));
+    command->add_option("--density", setting.density, "share that is synchronized")
         ->check(CLI::Range(1e-9, 1.0));
-    predicting->add_option("--compute", setting.compute, "seconds of forward and backward")
+    command->add_option("--compute", setting.compute, "seconds of forward and backward")
         ->check(CLI::NonNegativeNumber);
-    predicting->add_option("--bandwidth", machine.bandwidth, "of a rank's link, bytes a second")
+    command->add_option("--bandwidth", machine.bandwidth, "of a rank's link, bytes a second")
         ->check(CLI::PositiveNumber);
-    predicting->add_option("--latency", machine.latency, "seconds an exchange")
-        ->check(CLI::NonNegativeNumber);
-    predicting->add_option("--overhead", machine.overhead, "seconds a message")
-        ->check(CLI::NonNegativeNumber);
-    predicting->add_option("--memory", machine.memory, "bytes a second of a rank's passes")
+    command->add_option("--latency", machine.latency, "seconds an exchange")->check(CLI::NonNegativeNumber);
+    command->add_option("--overhead", machine.overhead, "seconds a message")->check(CLI::NonNegativeNumber);
+    command->add_option("--memory", machine.memory, "bytes a second of a rank's passes")
         ->check(CLI::PositiveNumber);
-    predicting->add_option("--transport", machine.transport, "seconds of processor a byte sent")
+    command->add_option("--transport", machine.transport, "seconds of processor a byte sent")
         ->check(CLI::NonNegativeNumber);
-    predicting
+    command
         ->add_option("--irregular", machine.irregular, "seconds a cache line gathered from or scattered to")
         ->check(CLI::NonNegativeNumber);
-    std::vector<std::string> fitted;
-    std::vector<std::string> checked;
-    auto* fitting = app.add_subcommand("fit", "a machine from what bench_peers --json has measured");
-    fitting->add_option("files", fitted, "to fit to")->required()->check(CLI::ExistingFile);
-    fitting->add_option("--check", checked, "to compare with only")->check(CLI::ExistingFile);
-    app.add_subcommand("paper", "the paper's settings at GH200-like figures");
-    app.add_subcommand("scale", "out to 16,384 workers and slow links");
-    std::string folder;
-    auto* plotting = app.add_subcommand("plots", "the plots of docs/cost-model.md");
-    plotting->add_option("folder", folder, "where to write them")->required();
-    plotting->add_option("--measured", fitted, "files of bench_peers --json")->check(CLI::ExistingFile);
-    CLI11_PARSE(app, argc, argv);
-    try {
-        if (app.got_subcommand("predict"))
-            predict(setting, machine);
-        else if (app.got_subcommand("fit"))
-            fit_and_check(fitted, checked);
-        else if (app.got_subcommand("paper"))
-            paper();
-        else if (app.got_subcommand("scale"))
-            scale();
-        else
-            plots(folder, fitted);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "bench_model: %s\n", error.what());
-        return 2;
-    }
-    return 0;
+    command->footer("The defaults of the machine are a GH200's.\n"
+                    "Example: 1.8e9 parameters on 64 workers over 10 Gbit/s, with 100 ms of compute\n"
+                    "  scape model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
+                    "--compute 0.1");
+    command->callback([settings, &status] {
+        predict(settings->setting, settings->machine);
+        status = all_passed;
+    });
 }
+
+struct Files {
+    std::vector<std::string> measured;
+    std::vector<std::string> checked;
+    std::string folder;
+};
+
+void add_fit(CLI::App& model, int& status) {
+    CLI::App* command = model.add_subcommand("fit", "a machine from what bench_peers --json has measured");
+    auto files = std::make_shared<Files>();
+    command->add_option("files", files->measured, "to fit to")->required()->check(CLI::ExistingFile);
+    command->add_option("--check", files->checked, "to compare with only")->check(CLI::ExistingFile);
+    command->footer("Example:\n"
+                    "  scape model fit bench/results/shaped_cc8fdee/*_1048576.json "
+                    "bench/results/shaped_cc8fdee/*_16777216.json \\\n"
+                    "      --check bench/results/shaped_cc8fdee/*_4194304.json");
+    command->callback([files, &status] {
+        fit_and_check(files->measured, files->checked);
+        status = all_passed;
+    });
+}
+
+void add_plots(CLI::App& model, int& status) {
+    CLI::App* command = model.add_subcommand("plots", "the plots of docs/cost-model.md, as SVG");
+    auto files = std::make_shared<Files>();
+    command->add_option("folder", files->folder, "where to write them")->required();
+    command
+        ->add_option("--measured", files->measured,
+                     "files of bench_peers --json, for measured beside predicted")
+        ->check(CLI::ExistingFile);
+    command->footer("Example:\n"
+                    "  scape model plots docs/plots --measured bench/results/shaped_cc8fdee/*.json");
+    command->callback([files, &status] {
+        plots(files->folder, files->measured);
+        status = all_passed;
+    });
+}
+
+} // namespace
+
+void add_model(CLI::App& app, int& status) {
+    CLI::App* command =
+        app.add_subcommand("model", "what a step costs, by the formulas of docs/cost-model.md");
+    command->require_subcommand(1);
+    command->option_defaults()->always_capture_default();
+    add_predict(*command, status);
+    add_fit(*command, status);
+    command->add_subcommand("paper", "the paper's settings at GH200-like figures")->callback([&status] {
+        paper();
+        status = all_passed;
+    });
+    command->add_subcommand("scale", "out to 16,384 workers and slow links: what breaks first")
+        ->callback([&status] {
+            scale();
+            status = all_passed;
+        });
+    add_plots(*command, status);
+    command->footer("Exit status: 0 printed, 2 bad input or usage.\n"
+                    "Examples:\n"
+                    "  scape model predict --size 1.8e9 --ranks 64 --density 0.01 --bandwidth 1.25e9\n"
+                    "  scape model scale");
+}
+
+} // namespace scape::tool

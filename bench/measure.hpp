@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include <malloc.h>
+
+#include <benchmark/benchmark.h>
+
+// What the programs over Google Benchmark share: clocks, the copy that every row is held against, turns
+// with a floor. Machines are shared and noisy, so rows report medians, and ratios within one process.
+
+namespace scape::bench {
+
+inline double seconds_on(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Of the thread: while another program has the core it stands still.
+inline double thread_seconds() {
+    return seconds_on(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/// The same of all threads together.
+inline double process_seconds() {
+    return seconds_on(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/// On the wall, for what waits: disks, other threads, other ranks.
+inline double wall_seconds() {
+    return seconds_on(CLOCK_MONOTONIC);
+}
+
+using ClockFunction = double (*)();
+
+template <class Action>
+double seconds_of(const Action& action, ClockFunction now = thread_seconds) {
+    const double begin = now();
+    action();
+    benchmark::ClobberMemory();
+    return now() - begin;
+}
+
+using Samples = std::vector<double>;
+
+inline double quantile(Samples values, double share) {
+    const auto place =
+        values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+    std::nth_element(values.begin(), place, values.end());
+    return *place;
+}
+inline double median(const Samples& values) {
+    return quantile(values, 0.5);
+}
+
+/// The yardstick: bytes per second that a plain copy of 64 MiB reads and writes, the best of five, once a
+/// process.
+inline double copy_bytes_per_second() {
+    static const double best = [] {
+        constexpr std::size_t bytes = std::size_t{64} << 20U;
+        const std::vector<char> from(bytes, 1);
+        std::vector<char> to(bytes, 2);
+        double least = 1e9;
+        for (int repetition = 0; repetition < 5; ++repetition)
+            least = std::min(least, seconds_of([&] {
+                                 std::memcpy(to.data(), from.data(), bytes);
+                                 benchmark::DoNotOptimize(to.data());
+                             }));
+        return 2.0 * static_cast<double>(bytes) / least;
+    }();
+    return best;
+}
+
+/// What this process has allocated and not freed.
+inline double heap_bytes() {
+    const auto info = mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd);
+}
+
+/// What ci/track compares: what the quickest tenth of the iterations takes at most. Others on the machine
+/// only ever add to it.
+inline void report_time(benchmark::State& state, const Samples& seconds) {
+    state.counters["tenth_seconds"] = quantile(seconds, 0.1);
+}
+
+/// The counters of every row. `bytes` are the least that have to be moved.
+inline void report(benchmark::State& state, double bytes, const Samples& seconds) {
+    report_time(state, seconds);
+    state.counters["bytes/s"] = bytes / median(seconds);
+    state.counters["share_of_copy"] = bytes / median(seconds) / copy_bytes_per_second();
+}
+
+/// Seconds of a floor and of what cannot be faster, which took turns.
+struct Beside {
+    Samples floor;
+    Samples action;
+
+    /// How many times as long as the floor the action takes.
+    [[nodiscard]] double ratio() const { return median(action) / median(floor); }
+};
+
+inline void report_floor(benchmark::State& state, const Beside& seconds) {
+    report_time(state, seconds.action);
+    state.counters["share_of_floor"] = 1.0 / seconds.ratio();
+}
+/// Where the floor moves so many bytes, with which the row is credited too.
+inline void report_floor(benchmark::State& state, const Beside& seconds, double bytes) {
+    report_floor(state, seconds);
+    report(state, bytes, seconds.action);
+    state.counters["floor_bytes/s"] = bytes / median(seconds.floor);
+}
+
+/// Runs floor and action in turns, in a row with manual time.
+template <class Floor, class Action>
+Beside take_turns(benchmark::State& state, const Floor& floor, const Action& action,
+                  ClockFunction now = thread_seconds) {
+    Beside seconds;
+    for (auto _ : state) {
+        seconds.floor.push_back(seconds_of(floor, now));
+        seconds.action.push_back(seconds_of(action, now));
+        state.SetIterationTime(seconds.action.back());
+    }
+    return seconds;
+}
+
+/// The same, reported; returns the ratio.
+template <class Floor, class Action>
+double take_turns(benchmark::State& state, double bytes, const Floor& floor, const Action& action,
+                  ClockFunction now = thread_seconds) {
+    const Beside seconds = take_turns(state, floor, action, now);
+    report_floor(state, seconds, bytes);
+    return seconds.ratio();
+}
+
+} // namespace scape::bench

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <unistd.h>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::bench {
+
+/// A folder of its own, gone at the end: where TMPDIR says, else in memory, where that can be had.
+class Scratch {
+  public:
+    Scratch() {
+        std::string name = (parent() / "scape-bench-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr)
+            throw Error(name + ": no folder for temporary files can be made; set TMPDIR");
+        path_ = name;
+    }
+    ~Scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+    /// Whether somebody wants it elsewhere than in memory.
+    [[nodiscard]] static bool is_chosen() { return std::getenv("TMPDIR") != nullptr; }
+
+  private:
+    static std::filesystem::path parent() {
+        const std::filesystem::path memory = "/dev/shm";
+        return !is_chosen() && access(memory.c_str(), W_OK) == 0 ? memory
+                                                                 : std::filesystem::temp_directory_path();
+    }
+
+    std::filesystem::path path_;
+};
+
+} // namespace scape::bench

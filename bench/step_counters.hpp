@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include <scape/distributed/communicator.hpp>
+#include <scape/problem/layout.hpp>
+
+#include "measure.hpp"
+
+// The counters of rows that time a whole step.
+
+namespace scape::bench {
+
+/// What no step of that many ranks can do without: each reads g, e and w, and writes e and w.
+inline double least_bytes(problem::Index size, int ranks) {
+    return 20.0 * static_cast<double>(size) * ranks;
+}
+
+/// What one rank sends to others in a step.
+inline void report_wire(benchmark::State& state, const distributed::Bytes& sent, problem::Index size) {
+    for (std::size_t kind = 0; kind < sent.size(); ++kind)
+        if (sent[kind] > 0)
+            state.counters[std::string(distributed::name(static_cast<distributed::Traffic>(kind))) +
+                           "_B/param"] = static_cast<double>(sent[kind]) / static_cast<double>(size);
+}
+
+/// What one rank has allocated, its gradient included (section 4's formula counts it too).
+inline void report_memory(benchmark::State& state, double bytes, problem::Index size, int ranks) {
+    state.counters["memory_B/param"] = bytes / static_cast<double>(size) / ranks;
+}
+
+} // namespace scape::bench
