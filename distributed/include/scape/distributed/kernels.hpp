@@ -65,6 +65,14 @@ void directions(problem::BiasCorrection correction, const Scalars& scalars, Inde
 [[nodiscard]] bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                           const float* u);
 
+/// Section 3 on vectors of full length: M goes to m's place, w decays and is updated. False if a parameter
+/// has turned non-finite.
+[[nodiscard]] bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size,
+                         const float* g, float* m, float* w);
+
+/// True if none is a NaN or an infinity.
+[[nodiscard]] bool finite(const float* values, Index size);
+
 /// Takes the top k of segments, remembering where each one's threshold was.
 class Selector {
   public:
