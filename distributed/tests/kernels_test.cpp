@@ -203,7 +203,8 @@ TEST_P(KernelTest, Repack) {
             const Guarded m(input.m);
             Guarded result(input.current.selected());
             for (const auto& [begin, end] : pieces)
-                repack(begin, end, input.last, m.data(), input.current, result.data());
+                repack(begin, end, input.last, m.data() + input.last.offset_of_chunk(begin), input.current,
+                       result.data() + input.current.offset_of_chunk(begin));
             ASSERT_EQ(bits(result), bits(expected));
         }
     });
@@ -354,12 +355,16 @@ TEST_P(KernelTest, Directions) {
                 const Guarded from(ghat);
                 Guarded u(size);
                 Guarded in_place(ghat);
+                Guarded over_m(std::vector<float>(m.data(), m.data() + size));
                 for (const auto& [begin, end] : pieces) {
                     directions(correction, s, begin, end, M.data(), m.data(), from.data(), u.data());
                     directions(correction, s, begin, end, M.data(), m.data(), in_place.data(),
                                in_place.data());
+                    directions(correction, s, begin, end, M.data(), over_m.data(), from.data(),
+                               over_m.data());
                 }
                 ASSERT_EQ(bits(u), bits(expected));
+                ASSERT_EQ(bits(over_m), bits(expected));
                 ASSERT_EQ(bits(in_place), bits(expected));
             }
         }

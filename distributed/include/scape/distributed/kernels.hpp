@@ -37,7 +37,8 @@ void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, 
 /// into `payload` and clears it.
 void extract(Index begin, Index end, float* e, const Mask& current, float* payload);
 
-/// m, packed on `last`, packed on `current`: +0 where `last` does not have the coordinate.
+/// m, packed on `last`, packed on `current`: +0 where `last` does not have the coordinate. Both begin at
+/// the first value of [begin, end), and do not overlap.
 void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
             float* m_on_current);
 
@@ -56,7 +57,7 @@ void square_sums(Index first, Index last, const float* ghat, Index size, double*
 /// ghat = ghat*s, and M from it; the three are different vectors.
 void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat, float* M);
 
-/// u on a packed [begin, end); may be written over ghat.
+/// u on a packed [begin, end); may be written over m or ghat.
 void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
                 const float* M, const float* m, const float* ghat, float* u);
 
