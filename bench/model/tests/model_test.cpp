@@ -8,6 +8,7 @@
 
 #include <scape/problem/error.hpp>
 
+#include "model/fit.hpp"
 #include "model/model.hpp"
 #include "model/plot.hpp"
 #include "peers/peer.hpp"
@@ -100,6 +101,27 @@ TEST(Fit, RefusesStepsThatDoNotTellTheConstantsApart) {
 TEST(Model, AnUnknownSchemeIsRefused) {
     EXPECT_THROW(static_cast<void>(work_of("ring", {1e6, 4, 0.01})), Error);
     EXPECT_THROW(static_cast<void>(work_of("scape-ring", {1e6, 4, 0.01})), Error);
+}
+
+TEST(Fit, FindsTheExponentAndHowFarThePointsAreOff) {
+    const Curve exact{"", {1, 2, 4, 8}, {100, 12, 48, 192}, true}; // 3 x^2 from 2 on
+    const auto fit = fit_power(exact, 2);
+    ASSERT_TRUE(fit);
+    EXPECT_NEAR(fit->exponent, 2, 1e-12);
+    EXPECT_NEAR(fit->factor, 3, 1e-12);
+    EXPECT_NEAR(fit->residual, 0, 1e-12);
+    EXPECT_NEAR(fit->from, 2, 1e-12);
+    EXPECT_NEAR(fit->to, 8, 1e-12);
+    EXPECT_NEAR(fit->at(16), 768, 1e-9);
+    EXPECT_FALSE(fit_power(exact, 4)) << "two points";
+
+    // Off by a tenth, up and down, so that the slope stays: exp(0.1) and exp(-0.1) where they balance.
+    const double up = std::exp(0.1);
+    const auto rough = fit_power({"", {1, 2, 4, 8}, {up, 2 / up, 4 / up, 8 * up}, true}, 1);
+    ASSERT_TRUE(rough);
+    EXPECT_NEAR(rough->exponent, 1, 1e-12);
+    EXPECT_NEAR(rough->residual, 0.1, 1e-12);
+    EXPECT_NEAR(rough->largest, 0.1, 1e-12);
 }
 
 TEST(Plot, DrawsEveryCurveAndNamesIt) {

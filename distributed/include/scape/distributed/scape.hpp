@@ -70,8 +70,8 @@ class Scape {
   public:
     struct Options {
         Reduction reduction = Reduction::ordered;
-        /// Of what `ordered` receives from each rank: values that are folded together. 0: what suits the
-        /// model. Changes no bit; the same on all ranks.
+        /// Of what SCAPE receives from each rank for `ordered`: values that are folded together. 0: what
+        /// suits the model. Changes no bit; the same on all ranks.
         Index largest_piece = 0;
     };
 

@@ -1,0 +1,332 @@
+// What a step costs as d grows, and as P does, beside a copy of as many bytes; exponents fitted in log-log,
+// and the plots of them. Ranks are threads, which share the machine's cores: the processor's time is what
+// counts.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <scape/distributed/in_process.hpp>
+#include <scape/problem/error.hpp>
+
+#include "model/fit.hpp"
+#include "model/plot.hpp"
+#include "peers/peer.hpp"
+#include "random_gradient.hpp"
+
+namespace {
+
+using namespace scape;
+using peers::Communicator;
+using peers::Index;
+
+struct Options {
+    std::vector<Index> sizes;
+    std::vector<int> ranks{1, 2, 3, 4, 6, 8, 12, 16};
+    Index ranks_size = Index{1} << 22;
+    Index fit_from = Index{1} << 20;
+    double memory_share = 0.75;
+    std::string plots;
+    std::string json;
+};
+
+struct Scheme {
+    std::string name;
+    double density; ///< 1 of what is dense
+    [[nodiscard]] std::string text() const {
+        char text[64];
+        std::snprintf(text, sizeof text, density < 1 ? "%s %g" : "%s", name.c_str(), density);
+        return text;
+    }
+};
+const std::vector<Scheme>& schemes() {
+    static const std::vector<Scheme> all{{"scape", 0.01}, {"scape", 0.1}, {"dense", 1}, {"adamw", 1}};
+    return all;
+}
+
+/// One setting's medians. Seconds of processor are a rank's.
+struct Row {
+    Scheme scheme;
+    Index size;
+    int ranks;
+    int steps;
+    double wall = 0;
+    double cpu = 0;
+    double spread = 0; ///< of cpu: half of the distance between the quartiles, as a share
+    double copy = 0;   ///< processor time of copying the step's least bytes, in turns with the steps
+};
+
+/// Bytes of vectors in full length that a rank cannot do without. SCAPE reads g twice (nothing may change
+/// before all have been checked), reads and writes e and w, and reads its shard for the selection. The
+/// dense ones bring the gradients to their owners, who fold them, read and write their shards, and bring
+/// the parameters back; AdamS checks what it is given, and AdamW has a second moment. A rank that is alone
+/// need not bring anything.
+double least_bytes(const Scheme& scheme, Index size, int ranks) {
+    const auto d = static_cast<double>(size);
+    const double share = 1.0 / ranks;
+    if (scheme.name == "scape")
+        return (24 + 4 * share) * d;
+    const bool adamw = scheme.name == "adamw";
+    const double brought = ranks == 1 ? 4 : 12 + 8 * (1 - share);
+    return ((adamw ? 0 : 4) + brought + (adamw ? 24 : 16) * share) * d;
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+double spread(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2 / values[values.size() / 2];
+}
+
+/// Of the thread: while another program has the core it stands still.
+double cpu_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// One rank's part. Rank 0 fills the row.
+void measure(Row& row, Communicator& communicator) {
+    const auto d = static_cast<std::size_t>(row.size);
+    // A copy over as much memory as a step touches: 12 bytes a parameter.
+    const std::vector<float> from(d + d / 2, 1.0F);
+    std::vector<float> to(from.size());
+    const double copied = 8.0 * static_cast<double>(from.size());
+    const auto peer = peers::make_peer(row.scheme.name, {row.size, row.scheme.density, {}}, communicator,
+                                       std::vector<float>(d, 1.0F));
+    std::vector<float> gradient(d);
+    std::vector<double> wall;
+    std::vector<double> cpu;
+    std::vector<double> copy;
+    struct Measured {
+        double wall, cpu, copy;
+    };
+    constexpr int warm_up = 3;
+    for (int step = 1; step <= warm_up + row.steps; ++step) {
+        bench::fill_with_random(gradient, communicator.rank(), step);
+        static_cast<void>(distributed::gather_records(communicator, step)); // all begin together
+        const auto begin = std::chrono::steady_clock::now();
+        const double cpu_begin = cpu_seconds();
+        peer->step(gradient, 1e-3);
+        peer->finish();
+        const double cpu_end = cpu_seconds();
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+        static_cast<void>(distributed::gather_records(communicator, step));
+        const double copy_begin = cpu_seconds();
+        std::memcpy(to.data(), from.data(), from.size() * sizeof(float));
+        const double copy_end = cpu_seconds();
+        const auto all = distributed::gather_records(
+            communicator, Measured{seconds.count(), cpu_end - cpu_begin, copy_end - copy_begin});
+        if (step <= warm_up)
+            continue;
+        Measured whole{0, 0, 0};
+        for (const Measured& of_rank : all) {
+            whole.wall = std::max(whole.wall, of_rank.wall);
+            whole.cpu += of_rank.cpu / row.ranks;
+            whole.copy += of_rank.copy / row.ranks;
+        }
+        wall.push_back(whole.wall);
+        cpu.push_back(whole.cpu);
+        copy.push_back(whole.copy);
+    }
+    if (communicator.rank() != 0)
+        return;
+    row.wall = median(wall);
+    row.cpu = median(cpu);
+    row.spread = spread(cpu);
+    row.copy = median(copy) * least_bytes(row.scheme, row.size, row.ranks) / copied;
+}
+
+double available_bytes() {
+    std::ifstream file("/proc/meminfo");
+    for (std::string word; file >> word;)
+        if (word == "MemAvailable:") {
+            double kibibytes = 0;
+            file >> kibibytes;
+            return 1024 * kibibytes;
+        }
+    return 0;
+}
+
+/// No row where it does not fit.
+std::optional<Row> run(const Options& options, const Scheme& scheme, Index size, int ranks) {
+    constexpr Index work = Index{1} << 28;
+    Row row{scheme, size, ranks, static_cast<int>(std::clamp<Index>(work / size / ranks, 7, 101))};
+    // The gradient, the copy's buffers, the optimizer and what it is made from.
+    const double bytes = 36.0 * static_cast<double>(size) * ranks;
+    const double room = options.memory_share * available_bytes();
+    if (bytes > room) {
+        std::printf("%-11s %10lld %3d SKIPPED: takes about %.1f GiB; %.1f are to be had\n",
+                    scheme.text().c_str(), static_cast<long long>(size), ranks, bytes / 0x1p30,
+                    room / 0x1p30);
+        return std::nullopt;
+    }
+    distributed::run_ranks(
+        ranks, [&](Communicator& communicator) { measure(row, communicator); }, std::chrono::minutes(10));
+    std::printf("%-11s %10lld %3d %5d %10.3f %10.3f %7.1f%% %8.3f %10.3f %7.2f\n", scheme.text().c_str(),
+                static_cast<long long>(size), ranks, row.steps, row.wall * 1e3, row.cpu * 1e3,
+                row.spread * 100, row.cpu * 1e9 / static_cast<double>(size), row.copy * 1e3,
+                row.cpu / row.copy);
+    std::fflush(stdout);
+    return row;
+}
+
+/// Rows of one scheme, as a curve of (x, y).
+template <class X, class Y>
+model::Curve curve_of(const std::vector<Row>& rows, const Scheme& scheme, const X& x, const Y& y) {
+    model::Curve curve{scheme.text(), {}, {}, true};
+    for (const Row& row : rows)
+        if (row.scheme.text() == scheme.text()) {
+            curve.x.push_back(x(row));
+            curve.y.push_back(y(row));
+        }
+    return curve;
+}
+
+/// Fits y = factor x^exponent where x is from `from` on, says so, and returns the curve of it.
+std::optional<model::Curve> fit_and_tell(const model::Curve& points, const std::string& what, double from) {
+    const auto fit = model::fit_power(points, from);
+    if (!fit)
+        return std::nullopt;
+    std::printf("%-34s %-11s from %10g to %10g: exponent %6.3f, residuals %4.1f %% (largest %.1f %%)\n",
+                what.c_str(), points.name.c_str(), fit->from, fit->to, fit->exponent, fit->residual * 100,
+                fit->largest * 100);
+    char name[64];
+    std::snprintf(name, sizeof name, "fit: x^%.2f", fit->exponent);
+    return model::Curve{name, {fit->from, fit->to}, {fit->at(fit->from), fit->at(fit->to)}};
+}
+
+void write(const std::filesystem::path& path, const std::string& text) {
+    if (!(std::ofstream(path) << text))
+        throw Error("cannot write " + path.string());
+}
+
+double size_of(const Row& row) {
+    return static_cast<double>(row.size);
+}
+double ranks_of(const Row& row) {
+    return row.ranks;
+}
+double cpu_of(const Row& row) {
+    return row.cpu;
+}
+
+void report(const Options& options, const std::vector<Row>& by_size, const std::vector<Row>& by_ranks) {
+    std::printf("\nfitted, least squares in log-log\n");
+    model::Plot in_d{"Processor time of one step, P = 1", "parameters", "seconds", {}};
+    model::Plot in_p{"Processor time of a rank's step, d = " + std::to_string(options.ranks_size),
+                     "ranks (threads on shared cores)",
+                     "seconds",
+                     {}};
+    std::vector<Scheme> drawn = schemes();
+    for (const Scheme& scheme : drawn) {
+        const auto d_points = curve_of(by_size, scheme, size_of, cpu_of);
+        static_cast<void>(fit_and_tell(d_points, "processor time in d", 1));
+        const auto d_fit =
+            fit_and_tell(d_points, "processor time in d", static_cast<double>(options.fit_from));
+        const auto p_points = curve_of(by_ranks, scheme, ranks_of, cpu_of);
+        const auto p_fit = fit_and_tell(p_points, "processor time of a rank in P", 1);
+        static_cast<void>(
+            fit_and_tell(curve_of(by_ranks, scheme, ranks_of, [](const Row& row) { return row.wall; }),
+                         "time of all ranks together in P", 2));
+        for (const auto& [plot, points, fit] :
+             {std::tuple(&in_d, &d_points, &d_fit), std::tuple(&in_p, &p_points, &p_fit)})
+            if (!points->x.empty()) {
+                plot->curves.push_back(*points);
+                if (*fit)
+                    plot->curves.push_back(**fit);
+            }
+    }
+    model::Curve copy =
+        curve_of(by_size, schemes().front(), size_of, [](const Row& row) { return row.copy; });
+    copy.name = "copy, bytes of scape";
+    copy.points = false;
+    if (!copy.x.empty())
+        in_d.curves.push_back(copy);
+    if (options.plots.empty())
+        return;
+    std::filesystem::create_directories(options.plots);
+    const std::filesystem::path folder = options.plots;
+    if (!in_d.curves.empty())
+        write(folder / "scale-in-d.svg", in_d.svg());
+    if (!in_p.curves.empty())
+        write(folder / "scale-in-ranks.svg", in_p.svg());
+}
+
+void write_json(const Options& options, const std::vector<Row>& rows) {
+    nlohmann::json json;
+    for (const Row& row : rows)
+        json["rows"].push_back({{"peer", row.scheme.name},
+                                {"density", row.scheme.density},
+                                {"d", row.size},
+                                {"ranks", row.ranks},
+                                {"steps", row.steps},
+                                {"median_seconds", row.wall},
+                                {"cpu_seconds", row.cpu},
+                                {"spread", row.spread},
+                                {"copy_seconds", row.copy}});
+    write(options.json, json.dump(1) + "\n");
+}
+
+void run(const Options& options) {
+    std::vector<Row> by_size;
+    std::vector<Row> by_ranks;
+    std::printf("%-11s %10s %3s %5s %10s %10s %8s %8s %10s %7s\n", "peer", "d", "P", "steps", "step ms",
+                "cpu ms", "spread", "cpu ns/d", "copy ms", "x copy");
+    const auto keep = [](std::vector<Row>& rows, const std::optional<Row>& row) {
+        if (row)
+            rows.push_back(*row);
+    };
+    for (const Index size : options.sizes)
+        for (const Scheme& scheme : schemes())
+            keep(by_size, run(options, scheme, size, 1));
+    for (const int ranks : options.ranks)
+        for (const Scheme& scheme : schemes())
+            keep(by_ranks, run(options, scheme, options.ranks_size, ranks));
+    report(options, by_size, by_ranks);
+    if (!options.json.empty()) {
+        by_size.insert(by_size.end(), by_ranks.begin(), by_ranks.end());
+        write_json(options, by_size);
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    Options options;
+    for (int power = 16; power <= 28; power += 2)
+        options.sizes.push_back(Index{1} << power);
+    CLI::App app("The cost of a step in d at P = 1, and in P at one d, with fitted exponents.");
+    app.add_option("--sizes", options.sizes, "parameters, at P = 1")
+        ->delimiter(',')
+        ->check(CLI::Range(Index{1}, Index{1} << 31));
+    app.add_option("--ranks", options.ranks, "threads")->delimiter(',')->check(CLI::Range(1, 256));
+    app.add_option("--ranks-size", options.ranks_size, "parameters of the rows in P")
+        ->check(CLI::Range(Index{1}, Index{1} << 31));
+    app.add_option("--fit-from", options.fit_from, "least d of the second fit");
+    app.add_option("--memory-share", options.memory_share, "of the free memory that may be used")
+        ->check(CLI::Range(0.01, 1.0));
+    app.add_option("--plots", options.plots, "write the plots to this folder");
+    app.add_option("--json", options.json, "also write the figures to this file");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        run(options);
+        return 0;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "bench_scale: %s\n", error.what());
+        return 2;
+    }
+}
