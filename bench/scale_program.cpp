@@ -35,6 +35,7 @@ struct Options {
     std::vector<int> ranks{1, 2, 3, 4, 6, 8, 12, 16};
     Index ranks_size = Index{1} << 22;
     Index fit_from = Index{1} << 20;
+    int rounds = 3;
     double memory_share = 0.75;
     std::string plots;
     std::string json;
@@ -54,16 +55,30 @@ const std::vector<Scheme>& schemes() {
     return all;
 }
 
-/// One setting's medians. Seconds of processor are a rank's.
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// Half of the distance between the quartiles, as a share of the median.
+double spread(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2 / values[values.size() / 2];
+}
+
+/// One setting, and what was measured of it, in seconds.
 struct Row {
     Scheme scheme;
     Index size;
     int ranks;
-    int steps;
-    double wall = 0;
-    double cpu = 0;
-    double spread = 0; ///< of cpu: half of the distance between the quartiles, as a share
-    double copy = 0;   ///< processor time of copying the step's least bytes, in turns with the steps
+    std::vector<double> walls{}; ///< of all ranks together
+    std::vector<double> cpus{};  ///< of a rank's processor
+    std::vector<double>
+        copies{}; ///< of a rank's processor, for the step's least bytes; in turns with the steps
+
+    [[nodiscard]] double wall() const { return median(walls); }
+    [[nodiscard]] double cpu() const { return median(cpus); }
+    [[nodiscard]] double copy() const { return median(copies); }
 };
 
 /// Bytes of vectors in full length that a rank cannot do without. SCAPE reads g twice (nothing may change
@@ -81,16 +96,6 @@ double least_bytes(const Scheme& scheme, Index size, int ranks) {
     return ((adamw ? 0 : 4) + brought + (adamw ? 24 : 16) * share) * d;
 }
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
-double spread(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2 / values[values.size() / 2];
-}
-
 /// Of the thread: while another program has the core it stands still.
 double cpu_seconds() {
     timespec time{};
@@ -99,23 +104,21 @@ double cpu_seconds() {
 }
 
 /// One rank's part. Rank 0 fills the row.
-void measure(Row& row, Communicator& communicator) {
+void measure(Row& row, int steps, Communicator& communicator) {
     const auto d = static_cast<std::size_t>(row.size);
     // A copy over as much memory as a step touches: 12 bytes a parameter.
     const std::vector<float> from(d + d / 2, 1.0F);
     std::vector<float> to(from.size());
-    const double copied = 8.0 * static_cast<double>(from.size());
+    const double least =
+        least_bytes(row.scheme, row.size, row.ranks) / (8.0 * static_cast<double>(from.size()));
     const auto peer = peers::make_peer(row.scheme.name, {row.size, row.scheme.density, {}}, communicator,
                                        std::vector<float>(d, 1.0F));
     std::vector<float> gradient(d);
-    std::vector<double> wall;
-    std::vector<double> cpu;
-    std::vector<double> copy;
     struct Measured {
         double wall, cpu, copy;
     };
-    constexpr int warm_up = 3;
-    for (int step = 1; step <= warm_up + row.steps; ++step) {
+    constexpr int warm_up = 2;
+    for (int step = 1; step <= warm_up + steps; ++step) {
         bench::fill_with_random(gradient, communicator.rank(), step);
         static_cast<void>(distributed::gather_records(communicator, step)); // all begin together
         const auto begin = std::chrono::steady_clock::now();
@@ -130,7 +133,7 @@ void measure(Row& row, Communicator& communicator) {
         const double copy_end = cpu_seconds();
         const auto all = distributed::gather_records(
             communicator, Measured{seconds.count(), cpu_end - cpu_begin, copy_end - copy_begin});
-        if (step <= warm_up)
+        if (step <= warm_up || communicator.rank() != 0)
             continue;
         Measured whole{0, 0, 0};
         for (const Measured& of_rank : all) {
@@ -138,16 +141,10 @@ void measure(Row& row, Communicator& communicator) {
             whole.cpu += of_rank.cpu / row.ranks;
             whole.copy += of_rank.copy / row.ranks;
         }
-        wall.push_back(whole.wall);
-        cpu.push_back(whole.cpu);
-        copy.push_back(whole.copy);
+        row.walls.push_back(whole.wall);
+        row.cpus.push_back(whole.cpu);
+        row.copies.push_back(whole.copy * least);
     }
-    if (communicator.rank() != 0)
-        return;
-    row.wall = median(wall);
-    row.cpu = median(cpu);
-    row.spread = spread(cpu);
-    row.copy = median(copy) * least_bytes(row.scheme, row.size, row.ranks) / copied;
 }
 
 double available_bytes() {
@@ -161,27 +158,42 @@ double available_bytes() {
     return 0;
 }
 
-/// No row where it does not fit.
-std::optional<Row> run(const Options& options, const Scheme& scheme, Index size, int ranks) {
-    constexpr Index work = Index{1} << 28;
-    Row row{scheme, size, ranks, static_cast<int>(std::clamp<Index>(work / size / ranks, 7, 101))};
+/// True if the row's setting fits into memory; else says so.
+bool fits(const Options& options, const Row& row) {
     // The gradient, the copy's buffers, the optimizer and what it is made from.
-    const double bytes = 36.0 * static_cast<double>(size) * ranks;
+    const double bytes = 36.0 * static_cast<double>(row.size) * row.ranks;
     const double room = options.memory_share * available_bytes();
-    if (bytes > room) {
-        std::printf("%-11s %10lld %3d SKIPPED: takes about %.1f GiB; %.1f are to be had\n",
-                    scheme.text().c_str(), static_cast<long long>(size), ranks, bytes / 0x1p30,
-                    room / 0x1p30);
-        return std::nullopt;
+    if (bytes <= room)
+        return true;
+    std::printf("%-11s %10lld %3d SKIPPED: takes about %.1f GiB; %.1f are to be had\n",
+                row.scheme.text().c_str(), static_cast<long long>(row.size), row.ranks, bytes / 0x1p30,
+                room / 0x1p30);
+    return false;
+}
+
+/// Adds a round's steps to each row: so that whatever else the machine does for a while is seen by all.
+void measure_round(const Options& options, std::vector<Row>& rows) {
+    constexpr Index work = Index{1} << 28;
+    for (Row& row : rows) {
+        const Index steps = work / row.size / row.ranks / options.rounds;
+        distributed::run_ranks(
+            row.ranks,
+            [&](Communicator& communicator) {
+                measure(row, static_cast<int>(std::clamp<Index>(steps, 3, 51)), communicator);
+            },
+            std::chrono::minutes(10));
     }
-    distributed::run_ranks(
-        ranks, [&](Communicator& communicator) { measure(row, communicator); }, std::chrono::minutes(10));
-    std::printf("%-11s %10lld %3d %5d %10.3f %10.3f %7.1f%% %8.3f %10.3f %7.2f\n", scheme.text().c_str(),
-                static_cast<long long>(size), ranks, row.steps, row.wall * 1e3, row.cpu * 1e3,
-                row.spread * 100, row.cpu * 1e9 / static_cast<double>(size), row.copy * 1e3,
-                row.cpu / row.copy);
-    std::fflush(stdout);
-    return row;
+}
+
+void print(const std::vector<Row>& rows) {
+    std::printf("%-11s %10s %3s %5s %10s %10s %8s %8s %10s %7s\n", "peer", "d", "P", "steps", "step ms",
+                "cpu ms", "spread", "cpu ns/d", "copy ms", "x copy");
+    for (const Row& row : rows)
+        std::printf("%-11s %10lld %3d %5zu %10.3f %10.3f %7.1f%% %8.3f %10.3f %7.2f\n",
+                    row.scheme.text().c_str(), static_cast<long long>(row.size), row.ranks, row.cpus.size(),
+                    row.wall() * 1e3, row.cpu() * 1e3, spread(row.cpus) * 100,
+                    row.cpu() * 1e9 / static_cast<double>(row.size), row.copy() * 1e3,
+                    row.cpu() / row.copy());
 }
 
 /// Rows of one scheme, as a curve of (x, y).
@@ -201,7 +213,7 @@ std::optional<model::Curve> fit_and_tell(const model::Curve& points, const std::
     const auto fit = model::fit_power(points, from);
     if (!fit)
         return std::nullopt;
-    std::printf("%-34s %-11s from %10g to %10g: exponent %6.3f, residuals %4.1f %% (largest %.1f %%)\n",
+    std::printf("%-33s %-11s from %10g to %10g: exponent %6.3f, residuals %4.1f %% (largest %.1f %%)\n",
                 what.c_str(), points.name.c_str(), fit->from, fit->to, fit->exponent, fit->residual * 100,
                 fit->largest * 100);
     char name[64];
@@ -221,7 +233,7 @@ double ranks_of(const Row& row) {
     return row.ranks;
 }
 double cpu_of(const Row& row) {
-    return row.cpu;
+    return row.cpu();
 }
 
 void report(const Options& options, const std::vector<Row>& by_size, const std::vector<Row>& by_ranks) {
@@ -240,7 +252,7 @@ void report(const Options& options, const std::vector<Row>& by_size, const std::
         const auto p_points = curve_of(by_ranks, scheme, ranks_of, cpu_of);
         const auto p_fit = fit_and_tell(p_points, "processor time of a rank in P", 1);
         static_cast<void>(
-            fit_and_tell(curve_of(by_ranks, scheme, ranks_of, [](const Row& row) { return row.wall; }),
+            fit_and_tell(curve_of(by_ranks, scheme, ranks_of, [](const Row& row) { return row.wall(); }),
                          "time of all ranks together in P", 2));
         for (const auto& [plot, points, fit] :
              {std::tuple(&in_d, &d_points, &d_fit), std::tuple(&in_p, &p_points, &p_fit)})
@@ -251,8 +263,12 @@ void report(const Options& options, const std::vector<Row>& by_size, const std::
             }
     }
     model::Curve copy =
-        curve_of(by_size, schemes().front(), size_of, [](const Row& row) { return row.copy; });
-    copy.name = "copy, bytes of scape";
+        curve_of(by_size, schemes().front(), size_of, [](const Row& row) { return row.copy(); });
+    copy.name = "copy";
+    static_cast<void>(fit_and_tell(copy, "copying scape's least bytes, in d", 1));
+    static_cast<void>(
+        fit_and_tell(copy, "copying scape's least bytes, in d", static_cast<double>(options.fit_from)));
+    copy.name = "copy of scape's bytes";
     copy.points = false;
     if (!copy.x.empty())
         in_d.curves.push_back(copy);
@@ -273,29 +289,34 @@ void write_json(const Options& options, const std::vector<Row>& rows) {
                                 {"density", row.scheme.density},
                                 {"d", row.size},
                                 {"ranks", row.ranks},
-                                {"steps", row.steps},
-                                {"median_seconds", row.wall},
-                                {"cpu_seconds", row.cpu},
-                                {"spread", row.spread},
-                                {"copy_seconds", row.copy}});
+                                {"steps", row.cpus.size()},
+                                {"median_seconds", row.wall()},
+                                {"cpu_seconds", row.cpu()},
+                                {"spread", spread(row.cpus)},
+                                {"copy_seconds", row.copy()}});
     write(options.json, json.dump(1) + "\n");
 }
 
 void run(const Options& options) {
     std::vector<Row> by_size;
     std::vector<Row> by_ranks;
-    std::printf("%-11s %10s %3s %5s %10s %10s %8s %8s %10s %7s\n", "peer", "d", "P", "steps", "step ms",
-                "cpu ms", "spread", "cpu ns/d", "copy ms", "x copy");
-    const auto keep = [](std::vector<Row>& rows, const std::optional<Row>& row) {
-        if (row)
-            rows.push_back(*row);
+    const auto add = [&](std::vector<Row>& rows, const Scheme& scheme, Index size, int ranks) {
+        if (const Row row{scheme, size, ranks}; fits(options, row))
+            rows.push_back(row);
     };
     for (const Index size : options.sizes)
         for (const Scheme& scheme : schemes())
-            keep(by_size, run(options, scheme, size, 1));
+            add(by_size, scheme, size, 1);
     for (const int ranks : options.ranks)
         for (const Scheme& scheme : schemes())
-            keep(by_ranks, run(options, scheme, options.ranks_size, ranks));
+            add(by_ranks, scheme, options.ranks_size, ranks);
+    for (int round = 0; round < options.rounds; ++round) {
+        measure_round(options, by_size);
+        measure_round(options, by_ranks);
+    }
+    print(by_size);
+    std::printf("\n");
+    print(by_ranks);
     report(options, by_size, by_ranks);
     if (!options.json.empty()) {
         by_size.insert(by_size.end(), by_ranks.begin(), by_ranks.end());
@@ -316,6 +337,7 @@ int main(int argc, char** argv) {
     app.add_option("--ranks", options.ranks, "threads")->delimiter(',')->check(CLI::Range(1, 256));
     app.add_option("--ranks-size", options.ranks_size, "parameters of the rows in P")
         ->check(CLI::Range(Index{1}, Index{1} << 31));
+    app.add_option("--rounds", options.rounds, "turns of all rows")->check(CLI::PositiveNumber);
     app.add_option("--fit-from", options.fit_from, "least d of the second fit");
     app.add_option("--memory-share", options.memory_share, "of the free memory that may be used")
         ->check(CLI::Range(0.01, 1.0));
