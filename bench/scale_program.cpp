@@ -208,17 +208,31 @@ model::Curve curve_of(const std::vector<Row>& rows, const Scheme& scheme, const 
     return curve;
 }
 
-/// Fits y = factor x^exponent where x is from `from` on, says so, and returns the curve of it.
-std::optional<model::Curve> fit_and_tell(const model::Curve& points, const std::string& what, double from) {
+/// Fits y = factor x^exponent where x is from `from` on, and says so.
+std::optional<model::PowerFit> fit_and_tell(const model::Curve& points, const std::string& what,
+                                            double from) {
     const auto fit = model::fit_power(points, from);
     if (!fit)
         return std::nullopt;
     std::printf("%-33s %-11s from %10g to %10g: exponent %6.3f, residuals %4.1f %% (largest %.1f %%)\n",
                 what.c_str(), points.name.c_str(), fit->from, fit->to, fit->exponent, fit->residual * 100,
                 fit->largest * 100);
-    char name[64];
-    std::snprintf(name, sizeof name, "fit: x^%.2f", fit->exponent);
-    return model::Curve{name, {fit->from, fit->to}, {fit->at(fit->from), fit->at(fit->to)}};
+    return fit;
+}
+
+/// The points, and the fit as a line of their colour.
+void draw(model::Plot& plot, model::Curve points, const std::optional<model::PowerFit>& fit,
+          const std::string& letter) {
+    if (points.x.empty())
+        return;
+    if (fit) {
+        char exponent[32];
+        std::snprintf(exponent, sizeof exponent, ": %s^%.2f", letter.c_str(), fit->exponent);
+        points.name += exponent;
+    }
+    plot.curves.push_back(points);
+    if (fit)
+        plot.curves.push_back({"", {fit->from, fit->to}, {fit->at(fit->from), fit->at(fit->to)}});
 }
 
 void write(const std::filesystem::path& path, const std::string& text) {
@@ -243,8 +257,7 @@ void report(const Options& options, const std::vector<Row>& by_size, const std::
                      "ranks (threads on shared cores)",
                      "seconds",
                      {}};
-    std::vector<Scheme> drawn = schemes();
-    for (const Scheme& scheme : drawn) {
+    for (const Scheme& scheme : schemes()) {
         const auto d_points = curve_of(by_size, scheme, size_of, cpu_of);
         static_cast<void>(fit_and_tell(d_points, "processor time in d", 1));
         const auto d_fit =
@@ -254,13 +267,8 @@ void report(const Options& options, const std::vector<Row>& by_size, const std::
         static_cast<void>(
             fit_and_tell(curve_of(by_ranks, scheme, ranks_of, [](const Row& row) { return row.wall(); }),
                          "time of all ranks together in P", 2));
-        for (const auto& [plot, points, fit] :
-             {std::tuple(&in_d, &d_points, &d_fit), std::tuple(&in_p, &p_points, &p_fit)})
-            if (!points->x.empty()) {
-                plot->curves.push_back(*points);
-                if (*fit)
-                    plot->curves.push_back(**fit);
-            }
+        draw(in_d, d_points, d_fit, "d");
+        draw(in_p, p_points, p_fit, "P");
     }
     model::Curve copy =
         curve_of(by_size, schemes().front(), size_of, [](const Row& row) { return row.copy(); });

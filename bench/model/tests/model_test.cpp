@@ -136,5 +136,20 @@ TEST(Plot, DrawsEveryCurveAndNamesIt) {
     EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
+TEST(Plot, AFitIsDrawnInTheColourOfItsPoints) {
+    const Plot plot{"", "", "", {{"a", {1, 9}, {1, 9}, true}, {"", {1, 9}, {1, 9}}, {"b", {1, 9}, {9, 1}}}};
+    const std::string svg = plot.svg();
+    const auto times = [&](const std::string& text) {
+        int count = 0;
+        for (std::size_t at = svg.find(text); at != std::string::npos; at = svg.find(text, at + 1))
+            ++count;
+        return count;
+    };
+    EXPECT_EQ(times("#4477aa"), 4) << "two points, the line, the name";
+    EXPECT_EQ(times("#ee6677"), 2) << "the line, the name";
+    EXPECT_EQ(times("<rect"), 2) << "names";
+    EXPECT_EQ(times(">5<"), 2) << "the grid is finer where values span little";
+}
+
 } // namespace
 } // namespace scape::model
