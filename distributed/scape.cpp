@@ -175,11 +175,10 @@ void Scape::exchange(const Scalars& scalars) {
     const Index at = std::accumulate(selected_.begin(), selected_.begin() + me, Index{0});
     const auto others = static_cast<std::uint64_t>(ranks - 1);
 
-    if (ranks == 1) {
-        // Its mean is c itself, which stands where M is made.
-    } else if (options_.reduction == Reduction::ordered) {
+    // Of one rank alone the mean is c itself, which stands where M is made.
+    if (ranks > 1 && options_.reduction == Reduction::ordered) {
         fold(scalars, by_owner, at);
-    } else {
+    } else if (ranks > 1) {
         communicator_
             .start_reduce_scatter(Traffic::payload, backend_->payload(), backend_->received(own), by_owner)
             ->wait();
