@@ -16,9 +16,9 @@
 #include <scape/distributed/in_process.hpp>
 #include <scape/distributed/mpi.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/verify/data.hpp>
 
 #include "peers/check.hpp"
+#include "random_gradient.hpp"
 
 namespace {
 
@@ -128,16 +128,12 @@ std::vector<Row> measure(const Options& options, distributed::Communicator& inne
         for (int rank = 0; rank < inner.size(); ++rank)
             row.formula += peers::formula_bytes(row.name, row.setting, inner.size(), rank) / inner.size();
     }
-    // A few gradients, taken in turns: with two, residuals would grow as they never do. Values beyond the
-    // window repeat it.
+    // A few gradients, taken in turns: with two, residuals would grow as they never do.
     std::vector<std::vector<float>> gradients(8);
-    constexpr Index window = 1 << 20;
-    for (std::size_t step = 0; step < gradients.size(); ++step)
-        for (Index index = 0; index < options.size; ++index)
-            gradients[step].push_back(
-                index < window ? verify::gradient_value(verify::DataClass::normal, 1, inner.rank(),
-                                                        static_cast<Index>(step) + 1, index)
-                               : gradients[step][static_cast<std::size_t>(index - window)]);
+    for (std::size_t step = 0; step < gradients.size(); ++step) {
+        gradients[step].resize(static_cast<std::size_t>(options.size));
+        bench::fill_with_random(gradients[step], inner.rank(), static_cast<int>(step));
+    }
     const std::vector<float> start(static_cast<std::size_t>(options.size), 1.0F);
     for (Row& row : rows)
         row.peer = peers::make_peer(row.name, row.setting, communicator, start);

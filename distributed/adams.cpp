@@ -1,7 +1,7 @@
 #include <scape/distributed/adams.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <utility>
 
 #include <scape/distributed/kernels.hpp>
@@ -47,50 +47,59 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     for (const problem::Range& range : ranges_)
         by_owner.push_back(bytes(range.size()));
     const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
-    gradient_.resize(static_cast<std::size_t>(own));
-    if (options_.reduction == Reduction::ordered) {
-        const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), bytes(own));
-        received_.resize(static_cast<std::size_t>(own) * static_cast<std::size_t>(ranks));
-        communicator_
-            .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)
-            ->wait();
-        host::fold(scalars, ranks, 0, own, received_.data(), own, gradient_.data());
-    } else {
-        received_.resize(static_cast<std::size_t>(own));
-        communicator_.start_reduce_scatter(Traffic::gradient, gradient.data(), received_.data(), by_owner)
-            ->wait();
-        host::fold(scalars, 1, 0, own, received_.data(), own, gradient_.data());
+    const int parts = exchange(gradient, by_owner);
+
+    // Section 3 on the shard. The mean lives in the cache alone, block after block.
+    constexpr Index block = 4096;
+    std::array<float, block> mean; // NOLINT: written before it is read
+    const float* const sums = ranks == 1 ? gradient.data() : received_.data();
+    float* const w = w_.data() + shard().begin;
+    bool finite = true;
+    for (Index begin = 0; begin < own; begin += block) {
+        const Index count = std::min(block, own - begin);
+        host::fold(scalars, parts, 0, count, sums + begin, own, mean.data());
+        if (!host::dense(problem_.settings.bias_correction, scalars, count, mean.data(), m_.data() + begin,
+                         w + begin))
+            finite = false;
     }
 
-    // Section 3 on the shard: the moment into the place of what was received, then u, then w.
-    received_.resize(static_cast<std::size_t>(own));
-    direction_.resize(static_cast<std::size_t>(own));
-    float* w = w_.data() + shard().begin;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(own); ++i)
-        received_[i] = element::moment(scalars, m_[i], gradient_[i]);
-    host::directions(problem_.settings.bias_correction, scalars, 0, own, received_.data(), m_.data(),
-                     gradient_.data(), direction_.data());
-    for (std::size_t i = 0; i < static_cast<std::size_t>(own); ++i)
-        w[i] = element::update(scalars, w[i] * scalars.decay, direction_[i]);
-    m_.swap(received_);
-
     communicator_.start_all_gather(Traffic::parameters, w, w_.data(), by_owner)->wait();
+    // Parameters are the same on all ranks; a moment is its owner's alone, but cannot turn non-finite
+    // without making its parameter so. The own ones have been looked at.
+    const Index end = shard().end;
+    finite = finite && host::finite(w_.data(), shard().begin) && host::finite(w_.data() + end, d - end);
     ++steps_;
     statistics_.step = steps_;
     statistics_.selected = d;
     statistics_.sent[static_cast<std::size_t>(Traffic::gradient)] = bytes(d - own);
     statistics_.sent[static_cast<std::size_t>(Traffic::parameters)] =
         bytes(own) * static_cast<std::uint64_t>(ranks - 1);
-    const auto finite = [](const std::vector<float>& values) {
-        return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
-    };
-    // Parameters are the same on all ranks; a moment is its owner's alone, but cannot turn non-finite
-    // without making its parameter so.
-    if (!finite(w_)) {
+    if (!finite) {
         halted_ = "after step " + std::to_string(steps_) + " a parameter is not finite";
         throw Halted("halted: " + halted_ + "; start again from a finite state");
     }
     halted_.clear();
+}
+
+/// What the ranks have for this one goes to received_; returns how many parts that is. A rank that is alone
+/// has it all.
+int AdamS::exchange(std::span<const float> gradient, const std::vector<std::size_t>& by_owner) {
+    const int ranks = communicator_.size();
+    if (ranks == 1)
+        return 1;
+    const auto own = static_cast<std::size_t>(shard().size());
+    const bool ordered = options_.reduction == Reduction::ordered;
+    received_.resize(own * static_cast<std::size_t>(ordered ? ranks : 1));
+    if (!ordered) {
+        communicator_.start_reduce_scatter(Traffic::gradient, gradient.data(), received_.data(), by_owner)
+            ->wait();
+        return 1;
+    }
+    const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), own * sizeof(float));
+    communicator_
+        .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)
+        ->wait();
+    return ranks;
 }
 
 } // namespace scape::distributed

@@ -12,6 +12,15 @@ std::string_view name(Traffic traffic) {
     return names.at(static_cast<std::size_t>(traffic));
 }
 
+std::unique_ptr<Exchange> Communicator::start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
+                                                            Piece piece, void* receive) {
+    for (const std::size_t size : sizes)
+        if (piece.size_in(size) != size)
+            throw std::logic_error("the communicator " + name() + " sends no pieces of parts");
+    const std::vector<std::size_t> from_each(sizes.size(), sizes[static_cast<std::size_t>(rank())]);
+    return start_all_to_all(traffic, send, sizes, receive, from_each);
+}
+
 std::string ranks_text(std::span<const int> ranks) {
     std::string text = ranks.size() == 1 ? "rank " : "ranks ";
     for (std::size_t i = 0; i < ranks.size(); ++i) {

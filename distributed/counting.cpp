@@ -170,6 +170,20 @@ std::unique_ptr<Exchange> CountingCommunicator::start_all_to_all(Traffic traffic
         });
 }
 
+std::unique_ptr<Exchange> CountingCommunicator::start_all_to_owners(Traffic traffic, const void* send,
+                                                                    Sizes sizes, Piece piece,
+                                                                    void* receive) {
+    const auto me = static_cast<std::size_t>(rank());
+    std::size_t sent = 0;
+    for (std::size_t owner = 0; owner < sizes.size(); ++owner)
+        sent += owner == me ? 0 : piece.size_in(sizes[owner]);
+    count(traffic, sent);
+    return start(traffic, {static_cast<std::byte*>(receive), piece.size_in(sizes[me]) * sizes.size()},
+                 [this, traffic, send, all = copy_of(sizes), piece](void* place) {
+                     return inner_.start_all_to_owners(traffic, send, all, piece, place);
+                 });
+}
+
 std::unique_ptr<Exchange> CountingCommunicator::start_all_gather(Traffic traffic, const void* send,
                                                                  void* receive, Sizes sizes) {
     const auto me = static_cast<std::size_t>(rank());

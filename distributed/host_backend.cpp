@@ -34,18 +34,16 @@ class HostBackend final : public Backend {
     }
 
     void local_pass(const Scalars& scalars, const float* gradient) override {
-        payload_.resize(count_of(current()));
-        spare_.resize(count_of(current()));
+        make_room(payload_, current().selected());
         over_coordinates([&](Index begin, Index end) {
             host::local_pass(scalars, begin, end, gradient, e_.data(), last(), m_.data(), current(),
                              payload_.data());
-            host::repack(begin, end, last(), m_.data(), current(), spare_.data());
         });
-        m_.swap(spare_);
+        move_moment();
     }
 
     void extract_payload() override {
-        payload_.resize(count_of(current()));
+        make_room(payload_, current().selected());
         m_.assign(count_of(current()), 0.0F);
         over_coordinates([&](Index begin, Index end) {
             host::extract(begin, end, e_.data(), current(), payload_.data());
@@ -76,52 +74,60 @@ class HostBackend final : public Backend {
 
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
         over_packed(count, [&](Index begin, Index end) {
-            host::fold(scalars, ranks, begin, end, spare_.data(), count, payload_.data() + at);
+            host::fold(scalars, ranks, begin, end, received_.data(), count, payload_.data() + at);
         });
     }
 
     void divide(const Scalars& scalars, Index at, Index count) override {
         over_packed(count, [&](Index begin, Index end) {
-            host::fold(scalars, 1, begin, end, spare_.data(), count, payload_.data() + at);
+            host::fold(scalars, 1, begin, end, received_.data(), count, payload_.data() + at);
         });
     }
 
+    /// ghat itself lives in the cache alone, here and in update(): it is made twice where clipping asks for
+    /// its norm.
     void reconstruct(const Scalars& scalars, double clip_norm) override {
-        const auto selected = current().selected();
-        spare_.resize(count_of(current()));
-        over_packed(selected, [&](Index begin, Index end) {
-            host::reconstruct(scalars, begin, end, payload_.data(), m_.data(), spare_.data());
-        });
-        if (clip_norm == 0.0)
+        clipping_ = clip_norm > 0.0;
+        if (!clipping_)
             return;
+        const auto selected = current().selected();
         const Index blocks = (selected + host::norm_block - 1) / host::norm_block;
         std::vector<double> sums(static_cast<std::size_t>(blocks));
         share(blocks, 1, [&](Index begin, Index end) {
-            host::square_sums(begin, end, spare_.data(), selected, sums.data());
+            std::array<float, host::norm_block> ghat; // NOLINT: written before it is read
+            for (Index block = begin; block < end; ++block) {
+                const Index at = block * host::norm_block;
+                const Index count = std::min(host::norm_block, selected - at);
+                host::reconstruct(scalars, 0, count, payload_.data() + at, m_.data() + at, ghat.data());
+                host::square_sums(0, 1, ghat.data(), count, sums.data() + block);
+            }
         });
         double total = 0.0;
         for (const double sum : sums)
             total += sum;
         verdict_.norm = std::sqrt(total);
         verdict_.clip_factor = static_cast<float>(std::min(1.0, clip_norm / (verdict_.norm + 1e-6)));
-        over_packed(selected, [&](Index begin, Index end) {
-            host::clip(scalars, verdict_.clip_factor, begin, end, m_.data(), spare_.data(),
-                       payload_.data());
-        });
     }
 
+    /// u takes the place of m. M is not looked at: it cannot be non-finite without making its parameter so.
     Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
         std::atomic<bool> finite{true};
-        over_packed(current().selected(), [&](Index begin, Index end) {
-            for (Index i = begin; i < end; ++i)
-                if (!std::isfinite(payload_[static_cast<std::size_t>(i)]))
+        over_coordinates([&](Index share_begin, Index share_end) {
+            constexpr Index stretch = 8 * Mask::chunk;
+            std::array<float, stretch> ghat; // NOLINT: written before it is read
+            for (Index begin = share_begin; begin < share_end; begin += stretch) {
+                const Index end = std::min(share_end, begin + stretch);
+                const Index at = current().offset_of_chunk(begin);
+                const Index count = current().offset_of_chunk(end) - at;
+                float* const M = payload_.data() + at;
+                float* const m = m_.data() + at;
+                host::reconstruct(scalars, 0, count, M, m, ghat.data());
+                if (clipping_)
+                    host::clip(scalars, verdict_.clip_factor, 0, count, m, ghat.data(), M);
+                host::directions(correction, scalars, 0, count, M, m, ghat.data(), m);
+                if (!host::update(scalars, begin, end, w_.data(), current(), m_.data()))
                     finite = false;
-            host::directions(correction, scalars, begin, end, payload_.data(), m_.data(), spare_.data(),
-                             spare_.data());
-        });
-        over_coordinates([&](Index begin, Index end) {
-            if (!host::update(scalars, begin, end, w_.data(), current(), spare_.data()))
-                finite = false;
+            }
         });
         m_.swap(payload_);
         verdict_.finite = finite;
@@ -130,8 +136,8 @@ class HostBackend final : public Backend {
 
     float* payload() override { return payload_.data(); }
     float* received(Index count) override {
-        spare_.resize(static_cast<std::size_t>(count));
-        return spare_.data();
+        make_room(received_, count);
+        return received_.data();
     }
     float* moment() override { return payload_.data(); }
     std::uint8_t* mask_code(std::size_t bytes) override {
@@ -162,6 +168,44 @@ class HostBackend final : public Backend {
     Mask& coming() { return masks_[1 - current_]; }
     Mask& last() { return masks_[1 - current_]; }
 
+    /// What was there may be lost. A falling density leaves no large room behind.
+    static void make_room(std::vector<float>& vector, Index count) {
+        const auto wanted = static_cast<std::size_t>(count);
+        if (vector.capacity() < wanted || vector.capacity() / 2 > wanted)
+            vector = {};
+        vector.resize(wanted);
+    }
+
+    /// m from the last mask to S_t, in its own memory: chunk after chunk, each by way of a copy in the
+    /// cache.
+    void move_moment() {
+        m_.reserve(count_of(current()));
+        m_.resize(std::max(count_of(last()), count_of(current())));
+        std::array<float, Mask::chunk> values; // NOLINT: written before it is read
+        const auto move_chunk = [&](Index chunk) {
+            const Index begin = chunk * Mask::chunk;
+            const Index end = std::min(size_, begin + Mask::chunk);
+            const Index from = last().offset_of_chunk(begin);
+            std::copy_n(m_.data() + from, last().offset_of_chunk(end) - from, values.data());
+            host::repack(begin, end, last(), values.data(), current(),
+                         m_.data() + current().offset_of_chunk(begin));
+        };
+        // Where the values before some chunk become more, the chunk before it waits until it has gone.
+        const Index chunks = (size_ + Mask::chunk - 1) / Mask::chunk;
+        for (Index first = 0; first < chunks;) {
+            Index next = first + 1;
+            while (next < chunks && current().offset_of_chunk(next * Mask::chunk) >
+                                        last().offset_of_chunk(next * Mask::chunk))
+                ++next;
+            for (Index chunk = next; chunk-- > first;)
+                move_chunk(chunk);
+            first = next;
+        }
+        m_.resize(count_of(current()));
+        if (m_.capacity() / 2 > m_.size())
+            m_.shrink_to_fit();
+    }
+
     static std::size_t count_of(const Mask& mask) { return static_cast<std::size_t>(mask.selected()); }
 
     /// Calls work(begin, end) for shares of [0, count) that begin at multiples of `unit`.
@@ -187,14 +231,15 @@ class HostBackend final : public Backend {
     Index size_;
     std::vector<float> w_;
     std::vector<float> e_;
-    std::vector<float> m_;       ///< packed on the last mask, then on S_t
+    std::vector<float> m_;       ///< packed on the last mask, then on S_t; then u
     std::vector<float> payload_; ///< c on S_t, then M
-    std::vector<float> spare_;   ///< m being moved, then what is received, then ghat, then u
+    std::vector<float> received_;
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;
     std::map<Index, std::uint32_t> thresholds_; ///< of this rank's segments, by their begin
     Verdict verdict_;
+    bool clipping_ = false;
     Workers workers_;
 };
 

@@ -116,7 +116,7 @@ class Transfer final : public Exchange {
                                  std::string(name(operation_)) + ")");
             const std::size_t part = operation_ == Operation::all_gather ? 0 : me;
             const std::size_t expected = operation_ == Operation::reduce_scatter ? me : peer;
-            const std::size_t sent = post.offsets[part + 1] - post.offsets[part];
+            const std::size_t sent = post.size(part);
             const std::size_t awaited = offsets_[expected + 1] - offsets_[expected];
             if (sent != awaited)
                 refuse(peer, "sends " + std::to_string(sent) + " bytes in " + exchange_text(traffic_) +
@@ -136,8 +136,7 @@ class Transfer final : public Exchange {
         for (std::size_t turn = 0; turn < ranks; ++turn) {
             const std::size_t peer = (index(rank_->rank) + turn) % ranks;
             const Post& post = meeting_->posts[peer];
-            copy(receive_ + offsets_[peer], post.send + post.offsets[part],
-                 offsets_[peer + 1] - offsets_[peer]);
+            copy(receive_ + offsets_[peer], post.begin(part), offsets_[peer + 1] - offsets_[peer]);
         }
     }
 
@@ -215,6 +214,15 @@ class InProcessCommunicator final : public Communicator {
         return start(Operation::all_to_all, traffic, send, offsets_of(send_sizes), receive, receive_sizes);
     }
 
+    std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
+                                                  Piece piece, void* receive) override {
+        check(sizes);
+        const std::vector<std::size_t> received(sizes.size(),
+                                                piece.size_in(sizes[static_cast<std::size_t>(rank())]));
+        return start(Operation::all_to_all, traffic, send, offsets_of(sizes), receive, received, piece);
+    }
+    [[nodiscard]] bool sends_pieces() const override { return true; }
+
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override {
         check(sizes);
@@ -246,11 +254,12 @@ class InProcessCommunicator final : public Communicator {
 
     std::unique_ptr<Exchange> start(Operation operation, Traffic traffic, const void* send,
                                     std::vector<std::size_t> send_offsets, void* receive,
-                                    Sizes receive_sizes) {
+                                    Sizes receive_sizes, Piece piece = {}) {
         Post post{.operation = operation,
                   .traffic = traffic,
                   .send = static_cast<const std::byte*>(send),
-                  .offsets = std::move(send_offsets)};
+                  .offsets = std::move(send_offsets),
+                  .piece = piece};
         auto transfer = std::make_unique<Transfer>(rank_, std::move(post), static_cast<std::byte*>(receive),
                                                    offsets_of(receive_sizes));
         rank_->take_ready();

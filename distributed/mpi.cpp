@@ -124,14 +124,16 @@ struct Parts {
 
     /// A part that ends beyond what an int can say becomes one element of a type of its own, made of pieces
     /// with displacements of full width. The other side may have it otherwise: the bytes have to match.
-    void describe(Communicator::Sizes sizes, std::size_t largest) {
-        std::size_t begin = 0;
-        for (const std::size_t size : sizes) {
+    void describe(Communicator::Sizes sizes, std::size_t largest, Piece piece = {}) {
+        std::size_t part = 0;
+        for (const std::size_t part_size : sizes) {
+            const std::size_t begin = part + piece.begin_in(part_size);
+            const std::size_t size = piece.size_in(part_size);
             const bool fits = begin + size <= largest;
             counts.push_back(fits ? static_cast<int>(size) : size > 0 ? 1 : 0);
             displacements.push_back(fits ? static_cast<int>(begin) : 0);
             types.push_back(fits || size == 0 ? MPI_BYTE : in_pieces(begin, size, largest));
-            begin += size;
+            part += part_size;
         }
     }
 
@@ -169,10 +171,10 @@ class Transfer final : public Exchange {
                                     : exchange_text(traffic_) + " was never waited for");
     }
 
-    void all_to_all(const void* send, Communicator::Sizes send_sizes, void* receive,
+    void all_to_all(const void* send, Communicator::Sizes send_sizes, Piece piece, void* receive,
                     Communicator::Sizes receive_sizes) {
         const std::size_t largest = rank_->options().largest_count;
-        sent_.describe(send_sizes, largest);
+        sent_.describe(send_sizes, largest, piece);
         received_.describe(receive_sizes, largest);
         check(MPI_Ialltoallw(send, sent_.counts.data(), sent_.displacements.data(), sent_.types.data(),
                              receive, received_.counts.data(), received_.displacements.data(),
@@ -283,9 +285,20 @@ class MpiCommunicator final : public Communicator {
         check(send_sizes);
         check(receive_sizes);
         auto transfer = std::make_unique<Transfer>(rank_, traffic);
-        transfer->all_to_all(send, send_sizes, receive, receive_sizes);
+        transfer->all_to_all(send, send_sizes, {}, receive, receive_sizes);
         return transfer;
     }
+
+    std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
+                                                  Piece piece, void* receive) override {
+        check(sizes);
+        const std::vector<std::size_t> received(sizes.size(),
+                                                piece.size_in(sizes[static_cast<std::size_t>(rank())]));
+        auto transfer = std::make_unique<Transfer>(rank_, traffic);
+        transfer->all_to_all(send, sizes, piece, receive, received);
+        return transfer;
+    }
+    [[nodiscard]] bool sends_pieces() const override { return true; }
 
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override {

@@ -175,14 +175,10 @@ void Scape::exchange(const Scalars& scalars) {
     const Index at = std::accumulate(selected_.begin(), selected_.begin() + me, Index{0});
     const auto others = static_cast<std::uint64_t>(ranks - 1);
 
-    if (options_.reduction == Reduction::ordered) {
-        const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), bytes(own));
-        float* received = backend_->received(own * ranks);
-        communicator_
-            .start_all_to_all(Traffic::payload, backend_->payload(), by_owner, received, from_each)
-            ->wait();
-        backend_->fold(scalars, ranks, at, own);
-    } else {
+    // Of one rank alone the mean is c itself, which stands where M is made.
+    if (ranks > 1 && options_.reduction == Reduction::ordered) {
+        fold(scalars, by_owner, at);
+    } else if (ranks > 1) {
         communicator_
             .start_reduce_scatter(Traffic::payload, backend_->payload(), backend_->received(own), by_owner)
             ->wait();
@@ -193,6 +189,33 @@ void Scape::exchange(const Scalars& scalars) {
     float* M = backend_->moment();
     communicator_.start_all_gather(Traffic::moment, M + at, M, by_owner)->wait();
     sent(Traffic::moment, bytes(own) * others);
+}
+
+/// What comes from the ranks is folded piece after piece, since room for all of it would be a fourth vector
+/// on the mask. One piece is all where that is little.
+void Scape::fold(const Scalars& scalars, std::span<const std::size_t> by_owner, Index at) {
+    const int ranks = communicator_.size();
+    const Index own = selected_[static_cast<std::size_t>(communicator_.rank())];
+    const Index largest = *std::max_element(selected_.begin(), selected_.end());
+    const Index piece = communicator_.sends_pieces() ? std::min(largest, largest_piece()) : largest;
+    const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
+    for (Index begin = 0; begin < largest; begin += piece) {
+        const Index count = std::clamp<Index>(own - begin, 0, piece);
+        float* received = backend_->received(count * ranks);
+        communicator_
+            .start_all_to_owners(Traffic::payload, backend_->payload(), by_owner,
+                                 {bytes(begin), bytes(piece)}, received)
+            ->wait();
+        backend_->fold(scalars, ranks, at + begin, count);
+    }
+}
+
+/// Values of each rank that a piece has: so many that all ranks' take a 128th of the memory of w.
+Index Scape::largest_piece() const {
+    if (options_.largest_piece > 0)
+        return options_.largest_piece;
+    constexpr Index worth_a_message = Index{1} << 14;
+    return std::max(worth_a_message, problem_.layout.size() / 128 / communicator_.size());
 }
 
 void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {

@@ -82,25 +82,18 @@ class NcclCommunicator final : public Communicator {
                                                             Sizes receive_sizes) override {
         if (!is_of_device(traffic))
             return ranks_.start_all_to_all(traffic, send, send_sizes, receive, receive_sizes);
-        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream& on, cudaStream_t stream) {
-            const auto* from = static_cast<const std::byte*>(send);
-            auto* to = static_cast<std::byte*>(receive);
-            for (int peer = 0; peer < size(); ++peer) {
-                const std::size_t sent = send_sizes[index(peer)];
-                const std::size_t received = receive_sizes[index(peer)];
-                if (peer == rank()) {
-                    on.copy(to, from, sent);
-                } else {
-                    if (sent > 0)
-                        check(ncclSend(from, sent, ncclUint8, peer, comm, stream), "sending");
-                    if (received > 0)
-                        check(ncclRecv(to, received, ncclUint8, peer, comm, stream), "receiving");
-                }
-                from += sent;
-                to += received;
-            }
-        });
+        return all_to_all(traffic, send, send_sizes, {}, receive, receive_sizes);
     }
+
+    std::unique_ptr<distributed::Exchange> start_all_to_owners(Traffic traffic, const void* send,
+                                                               Sizes sizes, distributed::Piece piece,
+                                                               void* receive) override {
+        if (!is_of_device(traffic))
+            return ranks_.start_all_to_owners(traffic, send, sizes, piece, receive);
+        const std::vector<std::size_t> received(sizes.size(), piece.size_in(sizes[index(rank())]));
+        return all_to_all(traffic, send, sizes, piece, receive, received);
+    }
+    [[nodiscard]] bool sends_pieces() const override { return true; }
 
     std::unique_ptr<distributed::Exchange> start_all_gather(Traffic traffic, const void* send,
                                                             void* receive, Sizes sizes) override {
@@ -194,6 +187,30 @@ class NcclCommunicator final : public Communicator {
                     throw Error("nccl: ranks " + std::to_string(other) + " and " + std::to_string(one) +
                                 " have the same device, " + seats[one].bus.data() + " of " +
                                 seats[one].host.data() + "; give each rank one of its own");
+    }
+
+    std::unique_ptr<distributed::Exchange> all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                                      distributed::Piece piece, void* receive,
+                                                      Sizes receive_sizes) {
+        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream& on, cudaStream_t stream) {
+            const auto* part = static_cast<const std::byte*>(send);
+            auto* to = static_cast<std::byte*>(receive);
+            for (int peer = 0; peer < size(); ++peer) {
+                const std::byte* const from = part + piece.begin_in(send_sizes[index(peer)]);
+                const std::size_t sent = piece.size_in(send_sizes[index(peer)]);
+                const std::size_t received = receive_sizes[index(peer)];
+                if (peer == rank()) {
+                    on.copy(to, from, sent);
+                } else {
+                    if (sent > 0)
+                        check(ncclSend(from, sent, ncclUint8, peer, comm, stream), "sending");
+                    if (received > 0)
+                        check(ncclRecv(to, received, ncclUint8, peer, comm, stream), "receiving");
+                }
+                part += send_sizes[index(peer)];
+                to += received;
+            }
+        });
     }
 
     template <class Work>

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,25 @@ class StreamCommunicator final : public Communicator {
         });
     }
 
+    /// Where a peer has this rank's part follows from the sizes: nothing has to be asked.
+    std::unique_ptr<distributed::Exchange> start_all_to_owners(Traffic traffic, const void* send,
+                                                               Sizes sizes, distributed::Piece piece,
+                                                               void* receive) override {
+        if (!is_of_device(traffic))
+            return ranks_.start_all_to_owners(traffic, send, sizes, piece, receive);
+        const auto me = static_cast<std::size_t>(rank());
+        const std::size_t at = before(sizes, me) + piece.begin_in(sizes[me]);
+        const std::size_t size = piece.size_in(sizes[me]);
+        return exchange(traffic, send, [&](Stream& stream, const std::vector<Met>& peers) {
+            auto* to = static_cast<std::byte*>(receive);
+            for (const Met& peer : peers) {
+                stream.copy(to, peer.send + at, size);
+                to += size;
+            }
+        });
+    }
+    [[nodiscard]] bool sends_pieces() const override { return true; }
+
     std::unique_ptr<distributed::Exchange> start_all_gather(Traffic traffic, const void* send,
                                                             void* receive, Sizes sizes) override {
         if (!is_of_device(traffic))
@@ -83,18 +103,16 @@ class StreamCommunicator final : public Communicator {
         if (!is_of_device(traffic))
             return ranks_.start_reduce_scatter(traffic, send, receive, sizes);
         const auto me = static_cast<std::size_t>(rank());
-        std::size_t before = 0;
-        for (std::size_t peer = 0; peer < me; ++peer)
-            before += sizes[peer];
+        const std::size_t at = before(sizes, me);
         return exchange(traffic, send, [&](Stream& stream, const std::vector<Met>& peers) {
             const auto count = static_cast<Index>(sizes[me] / sizeof(float));
-            stream.copy(receive, peers[me].send + before, sizes[me]);
+            stream.copy(receive, peers[me].send + at, sizes[me]);
             for (std::size_t turn = 1; turn < peers.size(); ++turn) {
                 const Met& peer = peers[(me + turn) % peers.size()];
                 if (count > 0)
                     stream.template run<AddTo>(
                         (count + tile - 1) / tile,
-                        {reinterpret_cast<const float*>(peer.send + before), count, receive});
+                        {reinterpret_cast<const float*>(peer.send + at), count, receive});
             }
         });
     }
@@ -157,6 +175,11 @@ class StreamCommunicator final : public Communicator {
         for (const auto& places : *board_)
             peers.push_back(places[turn]);
         return peers;
+    }
+
+    static std::size_t before(Sizes sizes, std::size_t rank) {
+        const Sizes some = sizes.first(rank);
+        return std::reduce(some.begin(), some.end());
     }
 
     /// Where in each rank's buffer this rank's part begins, by the sizes that they send.

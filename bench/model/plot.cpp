@@ -23,6 +23,7 @@ struct Axis {
     double high = 1;
     double from = 0;
     double to = 1;
+    std::vector<double> ticks{}; ///< where the grid is
 
     [[nodiscard]] double place(double value) const {
         return from + (std::log10(value) - low) / (high - low) * (to - from);
@@ -38,10 +39,19 @@ Axis axis_over(const std::vector<Curve>& curves, const Values& values, double fr
             least = std::min(least, value);
             most = std::max(most, value);
         }
-    Axis axis{std::floor(std::log10(least) + 1e-9), std::ceil(std::log10(most) - 1e-9), from, to};
-    if (axis.high <= axis.low)
-        axis.high = axis.low + 1;
-    return axis;
+    // Whole powers of ten; where the values span little, 1, 2 and 5 of each.
+    const bool narrow = most / least < 50;
+    std::vector<double> grid;
+    for (double power = std::floor(std::log10(least)); power <= std::ceil(std::log10(most)); ++power)
+        for (const double part : {1.0, 2.0, 5.0})
+            if (narrow || part == 1.0)
+                grid.push_back(part * std::pow(10.0, power));
+    const auto first = std::upper_bound(grid.begin(), grid.end(), least * (1 + 1e-9));
+    const auto begin = first == grid.begin() ? first : first - 1;
+    auto end = std::lower_bound(begin, grid.end(), most * (1 - 1e-9));
+    if (end == begin || end == grid.end())
+        end = std::min(begin + 1, grid.end() - 1);
+    return {std::log10(*begin), std::log10(*end), from, to, {begin, end + 1}};
 }
 
 std::string number(double value) {
@@ -50,9 +60,9 @@ std::string number(double value) {
     return text;
 }
 
-std::string power_of_ten(double exponent) {
+std::string short_number(double value) {
     char text[32];
-    std::snprintf(text, sizeof text, "%g", std::pow(10.0, exponent));
+    std::snprintf(text, sizeof text, "%g", value);
     return text;
 }
 
@@ -85,15 +95,15 @@ std::string Plot::svg() const {
                       "polyline { fill: none; stroke-width: 2; }\n"
                       "</style>\n";
     out += text_at(left, 22, title, "start", " font-weight=\"bold\"");
-    for (double power = x.low; power <= x.high; ++power) {
-        const double at = x.place(std::pow(10.0, power));
+    for (const double tick : x.ticks) {
+        const double at = x.place(tick);
         out += line_at(at, top, at, height - bottom, "grid");
-        out += text_at(at, height - bottom + 16, power_of_ten(power), "middle");
+        out += text_at(at, height - bottom + 16, short_number(tick), "middle");
     }
-    for (double power = y.low; power <= y.high; ++power) {
-        const double at = y.place(std::pow(10.0, power));
+    for (const double tick : y.ticks) {
+        const double at = y.place(tick);
         out += line_at(left, at, width - right, at, "grid");
-        out += text_at(left - 6, at + 4, power_of_ten(power), "end");
+        out += text_at(left - 6, at + 4, short_number(tick), "end");
     }
     out += line_at(left, height - bottom, width - right, height - bottom, "axis");
     out += line_at(left, top, left, height - bottom, "axis");
@@ -104,12 +114,12 @@ std::string Plot::svg() const {
     // Names beside where the curves end, pushed apart where they would meet.
     struct Name {
         double y;
-        std::size_t curve;
+        std::string text;
+        std::string color;
     };
     std::vector<Name> names;
-    for (std::size_t i = 0; i < curves.size(); ++i) {
-        const Curve& curve = curves[i];
-        const std::string color = colors[i % colors.size()];
+    for (const Curve& curve : curves) {
+        const std::string color = colors[(names.size() - (curve.name.empty() ? 1 : 0)) % colors.size()];
         std::string places;
         for (std::size_t j = 0; j < curve.x.size(); ++j) {
             const double px = x.place(curve.x[j]);
@@ -121,7 +131,8 @@ std::string Plot::svg() const {
         }
         if (!curve.points)
             out += "<polyline stroke=\"" + color + "\" points=\"" + places + "\"/>\n";
-        names.push_back({y.place(curve.y.back()), i});
+        if (!curve.name.empty())
+            names.push_back({y.place(curve.y.back()), curve.name, color});
     }
     std::sort(names.begin(), names.end(), [](const Name& a, const Name& b) { return a.y < b.y; });
     constexpr double apart = 16;
@@ -129,11 +140,10 @@ std::string Plot::svg() const {
         names[i].y = std::max(names[i].y, names[i - 1].y + apart);
     const double over = names.empty() ? 0 : std::max(0.0, names.back().y - (height - bottom));
     for (Name& name : names) {
-        const std::string color = colors[name.curve % colors.size()];
         const double at = name.y - over;
         out += "<rect x=\"" + number(width - right + 10) + "\" y=\"" + number(at - 5) +
-               "\" width=\"10\" height=\"10\" fill=\"" + color + "\"/>\n";
-        out += text_at(width - right + 26, at + 4, curves[name.curve].name, "start");
+               "\" width=\"10\" height=\"10\" fill=\"" + name.color + "\"/>\n";
+        out += text_at(width - right + 26, at + 4, name.text, "start");
     }
     return out + "</svg>\n";
 }

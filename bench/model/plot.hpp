@@ -6,7 +6,7 @@
 namespace scape::model {
 
 struct Curve {
-    std::string name;
+    std::string name; ///< none: it belongs to the curve before it, in its colour
     std::vector<double> x;
     std::vector<double> y;
     bool points = false; ///< marks in place of a line

@@ -1,6 +1,8 @@
 // Dense AdamS (section 3) whose gradients travel as bf16: half of the bytes on the way to the owners, who
 // add them in fp32. Owners keep their shard of the parameters as fp32; what the others get is that, or its
 // bf16.
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,7 +14,6 @@
 namespace scape::peers {
 namespace {
 
-namespace element = distributed::element;
 namespace host = distributed::host;
 
 class DenseBf16 final : public Peer {
@@ -23,8 +24,7 @@ class DenseBf16 final : public Peer {
           ranges_(shards(setting.size, communicator.size())),
           own_(ranges_[static_cast<std::size_t>(communicator.rank())]),
           w_(parameters.begin(), parameters.end()), halves_(w_.size()),
-          received_(size() * static_cast<std::size_t>(communicator.size())), m_(size(), 0.0F), M_(size()),
-          g_(size()), u_(size()) {
+          received_(size() * static_cast<std::size_t>(communicator.size())), m_(size(), 0.0F) {
         if (gathered_ == Gathered::bf16)
             master_.assign(w_.begin() + own_.begin, w_.begin() + own_.end);
     }
@@ -39,26 +39,35 @@ class DenseBf16 final : public Peer {
         communicator_
             .start_all_to_all(Traffic::gradient, halves_.data(), by_owner, received_.data(), from_each)
             ->wait();
-        for (std::size_t i = 0; i < size(); ++i)
-            g_[i] = from_bf16(received_[i]);
-        for (std::size_t rank = 1; rank < ranks; ++rank)
-            for (std::size_t i = 0; i < size(); ++i)
-                g_[i] += from_bf16(received_[rank * size() + i]);
-        for (std::size_t i = 0; i < size(); ++i) {
-            g_[i] /= s.workers;
-            M_[i] = element::moment(s, m_[i], g_[i]);
-        }
-        host::directions(hyper_.bias_correction, s, 0, own_.size(), M_.data(), m_.data(), g_.data(),
-                         u_.data());
         float* const w = gathered_ == Gathered::fp32 ? w_.data() + own_.begin : master_.data();
-        for (std::size_t i = 0; i < size(); ++i)
-            w[i] = element::update(s, w[i] * s.decay, u_[i]);
-        m_.swap(M_);
+        for (std::size_t begin = 0; begin < size(); begin += block)
+            update(s, begin, std::min(block, size() - begin), w);
         gather();
     }
     [[nodiscard]] std::span<const float> parameters() const override { return w_; }
 
   private:
+    static constexpr std::size_t block = 4096; ///< the mean of so many stays in the cache
+
+    void update(const distributed::Scalars& s, std::size_t begin, std::size_t count, float* w) {
+        std::array<float, block> mean; // NOLINT: written before it is read
+        const std::uint16_t* part = received_.data() + begin;
+        for (std::size_t i = 0; i < count; ++i)
+            mean[i] = from_bf16(part[i]);
+        for (int rank = 1; rank < communicator_.size(); ++rank) {
+            part += size();
+            for (std::size_t i = 0; i < count; ++i)
+                mean[i] += from_bf16(part[i]);
+        }
+        for (std::size_t i = 0; i < count; ++i)
+            mean[i] /= s.workers;
+        static_cast<void>(host::dense(hyper_.bias_correction, s, static_cast<Index>(count), mean.data(),
+                                      m_.data() + begin, w + begin));
+        if (gathered_ == Gathered::bf16)
+            for (std::size_t i = 0; i < count; ++i)
+                halves_[static_cast<std::size_t>(own_.begin) + begin + i] = to_bf16(w[begin + i]);
+    }
+
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(own_.size()); }
 
     void gather() {
@@ -69,11 +78,8 @@ class DenseBf16 final : public Peer {
                 ->wait();
             return;
         }
-        std::uint16_t* const own = halves_.data() + own_.begin;
-        for (std::size_t i = 0; i < size(); ++i)
-            own[i] = to_bf16(master_[i]);
         communicator_
-            .start_all_gather(Traffic::parameters, own, halves_.data(),
+            .start_all_gather(Traffic::parameters, halves_.data() + own_.begin, halves_.data(),
                               sizes_of(ranges_, sizeof(std::uint16_t)))
             ->wait();
         for (std::size_t i = 0; i < w_.size(); ++i)
@@ -90,9 +96,6 @@ class DenseBf16 final : public Peer {
     std::vector<std::uint16_t> halves_;
     std::vector<std::uint16_t> received_;
     std::vector<float> m_;
-    std::vector<float> M_;
-    std::vector<float> g_;
-    std::vector<float> u_;
     Index steps_ = 0;
 };
 

@@ -179,8 +179,6 @@ SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current,
 
 SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
                          float* m_on_current) {
-    m += last.offset_of_chunk(begin);
-    m_on_current += current.offset_of_chunk(begin);
     for (; begin + group_size <= end; begin += group_size) {
         const __mmask16 last_bits = group_bits(last.words(), begin);
         const __mmask16 bits = group_bits(current.words(), begin);
@@ -378,6 +376,8 @@ const Table avx512_table{.first_unacceptable = avx512::first_unacceptable,
                          .clip = avx512::clip,
                          .directions = avx512::directions,
                          .update = avx512::update,
+                         .dense = avx512::dense,
+                         .finite = avx512::finite,
                          .score_words = avx512::score_words,
                          .count_at_least = avx512::count_at_least,
                          .between = avx512::between,

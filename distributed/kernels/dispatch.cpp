@@ -126,4 +126,13 @@ bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask
     return table().update(scalars, begin, end, w, current, u);
 }
 
+bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size, const float* g, float* m,
+           float* w) {
+    return table().dense(correction, scalars, size, g, m, w);
+}
+
+bool finite(const float* values, Index size) {
+    return table().finite(values, size);
+}
+
 } // namespace scape::distributed::host

@@ -124,6 +124,55 @@ SCAPE_TARGET void directions(problem::BiasCorrection correction, const Scalars& 
     }
 }
 
+/// Section 3 where g is the mean already: M to m's place, the decay, u, and w. False if a parameter has
+/// turned non-finite. One pass: every vector is read and written once.
+template <bool momentum>
+SCAPE_TARGET inline bool dense_blocks(const Scalars& scalars, Index size, const float* g, float* m,
+                                      float* w) {
+    const Scalars s = scalars;
+    constexpr Score infinity = 0x7f80'0000;
+    float moments[block_size];
+    float parameters[block_size];
+    Score worst = 0;
+    for (Index begin = 0; begin < size; begin += block_size) {
+        const Index count = block_size < size - begin ? block_size : size - begin;
+        for (Index i = 0; i < count; i += word_bits) {
+            prefetch_word(m + begin + i);
+            prefetch_word(w + begin + i);
+        }
+        for (Index i = 0; i < count; ++i) {
+            const float gradient = g[begin + i];
+            const float last = m[begin + i];
+            const float M = element::moment(s, last, gradient);
+            const float u = momentum ? element::direction_momentum(s, M, last, gradient)
+                                     : element::direction_adam(s, M, last, gradient);
+            moments[i] = M;
+            parameters[i] = element::update(s, w[begin + i] * s.decay, u);
+            const Score score = std::bit_cast<Score>(parameters[i]) & greatest_score;
+            worst = score > worst ? score : worst;
+        }
+        std::memcpy(m + begin, moments, static_cast<std::size_t>(count) * sizeof(float));
+        std::memcpy(w + begin, parameters, static_cast<std::size_t>(count) * sizeof(float));
+    }
+    return worst < infinity;
+}
+
+SCAPE_TARGET bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size,
+                        const float* g, float* m, float* w) {
+    return correction == problem::BiasCorrection::momentum ? dense_blocks<true>(scalars, size, g, m, w)
+                                                           : dense_blocks<false>(scalars, size, g, m, w);
+}
+
+SCAPE_TARGET bool finite(const float* values, Index size) {
+    constexpr Score infinity = 0x7f80'0000;
+    Score worst = 0;
+    for (Index i = 0; i < size; ++i) {
+        const Score score = std::bit_cast<Score>(values[i]) & greatest_score;
+        worst = score > worst ? score : worst;
+    }
+    return worst < infinity;
+}
+
 SCAPE_TARGET Index count_at_least(const Score* scores, Index size, Score threshold) {
     constexpr Index stride = Index{1}
                              << 20; // a count of 32 bits suffices within it, and vectors hold twice as many

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <scape/distributed/kernels.hpp>
@@ -36,16 +37,20 @@ struct Bracket {
     Score high = greatest_score;
 };
 
-/// Memory that a thread keeps from one segment to the next.
+/// Memory that a thread keeps from one segment to the next. It is not written before it is used: what no
+/// candidate comes to takes no memory.
 struct Scratch {
-    std::vector<Score> scores;
-    std::vector<std::uint32_t> positions;
+    std::unique_ptr<Score[]> scores;            // NOLINT: a vector would write it
+    std::unique_ptr<std::uint32_t[]> positions; // NOLINT
+    Index size = 0;
 
-    void make_room(Index size) {
-        if (scores.size() < static_cast<std::size_t>(size)) {
-            scores.resize(static_cast<std::size_t>(size));
-            positions.resize(static_cast<std::size_t>(size));
-        }
+    void make_room(Index wanted) {
+        if (size >= wanted)
+            return;
+        scores = std::make_unique_for_overwrite<Score[]>(static_cast<std::size_t>(wanted)); // NOLINT
+        positions =
+            std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(wanted)); // NOLINT
+        size = wanted;
     }
 };
 
@@ -225,7 +230,7 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
     Scratch& memory = scratch();
     const Index capacity = size() / 16 + 1024;
     memory.make_room(capacity + 2 * word_bits);
-    Candidates candidates{memory.scores.data(), memory.positions.data(), 0, capacity};
+    Candidates candidates{memory.scores.get(), memory.positions.get(), 0, capacity};
 
     // The words that are all the segment's, and what is before and behind them.
     const Index body = own_bits(first_word_) == ~std::uint64_t{0} ? first_word_ : first_word_ + 1;
@@ -277,30 +282,35 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
 
 Bracket Selection::sample() const {
     // One coordinate at random from each of equally long pieces: the same ones at every call. All are far
-    // apart: asked for together, they come together.
-    constexpr Index most = 4096;
-    const Index samples = std::clamp<Index>(size() / 64, 1024, most);
+    // apart: asked for together, they come together. A large segment has more, for what falls between the
+    // guesses is written down.
+    constexpr Index together = 4096;
+    constexpr Index most = Index{1} << 16;
+    const Index samples = std::clamp<Index>(size() / 64, 1024, std::clamp(size() / 512, together, most));
     const Index piece = size() / samples;
-    std::array<Index, most> places; // NOLINT: written before it is read
-    std::array<Score, most> scores; // NOLINT: written before it is read
-    std::uint64_t state = 0x9e37'79b9'7f4a'7c15U;
-    for (Index i = 0; i < samples; ++i) {
-        state = state * 0x5851'f42d'4c95'7f2dU + 0x1405'7b7e'f767'814fU;
-        const std::uint64_t within = (state >> 40U) * static_cast<std::uint64_t>(piece) >> 24U;
-        const Index place = begin_ + i * piece + static_cast<Index>(within);
-        places[static_cast<std::size_t>(i)] = place;
-        __builtin_prefetch(e_ + place);
-        __builtin_prefetch(current_.words() + place / word_bits);
-    }
+    std::vector<Score> scores(static_cast<std::size_t>(samples));
     // Where the payload has a coordinate, counting up to it would take longer than all the rest; a value
     // from about there will do.
     const Index packed_begin = current_.offset(begin_);
     const Index packed = current_.offset(end_) - packed_begin;
-    for (Index i = 0; i < samples; ++i) {
-        const Index place = places[static_cast<std::size_t>(i)];
-        const float* const value =
-            current_.test(place) ? payload_ + packed_begin + packed * i / samples : e_ + place;
-        scores[static_cast<std::size_t>(i)] = score_of(*value);
+    std::uint64_t state = 0x9e37'79b9'7f4a'7c15U;
+    for (Index first = 0; first < samples; first += together) {
+        const Index last = std::min(samples, first + together);
+        std::array<Index, together> places; // NOLINT: written before it is read
+        for (Index i = first; i < last; ++i) {
+            state = state * 0x5851'f42d'4c95'7f2dU + 0x1405'7b7e'f767'814fU;
+            const std::uint64_t within = (state >> 40U) * static_cast<std::uint64_t>(piece) >> 24U;
+            const Index place = begin_ + i * piece + static_cast<Index>(within);
+            places[static_cast<std::size_t>(i - first)] = place;
+            __builtin_prefetch(e_ + place);
+            __builtin_prefetch(current_.words() + place / word_bits);
+        }
+        for (Index i = first; i < last; ++i) {
+            const Index place = places[static_cast<std::size_t>(i - first)];
+            const float* const value =
+                current_.test(place) ? payload_ + packed_begin + packed * i / samples : e_ + place;
+            scores[static_cast<std::size_t>(i)] = score_of(*value);
+        }
     }
     // Three standard deviations of the number of samples above T, to each side.
     const double share = static_cast<double>(k_) / static_cast<double>(size());

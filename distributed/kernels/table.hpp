@@ -49,6 +49,9 @@ struct Table {
                        const float* M, const float* m, const float* ghat, float* u);
     bool (*update)(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                    const float* u);
+    bool (*dense)(problem::BiasCorrection correction, const Scalars& scalars, Index size, const float* g,
+                  float* m, float* w);
+    bool (*finite)(const float* values, Index size);
 
     /// The scores of `words` whole words.
     void (*score_words)(const CandidateSource& source, Index words, Score* scores);

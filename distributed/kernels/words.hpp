@@ -77,8 +77,6 @@ SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current,
 
 SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
                          float* m_on_current) {
-    m += last.offset_of_chunk(begin);
-    m_on_current += current.offset_of_chunk(begin);
     for (; begin < end; begin += word_bits) {
         const std::uint64_t last_bits = word_at(last, begin);
         const std::uint64_t bits = word_at(current, begin);

@@ -89,7 +89,7 @@ class ScapeDriver final : public Driver {
               problem::ranges(setting.problem.layout, setting.problem.workers, setting.partition),
               setting.density,
               distributed::make_host_backend(setting.problem, initial_parameters(setting), setting.threads),
-              communicator, {setting.reduction}) {}
+              communicator, {setting.reduction, setting.largest_piece}) {}
 
     void step(const std::vector<float>& gradient, double learning_rate) override {
         optimizer_.step(gradient, learning_rate);
@@ -126,7 +126,7 @@ class AdamSDriver final : public Driver {
         : communicator_(communicator),
           ranges_(problem::ranges(setting.problem.layout, setting.problem.workers, setting.partition)),
           optimizer_(setting.problem, ranges_, initial_parameters(setting), communicator,
-                     {setting.reduction}) {
+                     {setting.reduction, setting.largest_piece}) {
         for (Index index = 0; index < setting.problem.layout.size(); ++index)
             everywhere_.push_back(index);
     }

@@ -24,7 +24,8 @@ struct CheckSetting {
     double learning_rate = 0.01;
     std::uint64_t seed = 1;
     DataClass data = DataClass::normal;
-    int threads = 1; ///< of the host backend
+    int threads = 1;                      ///< of the host backend
+    distributed::Index largest_piece = 0; ///< of what is received; 0: the implementation's own choice
 };
 
 struct CheckOutcome {

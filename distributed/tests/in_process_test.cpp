@@ -128,6 +128,30 @@ TEST_P(InProcess, AllToAllBringsEachPartToItsRank) {
     });
 }
 
+TEST_P(InProcess, APieceOfEachPartGoesToItsOwner) {
+    run_ranks(GetParam(), [](Communicator& communicator) {
+        ASSERT_TRUE(communicator.sends_pieces());
+        std::vector<std::size_t> sizes;
+        std::vector<std::byte> send;
+        for (int owner = 0; owner < communicator.size(); ++owner) {
+            sizes.push_back(owner == 1 ? 0 : 20 + as_size(owner));
+            for (std::size_t at = 0; at < sizes.back(); ++at)
+                send.push_back(value(communicator.rank(), owner, 0, at));
+        }
+        const std::size_t own = sizes[as_size(communicator.rank())];
+        for (const Piece piece : {Piece{0, 7}, Piece{14, 7}, Piece{21, 7}, Piece{40, 7}, Piece{}}) {
+            const std::size_t count = piece.size_in(own);
+            std::vector<std::byte> receive(count * as_size(communicator.size()));
+            communicator.start_all_to_owners(Traffic::payload, send.data(), sizes, piece, receive.data())
+                ->wait();
+            for (int peer = 0; peer < communicator.size(); ++peer)
+                for (std::size_t at = 0; at < count; ++at)
+                    ASSERT_EQ(receive[as_size(peer) * count + at],
+                              value(peer, communicator.rank(), 0, piece.begin + at));
+        }
+    });
+}
+
 TEST_P(InProcess, AllGatherBringsEachPartToAll) {
     run_ranks(GetParam(), [](Communicator& communicator) {
         for (std::size_t round = 0; round < 20; ++round) {

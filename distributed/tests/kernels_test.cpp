@@ -203,7 +203,8 @@ TEST_P(KernelTest, Repack) {
             const Guarded m(input.m);
             Guarded result(input.current.selected());
             for (const auto& [begin, end] : pieces)
-                repack(begin, end, input.last, m.data(), input.current, result.data());
+                repack(begin, end, input.last, m.data() + input.last.offset_of_chunk(begin), input.current,
+                       result.data() + input.current.offset_of_chunk(begin));
             ASSERT_EQ(bits(result), bits(expected));
         }
     });
@@ -354,15 +355,68 @@ TEST_P(KernelTest, Directions) {
                 const Guarded from(ghat);
                 Guarded u(size);
                 Guarded in_place(ghat);
+                Guarded over_m(std::vector<float>(m.data(), m.data() + size));
                 for (const auto& [begin, end] : pieces) {
                     directions(correction, s, begin, end, M.data(), m.data(), from.data(), u.data());
                     directions(correction, s, begin, end, M.data(), m.data(), in_place.data(),
                                in_place.data());
+                    directions(correction, s, begin, end, M.data(), over_m.data(), from.data(),
+                               over_m.data());
                 }
                 ASSERT_EQ(bits(u), bits(expected));
+                ASSERT_EQ(bits(over_m), bits(expected));
                 ASSERT_EQ(bits(in_place), bits(expected));
             }
         }
+}
+
+TEST_P(KernelTest, Dense) {
+    std::mt19937_64 generator(8);
+    for (const Index size : sizes)
+        for (const BiasCorrection correction :
+             {BiasCorrection::none, BiasCorrection::adam, BiasCorrection::momentum}) {
+            Scalars s = scalars();
+            if (correction == BiasCorrection::none)
+                s.inv1 = s.invs2 = 1.0F;
+            const Guarded g(values(generator, size));
+            const std::vector<float> m = values(generator, size);
+            const std::vector<float> w = values(generator, size);
+            std::vector<float> moments;
+            std::vector<float> parameters;
+            for (std::size_t i = 0; i < m.size(); ++i) {
+                const float M = element::moment(s, m[i], g.data()[i]);
+                const float u = correction == BiasCorrection::momentum
+                                    ? element::direction_momentum(s, M, m[i], g.data()[i])
+                                    : element::direction_adam(s, M, m[i], g.data()[i]);
+                moments.push_back(M);
+                parameters.push_back(element::update(s, w[i] * s.decay, u));
+            }
+            for (const Pieces& pieces : splits(size, unit)) {
+                Guarded moment(m);
+                Guarded parameter(w);
+                for (const auto& [begin, end] : pieces)
+                    EXPECT_TRUE(dense(correction, s, end - begin, g.data() + begin, moment.data() + begin,
+                                      parameter.data() + begin));
+                ASSERT_EQ(bits(moment), bits(moments));
+                ASSERT_EQ(bits(parameter), bits(parameters));
+            }
+        }
+}
+
+TEST_P(KernelTest, DenseAndFiniteNoticeWhatIsNot) {
+    for (const Index size : {1, 63, 64, 100, 257, 5000})
+        for (const Index at : {Index{0}, size / 2, size - 1})
+            for (const float bad : {not_a_number, -not_a_number, infinity, -infinity}) {
+                const std::vector<float> ones(static_cast<std::size_t>(size), 1.0F);
+                Guarded w(std::vector<float>(ones.size(), -0x1.fffffep127F));
+                EXPECT_TRUE(finite(w.data(), size));
+                w.data()[at] = bad;
+                EXPECT_FALSE(finite(w.data(), size));
+                EXPECT_TRUE(finite(w.data(), at));
+                Guarded m(ones);
+                EXPECT_FALSE(
+                    dense(BiasCorrection::adam, scalars(), size, Guarded(ones).data(), m.data(), w.data()));
+            }
 }
 
 TEST_P(KernelTest, SquareSumsFollowTheOrderOfSection5) {

@@ -126,6 +126,33 @@ bool reduce_scatter(Communicator& communicator, std::size_t values) {
     return true;
 }
 
+/// Every rank has as much for one owner, who gets it piece after piece, backwards.
+bool pieces(Communicator& communicator, std::size_t piece) {
+    const int ranks = communicator.size();
+    std::vector<std::size_t> sizes;
+    std::vector<std::byte> send;
+    for (int owner = 0; owner < ranks; ++owner) {
+        sizes.push_back(owner == 1 ? 0 : 1000 + 37 * as_size(owner));
+        for (std::size_t at = 0; at < sizes.back(); ++at)
+            send.push_back(value(communicator.rank(), owner, at));
+    }
+    const std::size_t largest = *std::ranges::max_element(sizes);
+    const std::size_t own = sizes[as_size(communicator.rank())];
+    for (std::size_t begin = (largest - 1) / piece * piece + piece; begin > 0;) {
+        begin -= piece;
+        const std::size_t count = Piece{begin, piece}.size_in(own);
+        std::vector<std::byte> receive(count * as_size(ranks));
+        communicator
+            .start_all_to_owners(Traffic::payload, send.data(), sizes, {begin, piece}, receive.data())
+            ->wait();
+        for (int peer = 0; peer < ranks; ++peer)
+            for (std::size_t at = 0; at < count; ++at)
+                if (receive[as_size(peer) * count + at] != value(peer, communicator.rank(), begin + at))
+                    return false;
+    }
+    return true;
+}
+
 bool many_in_flight(Communicator& communicator) {
     std::vector<std::unique_ptr<AllToAll>> exchanges;
     std::vector<std::unique_ptr<AllGather>> gathers;
@@ -225,6 +252,8 @@ void exchanges(Verdict& verdict, Communicator& communicator, const std::string& 
     for (const std::size_t values : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{6000}})
         verdict.check("reduce-scatter of " + std::to_string(values) + where,
                       reduce_scatter(communicator, values));
+    for (const std::size_t piece : {std::size_t{100}, std::size_t{999}, std::size_t{5000}})
+        verdict.check("pieces of " + std::to_string(piece) + where, pieces(communicator, piece));
     verdict.check("many in flight" + where, many_in_flight(communicator));
     verdict.check("different orders" + where, different_orders(communicator));
     verdict.check("mask from step to step" + where, mask_travels(communicator));

@@ -129,6 +129,59 @@ TEST(Sharded, ThreadsChangeNoBit) {
     }
 }
 
+TEST(Sharded, PiecesChangeNoBit) {
+    for (const int workers : {2, 3, 5})
+        for (const Index piece : {1, 7, 64, 1000})
+            for (const auto partition : {PartitionRule::by_shard, PartitionRule::by_tensor}) {
+                auto setting = make_setting(workers, 0.1, partition);
+                setting.largest_piece = piece;
+                setting.steps = 3;
+                expect_passes(setting);
+            }
+}
+
+/// As a communicator that knows nothing of pieces.
+class WholeParts final : public Communicator {
+  public:
+    explicit WholeParts(Communicator& inner) : inner_(inner) {}
+    int rank() const override { return inner_.rank(); }
+    int size() const override { return inner_.size(); }
+    std::string name() const override { return "whole"; }
+    std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                               void* receive, Sizes receive_sizes) override {
+        return inner_.start_all_to_all(traffic, send, send_sizes, receive, receive_sizes);
+    }
+    std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
+                                               Sizes sizes) override {
+        return inner_.start_all_gather(traffic, send, receive, sizes);
+    }
+    std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
+                                                   Sizes sizes) override {
+        return inner_.start_reduce_scatter(traffic, send, receive, sizes);
+    }
+    void progress() override { inner_.progress(); }
+    void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
+
+  private:
+    Communicator& inner_;
+};
+
+TEST(Sharded, ACommunicatorNeedNotSendPieces) {
+    auto setting = make_setting(3, 0.1, PartitionRule::by_shard);
+    setting.largest_piece = 10;
+    run_ranks(3, [&](Communicator& inner) {
+        WholeParts whole(inner);
+        const auto outcome = check_sharded(setting, whole, scratch());
+        if (inner.rank() == 0) {
+            EXPECT_EQ(outcome.status(), Status::passed) << outcome.replica_drift;
+        }
+        const std::vector<std::size_t> sizes{1, 0, 5};
+        EXPECT_THROW((void)whole.start_all_to_owners(Traffic::payload, nullptr, sizes, {0, 4}, nullptr),
+                     std::logic_error);
+    });
+    std::filesystem::remove(scratch());
+}
+
 TEST(Sharded, AThousandStepsWithoutOneDifferingBit) {
     auto setting = make_setting(3, 0.05, PartitionRule::by_shard, {},
                                 problem::Layout({{"a", 150, false}, {"b", 51, false}}));
@@ -166,7 +219,7 @@ class Rank {
           optimizer_(setting.problem,
                      problem::ranges(setting.problem.layout, setting.problem.workers, setting.partition),
                      setting.density, make_host_backend(setting.problem, initial(setting)), counting_,
-                     {setting.reduction}) {}
+                     {setting.reduction, setting.largest_piece}) {}
 
     std::vector<float> gradient(Index step) const {
         std::vector<float> g;
@@ -222,6 +275,22 @@ TEST(Traffic, OnePayloadExchangeAndOneMaskExchangePerStepAndTheBytesOfSectionFou
             EXPECT_EQ(rank.optimizer().statistics().sent, counting.bytes())
                 << "the implementation's own account";
         }
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+}
+
+TEST(Traffic, PiecesAreTheSameBytes) {
+    constexpr int workers = 4;
+    constexpr Index d = 4000;
+    auto setting =
+        make_setting(workers, 0.1, PartitionRule::by_shard, {}, problem::Layout({{"all", d, false}}));
+    setting.largest_piece = 30;
+    run_ranks(workers, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        rank.counting().reset();
+        rank.step(1);
+        EXPECT_EQ(rank.counting().exchanges(Traffic::payload), 4U) << "of 100 values for each owner";
+        EXPECT_EQ(rank.optimizer().statistics().sent, rank.counting().bytes());
         static_cast<void>(rank.optimizer().coming_mask());
     });
 }

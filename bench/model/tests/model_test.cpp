@@ -8,6 +8,7 @@
 
 #include <scape/problem/error.hpp>
 
+#include "model/fit.hpp"
 #include "model/model.hpp"
 #include "model/plot.hpp"
 #include "peers/peer.hpp"
@@ -102,6 +103,27 @@ TEST(Model, AnUnknownSchemeIsRefused) {
     EXPECT_THROW(static_cast<void>(work_of("scape-ring", {1e6, 4, 0.01})), Error);
 }
 
+TEST(Fit, FindsTheExponentAndHowFarThePointsAreOff) {
+    const Curve exact{"", {1, 2, 4, 8}, {100, 12, 48, 192}, true}; // 3 x^2 from 2 on
+    const auto fit = fit_power(exact, 2);
+    ASSERT_TRUE(fit);
+    EXPECT_NEAR(fit->exponent, 2, 1e-12);
+    EXPECT_NEAR(fit->factor, 3, 1e-12);
+    EXPECT_NEAR(fit->residual, 0, 1e-12);
+    EXPECT_NEAR(fit->from, 2, 1e-12);
+    EXPECT_NEAR(fit->to, 8, 1e-12);
+    EXPECT_NEAR(fit->at(16), 768, 1e-9);
+    EXPECT_FALSE(fit_power(exact, 4)) << "two points";
+
+    // Off by a tenth, up and down, so that the slope stays: exp(0.1) and exp(-0.1) where they balance.
+    const double up = std::exp(0.1);
+    const auto rough = fit_power({"", {1, 2, 4, 8}, {up, 2 / up, 4 / up, 8 * up}, true}, 1);
+    ASSERT_TRUE(rough);
+    EXPECT_NEAR(rough->exponent, 1, 1e-12);
+    EXPECT_NEAR(rough->residual, 0.1, 1e-12);
+    EXPECT_NEAR(rough->largest, 0.1, 1e-12);
+}
+
 TEST(Plot, DrawsEveryCurveAndNamesIt) {
     const Plot plot{
         "title", "x", "y", {{"line", {1, 10, 100}, {1, 2, 3}}, {"marks", {1, 10}, {5, 6}, true}}};
@@ -112,6 +134,21 @@ TEST(Plot, DrawsEveryCurveAndNamesIt) {
     EXPECT_NE(svg.find(">marks<"), std::string::npos);
     EXPECT_NE(svg.find("prefers-color-scheme"), std::string::npos);
     EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST(Plot, AFitIsDrawnInTheColourOfItsPoints) {
+    const Plot plot{"", "", "", {{"a", {1, 9}, {1, 9}, true}, {"", {1, 9}, {1, 9}}, {"b", {1, 9}, {9, 1}}}};
+    const std::string svg = plot.svg();
+    const auto times = [&](const std::string& text) {
+        int count = 0;
+        for (std::size_t at = svg.find(text); at != std::string::npos; at = svg.find(text, at + 1))
+            ++count;
+        return count;
+    };
+    EXPECT_EQ(times("#4477aa"), 4) << "two points, the line, the name";
+    EXPECT_EQ(times("#ee6677"), 2) << "the line, the name";
+    EXPECT_EQ(times("<rect"), 2) << "names";
+    EXPECT_EQ(times(">5<"), 2) << "the grid is finer where values span little";
 }
 
 } // namespace

@@ -30,15 +30,15 @@ class AdamS {
     [[nodiscard]] const problem::Range& shard() const;
 
   private:
+    int exchange(std::span<const float> gradient, const std::vector<std::size_t>& by_owner);
+
     problem::Problem problem_;
     std::vector<problem::Range> ranges_;
     Communicator& communicator_;
     Options options_;
     std::vector<float> w_;
     std::vector<float> m_;
-    std::vector<float> gradient_; ///< of the shard: the mean
     std::vector<float> received_;
-    std::vector<float> direction_;
     Index steps_ = 0;
     std::string halted_; ///< why no step can be taken; empty where one can
     Statistics statistics_;

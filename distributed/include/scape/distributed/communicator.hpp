@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -36,6 +38,17 @@ class Exchange {
     virtual void wait() = 0;
 };
 
+/// Of a part of any size: the bytes from `begin` on, at most `count` of them.
+struct Piece {
+    std::size_t begin = 0;
+    std::size_t count = std::numeric_limits<std::size_t>::max();
+
+    [[nodiscard]] std::size_t begin_in(std::size_t part) const { return std::min(begin, part); }
+    [[nodiscard]] std::size_t size_in(std::size_t part) const {
+        return std::min(count, part - begin_in(part));
+    }
+};
+
 /// How ranks exchange data, and no more than the step needs. Sizes come from the problem and are known on
 /// all ranks: none ever travels. All ranks start the same exchanges in the same order; several may be under
 /// way at once.
@@ -53,6 +66,13 @@ class Communicator {
     /// from it.
     virtual std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
                                                        void* receive, Sizes receive_sizes) = 0;
+
+    /// An all-to-all in which all ranks have sizes[r] bytes for rank r, and of each part only the piece
+    /// travels: whoever goes piece after piece needs no room for all of what comes.
+    virtual std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
+                                                          Piece piece, void* receive);
+    /// Whether a piece may be less than the whole part. Not of a communicator that does not say so.
+    [[nodiscard]] virtual bool sends_pieces() const { return false; }
 
     /// Part r of `receive` comes from rank r on all ranks. `send` is this rank's own part; it may be the
     /// very place in `receive` where it belongs.

@@ -62,6 +62,9 @@ class CountingCommunicator final : public Communicator {
 
     std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
                                                void* receive, Sizes receive_sizes) override;
+    std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
+                                                  Piece piece, void* receive) override;
+    [[nodiscard]] bool sends_pieces() const override { return inner_.sends_pieces(); }
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override;
     std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,

@@ -37,7 +37,8 @@ void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, 
 /// into `payload` and clears it.
 void extract(Index begin, Index end, float* e, const Mask& current, float* payload);
 
-/// m, packed on `last`, packed on `current`: +0 where `last` does not have the coordinate.
+/// m, packed on `last`, packed on `current`: +0 where `last` does not have the coordinate. Both begin at
+/// the first value of [begin, end), and do not overlap.
 void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
             float* m_on_current);
 
@@ -56,7 +57,7 @@ void square_sums(Index first, Index last, const float* ghat, Index size, double*
 /// ghat = ghat*s, and M from it; the three are different vectors.
 void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat, float* M);
 
-/// u on a packed [begin, end); may be written over ghat.
+/// u on a packed [begin, end); may be written over m or ghat.
 void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
                 const float* M, const float* m, const float* ghat, float* u);
 
@@ -64,6 +65,14 @@ void directions(problem::BiasCorrection correction, const Scalars& scalars, Inde
 /// decay only the selected parameters are touched.
 [[nodiscard]] bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                           const float* u);
+
+/// Section 3 on vectors of full length: M goes to m's place, w decays and is updated. False if a parameter
+/// has turned non-finite.
+[[nodiscard]] bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size,
+                         const float* g, float* m, float* w);
+
+/// True if none is a NaN or an infinity.
+[[nodiscard]] bool finite(const float* values, Index size);
 
 /// Takes the top k of segments, remembering where each one's threshold was.
 class Selector {

@@ -70,6 +70,9 @@ class Scape {
   public:
     struct Options {
         Reduction reduction = Reduction::ordered;
+        /// Of what SCAPE receives from each rank for `ordered`: values that are folded together. 0: what
+        /// suits the model. Changes no bit; the same on all ranks.
+        Index largest_piece = 0;
     };
 
     /// Throws scape::Error on all ranks if they were given different problems. The communicator has to
@@ -109,6 +112,8 @@ class Scape {
     void join_mask();
     void advance_mask();
     void exchange(const Scalars& scalars);
+    void fold(const Scalars& scalars, std::span<const std::size_t> by_owner, Index at);
+    [[nodiscard]] Index largest_piece() const;
     [[nodiscard]] std::vector<MaskCode::Part> parts(double density, int rank) const;
     [[nodiscard]] std::vector<Index> selected_by_rank(const Mask& mask) const;
     void sent(Traffic traffic, std::uint64_t bytes_to_others);
