@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <scape/distributed/backend.hpp>
@@ -56,6 +57,7 @@ class BlockBackend final : public distributed::Backend {
             machine_.fill(mask.offsets, 0);
         }
         machine_.resize(tile_counts_, tiles());
+        machine_.finish(); // the parameters may be pinned, and are the caller's
     }
 
     BlockBackend(const BlockBackend&) = delete;
@@ -70,6 +72,7 @@ class BlockBackend final : public distributed::Backend {
 
     Refusal first_refused(const float* gradient) override {
         const float* const here = machine_.gradient(gradient, size_);
+        gradient_ = {gradient, here};
         machine_.fill_bytes(&results_.data()->refused, nothing_refused, sizeof(Index));
         machine_.template run<FirstRefused>(tiles(), {here, size_, &results_.data()->refused});
         Refusal refusal{results().refused, 0.0F};
@@ -82,9 +85,12 @@ class BlockBackend final : public distributed::Backend {
     void local_pass(const Scalars& scalars, const float* gradient) override {
         machine_.resize(payload_, current().selected);
         machine_.resize(spare_, current().selected);
-        machine_.template run<LocalPass>(tiles(), {scalars, size_, machine_.gradient(gradient, size_),
-                                                   e_.data(), view(last()), m_.data(), view(current()),
-                                                   payload_.data(), spare_.data()});
+        // What has been checked is there already.
+        const auto [given, here] = std::exchange(gradient_, {});
+        const float* const g =
+            here != nullptr && given == gradient ? here : machine_.gradient(gradient, size_);
+        machine_.template run<LocalPass>(tiles(), {scalars, size_, g, e_.data(), view(last()), m_.data(),
+                                                   view(current()), payload_.data(), spare_.data()});
         m_.swap(spare_);
     }
 
@@ -211,6 +217,7 @@ class BlockBackend final : public distributed::Backend {
         set(coming(), coming_mask);
         select_.known.clear(); // and with the table the hints
         machine_.fill(results_, 0);
+        machine_.finish(); // the state may be pinned, and is the caller's
     }
 
   private:
@@ -425,6 +432,7 @@ class BlockBackend final : public distributed::Backend {
 
     Index size_;
     Index group_tiles_;
+    std::pair<const float*, const float*> gradient_{}; ///< as it was given, and where it can be computed on
     mutable Machine machine_;
     Vector<float> w_;
     Vector<float> e_;

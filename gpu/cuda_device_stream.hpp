@@ -2,9 +2,11 @@
 
 // What a CudaStream can do, for those who may know CUDA.
 
-#include <chrono>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -26,8 +28,9 @@ struct CudaStream::State {
     State& operator=(const State&) = delete;
     ~State();
 
-    /// The stream, with a capture begun where launches are put together.
-    cudaStream_t to_launch();
+    /// The stream, with a capture begun where launches are put together. `what` names what will be
+    /// launched.
+    cudaStream_t to_launch(std::uintptr_t what);
     /// The stream, for what is no part of a graph: what has been captured is launched before it.
     cudaStream_t at_once();
 
@@ -36,9 +39,10 @@ struct CudaStream::State {
     bool own = false;
     bool graphs = false;
     bool capturing = false;
-    /// By the number of their nodes, so that most captures only change the arguments of one that is there.
-    std::map<std::size_t, cudaGraphExec_t> ready;
-    std::function<void()> check;
+    std::vector<std::uintptr_t> captured;
+    /// By what is in them, so that a capture changes only the arguments of one that is there.
+    std::map<std::vector<std::uintptr_t>, cudaGraphExec_t> ready;
+    Check check;
 };
 
 /// A place in a stream.
@@ -68,15 +72,15 @@ class CudaDeviceStream {
     /// Returns when all has been done; throws what the stream's check throws.
     void synchronize() const;
 
+    /// A part of no graph: from memory that may go when this returns, or for others' eyes.
     void copy(void* to, const void* from, std::size_t bytes) const;
-    /// From memory of the host that may go when this returns.
-    void copy_in(void* to, const void* from, std::size_t bytes) const;
+    /// Into pinned memory, to be read after synchronize().
+    void copy_out(void* to, const void* from, std::size_t bytes) const;
     void fill(void* begin, int byte, std::size_t bytes) const;
-    void launch_pending() const { static_cast<void>(state_->at_once()); }
-
     template <class Algorithm>
     void run(Index blocks, const typename Algorithm::Arguments& arguments) const {
-        launch<Algorithm>(blocks, arguments, state_->to_launch());
+        launch<Algorithm>(blocks, arguments,
+                          state_->to_launch(reinterpret_cast<std::uintptr_t>(&launch<Algorithm>)));
     }
 
     [[nodiscard]] CudaStream::State& state() const { return *state_; }

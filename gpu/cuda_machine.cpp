@@ -15,12 +15,9 @@ void DeviceMemory::reserve(std::size_t bytes) {
 void DeviceMemory::release() noexcept {
     if (memory_ == nullptr)
         return;
-    if (pinned_) {
-        static_cast<void>(cudaDeviceSynchronize()); // freeing it does not wait for kernels
-        static_cast<void>(cudaFreeHost(memory_));
-    } else {
-        static_cast<void>(cudaFree(memory_));
-    }
+    // Whoever lets it go has waited for the stream that uses it. Not for the whole device: another rank's
+    // graph may be in the making, and would be spoiled.
+    static_cast<void>(pinned_ ? cudaFreeHost(memory_) : cudaFree(memory_));
     memory_ = nullptr;
     bytes_ = 0;
 }

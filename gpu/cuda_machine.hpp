@@ -94,19 +94,18 @@ class CudaMachine {
     void fill_bytes(void* begin, int byte, std::size_t bytes) { stream_.fill(begin, byte, bytes); }
     template <class T>
     void upload(T* to, const T* from, Index size) {
-        stream_.copy_in(to, from, static_cast<std::size_t>(size) * sizeof(T));
+        stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
     }
     /// Waits for it, and for all that was launched before.
     template <class T>
     void download(T* to, const T* from, Index size) {
         const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
         if (bytes > small) {
-            stream_.launch_pending();
-            stream_.copy_in(to, from, bytes);
+            stream_.copy(to, from, bytes);
             finish();
             return;
         }
-        stream_.copy(results_.data(), from, bytes);
+        stream_.copy_out(results_.data(), from, bytes);
         finish();
         std::memcpy(to, results_.data(), bytes);
     }

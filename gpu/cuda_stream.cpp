@@ -36,17 +36,20 @@ CudaStream::State::~State() {
         static_cast<void>(cudaGraphDestroy(graph));
     }
     static_cast<void>(cudaStreamSynchronize(stream));
-    for (const auto& [nodes, graph] : ready)
+    for (const auto& [what, graph] : ready)
         static_cast<void>(cudaGraphExecDestroy(graph));
     if (own)
         static_cast<void>(cudaStreamDestroy(stream));
 }
 
-cudaStream_t CudaStream::State::to_launch() {
-    if (graphs && !capturing) {
+cudaStream_t CudaStream::State::to_launch(std::uintptr_t what) {
+    if (!graphs)
+        return stream;
+    if (!capturing) {
         check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a graph");
         capturing = true;
     }
+    captured.push_back(what);
     return stream;
 }
 
@@ -54,19 +57,17 @@ cudaStream_t CudaStream::State::at_once() {
     if (!capturing)
         return stream;
     capturing = false;
-    cudaGraph_t captured = nullptr;
-    check_cuda(cudaStreamEndCapture(stream, &captured), "ending a graph");
-    const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> graph(captured, &cudaGraphDestroy);
-    std::size_t nodes = 0;
-    check_cuda(cudaGraphGetNodes(captured, nullptr, &nodes), "looking at a graph");
-    cudaGraphExec_t& known = ready[nodes];
+    cudaGraphExec_t& known = ready[std::exchange(captured, {})];
+    cudaGraph_t made = nullptr;
+    check_cuda(cudaStreamEndCapture(stream, &made), "ending a graph");
+    const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> graph(made, &cudaGraphDestroy);
     cudaGraphExecUpdateResultInfo info{};
-    if (known != nullptr && cudaGraphExecUpdate(known, captured, &info) != cudaSuccess) {
+    if (known != nullptr && cudaGraphExecUpdate(known, made, &info) != cudaSuccess) {
         static_cast<void>(cudaGetLastError());
         check_cuda(cudaGraphExecDestroy(std::exchange(known, nullptr)), "letting a graph go");
     }
     if (known == nullptr)
-        check_cuda(cudaGraphInstantiate(&known, captured, 0), "making a graph");
+        check_cuda(cudaGraphInstantiate(&known, made, 0), "making a graph");
     check_cuda(cudaGraphLaunch(known, stream), "launching a graph");
     return stream;
 }
@@ -77,7 +78,7 @@ int CudaStream::device() const {
     return state_->device;
 }
 
-void CudaStream::watch(std::function<void()> check) const {
+void CudaStream::watch(Check check) const {
     state_->check = std::move(check);
 }
 
@@ -103,27 +104,35 @@ void CudaDeviceStream::synchronize() const {
     auto* const stream = state_->at_once();
     if (state_->check) {
         constexpr int between_checks = 256;
-        for (int asked = 1; cudaStreamQuery(stream) == cudaErrorNotReady; ++asked)
+        const auto begin = std::chrono::steady_clock::now();
+        for (int asked = 1; cudaStreamQuery(stream) == cudaErrorNotReady; ++asked) {
+            static_cast<void>(cudaGetLastError()); // "not ready" is none
             if (asked % between_checks == 0)
-                state_->check();
-        static_cast<void>(cudaGetLastError()); // "not ready" is none
+                state_->check(std::chrono::steady_clock::now() - begin);
+        }
     }
     check_cuda(cudaStreamSynchronize(stream), "waiting for the device");
 }
 
-void CudaDeviceStream::copy(void* to, const void* from, std::size_t bytes) const {
-    if (bytes > 0)
-        check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state_->to_launch()), "copying");
-}
+// What a node of a graph is, where it is no kernel: fills of other widths are other nodes.
+constexpr std::uintptr_t copy_node = 1;
+constexpr std::uintptr_t fill_node = 2;
 
-void CudaDeviceStream::copy_in(void* to, const void* from, std::size_t bytes) const {
+void CudaDeviceStream::copy(void* to, const void* from, std::size_t bytes) const {
     if (bytes > 0)
         check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state_->at_once()), "copying");
 }
 
+void CudaDeviceStream::copy_out(void* to, const void* from, std::size_t bytes) const {
+    if (bytes > 0)
+        check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state_->to_launch(copy_node)),
+                   "copying");
+}
+
 void CudaDeviceStream::fill(void* begin, int byte, std::size_t bytes) const {
     if (bytes > 0)
-        check_cuda(cudaMemsetAsync(begin, byte, bytes, state_->to_launch()), "filling memory");
+        check_cuda(cudaMemsetAsync(begin, byte, bytes, state_->to_launch(fill_node + 2 * bytes)),
+                   "filling memory");
 }
 
 } // namespace scape::gpu

@@ -53,14 +53,13 @@ class NcclCommunicator final : public Communicator {
         const ncclUniqueId id = distributed::gather_records(ranks_, mine).front();
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0; // a rank that never comes shall not hold the others
-        started_ = Clock::now();
         check(ncclCommInitRankConfig(&main_.get(), size(), id, rank(), &config), "joining the ranks");
         settle(main_.get(), "joining the ranks");
         check(ncclCommSplit(main_.get(), 0, rank(), &masks_.get(), &config),
               "making a second communicator");
         settle(main_.get(), "making a second communicator");
         settle(masks_.get(), "making a second communicator");
-        shared_.watch([this] { look_after(); });
+        shared_.watch([this](Clock::duration waited) { look_after(waited); });
     }
     NcclCommunicator(const NcclCommunicator&) = delete;
     NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -70,7 +69,7 @@ class NcclCommunicator final : public Communicator {
     [[nodiscard]] int size() const override { return ranks_.size(); }
     [[nodiscard]] std::string name() const override { return "nccl"; }
     [[nodiscard]] bool host_can_read(Traffic traffic) const override { return !is_of_device(traffic); }
-    void progress() override { look_after(); }
+    void progress() override { look_after({}); }
     void abort(const std::string& reason) noexcept override {
         masks_.end();
         main_.end();
@@ -223,7 +222,6 @@ class NcclCommunicator final : public Communicator {
         if (aside)
             beside_.wait(compute_.record());
         auto* const stream = on.state().at_once();
-        started_ = Clock::now();
         check(ncclGroupStart(), "beginning a group");
         work(comm, on, stream);
         check(ncclGroupEnd(), "starting a group");
@@ -244,19 +242,20 @@ class NcclCommunicator final : public Communicator {
 
     /// Until the library has done what it was told, or a rank has failed.
     void settle(ncclComm_t comm, const char* what) {
+        const auto begin = Clock::now();
         for (;;) {
             ncclResult_t state = ncclSuccess;
             check(ncclCommGetAsyncError(comm, &state), what);
             check(state, what);
             if (state == ncclSuccess)
                 return;
-            ranks_.progress();
-            refuse_delay(what);
+            look_at_ranks();
+            refuse_delay(Clock::now() - begin, what);
         }
     }
 
     /// While the host waits for the stream.
-    void look_after() {
+    void look_after(Clock::duration waited) {
         for (Comm* comm : {&main_, &masks_}) {
             if (comm->get() == nullptr)
                 continue;
@@ -264,16 +263,27 @@ class NcclCommunicator final : public Communicator {
             check(ncclCommGetAsyncError(comm->get(), &state), "an exchange");
             check(state, "an exchange");
         }
-        ranks_.progress();
-        refuse_delay("an exchange");
+        look_at_ranks();
+        refuse_delay(waited, "an exchange");
     }
 
-    void refuse_delay(const char* what) {
-        if (Clock::now() - started_ < options_.timeout)
-            return;
-        fail(std::string(what) + " did not end within " +
-             std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count()) +
-             " s");
+    /// When a rank has failed, what waits for it on the device would wait for ever.
+    void look_at_ranks() {
+        try {
+            ranks_.progress();
+        } catch (...) {
+            masks_.end();
+            main_.end();
+            throw;
+        }
+    }
+
+    void refuse_delay(Clock::duration waited, const char* what) {
+        if (waited >= options_.timeout)
+            fail(
+                std::string(what) + " did not end within " +
+                std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count()) +
+                " s");
     }
 
     Communicator& ranks_;
@@ -283,7 +293,6 @@ class NcclCommunicator final : public Communicator {
     CudaDeviceStream beside_;
     Comm main_;
     Comm masks_;
-    Clock::time_point started_;
 };
 
 /// Those of NCCL's variables that are set.

@@ -73,6 +73,8 @@ template <class Arithmetic>
 struct LocalPassWith {
     using Arguments = LocalPassArguments;
     struct Shared {};
+    /// With a third block in flight memory waits less; a fourth would spill registers.
+    static constexpr int blocks_at_once = 3;
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {

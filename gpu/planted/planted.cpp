@@ -52,7 +52,8 @@ class Machine : public Base {
     template <class T>
     void resize(typename Base::template Vector<T>& vector, Index size) {
         constexpr Index room = 16'384;
-        Base::resize(vector, std::is_same_v<T, float> ? size + room : size);
+        constexpr bool addressed = std::is_same_v<T, float> || std::is_same_v<T, std::uint8_t>;
+        Base::resize(vector, addressed ? size + room : size);
     }
 
   private:

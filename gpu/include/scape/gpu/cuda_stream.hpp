@@ -25,9 +25,10 @@ class CudaStream {
 
     [[nodiscard]] int device() const;
 
-    /// Is called now and then while the host waits for the stream, and may throw to end that. For
-    /// communicators, whose peers may never come.
-    void watch(std::function<void()> check) const;
+    /// Is called now and then while the host waits for the stream, with how long it has waited, and may
+    /// throw to end that. For communicators, whose peers may never come.
+    using Check = std::function<void(std::chrono::steady_clock::duration waited)>;
+    void watch(Check check) const;
 
     struct State;
     [[nodiscard]] const std::shared_ptr<State>& state() const { return state_; }
