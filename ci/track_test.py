@@ -125,7 +125,7 @@ class Page(unittest.TestCase):
 
 
 # A program that prints what Google Benchmark would. Times wander up and down together, as a machine's speed does.
-PROGRAM = """#!{python}
+PROGRAM = """#!{python} -SE
 import json, pathlib, sys
 rows = {rows}
 if "--benchmark_list_tests" in " ".join(sys.argv):
@@ -156,7 +156,7 @@ class Track(unittest.TestCase):
 
     def track(self, *arguments):
         return subprocess.run([TRACK, "--built", self.folder / "base", self.folder / "tree", "--out", self.folder / "out",
-                               "--rounds", "6", *arguments], capture_output=True, text=True, timeout=60, check=False)
+                               "--rounds", "5", *arguments], capture_output=True, text=True, timeout=60, check=False)
 
     def rows(self):
         document = json.loads((self.folder / "out" / "track.json").read_text())
