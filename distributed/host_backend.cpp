@@ -73,16 +73,13 @@ class HostBackend final : public Backend {
     }
 
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
+        const std::vector<float>& parts = received_[folded_++ % received_.size()];
         over_packed(count, [&](Index begin, Index end) {
-            host::fold(scalars, ranks, begin, end, received_.data(), count, payload_.data() + at);
+            host::fold(scalars, ranks, begin, end, parts.data(), count, payload_.data() + at);
         });
     }
 
-    void divide(const Scalars& scalars, Index at, Index count) override {
-        over_packed(count, [&](Index begin, Index end) {
-            host::fold(scalars, 1, begin, end, received_.data(), count, payload_.data() + at);
-        });
-    }
+    void divide(const Scalars& scalars, Index at, Index count) override { fold(scalars, 1, at, count); }
 
     /// ghat itself lives in the cache alone, here and in update(): it is made twice where clipping asks for
     /// its norm.
@@ -136,9 +133,11 @@ class HostBackend final : public Backend {
 
     float* payload() override { return payload_.data(); }
     float* received(Index count) override {
-        make_room(received_, count);
-        return received_.data();
+        std::vector<float>& room = received_[handed_out_++ % received_.size()];
+        make_room(room, count);
+        return room.data();
     }
+    int rooms() const override { return static_cast<int>(received_.size()); }
     float* moment() override { return payload_.data(); }
     std::uint8_t* mask_code(std::size_t bytes) override {
         code_.resize(bytes);
@@ -231,9 +230,11 @@ class HostBackend final : public Backend {
     Index size_;
     std::vector<float> w_;
     std::vector<float> e_;
-    std::vector<float> m_;       ///< packed on the last mask, then on S_t; then u
-    std::vector<float> payload_; ///< c on S_t, then M
-    std::vector<float> received_;
+    std::vector<float> m_;                       ///< packed on the last mask, then on S_t; then u
+    std::vector<float> payload_;                 ///< c on S_t, then M
+    std::array<std::vector<float>, 2> received_; ///< one is folded while the next is filled
+    std::size_t handed_out_ = 0;
+    std::size_t folded_ = 0;
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <deque>
 #include <numeric>
 #include <utility>
 
@@ -191,31 +192,46 @@ void Scape::exchange(const Scalars& scalars) {
     sent(Traffic::moment, bytes(own) * others);
 }
 
-/// What comes from the ranks is folded piece after piece, since room for all of it would be a fourth vector
-/// on the mask. One piece is all where that is little.
+/// What comes from the ranks is folded piece after piece, since room for all of it would be a third vector
+/// on the mask; the next piece is on its way meanwhile. One piece is all where that is little.
 void Scape::fold(const Scalars& scalars, std::span<const std::size_t> by_owner, Index at) {
     const int ranks = communicator_.size();
     const Index own = selected_[static_cast<std::size_t>(communicator_.rank())];
     const Index largest = *std::max_element(selected_.begin(), selected_.end());
     const Index piece = communicator_.sends_pieces() ? std::min(largest, largest_piece()) : largest;
     const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
+    struct UnderWay {
+        Index begin;
+        Index count;
+        std::unique_ptr<Exchange> exchange;
+    };
+    std::deque<UnderWay> under_way;
+    const auto finish_first = [&] {
+        under_way.front().exchange->wait();
+        backend_->fold(scalars, ranks, at + under_way.front().begin, under_way.front().count);
+        under_way.pop_front();
+    };
     for (Index begin = 0; begin < largest; begin += piece) {
+        if (under_way.size() == static_cast<std::size_t>(backend_->rooms()))
+            finish_first();
         const Index count = std::clamp<Index>(own - begin, 0, piece);
         float* received = backend_->received(count * ranks);
-        communicator_
-            .start_all_to_owners(Traffic::payload, backend_->payload(), by_owner,
-                                 {bytes(begin), bytes(piece)}, received)
-            ->wait();
-        backend_->fold(scalars, ranks, at + begin, count);
+        under_way.push_back(
+            {begin, count,
+             communicator_.start_all_to_owners(Traffic::payload, backend_->payload(), by_owner,
+                                               {bytes(begin), bytes(piece)}, received)});
     }
+    while (!under_way.empty())
+        finish_first();
 }
 
-/// Values of each rank that a piece has: so many that all ranks' take a 128th of the memory of w.
+/// Values of each rank that a piece has: so many that two pieces of all ranks' take a 128th of the memory
+/// of w.
 Index Scape::largest_piece() const {
     if (options_.largest_piece > 0)
         return options_.largest_piece;
-    constexpr Index worth_a_message = Index{1} << 14;
-    return std::max(worth_a_message, problem_.layout.size() / 128 / communicator_.size());
+    constexpr Index worth_a_message = Index{1} << 13;
+    return std::max(worth_a_message, problem_.layout.size() / 256 / communicator_.size());
 }
 
 void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {

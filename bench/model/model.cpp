@@ -85,11 +85,11 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         return work;
     };
     if (scheme == "dense")
-        return dense(4, 4, 20 + 50 / P, true);
+        return dense(4, 4, 16 + 6 / P, true);
     if (scheme == "dense-bf16")
-        return dense(2, 4, 16 + 47 / P, false);
+        return dense(2, 4, 15 + 15 / P, false);
     if (scheme == "dense-bf16-all")
-        return dense(2, 2, 28 + 54 / P, false);
+        return dense(2, 2, 24 + 18 / P, false);
     if (scheme == "adamw")
         return dense(4, 4, 4 + 34 / P, false);
     if (scheme == "topk-indices") {

@@ -69,7 +69,10 @@ class Backend {
     // What the communicator moves. Valid until the next call above.
     [[nodiscard]] virtual float* payload() = 0;
     [[nodiscard]] virtual float* received(Index count) = 0; ///< room for `count` floats
-    [[nodiscard]] virtual float* moment() = 0;              ///< M on S_t, in the making
+    /// How many rooms are handed out in turn before the first has to be folded, which fold() does in the
+    /// same order.
+    [[nodiscard]] virtual int rooms() const { return 1; }
+    [[nodiscard]] virtual float* moment() = 0; ///< M on S_t, in the making
     [[nodiscard]] virtual std::uint8_t* mask_code(std::size_t bytes) = 0;
 
     // The state, for whoever looks at it, saves it or restores it. Copies, in the host's memory.
