@@ -175,7 +175,9 @@ struct Clip {
 enum class Direction : std::uint8_t { adam, momentum };
 
 /// Sections 4.5, 4.7 and 4.8 on all coordinates: the decay everywhere and the update on the mask, of which
-/// M comes back clipped. Without decay, only what is selected is touched.
+/// M comes back clipped. Without decay, only what is selected is touched. One block a tile, in three
+/// phases: the decayed tile and the places of what is selected, the selected by themselves, so that all
+/// threads have one, and the tile back to memory.
 struct Update {
     struct Arguments {
         Scalars scalars;
@@ -188,7 +190,10 @@ struct Update {
         const float* m;
         Results* results;
     };
-    struct Shared {};
+    struct Shared {
+        Quad w[tile / quad_size];
+        std::uint16_t places[tile];
+    };
 
     SCAPE_BLOCK static bool finite(float value) {
         return distributed::element::score(value) < 0x7f80'0000U;
@@ -213,9 +218,11 @@ struct Update {
     }
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
+        const Index first = a.current.offsets[block.index()];
+        const Index count = a.current.offsets[block.index() + 1] - first;
         const bool aligned = is_aligned(a.w);
         const bool decaying = a.scalars.decay != 1.0F;
         const float factor = a.clipping ? a.results->clip_factor : 1.0F;
@@ -232,25 +239,40 @@ struct Update {
                 },
                 [&](int number, Index at) {
                     const unsigned has = four_bits(current[number], at);
-                    if (!decaying && has == 0)
-                        return;
-                    Index packed = has == 0 ? 0 : before(a.current, at, current[number]);
                     Quad values = w[number];
-                    SCAPE_UNROLL
-                    for (Index i = 0; i < quad_size; ++i) {
-                        float& value = values.value[i];
-                        if (decaying) {
-                            value = value * a.scalars.decay;
+                    if (decaying) {
+                        SCAPE_UNROLL
+                        for (Index i = 0; i < quad_size; ++i) {
+                            values.value[i] = values.value[i] * a.scalars.decay;
                             if (at + i < a.size)
-                                all_finite = finite(value) && all_finite;
+                                all_finite = finite(values.value[i]) && all_finite;
                         }
-                        if (has_bit(has, i))
-                            all_finite = select(a, factor, packed++, value) && all_finite;
                     }
-                    store(a.w, at, a.size, aligned, values);
+                    if (decaying || has != 0)
+                        shared.w[(at - begin) / quad_size] = values;
+                    Index packed = has == 0 ? 0 : before(a.current, at, current[number]) - first;
+                    SCAPE_UNROLL
+                    for (Index i = 0; i < quad_size; ++i)
+                        if (has_bit(has, i))
+                            shared.places[packed++] = static_cast<std::uint16_t>(at - begin + i);
                 });
             if (!all_finite)
                 block.set_bits(a.results->not_finite, 1U);
+        });
+        block.phase([&](int thread) {
+            bool all_finite = true;
+            for (Index i = thread; i < count; i += block.threads()) {
+                const Index place = shared.places[i];
+                float& w = shared.w[place / quad_size].value[place % quad_size];
+                all_finite = select(a, factor, first + i, w) && all_finite;
+            }
+            if (!all_finite)
+                block.set_bits(a.results->not_finite, 1U);
+        });
+        block.phase([&](int thread) {
+            for (Index at = begin + quad_size * thread; at < end; at += quad_size * block.threads())
+                if (decaying || four_bits(word_of(a.current, at), at) != 0)
+                    store(a.w, at, a.size, aligned, shared.w[(at - begin) / quad_size]);
         });
     }
 };

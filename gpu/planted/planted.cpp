@@ -28,6 +28,8 @@ class Machine : public Base {
                 a.current.ranks = a.last.ranks;
                 a.current.offsets = a.last.offsets;
             }
+            if (bug_ == Bug::tail_of_last_block)
+                a.size -= a.size % quad_size; // whole loads of 16 bytes, and nothing after them
             if (bug_ == Bug::fused_multiply_add)
                 Base::template run<FusedLocalPass>(blocks, a);
             else
@@ -38,11 +40,6 @@ class Machine : public Base {
             if (bug_ == Bug::missing_barrier)
                 return Base::template run<Unbarred<SquareSums>>(blocks, arguments);
             Base::template run<SquareSums>(blocks, arguments);
-        } else if constexpr (std::is_same_v<Algorithm, Update>) {
-            Update::Arguments a = arguments;
-            if (bug_ == Bug::tail_of_last_block)
-                a.size -= a.size % quad_size; // whole loads of 16 bytes, and nothing after them
-            Base::template run<Update>(blocks, a);
         } else {
             Base::template run<Algorithm>(blocks, arguments);
         }
@@ -99,7 +96,9 @@ const std::vector<Description>& bugs() {
         {"contraction", "The last bit of c differs. Needs products that are not exact."},
         {"flush to zero", "Subnormal residuals turn to 0. Needs such values, and a density below 1."},
         {"tail of the last block",
-         "The last one to three parameters are never updated. Needs a d that does not divide by 4."}};
+         "The last one to three coordinates never get their gradient, and send what "
+         "stood there. Needs a d that "
+         "does not divide by 4."}};
     return all;
 }
 

@@ -469,8 +469,8 @@ TEST(ToolModel, FitGivesWhatTheDocumentSays) {
     arguments.insert(arguments.end(), checked.begin(), checked.end());
     const ToolResult result = run_tool(arguments);
     EXPECT_EQ(result.status, 0) << result.errors;
-    EXPECT_TRUE(contains(result.output, "within 15 %: 33 of 36; median 4.8 %")) << result.output;
-    EXPECT_TRUE(contains(result.output, "within 15 %: 16 of 18; median 6.6 %")) << result.output;
+    EXPECT_TRUE(contains(result.output, "within 15 %: 31 of 36; median 8.1 %")) << result.output;
+    EXPECT_TRUE(contains(result.output, "within 15 %: 15 of 18; median 8.5 %")) << result.output;
 }
 
 TEST(ToolModel, PaperAndScaleSayWhatBreaksFirst) {

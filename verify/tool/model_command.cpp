@@ -334,9 +334,9 @@ void add_fit(CLI::App& model, int& status) {
     command->add_option("files", files->measured, "to fit to")->required()->check(CLI::ExistingFile);
     command->add_option("--check", files->checked, "to compare with only")->check(CLI::ExistingFile);
     command->footer("Example:\n"
-                    "  scape model fit bench/results/shaped_cc8fdee/*_1048576.json "
-                    "bench/results/shaped_cc8fdee/*_16777216.json \\\n"
-                    "      --check bench/results/shaped_cc8fdee/*_4194304.json");
+                    "  scape model fit bench/results/shaped_18eb4eb/*_1048576.json "
+                    "bench/results/shaped_18eb4eb/*_16777216.json \\\n"
+                    "      --check bench/results/shaped_18eb4eb/*_4194304.json");
     command->callback([files, &status] {
         fit_and_check(files->measured, files->checked);
         status = all_passed;
@@ -352,7 +352,7 @@ void add_plots(CLI::App& model, int& status) {
                      "files of bench_peers --json, for measured beside predicted")
         ->check(CLI::ExistingFile);
     command->footer("Example:\n"
-                    "  scape model plots docs/plots --measured bench/results/shaped_cc8fdee/*.json");
+                    "  scape model plots docs/plots --measured bench/results/shaped_18eb4eb/*.json");
     command->callback([files, &status] {
         plots(files->folder, files->measured);
         status = all_passed;
