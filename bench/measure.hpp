@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <ctime>
@@ -49,8 +50,7 @@ double seconds_of(const Action& action, ClockFunction now = thread_seconds) {
 using Samples = std::vector<double>;
 
 inline double quantile(Samples values, double share) {
-    const auto place =
-        values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+    const auto place = values.begin() + std::lround(share * static_cast<double>(values.size() - 1));
     std::nth_element(values.begin(), place, values.end());
     return *place;
 }

@@ -78,8 +78,8 @@ struct Read {
                 [&](int number, Index at) { quad[number] = load(a.values, at, a.size, aligned); },
                 [&](int number, Index) {
                     SCAPE_UNROLL
-                    for (Index i = 0; i < quad_size; ++i)
-                        seen = seen || distributed::element::score(quad[number].value[i]) == a.never;
+                    for (const float value : quad[number].value)
+                        seen = seen || distributed::element::score(value) == a.never;
                 });
             if (seen)
                 block.set_bits(*a.seen, 1U);

@@ -129,6 +129,7 @@ std::vector<Goal> goals_of(const Report& report) {
     if (all.empty())
         all = {0.1, 0.01};
     std::vector<Goal> goals;
+    goals.reserve(3 * all.size() + 1);
     for (const double density : all)
         goals.push_back(goal_on(report, local_pass_row, density, "local pass, % of the copy", 90.0, true,
                                 [](const Row& row) { return 100.0 * row.share_of_copy(); }));

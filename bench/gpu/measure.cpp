@@ -322,7 +322,7 @@ void measure_launches(Report& report, const Options& options, const Stream& stre
     const Floats g(setting.size);
     Launch launch{setting.size, graph, {}, 0.0};
     for (int step = -warm_steps; step < steps; ++step) {
-        stream.fill(g.data(), static_cast<std::uint64_t>(step + warm_steps), setting.size);
+        stream.fill(g.data(), static_cast<std::uint64_t>(step) + warm_steps, setting.size);
         stream.wait();
         const auto begin = Clock::now();
         optimizer.step({g.data(), w.size()}, learning_rate);

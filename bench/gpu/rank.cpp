@@ -53,7 +53,7 @@ std::string_view name(Phase phase) {
 Setting::Setting(Index d, double share, int workers)
     : problem(problem::make_problem(problem::Algorithm::scape, workers, layout_of(d),
                                     problem::PartitionRule::by_shard, {})),
-      size(d), shard(0), selected(0), own_selected(0), density(share), code(0), own_code(0) {
+      size(d), density(share) {
     for (const problem::Segment& segment : problem.segments) {
         const distributed::MaskCode::Part part{
             segment.begin, segment.end,

@@ -40,12 +40,12 @@ struct Setting {
     std::vector<distributed::MaskCode::Part> all;
     std::vector<distributed::MaskCode::Part> own;
     Index size;
-    Index shard;        ///< coordinates of the own range
-    Index selected;     ///< k of all
-    Index own_selected; ///< and of the own range
+    Index shard = 0;        ///< coordinates of the own range
+    Index selected = 0;     ///< k of all
+    Index own_selected = 0; ///< and of the own range
     double density;
-    std::size_t code;     ///< bytes of the mask's code
-    std::size_t own_code; ///< and of the own part of it
+    std::size_t code = 0;     ///< bytes of the mask's code
+    std::size_t own_code = 0; ///< and of the own part of it
 };
 
 /// The least bytes that a phase has to move through the device's memory: each input read once, each output
