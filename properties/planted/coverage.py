@@ -8,9 +8,14 @@ import json
 import sys
 
 
+# Of ranks' threads: another property may see it at the next run.
+BY_TIMING = {56}
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         planted = json.load(file)["planted"]
+    planted = [row for row in planted if row["number"] not in BY_TIMING]
     by_bug = {row["number"]: ([row["property"]] if row["caught"] else []) + row["also"] for row in planted}
     names = {row["number"]: row["name"] for row in planted}
     properties = []
@@ -21,7 +26,7 @@ def main():
     print("# Which property catches which planted bug\n")
     print("Made by `coverage.py` from `scape planted --all --cases 30 --clean-cases 0 --json`, and kept true by the test")
     print("`ci.planted`. A bug that is caught by one property alone escapes when that property is removed; every other one is")
-    print("covered by those named beside it.\n")
+    print("covered by those named beside it. Left out: 56, of which timing decides who sees it.\n")
     print("## By bug\n")
     print("| bug | name | caught by |")
     print("|--:|---|---|")
