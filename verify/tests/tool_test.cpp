@@ -442,7 +442,7 @@ std::vector<std::string> model_row(const std::string& output, const std::string&
 
 TEST(ToolModel, PredictFollowsTheFormulasOfAllItsInputs) {
     // 8 d f = 6e9 B over 1e9 B/s; 3 exchanges of 0.1 s and 3 messages of 0.01 s each; passes of
-    // (20 + 50/4) d bytes over 1e10 B/s, after 0.5 s of compute; 0.1 ns of processor a byte.
+    // (16 + 6/4) d bytes over 1e10 B/s, after 0.5 s of compute; 0.1 ns of processor a byte.
     const ToolResult result = run_tool(
         {"model",      "predict", "--size",      "1e9",   "--ranks",     "4",   "--density", "0.01",
          "--compute",  "0.5",     "--memory",    "1e10",  "--bandwidth", "1e9", "--latency", "0.1",
@@ -452,11 +452,11 @@ TEST(ToolModel, PredictFollowsTheFormulasOfAllItsInputs) {
     EXPECT_EQ(dense.at(1) + " " + dense.at(2), "6.00 GB");
     EXPECT_EQ(dense.at(5), "6600.000"); // values
     EXPECT_EQ(dense.at(6), "390.000");  // messages
-    EXPECT_EQ(dense.at(8), "3250.000"); // local
-    EXPECT_EQ(dense.at(9), "10740.000");
+    EXPECT_EQ(dense.at(8), "1750.000"); // local
+    EXPECT_EQ(dense.at(9), "9240.000");
     EXPECT_EQ(dense.at(10), "1.00");
     const auto scape = model_row(result.output, "scape");
-    EXPECT_NEAR(std::stod(scape.at(10)), 10740.0 / std::stod(scape.at(9)), 0.01);
+    EXPECT_NEAR(std::stod(scape.at(10)), 9240.0 / std::stod(scape.at(9)), 0.01);
     EXPECT_EQ(scape.at(5), "66.000"); // 8 k f
 }
 
