@@ -45,6 +45,23 @@ std::vector<std::uint64_t> bits(const distributed::Mask& mask) {
 /// How the device's ranks exchange: through the host, on their streams, with graphs, a device each.
 enum class Way : std::uint8_t { host, streams, graphs, nccl };
 
+std::string name(Way way) {
+    switch (way) {
+    case Way::host:
+        return "host";
+    case Way::streams:
+        return "streams";
+    case Way::graphs:
+        return "graphs";
+    case Way::nccl:
+        break;
+    }
+    return "nccl";
+}
+std::ostream& operator<<(std::ostream& stream, Way way) {
+    return stream << name(way);
+}
+
 std::unique_ptr<Communicator> communicator_of(Way way, Communicator& ranks, const CudaStream& stream) {
     switch (way) {
     case Way::host:
@@ -141,17 +158,7 @@ TEST_P(Cuda, SmallRunEqualsTheHost) {
 }
 
 std::string name_of(const testing::TestParamInfo<Way>& info) {
-    switch (info.param) {
-    case Way::host:
-        return "host";
-    case Way::streams:
-        return "streams";
-    case Way::graphs:
-        return "graphs";
-    case Way::nccl:
-        break;
-    }
-    return "nccl";
+    return name(info.param);
 }
 INSTANTIATE_TEST_SUITE_P(Ways, Cuda, testing::Values(Way::host, Way::streams, Way::graphs, Way::nccl),
                          name_of);
