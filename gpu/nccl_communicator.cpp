@@ -163,6 +163,15 @@ class NcclCommunicator final : public Communicator {
       public:
         Started(CudaDeviceStream compute, CudaDeviceStream::Event done)
             : compute_(std::move(compute)), done_(std::move(done)) {}
+        Started(const Started&) = delete;
+        Started& operator=(const Started&) = delete;
+        /// Whoever drops it lets memory go that is still to be written.
+        ~Started() override {
+            try {
+                wait();
+            } catch (...) { // NOLINT(bugprone-empty-catch): the device has failed, which is told elsewhere
+            }
+        }
         void wait() override {
             if (done_)
                 compute_.wait(std::exchange(done_, nullptr));
