@@ -134,18 +134,14 @@ struct Extract {
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
-        const Index begin = block.index() * tile;
-        const Index end = least(begin + tile, a.size);
-        block.phase([&](int thread) {
-            for (Index at = begin + thread; at < end; at += block.threads()) {
-                const std::uint64_t word = word_of(a.current, at);
-                if (!has_bit(word, at % word_bits))
-                    continue;
-                const Index to = before(a.current, at, word);
-                a.payload[to] = a.e[at];
-                a.m[to] = 0.0F;
-                a.e[at] = 0.0F;
-            }
+        over_tile(block, a.size, [&](Index at) {
+            const std::uint64_t word = word_of(a.current, at);
+            if (!has_bit(word, at % word_bits))
+                return;
+            const Index to = before(a.current, at, word);
+            a.payload[to] = a.e[at];
+            a.m[to] = 0.0F;
+            a.e[at] = 0.0F;
         });
     }
 };

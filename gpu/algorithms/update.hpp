@@ -61,12 +61,7 @@ struct AddTo {
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
-        const Index begin = block.index() * tile;
-        const Index end = least(begin + tile, a.size);
-        block.phase([&](int thread) {
-            for (Index at = begin + thread; at < end; at += block.threads())
-                a.sum[at] = a.sum[at] + a.values[at];
-        });
+        over_tile(block, a.size, [&](Index at) { a.sum[at] = a.sum[at] + a.values[at]; });
     }
 };
 

@@ -25,12 +25,9 @@ struct FlushToZero {
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
-        const Index begin = block.index() * tile;
-        const Index end = least(begin + tile, a.size);
-        block.phase([&](int thread) {
-            for (Index at = begin + thread; at < end; at += block.threads())
-                if (distributed::element::score(a.values[at]) < 0x0080'0000U)
-                    a.values[at] = 0.0F * a.values[at];
+        over_tile(block, a.size, [&](Index at) {
+            if (distributed::element::score(a.values[at]) < 0x0080'0000U)
+                a.values[at] = 0.0F * a.values[at];
         });
     }
 };

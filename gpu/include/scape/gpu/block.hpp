@@ -236,4 +236,15 @@ class DeviceBlock {
 
 #endif
 
+/// Calls work(at) for each of the block's tile of `size` coordinates, in one phase.
+template <class Block, class Work>
+SCAPE_BLOCK void over_tile(Block& block, Index size, const Work& work) {
+    const Index begin = block.index() * tile;
+    const Index end = least(begin + tile, size);
+    block.phase([&](int thread) {
+        for (Index at = begin + thread; at < end; at += block.threads())
+            work(at);
+    });
+}
+
 } // namespace scape::gpu
