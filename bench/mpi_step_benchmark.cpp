@@ -9,7 +9,7 @@
 
 #include <scape/distributed/mpi.hpp>
 #include <scape/optimizer.hpp>
-#include <scape/verify/data.hpp>
+#include <scape/problem/data.hpp>
 
 #include "step_counters.hpp"
 
@@ -35,7 +35,7 @@ class Worker {
         gradient_.reserve(static_cast<std::size_t>(order.size));
         for (Index index = 0; index < order.size; ++index)
             gradient_.push_back(
-                verify::gradient_value(verify::DataClass::normal, 1, communicator.rank(), 1, index));
+                problem::gradient_value(problem::DataClass::normal, 1, communicator.rank(), 1, index));
         Settings settings;
         settings.density = DensitySchedule::constant(1.0 / static_cast<double>(order.density));
         optimizer_ = make_optimizer(Layout({{"all", order.size, false}}), settings, communicator,

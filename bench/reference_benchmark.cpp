@@ -5,8 +5,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include <scape/problem/data.hpp>
 #include <scape/reference/scape.hpp>
-#include <scape/verify/data.hpp>
 
 #include "measure.hpp"
 
@@ -26,7 +26,7 @@ reference::PerRank<float> make_gradients(Index size, int workers) {
     for (int rank = 0; rank < workers; ++rank) {
         reference::Vector<float> gradient(size);
         for (Index index = 0; index < size; ++index)
-            gradient[index] = verify::gradient_value(verify::DataClass::normal, 1, rank, 1, index);
+            gradient[index] = problem::gradient_value(problem::DataClass::normal, 1, rank, 1, index);
         gradients.push_back(std::move(gradient));
     }
     return gradients;

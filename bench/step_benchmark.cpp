@@ -7,8 +7,8 @@
 
 #include <scape/distributed/in_process.hpp>
 #include <scape/optimizer.hpp>
+#include <scape/problem/data.hpp>
 #include <scape/reference/scape.hpp>
-#include <scape/verify/data.hpp>
 
 #include "step_counters.hpp"
 
@@ -21,7 +21,7 @@ using problem::Index;
 std::vector<float> make_gradient(Index size, int rank) {
     std::vector<float> gradient;
     for (Index index = 0; index < size; ++index)
-        gradient.push_back(verify::gradient_value(verify::DataClass::normal, 1, rank, 1, index));
+        gradient.push_back(problem::gradient_value(problem::DataClass::normal, 1, rank, 1, index));
     return gradient;
 }
 

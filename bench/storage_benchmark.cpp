@@ -13,8 +13,8 @@
 
 #include <scape/distributed/in_process.hpp>
 #include <scape/optimizer.hpp>
+#include <scape/problem/data.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/verify/data.hpp>
 
 #include "measure.hpp"
 #include "scratch.hpp"
@@ -80,7 +80,7 @@ void checkpoint_row(benchmark::State& state) {
     auto optimizer = make_optimizer(Layout({{"all", size, false}}), settings, *communicator, start);
     std::vector<float> gradient;
     for (Index index = 0; index < size; ++index)
-        gradient.push_back(verify::gradient_value(verify::DataClass::normal, 1, 0, 1, index));
+        gradient.push_back(problem::gradient_value(problem::DataClass::normal, 1, 0, 1, index));
     optimizer->step(gradient, 1e-3);
 
     const fs::path checkpoint = save_checkpoint(*optimizer, *communicator, folder.path());

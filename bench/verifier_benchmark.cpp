@@ -47,7 +47,7 @@ void verify_row(benchmark::State& state, const verify::Level& level) {
         seconds.push_back(seconds_of(judge));
         state.SetIterationTime(seconds.back());
     }
-    report(state, static_cast<double>(std::filesystem::file_size(path)), seconds);
+    bench::report(state, static_cast<double>(std::filesystem::file_size(path)), seconds);
     state.counters["traces/s"] = 1.0 / median(seconds);
 }
 
@@ -60,7 +60,7 @@ void verify_rel(benchmark::State& state) {
 
 std::shared_ptr<const properties::Implementation> implementation(const std::string& name) {
     for (const auto& one :
-         properties::all_implementations(properties::make_thread_group(std::chrono::seconds(60))))
+         properties::all_implementations(gate::make_thread_group(std::chrono::seconds(60))))
         if (one->name() == name)
             return one;
     throw Error("this build has no implementation " + name);

@@ -1,6 +1,6 @@
 """The page of ci/track: the last comparison, and how each row has gone over the runs of the history.
 
-One file without scripts, in the style of the gate's report (verify/page_style.css).
+One file without scripts, in the style of the gate's report (report/page_style.css).
 """
 
 import html

@@ -53,20 +53,4 @@ Level parse_trace_level(const std::string& text) {
     throw Error("--level is '" + text + "'; it must be exact or rel");
 }
 
-std::string name(Status status) {
-    switch (status) {
-    case Status::passed:
-        return "PASSED";
-    case Status::failed:
-        return "FAILED";
-    case Status::skipped:
-        return "SKIPPED";
-    case Status::mistrusted:
-        return "MISTRUSTED";
-    case Status::untested:
-        return "UNTESTED";
-    }
-    return "?";
-}
-
 } // namespace scape::verify

@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <scape/verify/environment.hpp>
+#include <scape/report/environment.hpp>
 
 namespace scape::gpu {
 
@@ -184,7 +184,7 @@ std::vector<std::pair<std::string, std::string>> environment_of(int device) {
         {"CUDA of the driver", cuda_version(driver)},
         {"CUDA runtime", cuda_version(runtime)},
     };
-    for (const auto& [key, value] : verify::environment())
+    for (const auto& [key, value] : report::environment())
         if (key == "scape" || key == "compiler" || key == "build")
             result.emplace_back(key, value);
     return result;

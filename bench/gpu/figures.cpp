@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include <scape/problem/error.hpp>
-#include <scape/verify/table.hpp>
+#include <scape/report/table.hpp>
 
 namespace scape::gpu::bench {
 
@@ -174,13 +174,13 @@ void add_torch(Report& report, const nlohmann::json& torch) {
 std::string text(const Report& report) {
     std::string result;
     if (!report.environment.empty()) {
-        verify::Table environment({{"environment"}, {""}});
+        report::Table environment({{"environment"}, {""}});
         for (const auto& [key, value] : report.environment)
             environment.add({key, value});
         result += environment.text() + "\n";
     }
     if (!report.rows.empty()) {
-        verify::Table rows({{"what"},
+        report::Table rows({{"what"},
                             {"d", true},
                             {"density", true},
                             {"median us", true},
@@ -202,7 +202,7 @@ std::string text(const Report& report) {
         result += rows.text() + "\n";
     }
     if (!report.launches.empty()) {
-        verify::Table launches({{"a step by the host's clock, verdict and all"},
+        report::Table launches({{"a step by the host's clock, verdict and all"},
                                 {"d", true},
                                 {"graph"},
                                 {"median us", true},
@@ -217,7 +217,7 @@ std::string text(const Report& report) {
     }
     for (const std::string& note : report.notes)
         result += note + "\n";
-    verify::Table goals({{"goal"}, {"limit", true}, {"measured", true}, {"verdict"}});
+    report::Table goals({{"goal"}, {"limit", true}, {"measured", true}, {"verdict"}});
     for (const Goal& goal : goals_of(report))
         goals.add({goal.text, (goal.at_least ? ">= " : "<= ") + shortest(goal.limit),
                    goal.measured ? fixed(*goal.measured, 2) : "-",

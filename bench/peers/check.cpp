@@ -9,10 +9,10 @@
 #include <functional>
 #include <numeric>
 
+#include <scape/problem/data.hpp>
 #include <scape/reference/adams.hpp>
 #include <scape/reference/adamw.hpp>
 #include <scape/reference/scape.hpp>
-#include <scape/verify/data.hpp>
 
 #include "peers/kinds.hpp"
 #include "peers/ok_topk.hpp"
@@ -284,10 +284,10 @@ std::unique_ptr<Sequential> make_reference(std::string_view name, const Setting&
 
 Index wrong_parameters(std::string_view name, const Setting& setting, Communicator& communicator,
                        int steps) {
-    using verify::DataClass;
+    using problem::DataClass;
     std::vector<float> start;
     for (Index index = 0; index < setting.size; ++index)
-        start.push_back(verify::initial_parameter(DataClass::normal, 7, index));
+        start.push_back(problem::initial_parameter(DataClass::normal, 7, index));
     const int ranks = communicator.size();
     const auto peer = make_peer(name, setting, communicator, start);
     const auto reference = make_reference(name, setting, ranks, start);
@@ -297,7 +297,7 @@ Index wrong_parameters(std::string_view name, const Setting& setting, Communicat
         for (int rank = 0; rank < ranks; ++rank)
             for (Index index = 0; index < setting.size; ++index)
                 gradients[static_cast<std::size_t>(rank)].push_back(
-                    verify::gradient_value(DataClass::normal, 7, rank, step, index));
+                    problem::gradient_value(DataClass::normal, 7, rank, step, index));
         const double learning_rate = 1e-3 / step;
         peer->step(gradients[static_cast<std::size_t>(communicator.rank())], learning_rate);
         const auto expected = reference->step(gradients, learning_rate);

@@ -2,8 +2,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS scape_problem scape_storage scape_distributed EXPORT scapeTargets)
-install(DIRECTORY problem/include/ distributed/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS scape_problem scape_storage scape_communicator scape_kernels scape_distributed EXPORT scapeTargets)
+install(DIRECTORY problem/include/ distributed/communicator/include/ distributed/kernels/include/ distributed/scape/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # NCCL may stand where no linker looks for it.
 set_target_properties(scape PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS scape)

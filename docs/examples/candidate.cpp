@@ -19,9 +19,9 @@
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/properties/failure.hpp>
+#include <scape/properties/scape/failure.hpp>
 #include <scape/properties/implementations.hpp>
-#include <scape/properties/search.hpp>
+#include <scape/properties/scape/search.hpp>
 
 namespace {
 
@@ -121,7 +121,7 @@ int run(const std::vector<std::string>& arguments) {
          [breaks](const properties::Setup& setup, Communicator& communicator) {
              return std::make_unique<Wrapped>(setup, communicator, breaks);
          }},
-        properties::make_thread_group(std::chrono::seconds(60)));
+        scape::gate::make_thread_group(std::chrono::seconds(60)));
 
     int held = 0;
     int failed = 0;

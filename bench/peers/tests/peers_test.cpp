@@ -9,8 +9,8 @@
 
 #include <scape/distributed/counting.hpp>
 #include <scape/distributed/in_process.hpp>
+#include <scape/problem/data.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/verify/data.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/check.hpp"
@@ -65,7 +65,7 @@ TEST_P(EveryPeer, SendsWhatItsFormulaSays) {
             std::vector<float> gradient;
             for (Index index = 0; index < setting.size; ++index)
                 gradient.push_back(
-                    verify::gradient_value(verify::DataClass::normal, 3, inner.rank(), step + 1, index));
+                    problem::gradient_value(problem::DataClass::normal, 3, inner.rank(), step + 1, index));
             communicator.reset();
             peer->step(gradient, 1e-3);
             peer->finish();
@@ -97,7 +97,7 @@ TEST(Peers, ReplicasAreTheSameBits) {
             std::vector<float> gradient;
             for (Index index = 0; index < setting.size; ++index)
                 gradient.push_back(
-                    verify::gradient_value(verify::DataClass::normal, 5, communicator.rank(), 1, index));
+                    problem::gradient_value(problem::DataClass::normal, 5, communicator.rank(), 1, index));
             for (int step = 0; step < 5; ++step)
                 peer->step(gradient, 1e-2);
             peer->finish();

@@ -14,4 +14,12 @@ template <class Real>
     return {buffer.data(), end};
 }
 
+/// A text from a file as it goes into a message or a report: without control characters.
+[[nodiscard]] inline std::string one_line(std::string text) {
+    for (char& letter : text)
+        if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f')
+            letter = ' ';
+    return text;
+}
+
 } // namespace scape

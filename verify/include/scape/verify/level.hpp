@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <scape/report/status.hpp>
+
 namespace scape::verify {
 
 /// The guarantee levels of section 6. A comparison states the one it is made at.
@@ -33,15 +35,6 @@ struct Level {
 /// cannot.
 [[nodiscard]] Level parse_trace_level(const std::string& text);
 
-/// Outcomes that never blur. Only `passed` counts as passed.
-enum class Status {
-    passed,
-    failed,
-    skipped,    ///< not run, for a reason that is stated
-    mistrusted, ///< passed, but too little non-zero data to prove anything
-    untested,   ///< there was nothing to compare
-};
-
-[[nodiscard]] std::string name(Status status);
+using report::Status;
 
 } // namespace scape::verify

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <scape/distributed/communicator.hpp>
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/data.hpp>
+#include <scape/problem/density.hpp>
+#include <scape/problem/problem.hpp>
+#include <scape/verify/verify_trace.hpp>
+
+namespace scape::verify {
+
+using problem::DataClass;
+using problem::gradient_value;
+using problem::initial_parameter;
+
+/// One run of the sharded implementation beside the reference.
+struct CheckSetting {
+    problem::Problem problem;
+    problem::PartitionRule partition = problem::PartitionRule::by_shard;
+    problem::DensitySchedule density = problem::DensitySchedule::constant(0.1);
+    distributed::Reduction reduction = distributed::Reduction::ordered;
+    Index steps = 1;
+    double learning_rate = 0.01;
+    std::uint64_t seed = 1;
+    DataClass data = DataClass::normal;
+    int threads = 1;                      ///< of the host backend
+    distributed::Index largest_piece = 0; ///< of what is received; 0: the implementation's own choice
+};
+
+struct CheckOutcome {
+    std::optional<TraceVerdict> verdict; ///< on rank 0
+    std::string replica_drift; ///< empty, or the first step and rank whose w, m or mask is not rank 0's
+    double seconds = 0.0;      ///< of the implementation's steps, without the checking
+
+    [[nodiscard]] Status status() const {
+        return !replica_drift.empty() ? Status::failed : verdict ? verdict->status : Status::untested;
+    }
+};
+
+/// Runs the implementation on this rank, and with the other ranks' help writes the whole run as a trace. To
+/// be called on all ranks; rank 0 writes. Returns the first replica that drifted, or "", the same on all
+/// ranks.
+[[nodiscard]] CheckOutcome run_and_record(const CheckSetting& setting,
+                                          distributed::Communicator& communicator,
+                                          const std::filesystem::path& trace);
+
+/// Runs, records and verifies at the level that the reduction claims: free-running at EXACT, step by step
+/// at REL. To be called on all ranks; only rank 0's outcome has a verdict.
+[[nodiscard]] CheckOutcome check_sharded(const CheckSetting& setting,
+                                         distributed::Communicator& communicator,
+                                         const std::filesystem::path& trace);
+
+} // namespace scape::verify

@@ -1,0 +1,276 @@
+#include <scape/properties/case.hpp>
+
+#include <charconv>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+namespace scape::properties {
+
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    std::size_t begin = 0;
+    while (true) {
+        const std::size_t end = text.find(separator, begin);
+        parts.push_back(text.substr(begin, end - begin));
+        if (end == std::string::npos)
+            return parts;
+        begin = end + 1;
+    }
+}
+
+template <class Number>
+Number number(const std::string& key, const std::string& text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+        throw Error("case: " + key + " is '" + text + "'; it must be a number");
+    return value;
+}
+
+std::string tensors_text(const std::vector<problem::Tensor>& tensors) {
+    std::string text;
+    for (const problem::Tensor& tensor : tensors)
+        text += (text.empty() ? "" : "+") + tensor.name + ":" + std::to_string(tensor.size) +
+                (tensor.always_dense ? ":dense" : "");
+    return text;
+}
+
+std::vector<problem::Tensor> parse_tensors(const std::string& text) {
+    std::vector<problem::Tensor> tensors;
+    for (const std::string& part : split(text, '+')) {
+        const auto fields = split(part, ':');
+        if (fields.size() < 2 || fields.size() > 3 || (fields.size() == 3 && fields[2] != "dense"))
+            throw Error("case: tensors has '" + part +
+                        "'; write name:size or name:size:dense, with + between");
+        tensors.push_back({fields[0], number<Index>("tensors", fields[1]), fields.size() == 3});
+    }
+    return tensors;
+}
+
+std::string script_text(const std::vector<Operation>& script) {
+    std::string text;
+    for (const Operation& operation : script) {
+        text += text.empty() ? "" : "+";
+        switch (operation.kind) {
+        case Operation::Kind::step:
+            text += "step";
+            break;
+        case Operation::Kind::inject:
+            text += "inject:" + std::to_string(operation.rank) + ":" + std::to_string(operation.what);
+            break;
+        case Operation::Kind::restart:
+            text += "restart:" + std::to_string(operation.workers);
+            break;
+        case Operation::Kind::delay:
+            text += "delay:" + std::to_string(operation.what);
+            break;
+        }
+    }
+    return text;
+}
+
+std::vector<Operation> parse_script(const std::string& text) {
+    std::vector<Operation> script;
+    for (const std::string& part : split(text, '+')) {
+        const auto fields = split(part, ':');
+        Operation operation;
+        if (fields[0] == "step" && fields.size() == 1) {
+            operation.kind = Operation::Kind::step;
+        } else if (fields[0] == "inject" && fields.size() == 3) {
+            operation.kind = Operation::Kind::inject;
+            operation.rank = number<int>("script", fields[1]);
+            operation.what = number<std::uint8_t>("script", fields[2]);
+        } else if (fields[0] == "restart" && fields.size() == 2) {
+            operation.kind = Operation::Kind::restart;
+            operation.workers = number<int>("script", fields[1]);
+        } else if (fields[0] == "delay" && fields.size() == 2) {
+            operation.kind = Operation::Kind::delay;
+            operation.what = number<std::uint8_t>("script", fields[1]);
+        } else {
+            throw Error("case: script has '" + part +
+                        "'; write step, inject:RANK:WHAT, restart:WORKERS or delay:WHAT, with + between");
+        }
+        script.push_back(operation);
+    }
+    return script;
+}
+
+std::string name(problem::DensityKind kind) {
+    return kind == problem::DensityKind::linear ? "linear" : "geometric";
+}
+
+problem::DensityKind parse_schedule(const std::string& text) {
+    for (const auto kind : {problem::DensityKind::geometric, problem::DensityKind::linear})
+        if (name(kind) == text)
+            return kind;
+    throw Error("case: schedule is '" + text + "'; it must be geometric or linear");
+}
+
+/// One field as text, and from it.
+struct Field {
+    std::string_view key;
+    std::function<std::string(const Case&)> write;
+    std::function<void(Case&, const std::string&)> read;
+};
+
+template <class Value>
+Field number_field(std::string_view key, Value Case::*member) {
+    return {key,
+            [member](const Case& run) {
+                if constexpr (std::is_floating_point_v<Value>)
+                    return shortest(run.*member);
+                else
+                    return std::to_string(run.*member);
+            },
+            [key, member](Case& run, const std::string& text) {
+                run.*member = number<Value>(std::string(key), text);
+            }};
+}
+
+template <class Choice>
+Field choice_field(std::string_view key, Choice Case::*member) {
+    return {key, [member](const Case& run) { return std::string(problem::name(run.*member)); },
+            [member](Case& run, const std::string& text) { run.*member = problem::parse<Choice>(text); }};
+}
+
+const std::vector<Field>& fields() {
+    static const std::vector<Field> all{
+        {"tensors", [](const Case& run) { return tensors_text(run.tensors); },
+         [](Case& run, const std::string& text) { run.tensors = parse_tensors(text); }},
+        number_field("workers", &Case::workers),
+        choice_field("partition", &Case::partition),
+        {"owners", [](const Case& run) { return std::string(run.owners_in_turn ? "turn" : "range"); },
+         [](Case& run, const std::string& text) {
+             if (text != "turn" && text != "range")
+                 throw Error("case: owners is '" + text + "'; it must be range or turn");
+             run.owners_in_turn = text == "turn";
+         }},
+        number_field("density", &Case::density),
+        {"schedule", [](const Case& run) { return name(run.schedule); },
+         [](Case& run, const std::string& text) { run.schedule = parse_schedule(text); }},
+        number_field("warm_up", &Case::warm_up),
+        number_field("beta1", &Case::beta1),
+        number_field("beta2", &Case::beta2),
+        number_field("epsilon", &Case::epsilon),
+        choice_field("correction", &Case::bias_correction),
+        number_field("decay", &Case::weight_decay),
+        number_field("clip", &Case::clip_norm),
+        {"data", [](const Case& run) { return problem::name(run.data); },
+         [](Case& run, const std::string& text) { run.data = problem::parse_data_class(text); }},
+        number_field("silent", &Case::silent),
+        number_field("seed", &Case::seed),
+        number_field("steps", &Case::steps),
+        {"script", [](const Case& run) { return script_text(run.script); },
+         [](Case& run, const std::string& text) { run.script = parse_script(text); }},
+        number_field("rank", &Case::chosen_rank),
+        number_field("place", &Case::chosen_place),
+        number_field("other_workers", &Case::other_workers),
+    };
+    return all;
+}
+
+void check(const Case& run) {
+    problem::check(problem_of(run));
+    static_cast<void>(schedule_of(run));
+    constexpr Index most_steps = 1'000'000;
+    if (run.steps < 1 || run.steps > most_steps)
+        throw Error("case: steps is " + std::to_string(run.steps) + "; it must be 1 to a million");
+    problem::check_workers(run.other_workers);
+    for (const Operation& operation : run.script)
+        problem::check_workers(operation.workers);
+    if (run.chosen_rank < 0 || run.chosen_place < 0)
+        throw Error("case: rank and place must not be negative");
+}
+
+} // namespace
+
+Index Case::size() const {
+    Index sum = 0;
+    for (const problem::Tensor& tensor : tensors)
+        sum += tensor.size;
+    return sum;
+}
+
+std::string text(const Case& run) {
+    const Case usual;
+    std::string result;
+    for (const Field& field : fields())
+        if (const std::string value = field.write(run); value != field.write(usual))
+            result += (result.empty() ? "" : ",") + std::string(field.key) + "=" + value;
+    return result.empty() ? "steps=1" : result;
+}
+
+Case parse_case(const std::string& text) {
+    Case run;
+    for (const std::string& part : split(text, ',')) {
+        const std::size_t equals = part.find('=');
+        const std::string key = part.substr(0, equals);
+        const Field* known = nullptr;
+        for (const Field& field : fields())
+            if (field.key == key)
+                known = &field;
+        if (known == nullptr || equals == std::string::npos) {
+            std::string keys;
+            for (const Field& field : fields())
+                keys += (keys.empty() ? "" : ", ") + std::string(field.key);
+            throw Error("case: '" + part + "' is not key=value with one of the keys " + keys);
+        }
+        known->read(run, part.substr(equals + 1));
+    }
+    check(run);
+    return run;
+}
+
+problem::Problem problem_of(const Case& run) {
+    problem::HyperParameters settings;
+    settings.beta1 = run.beta1;
+    settings.beta2 = run.beta2;
+    settings.epsilon = run.epsilon;
+    settings.weight_decay = run.weight_decay;
+    settings.clip_norm = run.clip_norm;
+    settings.bias_correction = run.bias_correction;
+    auto problem = problem::make_problem(problem::Algorithm::scape, run.workers,
+                                         problem::Layout(run.tensors), run.partition, settings);
+    if (run.owners_in_turn)
+        for (std::size_t number = 0; number < problem.segments.size(); ++number)
+            problem.segments[number].owner =
+                static_cast<int>(number % static_cast<std::size_t>(run.workers));
+    return problem;
+}
+
+problem::DensitySchedule schedule_of(const Case& run) {
+    return run.schedule == problem::DensityKind::linear
+               ? problem::DensitySchedule::linear(1.0, run.density, run.warm_up)
+               : problem::DensitySchedule::geometric(1.0, run.density, run.warm_up);
+}
+
+std::vector<float> parameters_of(const Case& run) {
+    std::vector<float> w;
+    for (Index index = 0; index < run.size(); ++index)
+        w.push_back(run.data == problem::DataClass::zeros
+                        ? (index % 2 == 0 ? -0.0F : 0.0F)
+                        : problem::initial_parameter(run.data, run.seed, index));
+    return w;
+}
+
+Gradients gradients_of(const Case& run, Index step) {
+    const float scale = run.data == problem::DataClass::dyadic ? static_cast<float>(run.workers) : 1.0F;
+    Gradients g(static_cast<std::size_t>(run.workers));
+    for (int rank = 0; rank < run.workers; ++rank)
+        for (Index index = 0; index < run.size(); ++index)
+            g[static_cast<std::size_t>(rank)].push_back(
+                rank == run.silent
+                    ? 0.0F
+                    : scale * problem::gradient_value(run.data, run.seed, rank, step, index));
+    return g;
+}
+
+} // namespace scape::properties

@@ -1,0 +1,147 @@
+// Property 6 of section 8: at density 1, SCAPE is dense AdamS on the mean gradient.
+#include <cmath>
+
+#include <scape/reference/adams.hpp>
+
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+using reference::PerRank;
+using reference::Vector;
+
+Vector<float> to_vector(const std::vector<float>& values) {
+    return Eigen::Map<const Vector<float>>(values.data(), static_cast<Index>(values.size()));
+}
+
+std::vector<float> to_std(const Vector<float>& values) {
+    return {values.data(), values.data() + values.size()};
+}
+
+PerRank<float> to_vectors(const Gradients& gradients) {
+    PerRank<float> result;
+    for (const auto& gradient : gradients)
+        result.push_back(to_vector(gradient));
+    return result;
+}
+
+reference::AdamS<float> dense_twin(const Case& run) {
+    problem::Problem problem = problem_of(run);
+    problem.algorithm = problem::Algorithm::adams;
+    return {problem, to_vector(parameters_of(run))};
+}
+
+void equals_adams(Trial& trial) {
+    classify(trial);
+    const History& history = trial(trial.steps());
+    auto twin = dense_twin(trial.run());
+    for (std::size_t step = 0; step < history.after.size(); ++step) {
+        twin.step(to_vectors(trial.runs().back().scenario.actions[step].gradients), learning_rate);
+        const View& view = history.after[step].views.front();
+        const Index t = static_cast<Index>(step) + 1;
+        trial.same_bits(verify::Phase::exchange, "first_moment", t, 0, to_std(twin.state.m), view.moment);
+        trial.same_bits(verify::Phase::update, "parameters", t, 0, to_std(twin.state.w), view.parameters);
+    }
+}
+
+/// sqrt(v), corrected, plus epsilon: the denominator of section 3, in double.
+double denominator(const problem::HyperParameters& settings, Index t, double m, double g) {
+    const reference::Coefficients<float> scalars(settings, t, learning_rate);
+    const auto b2 = static_cast<double>(scalars.b2);
+    const auto a2 = static_cast<double>(scalars.a2);
+    const double q = settings.bias_correction == problem::BiasCorrection::momentum
+                         ? m * static_cast<double>(scalars.inv1)
+                         : m;
+    return std::sqrt(b2 * q * q + a2 * g * g) * static_cast<double>(scalars.invs2) +
+           static_cast<double>(scalars.eps);
+}
+
+// The gradient that SCAPE updates with is M - b1*m, divided by a1. With u = 2^-24, M brings one rounding of
+// its own size, u*|M|, and the division makes u*|M|/a1 of it: as M is b1*m + a1*g, the error of ghat
+// relative to g grows with |m|/|g|. To that come the roundings of a1*g, of the difference and of the
+// quotient, 3u|g|. The parameters follow through |1/D - 1/D'| of the two denominators, the rest is
+// roundings of each.
+void lies_within_the_bound(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    const problem::HyperParameters settings = problem_of(run).settings;
+    constexpr double u = 0x1p-24;
+    const History& history = trial(trial.steps());
+    const Ran& ran = trial.runs().back();
+    auto twin = dense_twin(run);
+    for (std::size_t step = 0; step < history.after.size(); ++step) {
+        const View was = before(ran, step, 0);
+        const View& is = history.after[step].views.front();
+        twin.state = {static_cast<Index>(step), to_vector(was.parameters), to_vector(was.moment)};
+        const Vector<float> gradient =
+            twin.step(to_vectors(ran.scenario.actions[step].gradients), learning_rate);
+        const Index t = static_cast<Index>(step) + 1;
+        const reference::Coefficients<float> scalars(settings, t, learning_rate);
+        for (Index index = 0; index < run.size(); ++index) {
+            const auto at = static_cast<std::size_t>(index);
+            const auto m = static_cast<double>(was.moment[at]);
+            const auto g = static_cast<double>(gradient[index]);
+            const auto M = static_cast<double>(is.moment[at]);
+            const float b1m = scalars.b1 * was.moment[at];
+            const auto ghat = static_cast<double>((is.moment[at] - b1m) / scalars.a1);
+            const double a1 = static_cast<double>(scalars.a1);
+            // As numbers: c ends with + e, which makes +0 of a -0.
+            trial.expect_at(is.moment[at] == twin.state.m[index], t, index, "M is not that of AdamS");
+            trial.expect_at(std::abs(ghat - g) <= (u * std::abs(M) / a1 + 3 * u * std::abs(g)) * 1.001, t,
+                            index,
+                            "the reconstructed gradient is further from g than the reconstruction allows");
+            const double D = denominator(settings, t, m, g);
+            const double D_hat = denominator(settings, t, m, ghat);
+            const double numerator = std::abs(M * static_cast<double>(scalars.inv1));
+            const double of_denominators = numerator * std::abs(D - D_hat) / (D * D_hat);
+            const double of_roundings = 10 * u * (numerator / D + numerator / D_hat);
+            const double of_parameters = 2 * u * std::abs(static_cast<double>(was.parameters[at]));
+            const double bound = (learning_rate * (of_denominators + of_roundings) + of_parameters) * 1.001;
+            const double apart =
+                std::abs(static_cast<double>(is.parameters[at]) - static_cast<double>(twin.state.w[index]));
+            trial.expect_at(apart <= bound, t, index,
+                            "w is " + std::to_string(apart / bound) +
+                                " times the bound away from that of AdamS");
+        }
+    }
+}
+
+} // namespace
+
+std::vector<Property> dense_properties() {
+    const auto powers = [](Case& run) {
+        needs_exactness(run);
+        run.density = 1.0;
+        run.workers = run.workers == 3 ? 1 : run.workers == 5 ? 2 : run.workers == 7 ? 4 : run.workers;
+    };
+    const auto one_worker = [](Case& run) {
+        needs_no_clipping(run);
+        run.density = 1.0;
+        run.workers = 1;
+        run.silent = nobody;
+        run.data = run.data == problem::DataClass::sparse ? run.data : problem::DataClass::normal;
+    };
+    return {
+        {6,
+         "dense.exact",
+         "At density 1 on dyadic data every bit of w and m is that of dense AdamS.",
+         exact_case,
+         equals_adams,
+         {{"several ranks", 40}, {"several steps", 50}},
+         [](const Implementation&) { return std::string(); },
+         powers},
+        {6,
+         "dense.bound",
+         "At density 1 with one rank M is that of AdamS, and w within the bound of the reconstruction.",
+         unclipped_case,
+         lies_within_the_bound,
+         {{"several steps", 50}},
+         only_scape,
+         one_worker},
+    };
+}
+
+} // namespace scape::properties

@@ -1,0 +1,151 @@
+#include "generators.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace scape::properties {
+
+namespace {
+
+using problem::BiasCorrection;
+using problem::DataClass;
+using problem::DensityKind;
+using problem::PartitionRule;
+using problem::Tensor;
+
+const std::vector<int> worker_counts{1, 2, 3, 4, 5, 7, 8};
+
+/// Small ones, and those around the edges of words and blocks.
+rc::Gen<Index> tensor_size() {
+    return one_of<Index>(
+        {1, 2, 3, 0, 4, 5, 6, 7, 8, 9, 10, 11, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 129, 257});
+}
+
+rc::Gen<std::vector<Tensor>> tensors() {
+    const auto tensor = rc::gen::build<Tensor>(
+        rc::gen::set(&Tensor::size, tensor_size()),
+        rc::gen::set(&Tensor::always_dense, one_of<bool>({false, false, false, true})));
+    return rc::gen::map(rc::gen::mapcat(one_of<std::size_t>({1, 2, 3, 4}),
+                                        [tensor](std::size_t count) {
+                                            return rc::gen::container<std::vector<Tensor>>(count, tensor);
+                                        }),
+                        [](std::vector<Tensor> result) {
+                            for (std::size_t place = 0; place < result.size(); ++place)
+                                result[place].name = std::string(1, static_cast<char>('a' + place));
+                            // A model has at least one parameter.
+                            result.front().size = std::max<Index>(result.front().size, 1);
+                            return result;
+                        });
+}
+
+template <class Value>
+rc::Gen<Value> number_below(Value end) {
+    return rc::gen::resize(rc::kNominalSize, rc::gen::inRange<Value>(0, end));
+}
+
+struct Choices {
+    std::vector<double> beta1;
+    std::vector<double> beta2;
+    std::vector<double> clip_norm;
+    std::vector<DataClass> data;
+};
+
+rc::Gen<Case> case_with(const Choices& choices) {
+    return rc::gen::build<Case>(
+        rc::gen::set(&Case::workers, one_of(worker_counts)), rc::gen::set(&Case::tensors, tensors()),
+        rc::gen::set(&Case::steps, one_of<Index>({1, 2, 3, 4, 5})),
+        rc::gen::set(&Case::partition,
+                     one_of<PartitionRule>({PartitionRule::by_shard, PartitionRule::by_tensor})),
+        rc::gen::set(&Case::owners_in_turn, one_of<bool>({false, false, true})),
+        rc::gen::set(&Case::density, one_of<double>({1.0, 0.5, 0.1, 0.01, 0.001})),
+        rc::gen::set(&Case::schedule, one_of<DensityKind>({DensityKind::geometric, DensityKind::linear})),
+        rc::gen::set(&Case::warm_up, one_of<Index>({0, 1, 2, 3})),
+        rc::gen::set(&Case::beta1, one_of(choices.beta1)),
+        rc::gen::set(&Case::beta2, one_of(choices.beta2)),
+        rc::gen::set(
+            &Case::bias_correction,
+            one_of<BiasCorrection>({BiasCorrection::none, BiasCorrection::adam, BiasCorrection::momentum})),
+        rc::gen::set(&Case::weight_decay, one_of<double>({0.0, 0.1})),
+        rc::gen::set(&Case::clip_norm, one_of(choices.clip_norm)),
+        rc::gen::set(&Case::data, one_of(choices.data)),
+        rc::gen::set(&Case::silent, one_of<int>({nobody, nobody, nobody, nobody, 0, 1})),
+        rc::gen::set(&Case::seed, one_of<std::uint64_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})),
+        rc::gen::set(&Case::chosen_rank, number_below<int>(8)),
+        rc::gen::set(&Case::chosen_place, number_below<Index>(40'320)),
+        rc::gen::set(&Case::other_workers, one_of(worker_counts)));
+}
+
+const std::vector<DataClass> all_data{DataClass::dyadic, DataClass::normal, DataClass::ties,
+                                      DataClass::sparse, DataClass::zeros,  DataClass::subnormal,
+                                      DataClass::wide,   DataClass::limit};
+const std::vector<double> some_beta1{0.5, 0.9, 0.0};
+const std::vector<double> some_beta2{0.75, 0.95, 0.999, 0.0};
+
+rc::Gen<Operation> operation() {
+    const auto all = rc::gen::build<Operation>(
+        rc::gen::set(&Operation::kind,
+                     one_of<Operation::Kind>({Operation::Kind::step, Operation::Kind::step,
+                                              Operation::Kind::step, Operation::Kind::inject,
+                                              Operation::Kind::restart, Operation::Kind::delay})),
+        rc::gen::set(&Operation::workers, one_of(worker_counts)),
+        rc::gen::set(&Operation::rank, number_below<int>(8)),
+        rc::gen::set(&Operation::what, number_below<std::uint8_t>(8)));
+    // What the kind has no use for says nothing.
+    return rc::gen::map(all, [](Operation drawn) {
+        Operation result;
+        result.kind = drawn.kind;
+        if (drawn.kind == Operation::Kind::restart)
+            result.workers = drawn.workers;
+        if (drawn.kind == Operation::Kind::inject)
+            result.rank = drawn.rank;
+        if (drawn.kind == Operation::Kind::inject || drawn.kind == Operation::Kind::delay)
+            result.what = drawn.what;
+        return result;
+    });
+}
+
+} // namespace
+
+rc::Gen<Case> any_case() {
+    return case_with({some_beta1, some_beta2, {0.0, 0.01, 1.0, 1e6}, all_data});
+}
+
+rc::Gen<Case> unclipped_case() {
+    return case_with({some_beta1, some_beta2, {0.0}, all_data});
+}
+
+rc::Gen<Case> exact_case() {
+    return case_with({{0.5, 0.75, 0.0}, {0.75, 0.5, 0.0}, {0.0}, {DataClass::dyadic}});
+}
+
+void needs_no_clipping(Case& run) {
+    run.clip_norm = 0.0;
+}
+
+void needs_exactness(Case& run) {
+    needs_no_clipping(run);
+    run.data = DataClass::dyadic;
+    // Bits that a sum may need grow with every step, and with the betas' own.
+    constexpr Index most_steps = 6;
+    run.steps = std::min(run.steps, most_steps);
+    const auto few_bits = [](double beta) { return beta == 0.0 || beta == 0.5 || beta == 0.75; };
+    run.beta1 = few_bits(run.beta1) ? run.beta1 : 0.5;
+    run.beta2 = few_bits(run.beta2) ? run.beta2 : 0.75;
+}
+
+rc::Gen<Case> scripted_case() {
+    const auto script = rc::gen::mapcat(one_of<std::size_t>({6, 8, 10, 12}), [](std::size_t count) {
+        return rc::gen::resize(static_cast<int>(count),
+                               rc::gen::container<std::vector<Operation>>(operation()));
+    });
+    return rc::gen::map(rc::gen::pair(any_case(), script),
+                        [](std::pair<Case, std::vector<Operation>> drawn) {
+                            drawn.first.steps = 1;
+                            drawn.first.script = std::move(drawn.second);
+                            if (drawn.first.script.empty())
+                                drawn.first.script.push_back({});
+                            return drawn.first;
+                        });
+}
+
+} // namespace scape::properties

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <scape/problem/data.hpp>
+#include <scape/problem/density.hpp>
+#include <scape/problem/problem.hpp>
+
+// What RapidCheck draws: a few small numbers. Parameters and gradients follow from them, so that shrinking
+// moves only what a reader would change by hand, any rank can make any slice, and a case is one line of
+// text.
+
+namespace scape::properties {
+
+using problem::Index;
+using Gradients = std::vector<std::vector<float>>; ///< one per rank
+
+/// One thing that happens in a run.
+struct Operation {
+    enum class Kind : std::uint8_t {
+        step,
+        inject,  ///< a step in which one rank's gradient holds a value that has to be refused
+        restart, ///< a checkpoint, and another group of ranks that goes on from it
+        delay,   ///< from here on messages come late and in another order
+    };
+    Kind kind = Kind::step;
+    int workers = 1;       ///< restart: the new number
+    int rank = 0;          ///< inject: whose gradient (modulo the number of workers)
+    std::uint8_t what = 0; ///< inject: which of the values; delay: which of the disturbances
+
+    friend bool operator==(const Operation&, const Operation&) = default;
+};
+
+constexpr int nobody = -1;
+
+/// A problem and the run of it.
+struct Case {
+    std::vector<problem::Tensor> tensors{{"a", 1, false}};
+    int workers = 1;
+    problem::PartitionRule partition = problem::PartitionRule::by_shard;
+    bool owners_in_turn = false; ///< segment i belongs to rank i mod P, as in one version of the artifact
+    double density = 1.0;        ///< where the schedule ends
+    problem::DensityKind schedule = problem::DensityKind::geometric;
+    Index warm_up = 0; ///< steps in which it falls from 1; 0: constant
+    double beta1 = 0.5;
+    double beta2 = 0.75;
+    double epsilon = 1e-8;
+    problem::BiasCorrection bias_correction = problem::BiasCorrection::none;
+    double weight_decay = 0.0;
+    double clip_norm = 0.0;
+    problem::DataClass data = problem::DataClass::dyadic;
+    int silent = nobody; ///< a rank whose gradients are all 0
+    std::uint64_t seed = 0;
+    Index steps = 1;
+    std::vector<Operation> script; ///< of the state machine, which takes no other steps
+
+    // What some properties need besides: a rank, a coordinate, another number of workers.
+    int chosen_rank = 0;
+    Index chosen_place = 0;
+    int other_workers = 1;
+
+    [[nodiscard]] Index size() const;
+
+    friend bool operator==(const Case&, const Case&) = default;
+};
+
+/// One line without spaces, such as "tensors=a:3+b:1:dense,workers=2,density=0.1,seed=4,steps=2"; what is
+/// as in Case{} is left out.
+[[nodiscard]] std::string text(const Case& run);
+/// And back. Throws scape::Error.
+[[nodiscard]] Case parse_case(const std::string& text);
+
+[[nodiscard]] problem::Problem problem_of(const Case& run);
+[[nodiscard]] problem::DensitySchedule schedule_of(const Case& run);
+[[nodiscard]] std::vector<float> parameters_of(const Case& run);
+/// Of step t. On dyadic data they are whole multiples of the number of workers, so that means are exact.
+[[nodiscard]] Gradients gradients_of(const Case& run, Index step);
+
+/// A power of two, so that lr*u is exact.
+constexpr double learning_rate = 0x1p-8;
+
+} // namespace scape::properties

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/gate/group.hpp>
+#include <scape/properties/implementation.hpp>
+
+namespace scape::properties {
+
+using gate::Group;
+using gate::make_thread_group;
+using gate::scratch_folder;
+
+/// Section 4 by the reference, all ranks in lockstep. Given to the gate as one of the implementations, and
+/// what the others are compared with.
+[[nodiscard]] std::shared_ptr<const Implementation> reference_implementation();
+
+/// A rank whose data stands elsewhere than in the host's memory, with a communicator for that.
+class Place {
+  public:
+    virtual ~Place() = default;
+    [[nodiscard]] virtual distributed::Communicator& communicator() = 0;
+    /// `counted` is that communicator, under the gate's eyes.
+    [[nodiscard]] virtual std::unique_ptr<Candidate> make(const Setup& setup,
+                                                          distributed::Communicator& counted) = 0;
+};
+using MakePlace =
+    std::function<std::unique_ptr<Place>(const Setup& setup, distributed::Communicator& ranks)>;
+
+/// An implementation whose ranks are made one by one and talk through a communicator.
+struct Ranked {
+    std::string name;
+    verify::LevelKind level = verify::LevelKind::exact;
+    problem::Algorithm algorithm = problem::Algorithm::scape;
+    std::vector<std::string> variants{"default"};
+    MakeCandidate make{};
+    MakePlace place{}; ///< in place of `make`
+    /// Why it cannot be run here, or empty.
+    std::string unavailable{};
+    /// The most ranks that it has room for here.
+    int most_workers = std::numeric_limits<int>::max();
+    /// What its figures and bits may depend on: devices, libraries.
+    std::string runs_on{};
+};
+[[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
+                                                             std::shared_ptr<const Group> group);
+
+/// All that this build has, over the group's ranks; the reference needs none and comes first where the
+/// group is of threads. Those who know more implementations add to the list.
+[[nodiscard]] std::vector<std::shared_ptr<const Implementation>>
+all_implementations(const std::shared_ptr<const Group>& group);
+
+} // namespace scape::properties

@@ -1,0 +1,37 @@
+#include <scape/planted/implementation.hpp>
+
+#include <utility>
+
+#include <scape/planted/plain.hpp>
+#include <scape/problem/error.hpp>
+
+#include "devices.hpp"
+
+namespace scape::planted {
+
+std::shared_ptr<const properties::Implementation>
+implementation(int number, const std::shared_ptr<const gate::Group>& group) {
+    const auto count = static_cast<int>(bugs().size());
+    if (number < 0 || number > count)
+        throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
+                    std::to_string(count));
+    if (number > bugs_of_section_10) {
+        properties::Ranked ranked = device_bug(number - bugs_of_section_10 - 1);
+        ranked.name = "planted-" + std::to_string(number);
+        if (group->name() != "in_process")
+            ranked.unavailable = "its ranks are threads; leave --communicator mpi out";
+        return properties::on_ranks(std::move(ranked), group);
+    }
+    const auto bug = static_cast<Bug>(number);
+    return properties::on_ranks(
+        {number == 0 ? "plain" : "planted-" + std::to_string(number),
+         verify::LevelKind::exact,
+         problem::Algorithm::scape,
+         {"default"},
+         [bug](const properties::Setup& setup, distributed::Communicator& communicator) {
+             return make_plain(setup, communicator, bug);
+         }},
+        group);
+}
+
+} // namespace scape::planted

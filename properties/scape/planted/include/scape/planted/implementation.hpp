@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include <scape/properties/implementations.hpp>
+
+namespace scape::planted {
+
+/// The plain implementation with planted bug `number` as the gate sees it: "planted-6"; with 0 the clean
+/// one, "plain". Throws scape::Error if there is no such bug.
+[[nodiscard]] std::shared_ptr<const properties::Implementation>
+implementation(int number, const std::shared_ptr<const gate::Group>& group);
+
+} // namespace scape::planted

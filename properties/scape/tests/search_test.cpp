@@ -1,0 +1,282 @@
+// The search itself: it finds, it shrinks, it repeats, and properties that no planted bug needs can fail
+// too.
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <scape/planted/implementation.hpp>
+#include <scape/planted/plain.hpp>
+#include <scape/properties/failure.hpp>
+#include <scape/properties/recording.hpp>
+#include <scape/properties/search.hpp>
+#include <scape/verify/verify_trace.hpp>
+
+namespace scape::properties {
+namespace {
+
+using distributed::Communicator;
+using distributed::Traffic;
+
+const std::shared_ptr<const Group>& threads() {
+    static const auto group = make_thread_group(std::chrono::seconds(5));
+    return group;
+}
+
+/// The clean plain implementation, with its steps changed.
+class Changed : public Candidate {
+  public:
+    Changed(const Setup& setup, Communicator& communicator)
+        : inner_(planted::make_plain(setup, communicator, planted::Bug::none)) {}
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        inner_->step(gradient, learning_rate);
+    }
+    View view() override { return inner_->view(); }
+    std::vector<std::uint8_t> coming() override { return inner_->coming(); }
+    void save(const std::filesystem::path& folder) override { inner_->save(folder); }
+    void restore(const std::filesystem::path& folder) override { inner_->restore(folder); }
+
+  protected:
+    std::unique_ptr<Candidate> inner_;
+};
+
+class Throws final : public Changed {
+  public:
+    Throws(const Setup& setup, Communicator& communicator)
+        : Changed(setup, communicator), fails_(communicator.rank() == communicator.size() - 1) {}
+    void step(std::span<const float> gradient, double learning_rate) override {
+        if (fails_)
+            throw std::runtime_error("out of luck");
+        Changed::step(gradient, learning_rate);
+    }
+
+  private:
+    bool fails_;
+};
+
+class Varies final : public Changed {
+  public:
+    Varies(const Setup& setup, Communicator& communicator)
+        : Changed(setup, communicator), scale_(setup.variant == 1 ? 1.0F + 0x1p-20F : 1.0F) {}
+    void step(std::span<const float> gradient, double learning_rate) override {
+        std::vector<float> other(gradient.begin(), gradient.end());
+        for (float& value : other)
+            value *= scale_;
+        Changed::step(other, learning_rate);
+    }
+
+  private:
+    float scale_;
+};
+
+class DropsSmall final : public Changed {
+  public:
+    using Changed::Changed;
+    void step(std::span<const float> gradient, double learning_rate) override {
+        std::vector<float> other(gradient.begin(), gradient.end());
+        for (float& value : other)
+            value = std::abs(value) < 1e-3F ? 0.0F : value;
+        Changed::step(other, learning_rate);
+    }
+};
+
+class SendsTwice final : public Changed {
+  public:
+    SendsTwice(const Setup& setup, Communicator& communicator)
+        : Changed(setup, communicator), communicator_(communicator) {}
+    void step(std::span<const float> gradient, double learning_rate) override {
+        Changed::step(gradient, learning_rate);
+        const std::vector<std::size_t> sizes(static_cast<std::size_t>(communicator_.size()), 1);
+        std::vector<std::uint8_t> all(sizes.size());
+        const std::uint8_t mine = 0;
+        communicator_.start_all_gather(Traffic::mask, &mine, all.data(), sizes)->wait();
+    }
+
+  private:
+    Communicator& communicator_;
+};
+
+template <class Kind>
+std::shared_ptr<const Implementation> made_by(std::vector<std::string> variants = {"default"}) {
+    return on_ranks({"changed", verify::LevelKind::exact, problem::Algorithm::scape, std::move(variants),
+                     [](const Setup& setup, Communicator& communicator) {
+                         return std::make_unique<Kind>(setup, communicator);
+                     }},
+                    threads());
+}
+
+SearchResult search_for(const Implementation& implementation, const std::string& property,
+                        int cases = 100) {
+    SearchOptions options;
+    options.cases = cases;
+    return search(implementation, find_property(property), options);
+}
+
+TEST(Search, ShrinksToTheSmallestCaseAndRepeatsItself) {
+    const auto bug = planted::implementation(9, threads());
+    const SearchResult first = search_for(*bug, "conservation.exact");
+    ASSERT_TRUE(first.counterexample);
+    EXPECT_LE(first.counterexample->run.size(), 2);
+    EXPECT_EQ(first.counterexample->run.workers, 1);
+    EXPECT_GT(first.counterexample->evaluations, 0);
+    const SearchResult again = search_for(*bug, "conservation.exact");
+    ASSERT_TRUE(again.counterexample);
+    EXPECT_EQ(text(again.counterexample->run), text(first.counterexample->run));
+    EXPECT_EQ(again.cases, first.cases);
+
+    SearchResult ignored;
+    EXPECT_TRUE(try_case(*bug, find_property("conservation.exact"), first.counterexample->run, ignored));
+    const auto clean = planted::implementation(0, threads());
+    EXPECT_FALSE(try_case(*clean, find_property("conservation.exact"), first.counterexample->run, ignored));
+}
+
+TEST(Search, ASeedDrawsItsOwnCases) {
+    std::vector<std::string> drawn[2];
+    for (const std::uint64_t seed : {1U, 2U}) {
+        SearchOptions options;
+        options.cases = 20;
+        options.seed = seed;
+        options.before = [&](const Case& run) {
+            drawn[seed - 1].push_back(text(run));
+            return true;
+        };
+        static_cast<void>(search(*reference_implementation(), find_property("mask.count"), options));
+    }
+    EXPECT_EQ(drawn[0].size(), 20U);
+    EXPECT_NE(drawn[0], drawn[1]);
+}
+
+TEST(Search, HoldsCasesToPinnedValues) {
+    SearchOptions options;
+    options.cases = 50;
+    options.pins.workers = {3, 5};
+    options.pins.densities = {0.25};
+    options.pins.steps = 2;
+    options.pins.clip_norm = 0.5;
+    int fives = 0;
+    options.before = [&](const Case& run) {
+        EXPECT_TRUE(run.workers == 3 || run.workers == 5);
+        EXPECT_EQ(run.density, 0.25);
+        EXPECT_EQ(run.steps, 2);
+        EXPECT_EQ(run.clip_norm, 0.5);
+        fives += run.workers == 5 ? 1 : 0;
+        return true;
+    };
+    const auto host = planted::implementation(0, threads());
+    EXPECT_FALSE(search(*host, find_property("reference"), options).counterexample);
+    EXPECT_GT(fives, 0);
+    EXPECT_LT(fives, 50);
+    // What a property needs is not given up for a pinned value.
+    options.before = [](const Case& run) {
+        EXPECT_EQ(run.clip_norm, 0.0);
+        return true;
+    };
+    EXPECT_FALSE(search(*host, find_property("conservation.exact"), options).counterexample);
+}
+
+TEST(Search, EndsWhenItIsTold) {
+    SearchOptions options;
+    int left = 7;
+    options.before = [&](const Case&) { return left-- > 0; };
+    const SearchResult result = search(*reference_implementation(), find_property("mask.on"), options);
+    EXPECT_TRUE(result.ended);
+    EXPECT_EQ(result.cases, 7);
+}
+
+TEST(Search, TooFewCasesOfAKindAreToldOf) {
+    Property property = find_property("mask.on");
+    property.at_least = {{"several ranks", 99}};
+    SearchOptions options;
+    const SearchResult result = search(*reference_implementation(), property, options);
+    EXPECT_FALSE(result.counterexample);
+    EXPECT_NE(too_few(property, result, options).find("several ranks"), std::string::npos);
+    property.at_least = {{"a kind that never was", 1}};
+    EXPECT_NE(too_few(property, result, options), "");
+    property.at_least = {{"several ranks", 1}};
+    EXPECT_EQ(too_few(property, result, options), "");
+}
+
+TEST(Search, ARankThatThrowsOrVanishesIsAViolation) {
+    const auto broken = made_by<Throws>();
+    const SearchResult result = search_for(*broken, "reference", 5);
+    ASSERT_TRUE(result.counterexample);
+    EXPECT_NE(std::string(result.counterexample->violation.what()).find("out of luck"), std::string::npos);
+    EXPECT_EQ(text(result.counterexample->run), "steps=1");
+}
+
+// Of section 10's bugs none is needed for these two properties; these are.
+
+TEST(Properties, RerunFailsWhereAVariantHasOtherBits) {
+    const auto varies = made_by<Varies>({"one", "two"});
+    EXPECT_TRUE(search_for(*varies, "rerun").counterexample);
+    EXPECT_FALSE(search_for(*varies, "reference").counterexample) << "the first variant is right";
+}
+
+TEST(Properties, ScaleFailsWhereSmallValuesAreLeftOut) {
+    const auto drops = made_by<DropsSmall>();
+    EXPECT_TRUE(search_for(*drops, "symmetry.scale").counterexample);
+}
+
+TEST(Properties, TrafficFailsWhereAMaskIsSentTwice) {
+    const auto twice = made_by<SendsTwice>();
+    const SearchResult result = search_for(*twice, "traffic");
+    ASSERT_TRUE(result.counterexample);
+    EXPECT_NE(std::string(result.counterexample->violation.what()).find("mask exchanges"),
+              std::string::npos);
+}
+
+TEST(Failure, IsToldWithItsPlaceAndDrawn) {
+    const auto bug = planted::implementation(6, threads());
+    const SearchResult result = search_for(*bug, "mask.on");
+    ASSERT_TRUE(result.counterexample);
+    const auto json = failure_json(*result.counterexample, "some.safetensors");
+    EXPECT_EQ(json["trace"], "some.safetensors");
+    EXPECT_EQ(json["case"], text(result.counterexample->run));
+    EXPECT_EQ(json["first"]["step"], 1);
+    EXPECT_EQ(json["first"]["tensor"], "a");
+    const auto& drawing = json["drawing"];
+    ASSERT_EQ(drawing["ranks"].size(), static_cast<std::size_t>(result.counterexample->run.workers));
+    EXPECT_EQ(drawing["ranks"][0]["mask"].get<std::string>().size(), drawing["size"].get<std::size_t>());
+    EXPECT_NE(drawing["ranks"][0]["residual"], drawing["ranks"][0]["expected"]["residual"]);
+    EXPECT_NE(failure_text(*result.counterexample).find("smallest case: "), std::string::npos);
+}
+
+TEST(Failure, ItsTraceIsRefusedByTheCheckerAndTheCleanOnePasses) {
+    for (const int number : {0, 6, 12, 53}) {
+        const auto implementation = planted::implementation(number, threads());
+        Case run;
+        run.tensors = {{"a", 12, false}, {"b", 5, true}};
+        run.workers = 3;
+        run.density = 0.3;
+        run.steps = 4;
+        run.beta1 = 0.9;
+        run.data = number == 53 ? problem::DataClass::zeros : problem::DataClass::normal;
+        Trial trial(*implementation, run);
+        trial(trial.steps());
+        const auto path = std::filesystem::path(testing::TempDir()) / "failure_test.safetensors";
+        ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
+        const auto verdict = verify::verify_trace(path, {});
+        if (number == 0 || number == 53)
+            EXPECT_EQ(verdict.first.has_value(), number != 0) << number;
+        else
+            EXPECT_EQ(verdict.status, verify::Status::failed) << number;
+        std::filesystem::remove(path);
+    }
+}
+
+TEST(Group, RanksThatWorkAndThoseThatDoNotSeeTheSameRecords) {
+    const auto records = threads()->exchange(3, [](int rank) {
+        return Group::Bytes(static_cast<std::size_t>(rank), static_cast<std::uint8_t>(rank));
+    });
+    ASSERT_EQ(records.size(), 3U);
+    EXPECT_EQ(records[2], (Group::Bytes{2, 2}));
+    EXPECT_TRUE(threads()->takes(8));
+    EXPECT_FALSE(threads()->takes(0));
+}
+
+} // namespace
+} // namespace scape::properties

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace scape::report {
+
+/// What a result was made with: versions, compiler and options, what was compiled in, the machine's
+/// processor. Pairs of a name and a value, in the order in which to show them. No host names, no paths.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> environment();
+
+/// "0.1.0".
+[[nodiscard]] std::string version();
+
+} // namespace scape::report

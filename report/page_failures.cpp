@@ -1,0 +1,112 @@
+// What is known of one failure.
+#include "page_parts.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+namespace scape::report::page {
+
+namespace {
+
+std::optional<std::uint32_t> parsed_bits(const std::string& bits) {
+    std::uint32_t value = 0;
+    if (bits.size() != 10 || !bits.starts_with("0x"))
+        return std::nullopt;
+    const char* const end = bits.data() + bits.size();
+    const auto result = std::from_chars(bits.data() + 2, end, value, 16);
+    return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
+}
+
+/// The bits with the digits marked in which they differ from the other ones.
+std::string marked_bits(const std::string& bits, const std::string& others) {
+    if (bits.empty())
+        return {};
+    std::string html = " <code class=\"bits\">";
+    if (bits.size() != others.size() || !parsed_bits(bits))
+        return html + escaped(bits) + "</code>";
+    for (std::size_t i = 0; i < bits.size(); ++i)
+        html +=
+            bits[i] == others[i] ? std::string(1, bits[i]) : "<mark>" + std::string(1, bits[i]) + "</mark>";
+    return html + "</code>";
+}
+
+std::string fact(const std::string& what, const std::string& value) {
+    return value.empty() ? value : "<div><dt>" + what + "</dt><dd>" + escaped(value) + "</dd></div>";
+}
+
+std::string first_divergence(const ordered_json& first) {
+    const std::string expected = text(first, "expected_bits");
+    const std::string actual = text(first, "actual_bits");
+    const auto expected_float = parsed_bits(expected);
+    const auto actual_float = parsed_bits(actual);
+    const std::string apart =
+        expected_float && actual_float ? distance(*expected_float, *actual_float) : std::string();
+    const bool all_ranks = at(first, "rank").is_number() && number(first, "rank") < 0.0;
+    const std::string index = place_text(first, "index");
+    const std::string coordinate = place_text(first, "coordinate");
+    std::string html = "<h4>First divergence</h4><dl class=\"facts\">" + fact("step", text(first, "step")) +
+                       fact("phase", text(first, "phase")) + fact("result", text(first, "result")) +
+                       fact("rank", all_ranks ? "all ranks" : text(first, "rank")) +
+                       fact("tensor", text(first, "tensor")) + fact("index", index) +
+                       (coordinate == index ? "" : fact("coordinate", coordinate)) + "</dl>";
+    if (text(first, "expected").empty() && text(first, "actual").empty())
+        return html; // a rule was broken, without a value that it should have been
+    html += "<dl class=\"pair\"><div><dt>expected</dt><dd><span class=\"value\">" +
+            escaped(first, "expected") + "</span>" + marked_bits(expected, actual) +
+            "</dd></div><div class=\"actual\"><dt>actual</dt>" + "<dd><span class=\"value\">" +
+            escaped(first, "actual") + "</span>" + marked_bits(actual, expected) + "</dd></div></dl>";
+    return html + (apart.empty()
+                       ? ""
+                       : "<p class=\"quiet\">" + apart + (apart.ends_with("ULP") ? " apart" : "") + "</p>");
+}
+
+std::string neighbourhood(const ordered_json& first) {
+    const ordered_json& near = list(first, "near");
+    if (near.empty())
+        return {};
+    std::string html =
+        "<h4>Around it</h4><div class=\"wide\" tabindex=\"0\" role=\"region\" "
+        "aria-label=\"The neighbourhood\"><table class=\"near\"><caption class=\"sr\">Expected "
+        "and actual values around the first divergence</caption><thead><tr>"
+        "<th scope=\"col\">coordinate</th><th scope=\"col\">expected</th><th scope=\"col\">"
+        "actual</th></tr></thead><tbody>";
+    for (const ordered_json& value : near) {
+        const bool good = at(value, "ok") == true;
+        const std::string expected = text(value, "expected_bits");
+        const std::string actual = text(value, "actual_bits");
+        html += std::string(good ? "<tr>" : "<tr class=\"bad\">") + "<th scope=\"row\">" +
+                (good ? "<span class=\"sign\" title=\"right\">✓</span> "
+                      : "<span class=\"sign\" title=\"wrong\">✕</span> ") +
+                escaped(value, "coordinate") + (good ? "" : "<span class=\"sr\"> (wrong)</span>") +
+                "</th><td>" + escaped(value, "expected") + marked_bits(expected, good ? expected : actual) +
+                "</td><td>" + escaped(value, "actual") + marked_bits(actual, good ? actual : expected) +
+                "</td></tr>";
+    }
+    return html + "</tbody></table></div>";
+}
+
+} // namespace
+
+std::string failure_body(const Entry& entry) {
+    const ordered_json& failure = at(*entry.json, "failure");
+    const ordered_json& first = at(failure, "first");
+    std::string html;
+    if (const std::string why = explanation(entry); !why.empty())
+        html += "<p class=\"message\">" + escaped(why) + "</p>";
+    if (!text(failure, "message").empty())
+        html += "<p class=\"message\">" + escaped(failure, "message") + "</p>";
+    if (first.is_object())
+        html += "<div class=\"beside\"><div>" + first_divergence(first) + "</div><div>" +
+                neighbourhood(first) + "</div></div>";
+    html += drawing(at(failure, "drawing"), first);
+    if (!text(failure, "case").empty())
+        html += "<h4>The shrunk case</h4><pre>" + escaped(failure, "case") + "</pre>";
+    if (!text(*entry.json, "command").empty())
+        html += "<h4>Run it again</h4><pre>" + escaped(*entry.json, "command") + "</pre>";
+    if (!text(failure, "trace").empty())
+        html += "<p class=\"trace\">Saved trace: <code>" + escaped(failure, "trace") + "</code></p>";
+    return html;
+}
+
+} // namespace scape::report::page

@@ -1,0 +1,21 @@
+#include <scape/report/status.hpp>
+
+namespace scape::report {
+
+std::string name(Status status) {
+    switch (status) {
+    case Status::passed:
+        return "PASSED";
+    case Status::failed:
+        return "FAILED";
+    case Status::skipped:
+        return "SKIPPED";
+    case Status::mistrusted:
+        return "MISTRUSTED";
+    case Status::untested:
+        return "UNTESTED";
+    }
+    return "?";
+}
+
+} // namespace scape::report

@@ -1,0 +1,222 @@
+#include "gate.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include <unistd.h>
+
+#include <scape/problem/text.hpp>
+#include <scape/report/table.hpp>
+#include <scape/verify/report.hpp>
+
+#include "commands.hpp"
+
+namespace scape::tool {
+
+namespace {
+
+using nlohmann::ordered_json;
+using verify::Status;
+
+/// Read by a signal handler: a plain buffer.
+std::array<char, 4096> running{};
+
+void tell(int signal) {
+    const auto say = [](const char* text) {
+        if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
+            return;
+    };
+    say(signal == SIGINT || signal == SIGTERM ? "\nscape: interrupted"
+                                              : "\nscape: the implementation crashed");
+    if (running[0] != '\0') {
+        say(" while running\n$ ");
+        say(running.data());
+    }
+    say("\n");
+    std::signal(signal, SIG_DFL);
+    static_cast<void>(std::raise(signal));
+}
+
+std::string seconds_text(double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f", seconds);
+    return text;
+}
+
+std::string number(const ordered_json& value) {
+    return value.is_string() ? value.get<std::string>() : verify::ulps_text(value.get<double>());
+}
+
+std::string with_reason(const ordered_json& row) {
+    const std::string reason = row["reason"];
+    return row["status"].get<std::string>() + (reason.empty() ? "" : ": " + reason);
+}
+
+std::string rows_text(const ordered_json& rows) {
+    report::Table table({{"implementation"},
+                         {"communicator"},
+                         {"workers", true},
+                         {"density", true},
+                         {"partition"},
+                         {"correction"},
+                         {"level"},
+                         {"cases", true},
+                         {"values", true},
+                         {"#wrong", true},
+                         {"max ULP", true},
+                         {"% of limit", true},
+                         {"seconds", true},
+                         {"status"}});
+    for (const auto& row : rows)
+        table.add({row["implementation"], row["communicator"], std::to_string(row["workers"].get<int>()),
+                   shortest(row["density"].get<double>()), row["partition"], row["correction"],
+                   row["level"], std::to_string(row["cases"].get<int>()),
+                   std::to_string(row["compared"].get<problem::Index>()),
+                   std::to_string(row["wrong"].get<problem::Index>()), number(row["max_ulp"]),
+                   row["status"] == name(Status::failed) && row["level"] != "EXACT"
+                       ? ">100"
+                       : verify::percent(row["share_of_limit"].get<double>()),
+                   seconds_text(row["seconds"].get<double>()), with_reason(row)});
+    return table.text();
+}
+
+std::string properties_text(const ordered_json& rows) {
+    report::Table table({{"implementation"},
+                         {"communicator"},
+                         {"section 8", true},
+                         {"property"},
+                         {"cases", true},
+                         {"seconds", true},
+                         {"status"},
+                         {"cases were of"}});
+    for (const auto& row : rows) {
+        std::string kinds;
+        const int cases = row["cases"].get<int>();
+        for (const auto& [kind, count] : row["classes"].items())
+            kinds += (kinds.empty() ? "" : ", ") + kind + " " +
+                     std::to_string(count.get<int>() * 100 / std::max(1, cases)) + " %";
+        const std::string reason = row["reason"];
+        table.add({row["implementation"], row["communicator"],
+                   row["number"].get<int>() == 0 ? "-" : std::to_string(row["number"].get<int>()),
+                   row["property"], std::to_string(cases), seconds_text(row["seconds"].get<double>()),
+                   row["status"], reason.empty() ? kinds : reason});
+    }
+    return table.text();
+}
+
+std::string planted_text(const ordered_json& rows) {
+    report::Table table({{"bug", true},
+                         {"name"},
+                         {"caught by"},
+                         {"cases", true},
+                         {"parameters", true},
+                         {"ranks", true},
+                         {"steps", true},
+                         {"seconds", true},
+                         {"also caught by"}});
+    for (const auto& row : rows) {
+        std::string also;
+        for (const auto& name : row["also"])
+            also += (also.empty() ? "" : ", ") + name.get<std::string>();
+        const bool caught = row["caught"];
+        table.add({std::to_string(row["number"].get<int>()), row["name"],
+                   caught ? row["property"].get<std::string>() : "ESCAPED",
+                   std::to_string(row["cases"].get<int>()),
+                   caught ? std::to_string(row["elements"].get<problem::Index>()) : "-",
+                   caught ? std::to_string(row["ranks"].get<int>()) : "-",
+                   caught ? std::to_string(row["steps"].get<problem::Index>()) : "-",
+                   seconds_text(row["seconds"].get<double>()), also});
+    }
+    return table.text();
+}
+
+} // namespace
+
+Watch::Watch(double seconds, std::function<bool(bool)> any) : limit_(seconds), any_(std::move(any)) {}
+
+bool Watch::goes_on(const std::string& command) {
+    std::snprintf(running.data(), running.size(), "%s", command.c_str());
+    return limit_ <= 0.0 || !any_(seconds() > limit_);
+}
+
+double Watch::seconds() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+}
+
+void tell_of_crashes() {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM})
+        std::signal(signal, tell);
+}
+
+void no_more_to_tell() {
+    running[0] = '\0';
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM})
+        std::signal(signal, SIG_DFL);
+}
+
+std::string what_is_running() {
+    return running[0] == '\0' ? std::string() : std::string(", while running: ") + running.data();
+}
+
+Verdict judge(const properties::Property& property, const properties::SearchResult& result,
+              const properties::SearchOptions& options) {
+    if (result.counterexample)
+        return {Status::failed, ""};
+    if (result.cases == 0)
+        return {Status::skipped, "the time budget was used up before"};
+    if (const std::string few = too_few(property, result, options); !few.empty())
+        return {Status::mistrusted, few};
+    if (result.ended)
+        return {Status::passed, "the time budget ended it after " + std::to_string(result.cases) + " of " +
+                                    std::to_string(options.cases) + " cases"};
+    return {Status::passed, ""};
+}
+
+int Results::count(Status status) const {
+    int sum = 0;
+    for (const auto* list : {&rows_, &properties_})
+        for (const auto& row : *list)
+            sum += row["status"] == name(status) ? 1 : 0;
+    return sum;
+}
+
+std::string Results::text() const {
+    std::string text;
+    for (const std::string& table :
+         {rows_.empty() ? "" : rows_text(rows_), properties_.empty() ? "" : properties_text(properties_),
+          planted_.empty() ? "" : planted_text(planted_), failures_})
+        if (!table.empty())
+            text += (text.empty() ? "" : "\n") + table;
+    return text;
+}
+
+ordered_json Results::document(const std::vector<std::string>& arguments, std::uint64_t seed,
+                               double seconds) const {
+    ordered_json environment = verify::json_environment();
+    environment.update(runs_on_);
+    return {{"format", "scape-results"},
+            {"version", 1},
+            {"command", arguments},
+            {"environment", environment},
+            {"seed", seed},
+            {"seconds", seconds},
+            {"rows", rows_},
+            {"properties", properties_},
+            {"planted", planted_},
+            {"totals",
+             {{"passed", count(Status::passed)},
+              {"failed", count(Status::failed)},
+              {"skipped", count(Status::skipped)},
+              {"mistrusted", count(Status::mistrusted)},
+              {"untested", count(Status::untested)}}}};
+}
+
+void write_report(const std::string& folder, const ordered_json& document) {
+    make_report(folder, {document});
+    write_json(folder + "/results.json", document);
+}
+
+} // namespace scape::tool

@@ -1,0 +1,60 @@
+#include "commands.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include <scape/problem/error.hpp>
+#include <scape/report/junit.hpp>
+#include <scape/report/page.hpp>
+#include <scape/report/page_data.hpp>
+
+namespace scape::tool {
+
+namespace {
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file)
+        throw Error(path.string() +
+                    ": the report could not be written; check the folder and the space on the disk");
+}
+
+} // namespace
+
+void make_report(const std::string& folder, const std::vector<nlohmann::ordered_json>& results) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error)
+        throw Error(folder + ": the folder of the report cannot be made (" + error.message() + ")");
+    write_text(std::filesystem::path(folder) / "index.html", report::html_page(results));
+    write_text(std::filesystem::path(folder) / "junit.xml", report::junit_xml(results));
+}
+
+void add_report(CLI::App& app, int& status) {
+    CLI::App* command = app.add_subcommand("report", "one page and one JUnit file of several result files");
+    struct Settings {
+        std::vector<std::string> files;
+        std::string folder = "report";
+    };
+    auto settings = std::make_shared<Settings>();
+    command->option_defaults()->always_capture_default();
+    command->add_option("files", settings->files, "what check and planted wrote with --json or --report")
+        ->required();
+    command->add_option("--out", settings->folder, "the folder for index.html and junit.xml");
+    command->footer(
+        "Exit status: 0 written, 2 bad input or usage. The verdict is that of the commands that ran.\n"
+        "Example:\n"
+        "  scape report --out report in_process.json mpi.json planted.json");
+    command->callback([settings, &status] {
+        make_report(settings->folder,
+                    report::read_results({settings->files.begin(), settings->files.end()}));
+        std::printf("report: %s/index.html\n", settings->folder.c_str());
+        status = all_passed;
+    });
+}
+
+} // namespace scape::tool

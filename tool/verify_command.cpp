@@ -1,0 +1,157 @@
+#include "commands.hpp"
+#include "terminal.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/report/table.hpp>
+#include <scape/verify/report.hpp>
+#include <scape/verify/verify_trace.hpp>
+
+namespace scape::tool {
+
+namespace {
+
+struct Settings {
+    std::vector<std::string> traces;
+    std::string from;
+    std::string level = "exact";
+    std::string json;
+    bool brief = false;
+};
+
+/// Counts that never blur: a trace that was checked and proved nothing is counted as failed, and named.
+struct Counts {
+    int passed = 0;
+    int failed = 0;
+    int mistrusted = 0;
+    bool bad_input = false;
+};
+
+void print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+}
+
+/// One table for many traces; whoever fails is told in full below it.
+class Brief {
+  public:
+    void add(const verify::TraceVerdict& verdict) {
+        const verify::Row all = verify::total(verdict.rows);
+        for (const std::string& note : verdict.notes)
+            notes_ += "  note: " + verdict.path + ": " + note + "\n";
+        table_.add({verdict.path, name(verdict.level), name(verdict.from), std::to_string(all.compared),
+                    std::to_string(all.mismatched), std::to_string(all.unbounded),
+                    verify::ulps_text(all.greatest_ulps), verify::percent(all.share_of_limit),
+                    name(verdict.status)});
+    }
+
+    [[nodiscard]] std::string text() const { return table_.text() + notes_; }
+
+  private:
+    std::string notes_;
+    report::Table table_{{{"trace"},
+                          {"level"},
+                          {"from"},
+                          {"values", true},
+                          {"#wrong", true},
+                          {"unbounded", true},
+                          {"max ULP", true},
+                          {"% of limit", true},
+                          {"status"}}};
+};
+
+std::string command_line(const std::string& trace, const Settings& settings) {
+    return "$ scape verify " + shell_word(trace) +
+           (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n";
+}
+
+nlohmann::ordered_json verify_one(const std::string& trace, const Settings& settings,
+                                  verify::VerifyOptions options, Counts& counts, Brief& brief) {
+    // The command that repeats it comes before the run, so that a crash leaves it too.
+    if (!settings.brief)
+        print(command_line(trace, settings));
+    std::fflush(stdout);
+    try {
+        Progress progress(trace);
+        options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
+        const verify::TraceVerdict verdict = verify_trace(trace, options);
+        const bool passed = verdict.status == verify::Status::passed;
+        if (settings.brief)
+            brief.add(verdict);
+        if (settings.brief && !passed)
+            print(command_line(trace, settings));
+        if (!settings.brief || !passed)
+            print(text_report(verdict) + coloured(verdict.status) + "  " + trace + "\n\n");
+        (passed ? counts.passed : counts.failed) += 1;
+        counts.mistrusted += verdict.status == verify::Status::mistrusted ? 1 : 0;
+        return json_report(verdict);
+    } catch (const Error& error) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "scape verify: %s\n", one_line(error.what()).c_str());
+        ++counts.failed;
+        counts.bad_input = true;
+        return {{"trace", trace}, {"error", error.what()}};
+    }
+}
+
+int run(const Settings& settings, const std::vector<std::string>& arguments) {
+    verify::VerifyOptions options;
+    options.level = verify::parse_trace_level(settings.level);
+    if (!settings.from.empty())
+        options.from = verify::parse_from(settings.from);
+
+    Counts counts;
+    Brief brief;
+    nlohmann::ordered_json traces = nlohmann::ordered_json::array();
+    for (const std::string& trace : settings.traces)
+        traces.push_back(verify_one(trace, settings, options, counts, brief));
+    if (settings.brief && !traces.empty())
+        print(brief.text());
+    if (!settings.json.empty())
+        write_json(settings.json, {{"command", arguments},
+                                   {"environment", verify::json_environment()},
+                                   {"traces", traces},
+                                   {"passed", counts.passed},
+                                   {"failed", counts.failed},
+                                   {"mistrusted", counts.mistrusted}});
+    if (counts.mistrusted > 0)
+        print(std::to_string(counts.mistrusted) +
+              " of the failed only MISTRUSTED: no difference, but no proof\n");
+    print(std::to_string(counts.passed) + " passed, " + std::to_string(counts.failed) + " failed\n");
+    return counts.bad_input ? bad_input : counts.failed > 0 ? difference : all_passed;
+}
+
+} // namespace
+
+void add_verify(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
+    CLI::App* command = app.add_subcommand("verify", "check recorded runs against the reference");
+    auto settings = std::make_shared<Settings>();
+    command->add_option("TRACE", settings->traces, "scape-trace files (specification, section 9)")
+        ->required();
+    command->add_option(
+        "--from", settings->from,
+        "recorded: each step of the reference begins at the recorded state before it, so that one "
+        "early rounding does not hide the rest; start: it runs free. Default: recorded where the "
+        "trace holds the states, else start");
+    command->add_option(
+        "--level", settings->level,
+        "exact: the same bits, sign of zero included; rel: within a bound per value on fp32 "
+        "rounding, around the double-precision reference. Default: exact");
+    command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
+    command->add_option("--json", settings->json,
+                        "also write the result, with the environment, to this file");
+    command->footer(
+        "Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input "
+        "or usage.\n"
+        "Examples:\n"
+        "  scape verify fixtures/scape/golden/*.safetensors\n"
+        "  scape verify --level rel fixtures/scape/artifact/*.safetensors\n"
+        "  scape verify --from start --json result.json my_run.safetensors");
+    command->callback([settings, &status, &arguments] { status = run(*settings, arguments); });
+}
+
+} // namespace scape::tool

@@ -1,0 +1,49 @@
+// Any text as the `config` of a trace: it is refused with scape::Error in one line, or it is written back
+// the same.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/verify/trace.hpp>
+
+namespace {
+
+using namespace scape;
+
+void require(bool held, const char* promise) {
+    if (!held) {
+        std::fprintf(stderr, "broken: %s\n", promise);
+        std::abort();
+    }
+}
+
+void write_and_read_back(const verify::Config& config) {
+    const std::string text = verify::config_text(config.problem, config.steps);
+    try {
+        const verify::Config again = verify::parse_config(text, "again");
+        require(again.problem == config.problem && again.steps == config.steps,
+                "what is written reads back the same");
+        require(verify::config_text(again.problem, again.steps) == text,
+                "the same is written in the same bytes");
+    } catch (const Error& error) {
+        std::fprintf(stderr, "%s\n%s\n", error.what(), text.c_str());
+        require(false, "what is written can be read");
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    try {
+        write_and_read_back(verify::parse_config(std::string(data, data + size), "config"));
+    } catch (const Error& error) {
+        const std::string message = error.what();
+        require(message.starts_with("config"), "a message says what it is about");
+        require(one_line(message) == message, "a message is one line without control characters");
+    }
+    return 0;
+}

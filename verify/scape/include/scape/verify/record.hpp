@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/problem/data.hpp>
+#include <scape/problem/density.hpp>
+#include <scape/problem/problem.hpp>
+
+namespace scape::verify {
+
+using problem::DataClass;
+using problem::gradient_value;
+using problem::Index;
+using problem::initial_parameter;
+
+/// A value put into the gradients in place of the one that was drawn.
+struct Injection {
+    Index step = 0;
+    int rank = 0;
+    Index index = 0;
+    float value = 0.0F;
+};
+
+struct RecordOptions {
+    problem::Problem problem;
+    problem::DensitySchedule density;
+    Index steps = 1;
+    double learning_rate = 0.01;
+    double final_learning_rate = 0.01; ///< reached at the last step, on a straight line
+    std::uint64_t seed = 1;
+    DataClass data = DataClass::normal;
+    std::vector<Injection> injections;
+    bool intermediates = false;
+    std::string source; ///< goes into the metadata
+    std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
+};
+
+/// Runs the reference in fp32 on made-up gradients and writes the trace. Throws scape::Error.
+void record(const std::filesystem::path& path, const RecordOptions& options);
+
+/// "wq:60,norm:5:dense" as tensors.
+[[nodiscard]] std::vector<problem::Tensor> parse_tensors(const std::string& text);
+/// "2:0:17:nan": step, rank, coordinate, value.
+[[nodiscard]] Injection parse_injection(const std::string& text);
+
+} // namespace scape::verify

@@ -1,0 +1,197 @@
+#include <scape/verify/report.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include <scape/problem/text.hpp>
+#include <scape/report/environment.hpp>
+#include <scape/report/table.hpp>
+
+namespace scape::verify {
+
+namespace {
+
+using nlohmann::ordered_json;
+using report::environment;
+using report::Table;
+
+std::string count_of(std::size_t count, const std::string& thing) {
+    return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+std::string describe(const problem::Problem& problem, Index steps) {
+    return std::string(name(problem.algorithm)) + ", " +
+           count_of(static_cast<std::size_t>(problem.workers), "worker") + ", " +
+           count_of(static_cast<std::size_t>(steps), "step") + ", " +
+           count_of(static_cast<std::size_t>(problem.layout.size()), "parameter") + " in " +
+           count_of(problem.layout.tensors().size(), "tensor") + ", " +
+           count_of(problem.segments.size(), "segment") + ", bias correction " +
+           std::string(name(problem.settings.bias_correction));
+}
+
+std::string divergence_text(const Divergence& divergence, const problem::Layout& layout) {
+    std::string text = "  first divergence: " + place(divergence, layout) + "\n";
+    if (!divergence.comparison.first.empty())
+        text += "  " + summary(divergence.comparison) + " in this vector at this step\n" +
+                details(divergence.comparison, layout, "    ");
+    if (!divergence.note.empty())
+        text += "  note: " + divergence.note + "\n";
+    return text;
+}
+
+ordered_json number(double value) {
+    return std::isfinite(value) ? ordered_json(value) : ordered_json(shortest(value));
+}
+
+ordered_json json_pair(const Pair& pair) {
+    const auto bits = [](float value) {
+        char text[16];
+        std::snprintf(text, sizeof text, "0x%08x", std::bit_cast<std::uint32_t>(value));
+        return std::string(text);
+    };
+    return {{"coordinate", pair.index},
+            {"expected", number(static_cast<double>(pair.expected))},
+            {"expected_bits", bits(pair.expected)},
+            {"actual", number(static_cast<double>(pair.actual))},
+            {"actual_bits", bits(pair.actual)},
+            {"ulps", number(pair.ulps)},
+            {"difference", number(pair.difference)},
+            {"limit", number(pair.limit)},
+            {"ok", pair.ok}};
+}
+
+ordered_json json_pairs(const std::vector<Pair>& pairs) {
+    ordered_json list = ordered_json::array();
+    for (const Pair& pair : pairs)
+        list.push_back(json_pair(pair));
+    return list;
+}
+
+ordered_json json_divergence(const Divergence& divergence, const problem::Layout& layout) {
+    ordered_json json{
+        {"step", divergence.step}, {"phase", name(divergence.phase)}, {"result", divergence.result}};
+    json["rank"] =
+        divergence.rank == Divergence::all_ranks ? ordered_json() : ordered_json(divergence.rank);
+    if (divergence.index && *divergence.index < layout.size()) {
+        const std::size_t tensor = layout.tensor_at(*divergence.index);
+        json["tensor"] = layout.tensors()[tensor].name;
+        json["index"] = *divergence.index - layout.begin(tensor);
+    }
+    if (divergence.index)
+        json["coordinate"] = *divergence.index;
+    json["compared"] = divergence.comparison.compared;
+    json["mismatched"] = divergence.comparison.mismatched;
+    json["before"] = json_pairs(divergence.comparison.before);
+    json["first"] = json_pairs(divergence.comparison.first);
+    json["last"] = json_pairs(divergence.comparison.last);
+    if (divergence.comparison.greatest)
+        json["greatest"] = json_pair(*divergence.comparison.greatest);
+    json["note"] = divergence.note;
+    return json;
+}
+
+} // namespace
+
+std::string percent(double share) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", 100.0 * share);
+    return text;
+}
+
+std::string ulps_text(double ulps) {
+    return std::isinf(ulps) ? "not comparable" : shortest(ulps);
+}
+
+std::string place(const Divergence& divergence, const problem::Layout& layout) {
+    std::string text = "step " + std::to_string(divergence.step) + ", phase " +
+                       std::string(name(divergence.phase)) + ", " + divergence.result;
+    text += divergence.rank == Divergence::all_ranks ? " (the same on all ranks)"
+                                                     : " of rank " + std::to_string(divergence.rank);
+    if (divergence.index)
+        text += ", " + (*divergence.index < layout.size()
+                            ? layout.describe(*divergence.index)
+                            : "beyond the last parameter (bit " + std::to_string(*divergence.index) + ")");
+    return text;
+}
+
+std::string text_report(const TraceVerdict& verdict) {
+    std::string text = "  problem  " + describe(verdict.problem, verdict.steps) + "\n";
+    text += "  source   " + one_line(verdict.source) + "\n";
+    text += "  level    " + name(verdict.level) + ": " + explain(verdict.level) + "\n";
+    text += "  from     " + name(verdict.from) +
+            (verdict.from == From::recorded ? ": each step begins at the recorded state before it\n"
+                                            : ": the reference runs free\n");
+    Table table({{"phase"},
+                 {"result"},
+                 {"values", true},
+                 {"#wrong", true},
+                 {"max ULP", true},
+                 {"% of limit", true},
+                 {"status"}});
+    for (const Row& row : verdict.rows) {
+        const bool any = row.compared > 0;
+        table.add({std::string(name(row.phase)), row.result, std::to_string(row.compared),
+                   any ? std::to_string(row.mismatched) : "-", any ? ulps_text(row.greatest_ulps) : "-",
+                   any ? percent(row.share_of_limit) : "-",
+                   name(row.status()) + (any                 ? ""
+                                         : row.unbounded > 0 ? " (no finite bound)"
+                                                             : " (not in the trace)")});
+    }
+    text += table.text("  ");
+    for (const std::string& note : verdict.notes)
+        text += "  note: " + note + "\n";
+    if (verdict.first)
+        text += divergence_text(*verdict.first, verdict.problem.layout);
+    if (verdict.status == Status::mistrusted)
+        text += "  too few of the compared values are non-zero to prove anything\n";
+    return text;
+}
+
+std::string text_report(const TraceDifference& difference, const std::string& a, const std::string& b) {
+    std::string text = "expected: " + a + "\n     got: " + b + "\n";
+    for (const std::string& line : difference.settings)
+        text += "  " + line + "\n";
+    for (const std::string& note : difference.notes)
+        text += "  note: " + note + "\n";
+    if (difference.input)
+        text += "  the inputs differ\n" + divergence_text(*difference.input, difference.layout);
+    if (difference.result)
+        text += divergence_text(*difference.result, difference.layout);
+    text += difference.same()
+                ? "same: " + std::to_string(difference.compared) + " result values, every bit\n"
+                : "different\n";
+    return text;
+}
+
+nlohmann::ordered_json json_report(const TraceVerdict& verdict) {
+    ordered_json rows = ordered_json::array();
+    for (const Row& row : verdict.rows)
+        rows.push_back({{"phase", name(row.phase)},
+                        {"result", row.result},
+                        {"compared", row.compared},
+                        {"mismatched", row.mismatched},
+                        {"unbounded", row.unbounded},
+                        {"nonzero", row.nonzero},
+                        {"eligible", row.eligible},
+                        {"max_ulp", number(row.greatest_ulps)},
+                        {"share_of_limit", number(row.share_of_limit)},
+                        {"status", name(row.status())}});
+    ordered_json json{{"trace", verdict.path},          {"source", verdict.source},
+                      {"level", name(verdict.level)},   {"from", name(verdict.from)},
+                      {"status", name(verdict.status)}, {"rows", rows},
+                      {"notes", verdict.notes}};
+    json["first_divergence"] =
+        verdict.first ? json_divergence(*verdict.first, verdict.problem.layout) : ordered_json();
+    return json;
+}
+
+nlohmann::ordered_json json_environment() {
+    ordered_json json = ordered_json::object();
+    for (const auto& [key, value] : environment())
+        json[key] = value;
+    return json;
+}
+
+} // namespace scape::verify
