@@ -19,8 +19,8 @@
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/properties/scape/failure.hpp>
 #include <scape/properties/implementations.hpp>
+#include <scape/properties/scape/failure.hpp>
 #include <scape/properties/scape/search.hpp>
 
 namespace {
