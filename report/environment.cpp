@@ -81,4 +81,11 @@ std::vector<std::pair<std::string, std::string>> environment() {
     return result;
 }
 
+nlohmann::ordered_json json_environment() {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    for (const auto& [key, value] : environment())
+        json[key] = value;
+    return json;
+}
+
 } // namespace scape::report

@@ -1,7 +1,11 @@
 #include <scape/report/table.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdio>
+
+#include <scape/problem/text.hpp>
 
 namespace scape::report {
 
@@ -29,6 +33,16 @@ std::string Table::text(const std::string& indent) const {
         result += text + "\n";
     }
     return result;
+}
+
+std::string percent(double share) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", 100.0 * share);
+    return text;
+}
+
+std::string ulps_text(double ulps) {
+    return std::isinf(ulps) ? "not comparable" : shortest(ulps);
 }
 
 } // namespace scape::report

@@ -22,13 +22,4 @@ void add_diff(CLI::App& app, int& status);
 void add_model(CLI::App& app, int& status);
 void add_info(CLI::App& app, int& status);
 
-/// index.html and junit.xml in a folder that is made. Throws scape::Error.
-void make_report(const std::string& folder, const std::vector<nlohmann::ordered_json>& results);
-
-/// `text` as one word of a shell's command line.
-[[nodiscard]] std::string shell_word(const std::string& text);
-
-/// Writes a result for --json. Throws scape::Error where that fails.
-void write_json(const std::string& path, const nlohmann::ordered_json& json);
-
 } // namespace scape::tool

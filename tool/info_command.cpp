@@ -5,7 +5,6 @@
 
 #include <scape/report/environment.hpp>
 #include <scape/report/table.hpp>
-#include <scape/verify/report.hpp>
 
 namespace scape::tool {
 
@@ -16,7 +15,7 @@ void add_info(CLI::App& app, int& status) {
     command->footer("Example:\n  scape info --json");
     command->callback([json, &status] {
         if (*json) {
-            std::printf("%s\n", verify::json_environment().dump(2).c_str());
+            std::printf("%s\n", report::json_environment().dump(2).c_str());
         } else {
             report::Table table({{"what"}, {"value"}});
             for (const auto& [what, value] : report::environment())

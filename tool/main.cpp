@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <new>
 
 #include <scape/problem/error.hpp>
@@ -11,25 +10,6 @@
 #include <scape/verify/trace.hpp>
 
 namespace scape::tool {
-
-std::string shell_word(const std::string& text) {
-    const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
-    if (!text.empty() && text.find_first_not_of(plain) == std::string::npos)
-        return text;
-    std::string word = "'";
-    for (const char letter : text)
-        word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-    return word + "'";
-}
-
-void write_json(const std::string& path, const nlohmann::ordered_json& json) {
-    std::ofstream file(path);
-    // A JSON text has to be UTF-8, whatever a path or a name in a trace holds.
-    file << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-    file.close();
-    if (!file)
-        throw Error(path + ": the result could not be written; check the folder and the space on the disk");
-}
 
 namespace {
 

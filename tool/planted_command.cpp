@@ -1,29 +1,33 @@
 #include "commands.hpp"
-#include "gate.hpp"
-#include "terminal.hpp"
+#include "systems.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 
-#include <scape/planted/bugs.hpp>
-#include <scape/planted/implementation.hpp>
+#include <scape/gate/results.hpp>
+#include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
-#include <scape/properties/failure.hpp>
+#include <scape/report/folder.hpp>
 
 namespace scape::tool {
 
 namespace {
 
+using gate::Implementation;
+using gate::Progress;
+using gate::Property;
+using gate::SearchOptions;
+using gate::SearchResult;
+using gate::shell_word;
+using gate::Verdict;
+using gate::Watch;
 using nlohmann::ordered_json;
-using properties::Implementation;
-using properties::Property;
-using properties::SearchOptions;
-using properties::SearchResult;
-using verify::Status;
+using report::Status;
 
 struct Settings {
+    std::string system = all_systems().front().name;
     std::vector<int> numbers;
     std::vector<std::string> without;
     bool all = false;
@@ -39,18 +43,21 @@ struct Settings {
 class Planted {
   public:
     Planted(const Settings& settings, const std::vector<std::string>& arguments)
-        : settings_(settings), arguments_(arguments), program_(shell_word(arguments.front())),
+        : settings_(settings), system_(gate::find_system(all_systems(), settings.system)),
+          arguments_(arguments), program_(shell_word(arguments.front())),
           group_(gate::make_thread_group(std::chrono::duration_cast<std::chrono::milliseconds>(
               std::chrono::duration<double>(settings.timeout)))),
-          watch_(0.0, [](bool here) { return here; }), progress_("scape planted") {
+          watch_(0.0, [](bool here) { return here; }), progress_("scape planted"), results_(system_) {
+        if (system_.mistakes.empty())
+            throw Error("there are no planted mistakes in " + system_.name);
         if (settings.cases < 1 || settings.clean_cases < 0)
             throw Error("--cases must be at least 1, and --clean-cases 0");
         if (!(settings.timeout >= 0.001 && settings.timeout <= 31'536'000.0))
             throw Error("--timeout is " + shortest(settings.timeout) +
                         "; it must be 0.001 seconds to a year");
         for (const std::string& name : settings.without)
-            static_cast<void>(properties::find_property(name));
-        for (const Property& property : properties::all_properties())
+            static_cast<void>(system_.property(name));
+        for (const Property& property : system_.properties)
             if (std::ranges::find(settings.without, property.name) == settings.without.end())
                 properties_.push_back(&property);
     }
@@ -58,10 +65,10 @@ class Planted {
     int run() {
         std::vector<int> numbers = settings_.numbers;
         if (numbers.empty())
-            for (const planted::Description& bug : planted::bugs())
+            for (const gate::Mistake& bug : system_.mistakes)
                 numbers.push_back(bug.number);
         for (const int number : numbers) {
-            const auto implementation = planted::implementation(number, group_);
+            const auto implementation = system_.planted(number, group_);
             if (number == 0)
                 throw Error(
                     "--bug 0 is the clean implementation, which is always tried; the bugs are numbered "
@@ -82,7 +89,7 @@ class Planted {
                                {"communicator", implementation.communicator()},
                                {"number", 0},
                                {"property", "planted bug " + std::to_string(number)},
-                               {"says", planted::bugs()[static_cast<std::size_t>(number - 1)].name +
+                               {"says", system_.mistakes[static_cast<std::size_t>(number - 1)].name +
                                             ": a property catches it."},
                                {"cases", 0},
                                {"classes", ordered_json::object()},
@@ -95,7 +102,7 @@ class Planted {
     }
 
     void catch_bug(int number, const Implementation& implementation) {
-        const planted::Description& bug = planted::bugs()[static_cast<std::size_t>(number - 1)];
+        const gate::Mistake& bug = system_.mistakes[static_cast<std::size_t>(number - 1)];
         ordered_json row{{"number", number},
                          {"name", bug.name},
                          {"caught", false},
@@ -118,10 +125,10 @@ class Planted {
             options.cases = settings_.cases;
             options.seed = settings_.seed;
             options.most_evaluations = first ? 2000 : 0;
-            options.before = [this, number, property](const properties::Case& run) {
-                return watch_.goes_on(command(number, *property, run));
+            options.before = [this, number, property](const gate::Line& line) {
+                return watch_.goes_on(command(number, *property, line));
             };
-            const SearchResult result = search(implementation, *property, options);
+            const SearchResult result = search(system_, implementation, *property, options);
             if (first)
                 seconds += result.seconds;
             if (first)
@@ -135,43 +142,23 @@ class Planted {
             const auto& found = *result.counterexample;
             row["caught"] = true;
             row["property"] = property->name;
-            row["elements"] = found.run.size();
-            row["ranks"] = most_ranks(found);
-            row["steps"] = steps_of(found);
+            row["elements"] = found.finding->size().elements;
+            row["ranks"] = found.finding->size().ranks;
+            row["steps"] = found.finding->size().steps;
             row["evaluations"] = found.evaluations;
-            row["command"] = command(number, *property, found.run);
-            row["failure"] = failure_json(found, "");
+            row["command"] = command(number, *property, found.line);
+            row["failure"] = gate::failure_json(found, "");
         }
         row["seconds"] = seconds;
         caught_ += row["caught"].get<bool>() ? 1 : 0;
-        small_ += row["caught"].get<bool>() && row["elements"].get<problem::Index>() <= 8 ? 1 : 0;
+        small_ += row["caught"].get<bool>() && row["elements"].get<std::int64_t>() <= 8 ? 1 : 0;
         ++made_;
         results_.add_planted(std::move(row));
     }
 
-    static int most_ranks(const properties::Counterexample& found) {
-        int most = found.run.workers;
-        for (const properties::Ran& ran : found.runs)
-            for (const properties::Action& action : ran.scenario.actions)
-                if (action.problem)
-                    most = std::max(most, action.problem->workers);
-        return most;
-    }
-
-    static problem::Index steps_of(const properties::Counterexample& found) {
-        problem::Index most = 0;
-        for (const properties::Ran& ran : found.runs)
-            most = std::max(most, static_cast<problem::Index>(std::ranges::count_if(
-                                      ran.scenario.actions, [](const properties::Action& action) {
-                                          return action.kind == properties::Action::Kind::step;
-                                      })));
-        return most;
-    }
-
-    [[nodiscard]] std::string command(int number, const Property& property,
-                                      const properties::Case& run) const {
-        return program_ + " check --planted " + std::to_string(number) + " --property " + property.name +
-               " --case " + shell_word(text(run));
+    [[nodiscard]] std::string command(int number, const Property& property, const gate::Line& line) const {
+        return program_ + " check" + of_system() + " --planted " + std::to_string(number) + " --property " +
+               property.name + " --case " + shell_word(line);
     }
 
     /// The implementations without a bug, over as many cases each: what is caught there is a false
@@ -179,9 +166,9 @@ class Planted {
     void accuse_the_clean() {
         if (settings_.clean_cases == 0)
             return;
-        std::vector<std::shared_ptr<const Implementation>> clean{planted::implementation(0, group_)};
-        for (const auto& implementation : properties::all_implementations(group_))
-            if (implementation->name() == "host")
+        gate::Implementations clean{system_.planted(0, group_)};
+        for (const auto& implementation : system_.implementations(group_))
+            if (std::ranges::find(system_.clean, implementation->name()) != system_.clean.end())
                 clean.push_back(implementation);
         for (const auto& implementation : clean)
             for (const Property* property : properties_) {
@@ -190,21 +177,21 @@ class Planted {
                 const int count = static_cast<int>(properties_.size());
                 options.cases = (settings_.clean_cases + count - 1) / count;
                 options.seed = settings_.seed;
-                const std::string with = program_ + " check --implementation " + implementation->name() +
-                                         " --property " + property->name;
-                options.before = [this, &with](const properties::Case& run) {
-                    return watch_.goes_on(with + " --case " + shell_word(text(run)));
+                const std::string with = program_ + " check" + of_system() + " --implementation " +
+                                         implementation->name() + " --property " + property->name;
+                options.before = [this, &with](const gate::Line& line) {
+                    return watch_.goes_on(with + " --case " + shell_word(line));
                 };
-                const SearchResult result = search(*implementation, *property, options);
-                const Verdict verdict = judge(*property, result, options);
+                const SearchResult result = search(system_, *implementation, *property, options);
+                const Verdict verdict = judge(system_, *property, result, options);
                 clean_cases_ += result.cases;
                 accused_ += result.counterexample ? 1 : 0;
                 mistrusted_ += verdict.status == Status::mistrusted ? 1 : 0;
                 if (result.counterexample)
                     results_.add_failure("FALSE ACCUSATION of " + implementation->name() + " by " +
-                                         property->name + ":\n" + failure_text(*result.counterexample) +
-                                         "$ " + with + " --case " +
-                                         shell_word(text(result.counterexample->run)) + "\n\n");
+                                         property->name + ":\n" +
+                                         gate::failure_text(*result.counterexample) + "$ " + with +
+                                         " --case " + shell_word(result.counterexample->line) + "\n\n");
                 results_.add_property(
                     {{"implementation", implementation->name()},
                      {"communicator", implementation->communicator()},
@@ -219,7 +206,7 @@ class Planted {
                      {"reason", verdict.reason},
                      {"command", with + " --cases " + std::to_string(options.cases) + " --seed " +
                                      std::to_string(settings_.seed)},
-                     {"failure", result.counterexample ? failure_json(*result.counterexample, "")
+                     {"failure", result.counterexample ? gate::failure_json(*result.counterexample, "")
                                                        : ordered_json(nullptr)}});
             }
     }
@@ -228,9 +215,10 @@ class Planted {
         const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
         std::fputs(results_.text().c_str(), stdout);
         if (!settings_.json.empty())
-            write_json(settings_.json, document);
+            report::write_json(settings_.json, document);
         if (!settings_.report.empty()) {
-            write_report(settings_.report, document);
+            report::write_folder(settings_.report, {document});
+            report::write_json(settings_.report + "/results.json", document);
             std::printf("\nreport: %s/index.html\n", settings_.report.c_str());
         }
         if (settings_.clean_cases > 0)
@@ -242,14 +230,19 @@ class Planted {
         return caught_ == made_ && accused_ == 0 && mistrusted_ == 0 ? all_passed : difference;
     }
 
+    [[nodiscard]] std::string of_system() const {
+        return system_.name == all_systems().front().name ? "" : " --system " + system_.name;
+    }
+
     const Settings& settings_;
+    const gate::System& system_;
     const std::vector<std::string>& arguments_;
     std::string program_; ///< as it was started
     std::shared_ptr<const gate::Group> group_;
     Watch watch_;
     Progress progress_;
     std::vector<const Property*> properties_;
-    Results results_;
+    gate::Results results_;
     int made_ = 0;
     int skipped_ = 0;
     int caught_ = 0;
@@ -259,8 +252,8 @@ class Planted {
     int mistrusted_ = 0;
 };
 
-int list() {
-    for (const planted::Description& bug : planted::bugs())
+int list(const std::string& system) {
+    for (const gate::Mistake& bug : gate::find_system(all_systems(), system).mistakes)
         std::printf("%2d %s\n   %s\n", bug.number, bug.name.c_str(), bug.shows.c_str());
     return all_passed;
 }
@@ -272,6 +265,7 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         "planted", "the gate's own test: does it catch every planted bug, and accuse nobody else?");
     auto settings = std::make_shared<Settings>();
     command->option_defaults()->always_capture_default();
+    command->add_option("--system", settings->system, "whose mistakes");
     command->add_option("--bug", settings->numbers, "only these; see --list")->delimiter(',');
     command->add_flag("--all", settings->all, "let every property try, not only until one catches it");
     command->add_option("--without", settings->without, "leave out these properties")->delimiter(',');
@@ -290,8 +284,8 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         "  scape planted\n"
         "  scape planted --bug 41,54 --all --clean-cases 0");
     command->callback([settings, &status, &arguments] {
-        tell_of_crashes();
-        status = settings->list ? list() : Planted(*settings, arguments).run();
+        gate::tell_of_crashes();
+        status = settings->list ? list(settings->system) : Planted(*settings, arguments).run();
     });
 }
 

@@ -1,10 +1,13 @@
 #include "commands.hpp"
-#include "terminal.hpp"
 
 #include <cstdio>
 #include <memory>
 
+#include <scape/gate/results.hpp>
+#include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/report/environment.hpp>
+#include <scape/report/folder.hpp>
 #include <scape/verify/record.hpp>
 
 namespace scape::tool {
@@ -53,7 +56,7 @@ std::string source(const std::vector<std::string>& arguments) {
         if (arguments[i] == "-o" || arguments[i] == "--output")
             ++i;
         else if (!arguments[i].starts_with("--output=") && !arguments[i].starts_with("-o"))
-            text += " " + shell_word(arguments[i]);
+            text += " " + gate::shell_word(arguments[i]);
     }
     return text;
 }
@@ -77,7 +80,7 @@ void run(const Settings& settings, const std::vector<std::string>& arguments) {
         source(arguments)};
     for (const std::string& injection : settings.injections)
         options.injections.push_back(verify::parse_injection(injection));
-    Progress progress(settings.output);
+    gate::Progress progress(settings.output);
     options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
     record(settings.output, options);
     std::printf("%s\n", settings.output.c_str());

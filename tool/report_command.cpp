@@ -1,38 +1,13 @@
 #include "commands.hpp"
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include <scape/problem/error.hpp>
-#include <scape/report/junit.hpp>
-#include <scape/report/page.hpp>
+#include <scape/report/folder.hpp>
 #include <scape/report/page_data.hpp>
 
 namespace scape::tool {
-
-namespace {
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file)
-        throw Error(path.string() +
-                    ": the report could not be written; check the folder and the space on the disk");
-}
-
-} // namespace
-
-void make_report(const std::string& folder, const std::vector<nlohmann::ordered_json>& results) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error)
-        throw Error(folder + ": the folder of the report cannot be made (" + error.message() + ")");
-    write_text(std::filesystem::path(folder) / "index.html", report::html_page(results));
-    write_text(std::filesystem::path(folder) / "junit.xml", report::junit_xml(results));
-}
 
 void add_report(CLI::App& app, int& status) {
     CLI::App* command = app.add_subcommand("report", "one page and one JUnit file of several result files");
@@ -50,8 +25,8 @@ void add_report(CLI::App& app, int& status) {
         "Example:\n"
         "  scape report --out report in_process.json mpi.json planted.json");
     command->callback([settings, &status] {
-        make_report(settings->folder,
-                    report::read_results({settings->files.begin(), settings->files.end()}));
+        report::write_folder(settings->folder,
+                             report::read_results({settings->files.begin(), settings->files.end()}));
         std::printf("report: %s/index.html\n", settings->folder.c_str());
         status = all_passed;
     });

@@ -1,13 +1,16 @@
 #include "commands.hpp"
-#include "terminal.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 
+#include <scape/gate/results.hpp>
+#include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
+#include <scape/report/environment.hpp>
+#include <scape/report/folder.hpp>
 #include <scape/report/table.hpp>
 #include <scape/verify/report.hpp>
 #include <scape/verify/verify_trace.hpp>
@@ -45,7 +48,7 @@ class Brief {
             notes_ += "  note: " + verdict.path + ": " + note + "\n";
         table_.add({verdict.path, name(verdict.level), name(verdict.from), std::to_string(all.compared),
                     std::to_string(all.mismatched), std::to_string(all.unbounded),
-                    verify::ulps_text(all.greatest_ulps), verify::percent(all.share_of_limit),
+                    report::ulps_text(all.greatest_ulps), report::percent(all.share_of_limit),
                     name(verdict.status)});
     }
 
@@ -65,7 +68,7 @@ class Brief {
 };
 
 std::string command_line(const std::string& trace, const Settings& settings) {
-    return "$ scape verify " + shell_word(trace) +
+    return "$ scape verify " + gate::shell_word(trace) +
            (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n";
 }
 
@@ -76,7 +79,7 @@ nlohmann::ordered_json verify_one(const std::string& trace, const Settings& sett
         print(command_line(trace, settings));
     std::fflush(stdout);
     try {
-        Progress progress(trace);
+        gate::Progress progress(trace);
         options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
         const verify::TraceVerdict verdict = verify_trace(trace, options);
         const bool passed = verdict.status == verify::Status::passed;
@@ -85,7 +88,7 @@ nlohmann::ordered_json verify_one(const std::string& trace, const Settings& sett
         if (settings.brief && !passed)
             print(command_line(trace, settings));
         if (!settings.brief || !passed)
-            print(text_report(verdict) + coloured(verdict.status) + "  " + trace + "\n\n");
+            print(text_report(verdict) + gate::coloured(verdict.status) + "  " + trace + "\n\n");
         (passed ? counts.passed : counts.failed) += 1;
         counts.mistrusted += verdict.status == verify::Status::mistrusted ? 1 : 0;
         return json_report(verdict);
@@ -112,12 +115,12 @@ int run(const Settings& settings, const std::vector<std::string>& arguments) {
     if (settings.brief && !traces.empty())
         print(brief.text());
     if (!settings.json.empty())
-        write_json(settings.json, {{"command", arguments},
-                                   {"environment", verify::json_environment()},
-                                   {"traces", traces},
-                                   {"passed", counts.passed},
-                                   {"failed", counts.failed},
-                                   {"mistrusted", counts.mistrusted}});
+        report::write_json(settings.json, {{"command", arguments},
+                                           {"environment", report::json_environment()},
+                                           {"traces", traces},
+                                           {"passed", counts.passed},
+                                           {"failed", counts.failed},
+                                           {"mistrusted", counts.mistrusted}});
     if (counts.mistrusted > 0)
         print(std::to_string(counts.mistrusted) +
               " of the failed only MISTRUSTED: no difference, but no proof\n");

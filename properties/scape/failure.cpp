@@ -1,12 +1,18 @@
-#include <scape/properties/failure.hpp>
-
+// A counterexample: what does not hold, the values around, the shrunk problem drawn.
 #include <algorithm>
 #include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include <scape/problem/text.hpp>
 #include <scape/properties/implementations.hpp>
+#include <scape/properties/property.hpp>
+#include <scape/properties/recording.hpp>
 #include <scape/verify/comparator.hpp>
 #include <scape/verify/results.hpp>
+#include <scape/verify/verify_trace.hpp>
 
 #include "support.hpp"
 
@@ -141,23 +147,71 @@ ordered_json drawing_json(const Counterexample& found) {
     return json;
 }
 
-} // namespace
-
-std::string failure_text(const Counterexample& found) {
-    std::string text = "  " + std::string(found.violation.what()) + "\n";
-    if (found.violation.divergence)
-        text += verify::details(found.violation.divergence->comparison, problem::Layout(found.run.tensors),
-                                "    ");
-    return text + "  smallest case: " + properties::text(found.run) + "\n";
+std::int64_t steps_of(const std::deque<Ran>& runs) {
+    std::int64_t most = 0;
+    for (const Ran& ran : runs)
+        most = std::max(most, static_cast<std::int64_t>(
+                                  std::ranges::count_if(ran.scenario.actions, [](const Action& action) {
+                                      return action.kind == Action::Kind::step;
+                                  })));
+    return most;
 }
 
-ordered_json failure_json(const Counterexample& found, const std::string& trace) {
-    return {{"message", found.violation.what()},
-            {"case", properties::text(found.run)},
-            {"trace", trace},
-            {"first", found.violation.divergence ? first_json(found.run, *found.violation.divergence)
-                                                 : ordered_json(nullptr)},
-            {"drawing", drawing_json(found)}};
+int most_ranks(const Counterexample& found) {
+    int most = found.run.workers;
+    for (const Ran& ran : found.runs)
+        for (const Action& action : ran.scenario.actions)
+            if (action.problem)
+                most = std::max(most, action.problem->workers);
+    return most;
+}
+
+/// A counterexample as the gate tells of it.
+class Failure final : public gate::Finding {
+  public:
+    explicit Failure(Counterexample found) : found_(std::move(found)) {}
+
+    std::string message() const override { return found_.violation.what(); }
+    std::string details() const override {
+        return found_.violation.divergence ? verify::details(found_.violation.divergence->comparison,
+                                                             problem::Layout(found_.run.tensors), "    ")
+                                           : std::string();
+    }
+    ordered_json first() const override {
+        return found_.violation.divergence ? first_json(found_.run, *found_.violation.divergence)
+                                           : ordered_json(nullptr);
+    }
+    ordered_json drawing() const override { return drawing_json(found_); }
+    Size size() const override { return {found_.run.size(), most_ranks(found_), steps_of(found_.runs)}; }
+    bool save(const std::filesystem::path& path, const std::string& source) const override {
+        return !found_.runs.empty() && save_trace(path, found_.runs.back(), source);
+    }
+    std::string lacks(const std::filesystem::path& trace) const override {
+        return verify::verify_trace(trace, {}).first
+                   ? ""
+                   : " (the steps up to the first restart, which do not show this failure)";
+    }
+
+  private:
+    Counterexample found_;
+};
+
+} // namespace
+
+gate::Judged judged(const Implementation& implementation, const Property& property, const Case& run) {
+    Trial trial(implementation, run);
+    std::optional<Violation> violation;
+    try {
+        property.holds(trial);
+    } catch (const Violation& found) {
+        violation = found;
+    } catch (const std::exception& error) {
+        violation = Violation(std::string("it could not be judged: ") + error.what());
+    }
+    gate::Judged result{nullptr, trial.kinds(), trial.counts()};
+    if (violation)
+        result.finding = std::make_shared<Failure>(Counterexample{run, *violation, trial.runs()});
+    return result;
 }
 
 } // namespace scape::properties

@@ -128,14 +128,4 @@ const std::vector<Property>& all_properties() {
     return all;
 }
 
-const Property& find_property(const std::string& name) {
-    std::string names;
-    for (const Property& property : all_properties()) {
-        if (property.name == name)
-            return property;
-        names += (names.empty() ? "" : ", ") + property.name;
-    }
-    throw Error("there is no property '" + name + "'; there are " + names);
-}
-
 } // namespace scape::properties

@@ -12,13 +12,6 @@ using verify::Comparison;
 using verify::Divergence;
 using verify::Phase;
 
-void Counts::add(const Counts& other) {
-    compared += other.compared;
-    wrong += other.wrong;
-    greatest_ulps = std::max(greatest_ulps, other.greatest_ulps);
-    share_of_limit = std::max(share_of_limit, other.share_of_limit);
-}
-
 Scenario Trial::steps(const Case& run, Index count) const {
     problem::Problem problem = problem_of(run);
     problem.algorithm = implementation_.algorithm();

@@ -14,8 +14,9 @@ namespace scape::verify {
 namespace {
 
 using nlohmann::ordered_json;
-using report::environment;
+using report::percent;
 using report::Table;
+using report::ulps_text;
 
 std::string count_of(std::size_t count, const std::string& thing) {
     return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
@@ -93,16 +94,6 @@ ordered_json json_divergence(const Divergence& divergence, const problem::Layout
 }
 
 } // namespace
-
-std::string percent(double share) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f", 100.0 * share);
-    return text;
-}
-
-std::string ulps_text(double ulps) {
-    return std::isinf(ulps) ? "not comparable" : shortest(ulps);
-}
 
 std::string place(const Divergence& divergence, const problem::Layout& layout) {
     std::string text = "step " + std::to_string(divergence.step) + ", phase " +
@@ -184,13 +175,6 @@ nlohmann::ordered_json json_report(const TraceVerdict& verdict) {
                       {"notes", verdict.notes}};
     json["first_divergence"] =
         verdict.first ? json_divergence(*verdict.first, verdict.problem.layout) : ordered_json();
-    return json;
-}
-
-nlohmann::ordered_json json_environment() {
-    ordered_json json = ordered_json::object();
-    for (const auto& [key, value] : environment())
-        json[key] = value;
     return json;
 }
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 namespace scape::report {
 
 /// What a result was made with: versions, compiler and options, what was compiled in, the machine's
@@ -12,5 +14,8 @@ namespace scape::report {
 
 /// "0.1.0".
 [[nodiscard]] std::string version();
+
+/// The same for a result file.
+[[nodiscard]] nlohmann::ordered_json json_environment();
 
 } // namespace scape::report

@@ -26,4 +26,9 @@ class Table {
     std::vector<std::vector<std::string>> rows_;
 };
 
+/// 0.123 as "12.3".
+[[nodiscard]] std::string percent(double share);
+/// A distance in ULPs as a table shows it.
+[[nodiscard]] std::string ulps_text(double ulps);
+
 } // namespace scape::report

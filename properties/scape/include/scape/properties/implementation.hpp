@@ -11,10 +11,10 @@
 
 #include <scape/distributed/communicator.hpp>
 #include <scape/distributed/counting.hpp>
+#include <scape/gate/implementation.hpp>
 #include <scape/problem/density.hpp>
 #include <scape/problem/partition.hpp>
 #include <scape/problem/problem.hpp>
-#include <scape/verify/level.hpp>
 
 namespace scape::properties {
 
@@ -46,7 +46,10 @@ class Candidate {
     virtual ~Candidate() = default;
     /// Throws distributed::RefusedStep, distributed::Halted, or what it likes.
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
-    /// Must not wait for the coming mask: the gate looks between steps, and a look must change nothing.
+    /// Must not wait for the coming mask: the gate looks between steps, and a look must change nothing. It
+    /// may be asked before the first step: then parameters are the initial ones, moment and residual +0 in
+    /// full length, and the mask, of which there is none yet, may hold anything: it is not compared. The
+    /// same goes for the mask of a step that was refused, and for the first look after restore().
     [[nodiscard]] virtual View view() = 0;
     /// The mask of the next step; waits for it.
     [[nodiscard]] virtual std::vector<std::uint8_t> coming() = 0;
@@ -102,27 +105,10 @@ struct History {
 };
 
 /// Whatever can be put through a scenario.
-class Implementation {
+class Implementation : public gate::Implementation {
   public:
-    virtual ~Implementation() = default;
-    [[nodiscard]] virtual std::string name() const = 0;
-    [[nodiscard]] virtual std::string communicator() const = 0; ///< "in_process", "mpi", or "-" for none
-    /// What it claims and is held to: EXACT or REL.
-    [[nodiscard]] virtual verify::LevelKind level() const = 0;
     [[nodiscard]] virtual problem::Algorithm algorithm() const { return problem::Algorithm::scape; }
-    /// Ways to split the same work, which must give the same bits; the first is the default.
-    [[nodiscard]] virtual std::vector<std::string> variants() const { return {"default"}; }
-    /// Whether its messages go through a communicator that counts and disturbs them.
-    [[nodiscard]] virtual bool communicates() const { return communicator() != "-"; }
-    /// The numbers of workers that it can be run with here.
-    [[nodiscard]] virtual bool takes(int workers) const = 0;
-    /// Why it cannot be run here, in one line, or empty.
-    [[nodiscard]] virtual std::string unavailable() const { return {}; }
-    /// The devices and libraries that it runs on, in one line; empty for the processor.
-    [[nodiscard]] virtual std::string runs_on() const { return {}; }
     [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
-    /// True on all ranks if it is on any.
-    [[nodiscard]] virtual bool any(bool here) const { return here; }
 };
 
 } // namespace scape::properties

@@ -45,6 +45,9 @@ struct Ranked {
     int most_workers = std::numeric_limits<int>::max();
     /// What its figures and bits may depend on: devices, libraries.
     std::string runs_on{};
+    /// What it cannot be asked, and why: {{"restart", "no checkpoints yet"}}. Skipped, never failed;
+    /// without "restart" the state machine's scripts come without restarts.
+    gate::LeftOut left_out{};
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);

@@ -13,6 +13,7 @@
 
 #include <rapidcheck.h>
 
+#include <scape/gate/property.hpp>
 #include <scape/properties/case.hpp>
 #include <scape/properties/implementation.hpp>
 #include <scape/verify/verify_trace.hpp>
@@ -37,15 +38,7 @@ class Violation : public std::runtime_error {
         action; ///< of the last run, that shows it; else the one of the divergence's step
 };
 
-/// How much was compared, for the table.
-struct Counts {
-    Index compared = 0;
-    Index wrong = 0;
-    double greatest_ulps = 0.0;
-    double share_of_limit = 0.0;
-
-    void add(const Counts& other);
-};
+using gate::Counts;
 
 /// One case put to one implementation: runs it, compares, and remembers what kind of case it was.
 class Trial {
@@ -120,7 +113,16 @@ struct Property {
 
 /// All of them, in the order in which they are told and tried.
 [[nodiscard]] const std::vector<Property>& all_properties();
-/// Throws scape::Error that lists the names.
-[[nodiscard]] const Property& find_property(const std::string& name);
+
+/// A case in which a property does not hold.
+struct Counterexample {
+    Case run;
+    Violation violation;
+    std::deque<Ran> runs;
+};
+
+/// One case put to one implementation, judged, in the gate's terms.
+[[nodiscard]] gate::Judged judged(const Implementation& implementation, const Property& property,
+                                  const Case& run);
 
 } // namespace scape::properties

@@ -12,11 +12,6 @@ namespace scape::verify {
 /// The table of a verdict and, if it failed, the first divergence: several lines.
 [[nodiscard]] std::string text_report(const TraceVerdict& verdict);
 
-/// 0.123 as "12.3".
-[[nodiscard]] std::string percent(double share);
-/// A distance in ULPs as a table shows it.
-[[nodiscard]] std::string ulps_text(double ulps);
-
 /// Where a divergence is, one line: "step 3, phase residual, residual of rank 1, tensor wq, index 5
 /// (coordinate 5)".
 [[nodiscard]] std::string place(const Divergence& divergence, const problem::Layout& layout);
@@ -26,6 +21,5 @@ namespace scape::verify {
 
 /// For --json; its schema is in docs/using-the-tool.md.
 [[nodiscard]] nlohmann::ordered_json json_report(const TraceVerdict& verdict);
-[[nodiscard]] nlohmann::ordered_json json_environment();
 
 } // namespace scape::verify

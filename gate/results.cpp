@@ -1,4 +1,4 @@
-#include "gate.hpp"
+#include <scape/gate/results.hpp>
 
 #include <array>
 #include <csignal>
@@ -9,17 +9,15 @@
 #include <unistd.h>
 
 #include <scape/problem/text.hpp>
+#include <scape/report/environment.hpp>
 #include <scape/report/table.hpp>
-#include <scape/verify/report.hpp>
 
-#include "commands.hpp"
-
-namespace scape::tool {
+namespace scape::gate {
 
 namespace {
 
 using nlohmann::ordered_json;
-using verify::Status;
+using report::Status;
 
 /// Read by a signal handler: a plain buffer.
 std::array<char, 4096> running{};
@@ -47,7 +45,7 @@ std::string seconds_text(double seconds) {
 }
 
 std::string number(const ordered_json& value) {
-    return value.is_string() ? value.get<std::string>() : verify::ulps_text(value.get<double>());
+    return value.is_string() ? value.get<std::string>() : report::ulps_text(value.get<double>());
 }
 
 std::string with_reason(const ordered_json& row) {
@@ -55,31 +53,42 @@ std::string with_reason(const ordered_json& row) {
     return row["status"].get<std::string>() + (reason.empty() ? "" : ": " + reason);
 }
 
-std::string rows_text(const ordered_json& rows) {
-    report::Table table({{"implementation"},
-                         {"communicator"},
-                         {"workers", true},
-                         {"density", true},
-                         {"partition"},
-                         {"correction"},
-                         {"level"},
-                         {"cases", true},
-                         {"values", true},
-                         {"#wrong", true},
-                         {"max ULP", true},
-                         {"% of limit", true},
-                         {"seconds", true},
-                         {"status"}});
-    for (const auto& row : rows)
-        table.add({row["implementation"], row["communicator"], std::to_string(row["workers"].get<int>()),
-                   shortest(row["density"].get<double>()), row["partition"], row["correction"],
-                   row["level"], std::to_string(row["cases"].get<int>()),
-                   std::to_string(row["compared"].get<problem::Index>()),
-                   std::to_string(row["wrong"].get<problem::Index>()), number(row["max_ulp"]),
-                   row["status"] == name(Status::failed) && row["level"] != "EXACT"
-                       ? ">100"
-                       : verify::percent(row["share_of_limit"].get<double>()),
-                   seconds_text(row["seconds"].get<double>()), with_reason(row)});
+/// A setting as the table shows it: numbers as short as they can be read back.
+std::string setting_text(const ordered_json& value) {
+    return value.is_string()           ? value.get<std::string>()
+           : value.is_number_integer() ? std::to_string(value.get<std::int64_t>())
+                                       : shortest(value.get<double>());
+}
+
+std::string rows_text(const std::vector<std::string>& settings, const ordered_json& rows) {
+    std::vector<report::Table::Column> columns{{"implementation"}, {"communicator"}};
+    for (const std::string& setting : settings)
+        columns.push_back({setting, rows.front()[setting].is_number()});
+    for (const report::Table::Column& column :
+         std::initializer_list<report::Table::Column>{{"level"},
+                                                      {"cases", true},
+                                                      {"values", true},
+                                                      {"#wrong", true},
+                                                      {"max ULP", true},
+                                                      {"% of limit", true},
+                                                      {"seconds", true},
+                                                      {"status"}})
+        columns.push_back(column);
+    report::Table table(columns);
+    for (const auto& row : rows) {
+        std::vector<std::string> cells{row["implementation"], row["communicator"]};
+        for (const std::string& setting : settings)
+            cells.push_back(setting_text(row[setting]));
+        for (std::string cell : {row["level"].get<std::string>(), std::to_string(row["cases"].get<int>()),
+                                 std::to_string(row["compared"].get<std::int64_t>()),
+                                 std::to_string(row["wrong"].get<std::int64_t>()), number(row["max_ulp"]),
+                                 row["status"] == name(Status::failed) && row["level"] != "EXACT"
+                                     ? std::string(">100")
+                                     : report::percent(row["share_of_limit"].get<double>()),
+                                 seconds_text(row["seconds"].get<double>()), with_reason(row)})
+            cells.push_back(std::move(cell));
+        table.add(std::move(cells));
+    }
     return table.text();
 }
 
@@ -125,9 +134,9 @@ std::string planted_text(const ordered_json& rows) {
         table.add({std::to_string(row["number"].get<int>()), row["name"],
                    caught ? row["property"].get<std::string>() : "ESCAPED",
                    std::to_string(row["cases"].get<int>()),
-                   caught ? std::to_string(row["elements"].get<problem::Index>()) : "-",
+                   caught ? std::to_string(row["elements"].get<std::int64_t>()) : "-",
                    caught ? std::to_string(row["ranks"].get<int>()) : "-",
-                   caught ? std::to_string(row["steps"].get<problem::Index>()) : "-",
+                   caught ? std::to_string(row["steps"].get<std::int64_t>()) : "-",
                    seconds_text(row["seconds"].get<double>()), also});
     }
     return table.text();
@@ -161,13 +170,13 @@ std::string what_is_running() {
     return running[0] == '\0' ? std::string() : std::string(", while running: ") + running.data();
 }
 
-Verdict judge(const properties::Property& property, const properties::SearchResult& result,
-              const properties::SearchOptions& options) {
+Verdict judge(const System& system, const Property& property, const SearchResult& result,
+              const SearchOptions& options) {
     if (result.counterexample)
         return {Status::failed, ""};
     if (result.cases == 0)
         return {Status::skipped, "the time budget was used up before"};
-    if (const std::string few = too_few(property, result, options); !few.empty())
+    if (const std::string few = too_few(system, property, result, options); !few.empty())
         return {Status::mistrusted, few};
     if (result.ended)
         return {Status::passed, "the time budget ended it after " + std::to_string(result.cases) + " of " +
@@ -185,9 +194,9 @@ int Results::count(Status status) const {
 
 std::string Results::text() const {
     std::string text;
-    for (const std::string& table :
-         {rows_.empty() ? "" : rows_text(rows_), properties_.empty() ? "" : properties_text(properties_),
-          planted_.empty() ? "" : planted_text(planted_), failures_})
+    for (const std::string& table : {rows_.empty() ? "" : rows_text(system_.settings, rows_),
+                                     properties_.empty() ? "" : properties_text(properties_),
+                                     planted_.empty() ? "" : planted_text(planted_), failures_})
         if (!table.empty())
             text += (text.empty() ? "" : "\n") + table;
     return text;
@@ -195,10 +204,12 @@ std::string Results::text() const {
 
 ordered_json Results::document(const std::vector<std::string>& arguments, std::uint64_t seed,
                                double seconds) const {
-    ordered_json environment = verify::json_environment();
+    ordered_json environment = report::json_environment();
     environment.update(runs_on_);
     return {{"format", "scape-results"},
             {"version", 1},
+            {"system", system_.name},
+            {"settings", system_.settings},
             {"command", arguments},
             {"environment", environment},
             {"seed", seed},
@@ -214,9 +225,14 @@ ordered_json Results::document(const std::vector<std::string>& arguments, std::u
               {"untested", count(Status::untested)}}}};
 }
 
-void write_report(const std::string& folder, const ordered_json& document) {
-    make_report(folder, {document});
-    write_json(folder + "/results.json", document);
+std::string shell_word(const std::string& text) {
+    const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
+    if (!text.empty() && text.find_first_not_of(plain) == std::string::npos)
+        return text;
+    std::string word = "'";
+    for (const char letter : text)
+        word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+    return word + "'";
 }
 
-} // namespace scape::tool
+} // namespace scape::gate

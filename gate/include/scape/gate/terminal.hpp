@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
-#include <scape/verify/level.hpp>
+#include <scape/report/status.hpp>
 
-namespace scape::tool {
+namespace scape::gate {
 
 /// The status in colour on a terminal, plain elsewhere and where NO_COLOR is set.
-[[nodiscard]] std::string coloured(verify::Status status);
+[[nodiscard]] std::string coloured(report::Status status);
 
 /// A line on standard error that says how far something is: only on a terminal, only after a second.
 class Progress {
@@ -32,4 +32,4 @@ class Progress {
     Clock::time_point next_;
 };
 
-} // namespace scape::tool
+} // namespace scape::gate

@@ -1,4 +1,4 @@
-#include "terminal.hpp"
+#include <scape/gate/terminal.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -6,15 +6,15 @@
 
 #include <unistd.h>
 
-namespace scape::tool {
+namespace scape::gate {
 
-std::string coloured(verify::Status status) {
+std::string coloured(report::Status status) {
     std::string text = name(status);
     const char* no_colour = std::getenv("NO_COLOR");
     if (isatty(STDOUT_FILENO) == 0 || (no_colour != nullptr && *no_colour != '\0'))
         return text;
-    const char* colour = status == verify::Status::passed   ? "\033[32m"
-                         : status == verify::Status::failed ? "\033[31m"
+    const char* colour = status == report::Status::passed   ? "\033[32m"
+                         : status == report::Status::failed ? "\033[31m"
                                                             : "\033[33m";
     return colour + text + "\033[0m";
 }
@@ -41,4 +41,4 @@ void Progress::show(const std::string& text) {
     std::fflush(stderr);
 }
 
-} // namespace scape::tool
+} // namespace scape::gate

@@ -9,13 +9,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/search.hpp>
-#include <scape/verify/level.hpp>
+#include <scape/gate/search.hpp>
+#include <scape/report/status.hpp>
 
-// What `check` and `planted` share: searches, their rows, their results.
+// What `check` and `planted` share: the time, the crash handler, rows and results.
 
-namespace scape::tool {
+namespace scape::gate {
 
 /// The time that a run may take, and the command that is being run, for whoever finds the process dead.
 class Watch {
@@ -45,15 +44,17 @@ void no_more_to_tell();
 
 /// What a search came to.
 struct Verdict {
-    verify::Status status = verify::Status::untested;
+    report::Status status = report::Status::untested;
     std::string reason;
 };
-[[nodiscard]] Verdict judge(const properties::Property& property, const properties::SearchResult& result,
-                            const properties::SearchOptions& options);
+[[nodiscard]] Verdict judge(const System& system, const Property& property, const SearchResult& result,
+                            const SearchOptions& options);
 
 /// Collects rows, prints and writes them: docs/results.md.
 class Results {
   public:
+    explicit Results(const System& system) : system_(system) {}
+
     void add_row(nlohmann::ordered_json row) { rows_.push_back(std::move(row)); }
     void add_property(nlohmann::ordered_json row) { properties_.push_back(std::move(row)); }
     void add_planted(nlohmann::ordered_json row) { planted_.push_back(std::move(row)); }
@@ -68,13 +69,14 @@ class Results {
     [[nodiscard]] std::string text() const;
     [[nodiscard]] nlohmann::ordered_json document(const std::vector<std::string>& arguments,
                                                   std::uint64_t seed, double seconds) const;
-    [[nodiscard]] int count(verify::Status status) const;
+    [[nodiscard]] int count(report::Status status) const;
     [[nodiscard]] const std::string& failures() const { return failures_; }
     [[nodiscard]] const nlohmann::ordered_json& rows() const { return rows_; }
     [[nodiscard]] const nlohmann::ordered_json& properties() const { return properties_; }
     [[nodiscard]] const nlohmann::ordered_json& planted() const { return planted_; }
 
   private:
+    const System& system_;
     nlohmann::ordered_json runs_on_ = nlohmann::ordered_json::object();
     nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
     nlohmann::ordered_json properties_ = nlohmann::ordered_json::array();
@@ -82,7 +84,7 @@ class Results {
     std::string failures_;
 };
 
-/// results.json, index.html and junit.xml. Throws scape::Error.
-void write_report(const std::string& folder, const nlohmann::ordered_json& document);
+/// `text` as one word of a shell's command line.
+[[nodiscard]] std::string shell_word(const std::string& text);
 
-} // namespace scape::tool
+} // namespace scape::gate

@@ -1,47 +1,35 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <scape/properties/property.hpp>
+#include <scape/gate/system.hpp>
 
-namespace scape::properties {
-
-/// Values that cases are held to, where a list is not empty.
-struct Pins {
-    std::vector<int> workers;
-    std::vector<double> densities;
-    std::vector<problem::PartitionRule> partitions;
-    std::vector<problem::BiasCorrection> corrections;
-    std::vector<problem::DataClass> data;
-    std::optional<Index> steps;
-    std::optional<std::vector<problem::Tensor>> tensors;
-    std::optional<double> clip_norm;
-    bool workers_by_default = false; ///< all that there are, rather than those that somebody asked for
-};
+namespace scape::gate {
 
 struct SearchOptions {
     int cases = 100;
     std::uint64_t seed = 1;
-    Pins pins;
+    Pins pins{};
+    bool workers_by_default = false; ///< the pinned ones are all that there are, asked for by nobody
+    LeftOut left_out{};
     /// Tried after the drawn ones, of which a failing one could be made smaller.
-    std::vector<Case> also;
+    std::vector<Line> also{};
     int most_evaluations = 2000; ///< in shrinking
     double most_seconds = 120.0; ///< in shrinking: each run of one that hangs lasts as long as the timeout
     /// Called before each evaluation with its case; false ends the search.
-    std::function<bool(const Case&)> before = [](const Case&) { return true; };
+    std::function<bool(const Line&)> before = [](const Line&) { return true; };
 };
 
 /// A case in which a property does not hold: nothing that shrinking tried made it smaller.
 struct Counterexample {
-    Case run;
-    Violation violation;
-    std::deque<Ran> runs;
+    Line line;
+    std::shared_ptr<const Finding> finding;
     int evaluations = 0; ///< of shrinking
 };
 
@@ -56,17 +44,22 @@ struct SearchResult {
 
 /// Draws cases until one fails or there have been enough, and shrinks it. The same seed draws the same
 /// cases, on all ranks.
-[[nodiscard]] SearchResult search(const Implementation& implementation, const Property& property,
-                                  const SearchOptions& options);
+[[nodiscard]] SearchResult search(const System& system, const Implementation& implementation,
+                                  const Property& property, const SearchOptions& options);
 
 /// One case. Nothing if the property holds.
 [[nodiscard]] std::optional<Counterexample> try_case(const Implementation& implementation,
-                                                     const Property& property, const Case& run,
+                                                     const Property& property, const Line& line,
                                                      SearchResult& result);
 
 /// Kinds of cases of which there were too few: "" or a sentence. Says nothing of a few cases, or of pinned
 /// ones.
-[[nodiscard]] std::string too_few(const Property& property, const SearchResult& result,
-                                  const SearchOptions& options);
+[[nodiscard]] std::string too_few(const System& system, const Property& property,
+                                  const SearchResult& result, const SearchOptions& options);
 
-} // namespace scape::properties
+/// A counterexample for people: what does not hold, the values around, the case. Several lines.
+[[nodiscard]] std::string failure_text(const Counterexample& found);
+/// And for programs: docs/results.md. `trace` is the file it was saved to, or "".
+[[nodiscard]] nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace);
+
+} // namespace scape::gate

@@ -1,0 +1,274 @@
+#include "check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include <scape/report/folder.hpp>
+#include <scape/verify/level.hpp>
+
+// The matrix, the properties, one case; and what came of them.
+
+namespace scape::gate {
+
+using nlohmann::ordered_json;
+using report::Status;
+
+int Check::run() {
+    if (settings_.list) {
+        print_list();
+        return all_passed;
+    }
+    for (const auto& implementation : chosen_)
+        results_.add_runs_on(implementation->name(), implementation->runs_on());
+    if (settings_.one_case) {
+        run_one_case();
+    } else {
+        count_searches();
+        if (settings_.properties.empty())
+            run_matrix();
+        if (!settings_.matrix_only)
+            run_properties();
+    }
+    return finish();
+}
+
+SearchOptions Check::options_for(const Implementation& implementation, const Property& property, int usual,
+                                 int thorough) {
+    SearchOptions options;
+    options.cases = settings_.cases > 0 ? settings_.cases : settings_.thorough ? thorough : usual;
+    options.seed = settings_.seed;
+    options.pins = pins_;
+    options.workers_by_default = workers_by_default_;
+    options.left_out = left_out(implementation);
+    options.before = [this, &implementation, &property](const Line& line) {
+        return watch_.goes_on(command(implementation, property, line));
+    };
+    return options;
+}
+
+void Check::begin_search(const std::string& with) {
+    ++searches_done_;
+    const double share = static_cast<double>(searches_done_) / std::max(1, searches_);
+    std::string line = std::to_string(searches_done_) + " of " + std::to_string(searches_);
+    if (searches_done_ > 1) {
+        const double left = watch_.limited() ? settings_.time_budget - watch_.seconds()
+                                             : watch_.seconds() * (1.0 - share) / share;
+        line += ", about " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
+    }
+    if (group_->speaks()) {
+        progress_.show(line);
+        if (settings_.verbose)
+            std::fprintf(stderr, "$ %s\n", with.c_str());
+    }
+}
+
+/// The counterexample's failure, told and kept.
+ordered_json Check::failure(const Implementation& implementation, const Property& property,
+                            const SearchResult& result, const std::string& with) {
+    if (!result.counterexample)
+        return nullptr;
+    const auto& found = *result.counterexample;
+    std::string trace;
+    if (!settings_.save.empty() && group_->speaks()) {
+        std::filesystem::create_directories(settings_.save);
+        const std::string name = implementation.name() + "_" + property.name + "_" +
+                                 std::to_string(++failures_) + ".safetensors";
+        if (found.finding->save(std::filesystem::path(settings_.save) / name,
+                                "scape check, " + implementation.name()))
+            trace = name;
+    }
+    constexpr int most_told = 10;
+    ++told_;
+    if (told_ == most_told + 1)
+        results_.add_failure("More failed, of which only the commands are shown; --report shows all.\n");
+    if (told_ > most_told) {
+        results_.add_failure("$ " + command(implementation, property, found.line) + "\n");
+        return failure_json(found, trace);
+    }
+    results_.add_failure(
+        "$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says + "\n" +
+        failure_text(found) + "  to repeat it:\n$ " + command(implementation, property, found.line) + "\n" +
+        (trace.empty() ? ""
+                       : "  its trace: " + settings_.save + "/" + trace +
+                             found.finding->lacks(std::filesystem::path(settings_.save) / trace) + "\n") +
+        coloured(Status::failed) + "\n\n");
+    return failure_json(found, trace);
+}
+
+SearchResult Check::searched(const Implementation& implementation, const Property& property,
+                             const SearchOptions& options, const std::string& with) {
+    begin_search(with);
+    SearchResult result = search(system_, implementation, property, options);
+    cut_short_ = cut_short_ || result.ended;
+    return result;
+}
+
+bool Check::has_matrix(const Implementation& implementation) const {
+    return why_not(system_.property(system_.reference_property), implementation, left_out(implementation))
+        .empty();
+}
+
+void Check::run_matrix() {
+    for (const auto& implementation : chosen_)
+        if (has_matrix(*implementation))
+            for (const Pins& pins : system_.rows(*implementation, pins_))
+                run_row(*implementation, pins);
+}
+
+namespace {
+
+ordered_json finite_or_text(double value) {
+    return std::isfinite(value) ? ordered_json(value) : ordered_json("inf");
+}
+
+/// A number where it is one.
+ordered_json setting_json(const std::string& text) {
+    auto value = ordered_json::parse(text, nullptr, false);
+    return value.is_number() ? value : ordered_json(text);
+}
+
+std::string level_of(const Implementation& implementation) {
+    return name(implementation.level() == verify::LevelKind::exact ? verify::Level::exact()
+                                                                   : verify::Level::rel());
+}
+
+} // namespace
+
+void Check::run_row(const Implementation& implementation, const Pins& pins) {
+    const Property& property = system_.property(system_.reference_property);
+    SearchOptions options = options_for(implementation, property, 4, 50);
+    options.pins = pins;
+    options.workers_by_default = false;
+    options.also = system_.standing(pins);
+    const std::string with = command(implementation) + " --matrix" + narrowed(options);
+    SearchResult result;
+    Verdict verdict{Status::skipped, implementation.unavailable()};
+    if (verdict.reason.empty()) {
+        result = searched(implementation, property, options, with);
+        verdict = judge(system_, property, result, options);
+        if (verdict.status == Status::passed && result.counts.compared == 0)
+            verdict = {Status::untested, "no value was compared"};
+    }
+    ordered_json row{{"implementation", implementation.name()},
+                     {"communicator", implementation.communicator()}};
+    for (const std::string& setting : system_.settings)
+        row[setting] = setting_json(pins.at(system_.option_of(setting)).front());
+    row.update({{"level", level_of(implementation)},
+                {"cases", result.cases},
+                {"compared", result.counts.compared},
+                {"wrong", result.counts.wrong},
+                {"max_ulp", finite_or_text(result.counts.greatest_ulps)},
+                {"share_of_limit", finite_or_text(result.counts.share_of_limit)},
+                {"seconds", result.seconds},
+                {"status", name(verdict.status)},
+                {"reason", verdict.reason},
+                {"command", with},
+                {"failure", failure(implementation, property, result, with)}});
+    results_.add_row(std::move(row));
+}
+
+std::vector<const Property*> Check::chosen_properties() const {
+    std::vector<const Property*> chosen;
+    for (const std::string& name : settings_.properties)
+        chosen.push_back(&system_.property(name));
+    if (chosen.empty())
+        for (const Property& property : system_.properties)
+            chosen.push_back(&property);
+    return chosen;
+}
+
+void Check::run_properties() {
+    for (const auto& implementation : chosen_)
+        for (const Property* property : chosen_properties()) {
+            // What can never be asked of it is not told unless somebody asks; what was left out always is.
+            const std::string says_nothing = property->skipped(*implementation);
+            const std::string left = why_not(*property, *implementation, left_out(*implementation));
+            const std::string here = implementation->unavailable();
+            if (left.empty() && here.empty())
+                run_property(*implementation, *property);
+            else if (says_nothing.empty() || !settings_.properties.empty())
+                add_property(*implementation, *property, {}, {Status::skipped, left.empty() ? here : left},
+                             "", nullptr);
+        }
+}
+
+void Check::run_property(const Implementation& implementation, const Property& property) {
+    const SearchOptions options = options_for(implementation, property, 100, 2000);
+    const std::string with = command(implementation) + " --property " + property.name + narrowed(options);
+    const SearchResult result = searched(implementation, property, options, with);
+    add_property(implementation, property, result, judge(system_, property, result, options), with,
+                 failure(implementation, property, result, with));
+}
+
+void Check::add_property(const Implementation& implementation, const Property& property,
+                         const SearchResult& result, const Verdict& verdict, const std::string& with,
+                         const ordered_json& failed) {
+    results_.add_property(
+        {{"implementation", implementation.name()},
+         {"communicator", implementation.communicator()},
+         {"number", property.number},
+         {"property", property.name},
+         {"says", property.says},
+         {"cases", result.cases},
+         {"classes", result.kinds.empty() ? ordered_json::object() : ordered_json(result.kinds)},
+         {"seconds", result.seconds},
+         {"status", name(verdict.status)},
+         {"reason", verdict.reason},
+         {"command", with},
+         {"failure", failed}});
+}
+
+void Check::run_one_case() {
+    const Line& line = *one_case_;
+    const Property& property = *chosen_properties().front();
+    const Implementation& implementation = *chosen_.front();
+    const std::string with = command(implementation, property, line);
+    static_cast<void>(watch_.goes_on(with));
+    SearchResult result;
+    result.cases = 1;
+    result.counterexample = try_case(implementation, property, line, result);
+    result.seconds = watch_.seconds();
+    add_property(implementation, property, result, judge(system_, property, result, {}), with,
+                 failure(implementation, property, result, with));
+}
+
+void Check::count_searches() {
+    for (const auto& implementation : chosen_) {
+        if (!implementation->unavailable().empty())
+            continue;
+        if (settings_.properties.empty() && has_matrix(*implementation))
+            searches_ += static_cast<int>(system_.rows(*implementation, pins_).size());
+        if (!settings_.matrix_only)
+            for (const Property* property : chosen_properties())
+                searches_ += why_not(*property, *implementation, left_out(*implementation)).empty() ? 1 : 0;
+    }
+}
+
+int Check::finish() {
+    const int passed = results_.count(Status::passed);
+    const int skipped = results_.count(Status::skipped);
+    const int failed = results_.count(Status::failed) + results_.count(Status::mistrusted) +
+                       results_.count(Status::untested);
+    if (group_->speaks()) {
+        const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
+        std::printf("%s%s%d passed, %d failed, %d skipped\n",
+                    settings_.brief ? results_.failures().c_str() : results_.text().c_str(),
+                    results_.failures().empty() ? "\n" : "", passed, failed, skipped);
+        if (!settings_.json.empty())
+            report::write_json(settings_.json, document);
+        if (!settings_.report.empty()) {
+            report::write_folder(settings_.report, {document});
+            report::write_json(settings_.report + "/results.json", document);
+            std::printf("report: %s/index.html\n", settings_.report.c_str());
+        }
+    }
+    if (settings_.must_finish && cut_short_ && group_->speaks())
+        std::puts("the time budget was used up, and --must-finish is given");
+    return failed > 0 || (settings_.must_finish && cut_short_) ? difference
+           : passed > 0                                        ? all_passed
+                                                               : bad_input;
+}
+
+} // namespace scape::gate

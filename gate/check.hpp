@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/gate/results.hpp>
+#include <scape/gate/terminal.hpp>
+
+namespace scape::gate {
+
+/// What `check` was asked for.
+struct CheckSettings {
+    std::string system;
+    std::string communicator = "in_process";
+    std::vector<std::string> implementations;
+    std::optional<int> planted;
+    Pins pins; ///< what was given; of any system
+    std::vector<std::string> properties;
+    std::vector<std::string> without;
+    bool matrix_only = false;
+    bool thorough = false;
+    bool list = false;
+    bool brief = false;
+    bool verbose = false;
+    bool must_finish = false;
+    std::string level;
+    std::optional<std::string> one_case;
+    int cases = 0;
+    std::uint64_t seed = 1;
+    double time_budget = 0.0;
+    double timeout = 60.0;
+    std::string save;
+    std::string json;
+    std::string report;
+};
+
+/// What the process ends with.
+enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
+
+/// A run of the gate over the settings, the same on all ranks.
+class Check {
+  public:
+    /// `invocation`: the program and its subcommand, as commands that repeat things begin.
+    Check(const CheckSettings& settings, const std::vector<System>& systems,
+          std::shared_ptr<const Group> group, const std::vector<std::string>& arguments,
+          std::string invocation);
+    int run();
+
+  private:
+    void check_settings() const;
+    void check_one_case();
+    void check_that_results_can_be_written() const;
+    [[nodiscard]] std::size_t implementation_count() const;
+    void choose_implementations();
+    void choose_pins();
+    void choose_what_is_left_out();
+    void print_list() const;
+    [[nodiscard]] int most_workers() const;
+    [[nodiscard]] LeftOut left_out(const Implementation& implementation) const;
+
+    // Commands that repeat things.
+    [[nodiscard]] std::string command(const Implementation& implementation) const;
+    [[nodiscard]] std::string narrowed(const SearchOptions& options) const;
+    [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,
+                                      const Line& line) const;
+
+    // Searches.
+    [[nodiscard]] SearchOptions options_for(const Implementation& implementation, const Property& property,
+                                            int usual, int thorough);
+    void begin_search(const std::string& with);
+    nlohmann::ordered_json failure(const Implementation& implementation, const Property& property,
+                                   const SearchResult& result, const std::string& with);
+    SearchResult searched(const Implementation& implementation, const Property& property,
+                          const SearchOptions& options, const std::string& with);
+    [[nodiscard]] bool has_matrix(const Implementation& implementation) const;
+    void run_matrix();
+    void run_row(const Implementation& implementation, const Pins& pins);
+    [[nodiscard]] std::vector<const Property*> chosen_properties() const;
+    void run_properties();
+    void run_property(const Implementation& implementation, const Property& property);
+    void add_property(const Implementation& implementation, const Property& property,
+                      const SearchResult& result, const Verdict& verdict, const std::string& with,
+                      const nlohmann::ordered_json& failed);
+    void run_one_case();
+    void count_searches();
+    int finish();
+
+    const CheckSettings& settings_;
+    const std::vector<System>& systems_;
+    const System& system_;
+    const std::vector<std::string>& arguments_;
+    std::string invocation_;
+    std::shared_ptr<const Group> group_;
+    Watch watch_;
+    Progress progress_;
+    Implementations chosen_;
+    Pins pins_;
+    bool workers_by_default_ = false;
+    LeftOut without_;
+    std::optional<Line> one_case_;
+    Results results_;
+    bool cut_short_ = false; ///< by the time budget
+    int searches_ = 0;
+    int searches_done_ = 0;
+    int failures_ = 0;
+    int told_ = 0;
+};
+
+} // namespace scape::gate

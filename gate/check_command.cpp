@@ -1,0 +1,149 @@
+#include <scape/gate/check_command.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <set>
+
+#include <scape/distributed/mpi.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+#include "check.hpp"
+
+namespace scape::gate {
+
+namespace {
+
+/// How the process was started, and with which systems.
+struct Started {
+    const std::vector<std::string>& arguments;
+    const std::vector<System>& systems;
+    std::string invocation;
+};
+
+std::chrono::milliseconds timeout_of(const CheckSettings& settings) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::duration<double>(settings.timeout));
+}
+
+/// From here on an error may be of one rank alone, and the others must not wait for it.
+int run_on_all(Check& check, const Group& group) {
+    try {
+        const int status = check.run();
+        no_more_to_tell();
+        return std::stoi(group.told(std::to_string(status)));
+    } catch (const std::exception& error) {
+        group.abort(error.what() + what_is_running());
+        throw;
+    }
+}
+
+/// Every rank is a process of this program, started by mpirun.
+int run_mpi(const CheckSettings& settings, const Started& started) {
+    int no_arguments = 0;
+    char** none = nullptr;
+    const distributed::MpiSession session(no_arguments, none);
+    const auto group = make_mpi_group(timeout_of(settings), what_is_running);
+    try {
+        // All ranks draw rank 0's cases, whatever each was started with.
+        CheckSettings same = settings;
+        same.seed = std::stoull(group->told(std::to_string(settings.seed)));
+        Check check(same, started.systems, group, started.arguments, started.invocation);
+        return run_on_all(check, *group);
+    } catch (const Error& error) {
+        // The same on all ranks: of the settings.
+        if (group->speaks())
+            std::fprintf(stderr, "scape: %s\n", one_line(error.what()).c_str());
+        return bad_input;
+    }
+}
+
+int run(const CheckSettings& settings, const Started& started) {
+    tell_of_crashes();
+    if (settings.communicator == "in_process")
+        return Check(settings, started.systems, make_thread_group(timeout_of(settings)), started.arguments,
+                     started.invocation)
+            .run();
+    if (settings.communicator == "mpi")
+        return run_mpi(settings, started);
+    throw Error("--communicator is '" + settings.communicator + "'; it must be in_process or mpi");
+}
+
+/// The pins of all systems, each once; which a system has is checked when it is known.
+void add_pins(CLI::App& command, Pins& pins, const std::vector<System>& systems) {
+    std::set<std::string> known;
+    for (const System& system : systems)
+        for (const Pin& pin : system.pins) {
+            if (!known.insert(pin.option).second)
+                continue;
+            const auto keep = [&pins, option = pin.option](const std::vector<std::string>& values) {
+                pins[option] = values;
+            };
+            CLI::Option* option =
+                command.add_option_function<std::vector<std::string>>("--" + pin.option, keep, pin.help);
+            option->expected(1, -1);
+            if (pin.list)
+                option->delimiter(',');
+            else
+                option->expected(1);
+        }
+}
+
+} // namespace
+
+void set_up_check(CLI::App& command, int& status, const std::vector<std::string>& arguments,
+                  const std::vector<System>& systems, const std::string& invocation) {
+    auto settings = std::make_shared<CheckSettings>();
+    settings->system = systems.front().name;
+    command.option_defaults()->always_capture_default();
+    std::string names;
+    for (const System& system : systems)
+        names += (names.empty() ? "" : ", ") + system.name;
+    command.add_option("--system", settings->system, "whose gate: " + names);
+    command.add_option("--communicator", settings->communicator,
+                       "in_process (threads) or mpi (started by mpirun)");
+    command.add_option("--implementation", settings->implementations, "which; all without it")
+        ->delimiter(',');
+    command.add_option("--planted", settings->planted,
+                       "in their place one with this planted bug; 'scape planted --list'");
+    add_pins(command, settings->pins, systems);
+    command.add_flag("--matrix", settings->matrix_only, "only the matrix, no properties");
+    command.add_option("--property", settings->properties, "only these properties, no matrix; see --list")
+        ->delimiter(',');
+    command
+        .add_option("--without", settings->without,
+                    "leave out these properties, or all whose names begin so: restart,traffic")
+        ->delimiter(',');
+    command.add_option("--case", settings->one_case, "one case, as a failure prints it, with one property");
+    command.add_option("--cases", settings->cases,
+                       "cases of each row and property; without it 4 and 1 larger, and 100");
+    command.add_option("--seed", settings->seed, "all cases follow from it");
+    command.add_option("--level", settings->level, "the level to insist on: exact or rel");
+    command.add_flag("--thorough", settings->thorough, "50 cases a row and 2000 a property");
+    command.add_option("--time-budget", settings->time_budget,
+                       "seconds after which nothing more is begun; 0: none");
+    command.add_flag("--must-finish", settings->must_finish,
+                     "fail if the time budget ends it before all is done");
+    command.add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
+    command.add_flag("--list", settings->list, "list implementations and properties, and end");
+    command.add_flag("--brief", settings->brief, "print failures and the sum only");
+    command.add_flag("--verbose", settings->verbose, "print each command before it is run");
+    command.add_option("--save", settings->save, "keep shrunk failing cases as traces in this folder");
+    command.add_option("--json", settings->json, "write the results to this file (docs/results.md)");
+    command.add_option("--report", settings->report,
+                       "write results.json, index.html and junit.xml to this folder");
+    command.footer(
+        "Exit status: 0 all passed, 1 a difference, 2 bad input or usage; under mpirun 3 if a rank "
+        "failed.\n"
+        "Examples:\n  " +
+        invocation + " --report report\n  " + invocation +
+        " --implementation host --workers 3,5 --density 0.01 --partition by_tensor\n  " + invocation +
+        " --planted 6\n  " + invocation + " --thorough --time-budget 3600\n  mpirun -n 8 " + invocation +
+        " --communicator mpi");
+    const auto started = std::make_shared<Started>(Started{arguments, systems, invocation});
+    command.callback([settings, &status, started] { status = run(*settings, *started); });
+}
+
+} // namespace scape::gate

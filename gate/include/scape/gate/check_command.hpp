@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <scape/gate/system.hpp>
+
+namespace scape::gate {
+
+/// Makes `command` the gate's command line over these systems, of which the first is the default. Its
+/// callback leaves the exit status in `status`. `arguments` are the process's own and outlive the parsing,
+/// as do the systems; `invocation` is what commands that repeat things begin with.
+void set_up_check(CLI::App& command, int& status, const std::vector<std::string>& arguments,
+                  const std::vector<System>& systems, const std::string& invocation);
+
+} // namespace scape::gate

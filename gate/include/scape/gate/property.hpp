@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+#include <rapidcheck.h>
+
+#include <scape/gate/implementation.hpp>
+
+namespace scape::gate {
+
+/// A case as one line of text without spaces, in its system's own words: all that the gate knows of it.
+using Line = std::string;
+
+/// How much was compared, for the table.
+struct Counts {
+    std::int64_t compared = 0;
+    std::int64_t wrong = 0;
+    double greatest_ulps = 0.0;
+    double share_of_limit = 0.0;
+
+    void add(const Counts& other);
+};
+
+/// What is known of a case in which a property does not hold.
+class Finding {
+  public:
+    struct Size {
+        std::int64_t elements = 0;
+        int ranks = 0;
+        std::int64_t steps = 0;
+    };
+
+    virtual ~Finding() = default;
+    /// What does not hold, one line.
+    [[nodiscard]] virtual std::string message() const = 0;
+    /// The values around, in several lines that begin with spaces, or "".
+    [[nodiscard]] virtual std::string details() const { return {}; }
+    /// `first` and `drawing` of docs/results.md.
+    [[nodiscard]] virtual nlohmann::ordered_json first() const { return nullptr; }
+    [[nodiscard]] virtual nlohmann::ordered_json drawing() const { return nullptr; }
+    [[nodiscard]] virtual Size size() const { return {}; }
+    /// The run as a trace. False, and no file, if nothing of it can be told.
+    virtual bool save(const std::filesystem::path& /*path*/, const std::string& /*source*/) const {
+        return false;
+    }
+    /// What that trace does not show of the failure, " (...)", or "".
+    [[nodiscard]] virtual std::string lacks(const std::filesystem::path& /*trace*/) const { return {}; }
+};
+
+/// What came of one case.
+struct Judged {
+    std::shared_ptr<const Finding> finding; ///< none: the property holds
+    std::set<std::string> kinds;            ///< of case that it was
+    Counts counts;
+};
+
+/// What must always hold.
+struct Property {
+    int number = 0;   ///< in the chapter of its system; 0: the reference says so
+    std::string name; ///< "mask.order": family.name
+    std::string says; ///< one sentence
+    std::function<rc::Gen<Line>()> cases;
+    std::function<Judged(const Implementation&, const Line&)> judge;
+    /// Kinds of cases that must not be rarer than so many of a hundred, or the property has seen too
+    /// little.
+    std::map<std::string, int> at_least;
+    /// Why it says nothing about an implementation; empty where it does.
+    std::function<std::string(const Implementation&)> skipped;
+    /// The nearest case that it can judge, of an implementation that has left something out.
+    std::function<Line(const Line&, const LeftOut&)> needed;
+};
+
+} // namespace scape::gate

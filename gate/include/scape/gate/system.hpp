@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/gate/property.hpp>
+
+namespace scape::gate {
+
+/// Values that cases are held to, by the name of their option: {"workers", {"2", "3"}}.
+using Pins = std::map<std::string, std::vector<std::string>>;
+
+/// An option that holds cases to values.
+struct Pin {
+    std::string option; ///< "density", without the dashes
+    std::string help;
+    bool list = true; ///< several values with commas between; else one text
+    /// Throws scape::Error if that is no such value.
+    std::function<void(const std::string&)> check = [](const std::string&) {};
+};
+
+/// A mistake made for real, that a property has to catch.
+struct Mistake {
+    int number = 0; ///< from 1 on, without gaps
+    std::string name;
+    std::string shows; ///< what a user would see, and when it can be seen at all
+};
+
+/// All that the gate has to be told of a system: docs/adding-a-system.md walks through one.
+struct System {
+    std::string name; ///< "scape"
+    std::string says; ///< one sentence
+
+    // Cases.
+    /// The line as the system itself would write it. Throws scape::Error for what is no case of it.
+    std::function<Line(const Line&)> parsed;
+    /// The greatest number of workers that comes in a case.
+    std::function<int(const Line&)> most_workers;
+    std::vector<Pin> pins; ///< "workers" is among them
+    /// A drawn case, held to values.
+    std::function<Line(const Line&, const Pins&)> pinned;
+    /// Whether pins, or what was left out, decide how many cases are of a kind, so that too few of them are
+    /// no fault of the property.
+    std::function<bool(const std::string& kind, const Pins&, const LeftOut&)> decided;
+
+    // The matrix: `reference_property` over every combination of the main settings.
+    std::vector<std::string> settings; ///< whose columns the table has, "workers" first
+    /// The option that holds cases to a setting's values, where it is called otherwise.
+    std::map<std::string, std::string> options_of_settings{};
+    std::string reference_property = "reference";
+    std::function<std::vector<Pins>(const Implementation&, const Pins&)> rows;
+    /// Larger cases that are tried in each row beside the drawn ones.
+    std::function<std::vector<Line>(const Pins&)> standing = [](const Pins&) {
+        return std::vector<Line>();
+    };
+
+    std::vector<Property> properties; ///< in the order in which they are told and tried
+
+    // What is put to the test.
+    std::function<Implementations(const std::shared_ptr<const Group>&)> implementations;
+    std::vector<Mistake> mistakes;
+    /// The one with that mistake; 0 is the clean one. Throws scape::Error if there is none.
+    std::function<std::shared_ptr<const Implementation>(int number, const std::shared_ptr<const Group>&)>
+        planted;
+    /// Names of those that `planted` accuses of nothing, beside the clean one.
+    std::vector<std::string> clean;
+
+    [[nodiscard]] std::string option_of(const std::string& setting) const;
+    /// Throws scape::Error that lists the names.
+    [[nodiscard]] const Property& property(const std::string& named) const;
+};
+
+/// A system by its name. Throws scape::Error that lists the names.
+[[nodiscard]] const System& find_system(const std::vector<System>& systems, const std::string& name);
+
+/// A case of this system, written as it would itself. Throws scape::Error, which names the system if it is
+/// a case of another one.
+[[nodiscard]] Line parsed_case(const System& system, const std::vector<System>& all, const Line& line);
+
+/// Why a property is not asked of an implementation, or "".
+[[nodiscard]] std::string why_not(const Property& property, const Implementation& implementation,
+                                  const LeftOut& left_out);
+
+} // namespace scape::gate

@@ -1,0 +1,157 @@
+#include <scape/gate/search.hpp>
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace scape::gate {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Every property draws its own cases.
+std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
+    std::uint64_t value = 0xcbf2'9ce4'8422'2325U ^ seed;
+    for (const char letter : name)
+        value = (value ^ static_cast<unsigned char>(letter)) * 0x0000'0100'0000'01b3U;
+    return value;
+}
+
+/// What went wrong before a property could be judged.
+class Unjudged final : public Finding {
+  public:
+    explicit Unjudged(std::string message) : message_(std::move(message)) {}
+    std::string message() const override { return message_; }
+
+  private:
+    std::string message_;
+};
+
+} // namespace
+
+std::optional<Counterexample> try_case(const Implementation& implementation, const Property& property,
+                                       const Line& line, SearchResult& result) {
+    Judged judged;
+    try {
+        judged = property.judge(implementation, line);
+    } catch (const std::exception& error) {
+        // On one rank only, perhaps: the others must not go on without it.
+        judged.finding = std::make_shared<Unjudged>(std::string("it could not be judged: ") + error.what());
+    }
+    // What one rank sees, all have to hear of, or they part ways.
+    if (implementation.any(judged.finding != nullptr) && !judged.finding)
+        judged.finding = std::make_shared<Unjudged>("another rank saw it fail");
+    for (const std::string& kind : judged.kinds)
+        ++result.kinds[kind];
+    result.counts.add(judged.counts);
+    if (!judged.finding)
+        return std::nullopt;
+    return Counterexample{line, judged.finding, 0};
+}
+
+SearchResult search(const System& system, const Implementation& implementation, const Property& property,
+                    const SearchOptions& options) {
+    const auto begin = Clock::now();
+    SearchResult result;
+    const auto generator = rc::gen::map(property.cases(), [&](const Line& drawn) {
+        return property.needed(system.pinned(drawn, options.pins), options.left_out);
+    });
+    rc::Random random(seed_of(options.seed, property.name));
+    std::optional<rc::Shrinkable<Line>> failing;
+    while (result.cases < options.cases && !failing) {
+        const rc::Shrinkable<Line> drawn = generator(random.split(), rc::kNominalSize);
+        const Line line = drawn.value();
+        if (!options.before(line)) {
+            result.ended = true;
+            break;
+        }
+        ++result.cases;
+        result.counterexample = try_case(implementation, property, line, result);
+        if (result.counterexample)
+            failing = drawn;
+    }
+
+    for (const Line& line : options.also) {
+        if (failing || result.counterexample || result.ended)
+            break;
+        if (!options.before(line)) {
+            result.ended = true;
+            break;
+        }
+        ++result.cases;
+        result.counterexample = try_case(implementation, property, line, result);
+    }
+
+    // Always to the first smaller case that fails too.
+    SearchResult of_shrinking;
+    int evaluations = 0;
+    const auto begin_of_shrinking = Clock::now();
+    for (bool smaller = failing.has_value(); smaller && !result.ended;) {
+        smaller = false;
+        auto candidates = failing->shrinks();
+        while (auto candidate = candidates.next()) {
+            const Line line = candidate->value();
+            if (line == result.counterexample->line)
+                continue;
+            if (evaluations >= options.most_evaluations ||
+                implementation.any(seconds_since(begin_of_shrinking) > options.most_seconds) ||
+                !options.before(line)) {
+                smaller = false;
+                break;
+            }
+            ++evaluations;
+            if (auto found = try_case(implementation, property, line, of_shrinking)) {
+                result.counterexample = std::move(found);
+                failing = *candidate;
+                smaller = true;
+                break;
+            }
+        }
+    }
+    if (result.counterexample)
+        result.counterexample->evaluations = evaluations;
+    result.seconds = seconds_since(begin);
+    return result;
+}
+
+std::string too_few(const System& system, const Property& property, const SearchResult& result,
+                    const SearchOptions& options) {
+    constexpr int enough_to_judge = 50;
+    if (result.cases < enough_to_judge)
+        return {};
+    const auto several = result.kinds.find("several ranks");
+    if (options.workers_by_default && property.at_least.contains("several ranks") &&
+        several == result.kinds.end())
+        return "all cases had one rank; start more with mpirun -n";
+    for (const auto& [kind, percent] : property.at_least) {
+        if (system.decided(kind, options.pins, options.left_out))
+            continue;
+        const auto found = result.kinds.find(kind);
+        const int count = found == result.kinds.end() ? 0 : found->second;
+        if (count * 100 < percent * result.cases)
+            return "only " + std::to_string(count) + " of " + std::to_string(result.cases) +
+                   " cases had '" + kind + "'; at least " + std::to_string(percent) +
+                   " of a hundred are needed";
+    }
+    return {};
+}
+
+std::string failure_text(const Counterexample& found) {
+    return "  " + found.finding->message() + "\n" + found.finding->details() +
+           "  smallest case: " + found.line + "\n";
+}
+
+nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace) {
+    return {{"message", found.finding->message()},
+            {"case", found.line},
+            {"trace", trace},
+            {"first", found.finding->first()},
+            {"drawing", found.finding->drawing()}};
+}
+
+} // namespace scape::gate

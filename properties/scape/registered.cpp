@@ -1,0 +1,28 @@
+// SCAPE with all that this build has of it, and the mistakes planted in it.
+#include <scape/planted/bugs.hpp>
+#include <scape/planted/implementation.hpp>
+#include <scape/properties/system.hpp>
+
+namespace scape::systems {
+
+gate::System scape_system();
+
+gate::System scape_system() {
+    gate::System system = properties::system_of_properties();
+    system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
+        gate::Implementations all;
+        for (const auto& implementation : properties::all_implementations(group))
+            all.push_back(implementation);
+        all.push_back(planted::implementation(0, group));
+        return all;
+    };
+    for (const planted::Description& bug : planted::bugs())
+        system.mistakes.push_back({bug.number, bug.name, bug.shows});
+    system.planted = [](int number, const std::shared_ptr<const gate::Group>& group) {
+        return planted::implementation(number, group);
+    };
+    system.clean = {"host"};
+    return system;
+}
+
+} // namespace scape::systems

@@ -1,0 +1,250 @@
+// SCAPE and AdamS in the gate's terms.
+#include <scape/properties/system.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <utility>
+
+#include <scape/gate/gate_main.hpp>
+#include <scape/problem/data.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/properties/property.hpp>
+#include <scape/verify/record.hpp>
+
+namespace scape::properties {
+
+namespace {
+
+using gate::LeftOut;
+using gate::Line;
+using gate::Pins;
+using problem::BiasCorrection;
+using problem::PartitionRule;
+
+template <class Number>
+Number number(const std::string& option, const std::string& text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+        throw Error("--" + option + " has '" + text + "'; it must be a number");
+    return value;
+}
+
+template <class Number>
+Number at_least(const std::string& option, const std::string& text, Number least) {
+    const auto value = number<Number>(option, text);
+    if (!(value >= least))
+        throw Error("--" + option + " is " + text + "; at least " + shortest(least) + " is needed");
+    return value;
+}
+
+std::vector<gate::Pin> pins() {
+    return {
+        {"workers", "numbers of ranks; 1,2,3,4,5,7,8 without it", true,
+         [](const std::string& text) { problem::check_workers(number<int>("workers", text)); }},
+        {"density", "shares that are synchronized; 1,0.1,0.01 without it", true,
+         [](const std::string& text) {
+             static_cast<void>(problem::DensitySchedule::constant(number<double>("density", text)));
+         }},
+        {"partition", "by_shard, by_tensor", true,
+         [](const std::string& text) { static_cast<void>(problem::parse<PartitionRule>(text)); }},
+        {"bias-correction", "none, adam, momentum", true,
+         [](const std::string& text) { static_cast<void>(problem::parse<BiasCorrection>(text)); }},
+        {"data", "only this class of gradients: " + problem::data_class_names(), false,
+         [](const std::string& text) { static_cast<void>(problem::parse_data_class(text)); }},
+        {"steps", "so many steps a case", false,
+         [](const std::string& text) { static_cast<void>(at_least<Index>("steps", text, 1)); }},
+        {"tensors", "this model: name:size or name:size:dense, with commas between", false,
+         [](const std::string& text) { static_cast<void>(problem::Layout(verify::parse_tensors(text))); }},
+        {"clip-norm", "this norm; 0: no clipping", false,
+         [](const std::string& text) { static_cast<void>(at_least<double>("clip-norm", text, 0.0)); }},
+    };
+}
+
+/// One of the pinned values, by what was drawn: any of them may come, and shrinking leads to the first.
+template <class Set>
+void pin(const Pins& pins, const std::string& option, Index drawn, const Set& set) {
+    if (const auto found = pins.find(option); found != pins.end() && !found->second.empty())
+        set(found->second[static_cast<std::size_t>(drawn) % found->second.size()]);
+}
+
+Line pinned(const Line& line, const Pins& pins) {
+    Case run = parse_case(line);
+    const Index place = run.chosen_place;
+    const auto set_workers = [](int& to) {
+        return [&to](const std::string& text) { to = number<int>("workers", text); };
+    };
+    pin(pins, "workers", place / 3, set_workers(run.workers));
+    pin(pins, "workers", place / 11, set_workers(run.other_workers));
+    Index drawn = place / 5;
+    for (Operation& operation : run.script)
+        if (operation.kind == Operation::Kind::restart)
+            pin(pins, "workers", drawn++, set_workers(operation.workers));
+    pin(pins, "density", place / 7,
+        [&](const std::string& text) { run.density = number<double>("density", text); });
+    pin(pins, "partition", place / 13,
+        [&](const std::string& text) { run.partition = problem::parse<PartitionRule>(text); });
+    pin(pins, "bias-correction", place / 17,
+        [&](const std::string& text) { run.bias_correction = problem::parse<BiasCorrection>(text); });
+    pin(pins, "data", place / 19,
+        [&](const std::string& text) { run.data = problem::parse_data_class(text); });
+    pin(pins, "steps", 0, [&](const std::string& text) { run.steps = number<Index>("steps", text); });
+    pin(pins, "tensors", 0, [&](const std::string& text) { run.tensors = verify::parse_tensors(text); });
+    pin(pins, "clip-norm", 0,
+        [&](const std::string& text) { run.clip_norm = number<double>("clip-norm", text); });
+    return text(run);
+}
+
+bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out) {
+    const auto is_one_of = [&kind](std::initializer_list<const char*> kinds) {
+        return std::ranges::any_of(kinds, [&](const char* other) { return kind == other; });
+    };
+    const auto has = [&pins](const char* option) { return pins.contains(option); };
+    return (left_out.contains("restart") && is_one_of({"a restart with other ranks"})) ||
+           (has("workers") &&
+            is_one_of({"several ranks", "no power of two", "fewer", "more", "another order",
+                       "a restart with other ranks", "more parameters than ranks"})) ||
+           (has("density") && is_one_of({"density below 1", "something off the mask", "the mask changes",
+                                         "late coordinates", "residuals that are not zero"})) ||
+           (has("steps") && is_one_of({"several steps", "not in the first step", "late coordinates",
+                                       "residuals that are not zero", "the mask changes"})) ||
+           (has("data") && is_one_of({"equal scores", "clipped", "the mask changes"})) ||
+           (has("clip-norm") && is_one_of({"clipped"})) ||
+           (has("tensors") && is_one_of({"an always-dense tensor", "more parameters than ranks",
+                                         "density below 1", "something off the mask", "the mask changes",
+                                         "late coordinates", "residuals that are not zero"}));
+}
+
+std::vector<Pins> rows(const gate::Implementation& implementation, const Pins& pins) {
+    const bool adams =
+        dynamic_cast<const Implementation&>(implementation).algorithm() == problem::Algorithm::adams;
+    const auto values = [&pins](const char* option, const std::vector<std::string>& usual) {
+        const auto found = pins.find(option);
+        return found == pins.end() || found->second.empty() ? usual : found->second;
+    };
+    std::vector<Pins> all;
+    for (const std::string& workers : values("workers", {"1", "2", "3", "4", "5", "7", "8"})) {
+        if (!implementation.takes(number<int>("workers", workers)))
+            continue;
+        for (const std::string& density :
+             adams ? std::vector<std::string>{"1"} : values("density", {"1", "0.1", "0.01"}))
+            for (const std::string& partition : values("partition", {"by_shard", "by_tensor"}))
+                for (const std::string& correction :
+                     values("bias-correction", {"none", "adam", "momentum"})) {
+                    Pins row = pins;
+                    row["workers"] = {workers};
+                    row["density"] = {density};
+                    row["partition"] = {partition};
+                    row["bias-correction"] = {correction};
+                    all.push_back(std::move(row));
+                }
+    }
+    return all;
+}
+
+/// A model with something of everything, larger than what is drawn; none where somebody asked for another.
+std::vector<Line> standing(const Pins& pins) {
+    for (const char* option : {"tensors", "steps", "data", "clip-norm"})
+        if (pins.contains(option))
+            return {};
+    Case run;
+    run.tensors = {{"embed", 4500, false},
+                   {"norm", 33, true},
+                   {"gate", 1, false},
+                   {"mlp", 901, false},
+                   {"tiny", 7, false}};
+    run.workers = number<int>("workers", pins.at("workers").front());
+    run.density = number<double>("density", pins.at("density").front());
+    run.partition = problem::parse<PartitionRule>(pins.at("partition").front());
+    run.bias_correction = problem::parse<BiasCorrection>(pins.at("bias-correction").front());
+    run.beta1 = 0.9;
+    run.beta2 = 0.95;
+    run.weight_decay = 0.1;
+    run.data = problem::DataClass::normal;
+    run.steps = 4;
+    return {text(run)};
+}
+
+int most_workers(const Line& line) {
+    const Case run = parse_case(line);
+    int most = std::max(run.workers, run.other_workers);
+    for (const Operation& operation : run.script)
+        most = std::max(most, operation.workers);
+    return most;
+}
+
+const Implementation& ours(const gate::Implementation& implementation) {
+    return dynamic_cast<const Implementation&>(implementation);
+}
+
+Line needed(const Property& property, const Line& line, const LeftOut& left_out) {
+    Case run = parse_case(line);
+    if (left_out.contains("restart"))
+        std::erase_if(run.script, [](const Operation& operation) {
+            return operation.kind == Operation::Kind::restart;
+        });
+    // A script is what is followed: one that has lost everything still steps.
+    if (property.name == "machine" && run.script.empty())
+        run.script.push_back({});
+    property.needs(run);
+    return text(run);
+}
+
+gate::Property in_the_gates_terms(const Property& property) {
+    return {
+        property.number,
+        property.name,
+        property.says,
+        [&property] { return rc::gen::map(property.cases(), [](const Case& run) { return text(run); }); },
+        [&property](const gate::Implementation& implementation, const Line& line) {
+            return judged(ours(implementation), property, parse_case(line));
+        },
+        property.at_least,
+        [&property](const gate::Implementation& implementation) {
+            return property.skipped(ours(implementation));
+        },
+        [&property](const Line& line, const LeftOut& left_out) {
+            return needed(property, line, left_out);
+        }};
+}
+
+} // namespace
+
+gate::System system_of_properties() {
+    gate::System system;
+    system.name = "scape";
+    system.says =
+        "SCAPE on AdamS: a share of the coordinates per step, masks one step late, local residuals.";
+    system.parsed = [](const Line& line) { return text(parse_case(line)); };
+    system.most_workers = most_workers;
+    system.pins = pins();
+    system.pinned = pinned;
+    system.decided = decided;
+    system.settings = {"workers", "density", "partition", "correction"};
+    system.options_of_settings = {{"correction", "bias-correction"}};
+    system.rows = rows;
+    system.standing = standing;
+    for (const Property& property : all_properties())
+        system.properties.push_back(in_the_gates_terms(property));
+    return system;
+}
+
+gate::System system_with(std::vector<Ranked> candidates) {
+    gate::System system = system_of_properties();
+    system.implementations = [candidates =
+                                  std::move(candidates)](const std::shared_ptr<const Group>& group) {
+        gate::Implementations all;
+        for (const Ranked& candidate : candidates)
+            all.push_back(on_ranks(candidate, group));
+        return all;
+    };
+    return system;
+}
+
+int gate_main(int count, char** values, std::vector<Ranked> candidates) {
+    return gate::gate_main(count, values, {system_with(std::move(candidates))});
+}
+
+} // namespace scape::properties
