@@ -9,9 +9,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <scape/gate/search.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/properties/implementations.hpp>
-#include <scape/properties/search.hpp>
+#include <scape/properties/system.hpp>
 #include <scape/verify/record.hpp>
 #include <scape/verify/verify_trace.hpp>
 
@@ -71,12 +72,13 @@ std::shared_ptr<const properties::Implementation> implementation(const std::stri
 /// time of all threads: who waits for whom is the scheduler's business.
 void cases_row(benchmark::State& state, const std::string& name) {
     constexpr int cases = 100;
-    const properties::Property& property = properties::find_property(name);
-    properties::SearchOptions options;
+    static const gate::System system = properties::system_of_properties();
+    const gate::Property& property = system.property(name);
+    gate::SearchOptions options;
     options.cases = cases;
     const auto search = [&](const std::string& who) {
         return [&, one = implementation(who)] {
-            if (properties::search(*one, property, options).counterexample)
+            if (gate::search(system, *one, property, options).counterexample)
                 throw Error(one->name() + " has not " + name);
         };
     };

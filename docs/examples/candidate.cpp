@@ -1,15 +1,14 @@
 // Puts an optimizer of your own to the gate: all properties, drawn cases, a shrunk counterexample.
 // docs/using-the-gate.md walks through it. YourOptimizer marks the place where yours goes.
 //
-//     example_candidate                            all properties; exit status 0 if all hold
-//     example_candidate --break                    the same with one mistake: exit status 1
-//     example_candidate [--break] PROPERTY CASE    one case, as a failure prints it
+//     example_candidate                        matrix and properties; exit status 0 if all hold
+//     example_candidate --break                the same with one mistake: exit status 1
+//     example_candidate --help                 the command line of `scape check`: seeds, --case, --report,
+//     MPI ...
 
+#include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,9 +18,7 @@
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/scape/failure.hpp>
-#include <scape/properties/scape/search.hpp>
+#include <scape/properties/system.hpp>
 
 namespace {
 
@@ -96,73 +93,22 @@ class Wrapped final : public properties::Candidate {
     YourOptimizer yours_;
 };
 
-/// Properties that yours cannot be asked yet, and why: {"restart.same", "no checkpoints yet"}, ...
-const std::map<std::string, std::string> left_out{};
-
-std::string why_not(const properties::Property& property,
-                    const properties::Implementation& implementation) {
-    const auto found = left_out.find(property.name);
-    return found == left_out.end() ? property.skipped(implementation) : found->second;
-}
-
-int run(const std::vector<std::string>& arguments) {
-    const bool breaks = !arguments.empty() && arguments.front() == "--break";
-    const std::vector<std::string> rest(arguments.begin() + (breaks ? 1 : 0), arguments.end());
-    if (!rest.empty() && rest.size() != 2)
-        throw scape::Error("usage: example_candidate [--break] [PROPERTY CASE]");
-    if (!rest.empty())
-        static_cast<void>(properties::find_property(rest[0])); // or an error that lists the names
-
-    const auto implementation = properties::on_ranks(
-        {"yours",
-         scape::verify::LevelKind::exact, // what it claims; rel if it does not add in rank order
-         scape::problem::Algorithm::scape,
-         {"default"},
-         [breaks](const properties::Setup& setup, Communicator& communicator) {
-             return std::make_unique<Wrapped>(setup, communicator, breaks);
-         }},
-        scape::gate::make_thread_group(std::chrono::seconds(60)));
-
-    int held = 0;
-    int failed = 0;
-    for (const properties::Property& property : properties::all_properties()) {
-        if (!rest.empty() && property.name != rest[0])
-            continue;
-        if (const std::string why = why_not(property, *implementation); !why.empty()) {
-            std::printf("SKIPPED  %-24s %s\n", property.name.c_str(), why.c_str());
-            continue;
-        }
-        properties::SearchOptions options;
-        options.cases = 100;
-        properties::SearchResult result;
-        if (rest.empty())
-            result = search(*implementation, property, options);
-        else
-            result.counterexample =
-                try_case(*implementation, property, properties::parse_case(rest[1]), result);
-
-        const std::string few = too_few(property, result, options);
-        if (result.counterexample)
-            std::printf("FAILED   %-24s %s\n%s  to repeat it:\n$ example_candidate%s %s %s\n",
-                        property.name.c_str(), property.says.c_str(),
-                        failure_text(*result.counterexample).c_str(), breaks ? " --break" : "",
-                        property.name.c_str(), text(result.counterexample->run).c_str());
-        else
-            std::printf("%s %-24s %s\n", few.empty() ? "PASSED  " : "TOO FEW ", property.name.c_str(),
-                        few.c_str());
-        (result.counterexample || !few.empty() ? failed : held) += 1;
-    }
-    std::printf("%d passed, %d failed\n", held, failed);
-    return failed > 0 ? 1 : held > 0 ? 0 : 2;
-}
-
 } // namespace
 
 int main(int count, char** values) {
-    try {
-        return run({values + 1, values + count});
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "example_candidate: %s\n", error.what());
-        return 2;
-    }
+    // --break is this example's own; the rest of the command line is the gate's.
+    const bool breaks = count > 1 && std::string(values[1]) == "--break";
+    if (breaks)
+        std::rotate(values + 1, values + 2, values + count);
+    return properties::gate_main(
+        count - (breaks ? 1 : 0), values,
+        {{.name = breaks ? "yours-broken" : "yours",
+          .level = scape::verify::LevelKind::exact, // what it claims; rel if it does not add in rank order
+          .make = [breaks](const properties::Setup& setup,
+                           Communicator& communicator) -> std::unique_ptr<properties::Candidate> {
+              return std::make_unique<Wrapped>(setup, communicator, breaks);
+          },
+          // What yours cannot be asked yet, and why: {{"restart", "no checkpoints yet"}}. SKIPPED with the
+          // reason.
+          .left_out = {}}});
 }

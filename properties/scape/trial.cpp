@@ -1,6 +1,7 @@
 #include <scape/properties/property.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <scape/problem/error.hpp>
@@ -36,7 +37,41 @@ const History& Trial::tolerant(Scenario scenario) {
         throw Violation("the run ended before its end: " + ran.error);
     if (ran.after.size() != runs_.back().scenario.actions.size())
         throw Violation("the run stopped after " + std::to_string(ran.after.size()) + " actions");
+    same_on_all_ranks(ran);
     return ran;
+}
+
+/// Section 4 says of w, m and S_t that they are the same bits on every rank: seen after every action, of
+/// every run, whatever else the property asks.
+void Trial::same_on_all_ranks(const History& ran) {
+    for (std::size_t i = 0; i < ran.after.size(); ++i) {
+        const Snapshot& snapshot = ran.after[i];
+        const auto step = static_cast<Index>(i) + 1;
+        // Half of a halted step may be done.
+        if (snapshot.outcomes.empty() || snapshot.outcomes.front().kind == Outcome::Kind::halted)
+            continue;
+        const bool has_mask = snapshot.outcomes.front().kind == Outcome::Kind::taken &&
+                              runs_.back().scenario.actions[i].kind == Action::Kind::step;
+        const View& first = snapshot.views.front();
+        for (std::size_t rank = 1; rank < snapshot.views.size(); ++rank) {
+            const View& other = snapshot.views[rank];
+            const auto who = static_cast<int>(rank);
+            const auto expect_same = [&](Phase phase, const std::string& result, const auto& one,
+                                         const auto& two) {
+                if (one == two &&
+                    (one.empty() || std::memcmp(one.data(), two.data(), one.size() * sizeof(one[0])) == 0))
+                    return;
+                if constexpr (sizeof(one[0]) == 1)
+                    same_mask("replica of the " + result, step, who, one, two);
+                else
+                    same_bits(phase, "replica of the " + result, step, who, one, two);
+            };
+            if (has_mask)
+                expect_same(Phase::mask, "mask", first.mask, other.mask);
+            expect_same(Phase::exchange, "first_moment", first.moment, other.moment);
+            expect_same(Phase::update, "parameters", first.parameters, other.parameters);
+        }
+    }
 }
 
 const History& Trial::operator()(Scenario scenario) {

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <scape/gate/search.hpp>
 #include <scape/properties/implementations.hpp>
-#include <scape/properties/search.hpp>
+#include <scape/properties/property.hpp>
+#include <scape/properties/system.hpp>
 
 namespace scape::properties {
 namespace {
@@ -40,16 +42,18 @@ TEST_P(EveryImplementation, Has) {
     const Property& property = all_properties()[GetParam().property];
     if (const std::string why = implementation.unavailable(); !why.empty())
         GTEST_SKIP() << why;
-    SearchOptions options;
+    static const gate::System system = system_of_properties();
+    gate::SearchOptions options;
     options.cases = 100;
-    const SearchResult result = search(implementation, property, options);
+    const gate::SearchResult result =
+        search(system, implementation, system.property(property.name), options);
     EXPECT_EQ(result.cases, options.cases);
     if (result.counterexample)
         ADD_FAILURE() << property.says << "\n"
-                      << result.counterexample->violation.what()
-                      << "\ncase: " << text(result.counterexample->run);
+                      << result.counterexample->finding->message()
+                      << "\ncase: " << result.counterexample->line;
     else
-        EXPECT_EQ(too_few(property, result, options), "");
+        EXPECT_EQ(too_few(system, system.property(property.name), result, options), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Gate, EveryImplementation, testing::ValuesIn(applicable()),

@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include <scape/gate/search.hpp>
 #include <scape/planted/implementation.hpp>
 #include <scape/planted/plain.hpp>
-#include <scape/properties/failure.hpp>
 #include <scape/properties/recording.hpp>
-#include <scape/properties/search.hpp>
+#include <scape/properties/system.hpp>
 #include <scape/verify/verify_trace.hpp>
 
 namespace scape::properties {
@@ -20,6 +20,11 @@ namespace {
 
 using distributed::Communicator;
 using distributed::Traffic;
+using gate::failure_json;
+using gate::failure_text;
+using gate::SearchOptions;
+using gate::SearchResult;
+using gate::too_few;
 
 const std::shared_ptr<const Group>& threads() {
     static const auto group = make_thread_group(std::chrono::seconds(5));
@@ -109,29 +114,36 @@ std::shared_ptr<const Implementation> made_by(std::vector<std::string> variants 
                     threads());
 }
 
+const gate::System& scape() {
+    static const gate::System system = system_of_properties();
+    return system;
+}
+
 SearchResult search_for(const Implementation& implementation, const std::string& property,
                         int cases = 100) {
     SearchOptions options;
     options.cases = cases;
-    return search(implementation, find_property(property), options);
+    return search(scape(), implementation, scape().property(property), options);
 }
 
 TEST(Search, ShrinksToTheSmallestCaseAndRepeatsItself) {
     const auto bug = planted::implementation(9, threads());
     const SearchResult first = search_for(*bug, "conservation.exact");
     ASSERT_TRUE(first.counterexample);
-    EXPECT_LE(first.counterexample->run.size(), 2);
-    EXPECT_EQ(first.counterexample->run.workers, 1);
+    EXPECT_LE(parse_case(first.counterexample->line).size(), 2);
+    EXPECT_EQ(parse_case(first.counterexample->line).workers, 1);
     EXPECT_GT(first.counterexample->evaluations, 0);
     const SearchResult again = search_for(*bug, "conservation.exact");
     ASSERT_TRUE(again.counterexample);
-    EXPECT_EQ(text(again.counterexample->run), text(first.counterexample->run));
+    EXPECT_EQ(again.counterexample->line, first.counterexample->line);
     EXPECT_EQ(again.cases, first.cases);
 
     SearchResult ignored;
-    EXPECT_TRUE(try_case(*bug, find_property("conservation.exact"), first.counterexample->run, ignored));
+    EXPECT_TRUE(
+        try_case(*bug, scape().property("conservation.exact"), first.counterexample->line, ignored));
     const auto clean = planted::implementation(0, threads());
-    EXPECT_FALSE(try_case(*clean, find_property("conservation.exact"), first.counterexample->run, ignored));
+    EXPECT_FALSE(
+        try_case(*clean, scape().property("conservation.exact"), first.counterexample->line, ignored));
 }
 
 TEST(Search, ASeedDrawsItsOwnCases) {
@@ -140,11 +152,12 @@ TEST(Search, ASeedDrawsItsOwnCases) {
         SearchOptions options;
         options.cases = 20;
         options.seed = seed;
-        options.before = [&](const Case& run) {
-            drawn[seed - 1].push_back(text(run));
+        options.before = [&](const gate::Line& line) {
+            drawn[seed - 1].push_back(line);
             return true;
         };
-        static_cast<void>(search(*reference_implementation(), find_property("mask.count"), options));
+        static_cast<void>(
+            search(scape(), *reference_implementation(), scape().property("mask.count"), options));
     }
     EXPECT_EQ(drawn[0].size(), 20U);
     EXPECT_NE(drawn[0], drawn[1]);
@@ -153,12 +166,11 @@ TEST(Search, ASeedDrawsItsOwnCases) {
 TEST(Search, HoldsCasesToPinnedValues) {
     SearchOptions options;
     options.cases = 50;
-    options.pins.workers = {3, 5};
-    options.pins.densities = {0.25};
-    options.pins.steps = 2;
-    options.pins.clip_norm = 0.5;
+    options.pins = {
+        {"workers", {"3", "5"}}, {"density", {"0.25"}}, {"steps", {"2"}}, {"clip-norm", {"0.5"}}};
     int fives = 0;
-    options.before = [&](const Case& run) {
+    options.before = [&](const gate::Line& line) {
+        const Case run = parse_case(line);
         EXPECT_TRUE(run.workers == 3 || run.workers == 5);
         EXPECT_EQ(run.density, 0.25);
         EXPECT_EQ(run.steps, 2);
@@ -167,45 +179,48 @@ TEST(Search, HoldsCasesToPinnedValues) {
         return true;
     };
     const auto host = planted::implementation(0, threads());
-    EXPECT_FALSE(search(*host, find_property("reference"), options).counterexample);
+    EXPECT_FALSE(search(scape(), *host, scape().property("reference"), options).counterexample);
     EXPECT_GT(fives, 0);
     EXPECT_LT(fives, 50);
     // What a property needs is not given up for a pinned value.
-    options.before = [](const Case& run) {
+    options.before = [](const gate::Line& line) {
+        const Case run = parse_case(line);
         EXPECT_EQ(run.clip_norm, 0.0);
         return true;
     };
-    EXPECT_FALSE(search(*host, find_property("conservation.exact"), options).counterexample);
+    EXPECT_FALSE(search(scape(), *host, scape().property("conservation.exact"), options).counterexample);
 }
 
 TEST(Search, EndsWhenItIsTold) {
     SearchOptions options;
     int left = 7;
-    options.before = [&](const Case&) { return left-- > 0; };
-    const SearchResult result = search(*reference_implementation(), find_property("mask.on"), options);
+    options.before = [&](const gate::Line&) { return left-- > 0; };
+    const SearchResult result =
+        search(scape(), *reference_implementation(), scape().property("mask.on"), options);
     EXPECT_TRUE(result.ended);
     EXPECT_EQ(result.cases, 7);
 }
 
 TEST(Search, TooFewCasesOfAKindAreToldOf) {
-    Property property = find_property("mask.on");
+    gate::Property property = scape().property("mask.on");
     property.at_least = {{"several ranks", 99}};
     SearchOptions options;
-    const SearchResult result = search(*reference_implementation(), property, options);
+    const SearchResult result = search(scape(), *reference_implementation(), property, options);
     EXPECT_FALSE(result.counterexample);
-    EXPECT_NE(too_few(property, result, options).find("several ranks"), std::string::npos);
+    EXPECT_NE(too_few(scape(), property, result, options).find("several ranks"), std::string::npos);
     property.at_least = {{"a kind that never was", 1}};
-    EXPECT_NE(too_few(property, result, options), "");
+    EXPECT_NE(too_few(scape(), property, result, options), "");
     property.at_least = {{"several ranks", 1}};
-    EXPECT_EQ(too_few(property, result, options), "");
+    EXPECT_EQ(too_few(scape(), property, result, options), "");
 }
 
 TEST(Search, ARankThatThrowsOrVanishesIsAViolation) {
     const auto broken = made_by<Throws>();
     const SearchResult result = search_for(*broken, "reference", 5);
     ASSERT_TRUE(result.counterexample);
-    EXPECT_NE(std::string(result.counterexample->violation.what()).find("out of luck"), std::string::npos);
-    EXPECT_EQ(text(result.counterexample->run), "steps=1");
+    EXPECT_NE(std::string(result.counterexample->finding->message()).find("out of luck"),
+              std::string::npos);
+    EXPECT_EQ(result.counterexample->line, "steps=1");
 }
 
 // Of section 10's bugs none is needed for these two properties; these are.
@@ -225,7 +240,7 @@ TEST(Properties, TrafficFailsWhereAMaskIsSentTwice) {
     const auto twice = made_by<SendsTwice>();
     const SearchResult result = search_for(*twice, "traffic");
     ASSERT_TRUE(result.counterexample);
-    EXPECT_NE(std::string(result.counterexample->violation.what()).find("mask exchanges"),
+    EXPECT_NE(std::string(result.counterexample->finding->message()).find("mask exchanges"),
               std::string::npos);
 }
 
@@ -235,11 +250,12 @@ TEST(Failure, IsToldWithItsPlaceAndDrawn) {
     ASSERT_TRUE(result.counterexample);
     const auto json = failure_json(*result.counterexample, "some.safetensors");
     EXPECT_EQ(json["trace"], "some.safetensors");
-    EXPECT_EQ(json["case"], text(result.counterexample->run));
+    EXPECT_EQ(json["case"], result.counterexample->line);
     EXPECT_EQ(json["first"]["step"], 1);
     EXPECT_EQ(json["first"]["tensor"], "a");
     const auto& drawing = json["drawing"];
-    ASSERT_EQ(drawing["ranks"].size(), static_cast<std::size_t>(result.counterexample->run.workers));
+    ASSERT_EQ(drawing["ranks"].size(),
+              static_cast<std::size_t>(parse_case(result.counterexample->line).workers));
     EXPECT_EQ(drawing["ranks"][0]["mask"].get<std::string>().size(), drawing["size"].get<std::size_t>());
     EXPECT_NE(drawing["ranks"][0]["residual"], drawing["ranks"][0]["expected"]["residual"]);
     EXPECT_NE(failure_text(*result.counterexample).find("smallest case: "), std::string::npos);

@@ -20,7 +20,10 @@ namespace scape::verify {
 namespace {
 
 using report::environment;
+using report::json_environment;
+using report::percent;
 using report::Table;
+using report::ulps_text;
 using report::version;
 
 using nlohmann::json;

@@ -82,6 +82,7 @@ class Trial {
     [[nodiscard]] const std::deque<Ran>& runs() const { return runs_; }
 
   private:
+    void same_on_all_ranks(const History& ran);
     void compared(const verify::Comparison& comparison, verify::Phase phase, const std::string& result,
                   Index step, int rank);
 
