@@ -1,9 +1,19 @@
-# What a user links: the sharded implementation, without the reference and the verifying side. And the tool.
+# What a user links: the sharded implementation; and the gate, with the reference and the properties, for implementations
+# of their own. And the tool.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS scape_problem scape_storage scape_communicator scape_kernels scape_distributed EXPORT scapeTargets)
-install(DIRECTORY problem/include/ distributed/communicator/include/ distributed/kernels/include/ distributed/scape/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+add_library(scape_gate_at_home INTERFACE)
+target_link_libraries(scape_gate_at_home INTERFACE scape_properties)
+set_target_properties(scape_gate_at_home PROPERTIES EXPORT_NAME gate)
+set(installed_targets
+  scape_problem scape_storage scape_report scape_reference scape_communicator scape_kernels scape_distributed scape_verify
+  scape_traces scape_gate scape_properties)
+install(TARGETS ${installed_targets} scape_gate_at_home EXPORT scapeTargets)
+foreach(target IN LISTS installed_targets)
+  get_target_property(folder ${target} SOURCE_DIR)
+  install(DIRECTORY ${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endforeach()
 # NCCL may stand where no linker looks for it.
 set_target_properties(scape PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS scape)
@@ -18,5 +28,7 @@ set(package_requires "")
 if(SCAPE_WITH_MPI)
   set(package_requires ompi-c)
 endif()
-configure_file(ci/cmake/scape.pc.in ${CMAKE_CURRENT_BINARY_DIR}/scape.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/scape.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(package scape scape-gate)
+  configure_file(ci/cmake/${package}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc @ONLY)
+endforeach()
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/scape.pc ${CMAKE_CURRENT_BINARY_DIR}/scape-gate.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,26 +1,20 @@
-// Puts an optimizer of your own to the gate: all properties, drawn cases, a shrunk counterexample.
-// docs/using-the-gate.md walks through it. YourOptimizer marks the place where yours goes.
-//
-//     example_candidate                        matrix and properties; exit status 0 if all hold
-//     example_candidate --break                the same with one mistake: exit status 1
-//     example_candidate --help                 the command line of `scape check`: seeds, --case, --report,
-//     MPI ...
+#pragma once
 
-#include <algorithm>
+// One rank of an optimizer of your own, as the gate asks for it.
+
 #include <bit>
 #include <cstdint>
-#include <memory>
+#include <filesystem>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <scape/distributed/checkpoint.hpp>
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/properties/system.hpp>
+#include <scape/properties/implementation.hpp>
 
-namespace {
+namespace at_home {
 
 namespace properties = scape::properties;
 using scape::distributed::Communicator;
@@ -30,7 +24,7 @@ using scape::distributed::Communicator;
 using YourOptimizer = scape::distributed::Scape;
 
 /// A mistake that is easily made on the way in: the gradient loses 16 bits, as in bfloat16.
-float truncated(float value) {
+inline float truncated(float value) {
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff'0000U);
 }
 
@@ -93,22 +87,4 @@ class Wrapped final : public properties::Candidate {
     YourOptimizer yours_;
 };
 
-} // namespace
-
-int main(int count, char** values) {
-    // --break is this example's own; the rest of the command line is the gate's.
-    const bool breaks = count > 1 && std::string(values[1]) == "--break";
-    if (breaks)
-        std::rotate(values + 1, values + 2, values + count);
-    return properties::gate_main(
-        count - (breaks ? 1 : 0), values,
-        {{.name = breaks ? "yours-broken" : "yours",
-          .level = scape::verify::LevelKind::exact, // what it claims; rel if it does not add in rank order
-          .make = [breaks](const properties::Setup& setup,
-                           Communicator& communicator) -> std::unique_ptr<properties::Candidate> {
-              return std::make_unique<Wrapped>(setup, communicator, breaks);
-          },
-          // What yours cannot be asked yet, and why: {{"restart", "no checkpoints yet"}}. SKIPPED with the
-          // reason.
-          .left_out = {}}});
-}
+} // namespace at_home
