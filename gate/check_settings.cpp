@@ -148,12 +148,13 @@ void Check::choose_implementations() {
 }
 
 void Check::choose_pins() {
-    for (const auto& [option, values] : settings_.pins) {
+    for (const auto& given : settings_.pins) {
+        const std::string& option = given.first;
         const auto pin =
             std::ranges::find_if(system_.pins, [&](const Pin& known) { return known.option == option; });
         if (pin == system_.pins.end())
             throw Error("--" + option + " is no setting of the system " + system_.name + "; leave it out");
-        for (const std::string& value : values)
+        for (const std::string& value : given.second)
             pin->check(value);
     }
     pins_ = settings_.pins;
