@@ -209,7 +209,7 @@ void Check::print_list() const {
                     implementation->communicator().c_str(), level_of(*implementation).c_str(),
                     variants.c_str());
     }
-    std::puts("properties (number in section 8 of the specification):");
+    std::printf("properties (number in the chapter of %s):\n", system_.name.c_str());
     for (const Property& property : system_.properties)
         std::printf("  %2s %-26s %s\n",
                     property.number == 0 ? "-" : std::to_string(property.number).c_str(),

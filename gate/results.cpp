@@ -95,7 +95,7 @@ std::string rows_text(const std::vector<std::string>& settings, const ordered_js
 std::string properties_text(const ordered_json& rows) {
     report::Table table({{"implementation"},
                          {"communicator"},
-                         {"section 8", true},
+                         {"number", true},
                          {"property"},
                          {"cases", true},
                          {"seconds", true},

@@ -85,19 +85,20 @@ class Planted {
 
   private:
     void skip_bug(int number, const Implementation& implementation) {
-        results_.add_property({{"implementation", implementation.name()},
-                               {"communicator", implementation.communicator()},
-                               {"number", 0},
-                               {"property", "planted bug " + std::to_string(number)},
-                               {"says", system_.mistakes[static_cast<std::size_t>(number - 1)].name +
-                                            ": a property catches it."},
-                               {"cases", 0},
-                               {"classes", ordered_json::object()},
-                               {"seconds", 0.0},
-                               {"status", name(Status::skipped)},
-                               {"reason", implementation.unavailable()},
-                               {"command", program_ + " planted --bug " + std::to_string(number)},
-                               {"failure", nullptr}});
+        results_.add_property(
+            {{"implementation", implementation.name()},
+             {"communicator", implementation.communicator()},
+             {"number", 0},
+             {"property", "planted bug " + std::to_string(number)},
+             {"says",
+              system_.mistakes[static_cast<std::size_t>(number - 1)].name + ": a property catches it."},
+             {"cases", 0},
+             {"classes", ordered_json::object()},
+             {"seconds", 0.0},
+             {"status", name(Status::skipped)},
+             {"reason", implementation.unavailable()},
+             {"command", program_ + " planted" + of_system() + " --bug " + std::to_string(number)},
+             {"failure", nullptr}});
         ++skipped_;
     }
 

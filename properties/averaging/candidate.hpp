@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/distributed/counting.hpp>
+#include <scape/gate/group.hpp>
+#include <scape/gate/implementation.hpp>
+
+#include "case.hpp"
+
+namespace scape::averaging {
+
+/// What one rank was seen to do.
+struct Seen {
+    std::vector<std::vector<float>> after; ///< the parameters after each round
+    distributed::Bytes sent{};             ///< counted outside the implementation
+};
+
+/// Plays a case on one rank, and shows the parameters after each round.
+using Show = std::function<void(const std::vector<float>& parameters)>;
+using Play = std::function<void(const Case& run, distributed::Communicator& ranks, const Show& show)>;
+
+/// An implementation that is put to the test on a group's ranks.
+class Candidate final : public gate::Implementation {
+  public:
+    Candidate(std::string name, Play play, std::shared_ptr<const gate::Group> group);
+
+    std::string name() const override { return name_; }
+    std::string communicator() const override { return group_->name(); }
+    verify::LevelKind level() const override { return verify::LevelKind::exact; }
+    bool takes(int workers) const override { return group_->takes(workers); }
+    bool any(bool here) const override { return group_->any(here); }
+
+    /// What each rank did, the same everywhere. Throws where a rank failed.
+    [[nodiscard]] std::vector<Seen> run(const Case& run) const;
+
+  private:
+    std::string name_;
+    Play play_;
+    std::shared_ptr<const gate::Group> group_;
+};
+
+/// distributed/averaging.
+void play_worker(const Case& run, distributed::Communicator& ranks, const Show& show);
+
+} // namespace scape::averaging

@@ -1,0 +1,88 @@
+#include "planted.hpp"
+
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+#include "candidate.hpp"
+
+namespace scape::averaging {
+
+namespace {
+
+using distributed::Communicator;
+using Vector = std::vector<float>;
+
+enum Number { none, sum_for_mean, drift_dropped, averaged_early, step_forgotten, averaged_each_step };
+
+Vector gathered(const Vector& x, Communicator& ranks) {
+    const auto count = static_cast<std::size_t>(ranks.size());
+    Vector all(count * x.size());
+    const std::vector<std::size_t> sizes(count, x.size() * sizeof(float));
+    ranks.start_all_gather(distributed::Traffic::payload, x.data(), all.data(), sizes)->wait();
+    return all;
+}
+
+void average(Vector& x, Communicator& ranks, bool divide) {
+    const Vector all = gathered(x, ranks);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = all[i];
+        for (std::size_t at = i + x.size(); at < all.size(); at += x.size())
+            x[i] += all[at];
+        if (divide)
+            x[i] /= static_cast<float>(ranks.size());
+    }
+}
+
+void play(Number mistake, const Case& run, Communicator& ranks, const Show& show) {
+    Vector x = parameters_of(run);
+    const float learning_rate = learning_rate_of(run);
+    for (Index round = 0; round < run.rounds; ++round) {
+        const Vector begin = x;
+        const auto gradients = gradients_of(run, ranks.rank(), round);
+        for (std::size_t step = 0; step < gradients.size(); ++step) {
+            const bool last = step + 1 == gradients.size();
+            if (last && mistake == averaged_early)
+                average(x, ranks, true);
+            if (last && mistake == step_forgotten)
+                break;
+            for (std::size_t i = 0; i < x.size(); ++i)
+                x[i] -= learning_rate * gradients[step][i];
+            if (!last && mistake == averaged_each_step)
+                average(x, ranks, true);
+        }
+        if (mistake == drift_dropped && ranks.size() > 1 && ranks.rank() == ranks.size() - 1)
+            x = begin;
+        if (mistake != averaged_early)
+            average(x, ranks, mistake != sum_for_mean);
+        show(x);
+    }
+}
+
+} // namespace
+
+std::vector<gate::Mistake> mistakes() {
+    return {
+        {sum_for_mean, "sum in place of mean", "Parameters are P times too large. Needs P >= 2."},
+        {drift_dropped, "the last worker's drift dropped",
+         "Its local steps never count: the mean is made with what it began the round with. Needs P >= "
+         "2."},
+        {averaged_early, "averaged before the last local step",
+         "Workers part by their last gradients. Needs P >= 2."},
+        {step_forgotten, "the last local step forgotten", "Shows at once, with one worker too."},
+        {averaged_each_step, "averaged after each local step",
+         "Almost the same numbers, but local steps save no traffic. Needs P >= 2 and two local steps."}};
+}
+
+std::shared_ptr<const gate::Implementation> planted(int number,
+                                                    const std::shared_ptr<const gate::Group>& group) {
+    if (number < none || number > averaged_each_step)
+        throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
+    const auto play_with = [number](const Case& run, Communicator& ranks, const Show& show) {
+        play(static_cast<Number>(number), run, ranks, show);
+    };
+    return std::make_shared<Candidate>(number == none ? "plain" : "planted-" + std::to_string(number),
+                                       play_with, group);
+}
+
+} // namespace scape::averaging

@@ -1,0 +1,150 @@
+// What must always hold of local SGD with averaging: section 11.
+#include "properties.hpp"
+
+#include <utility>
+
+#include <scape/averaging/reference.hpp>
+#include <scape/verify/comparator.hpp>
+
+#include "candidate.hpp"
+
+namespace scape::averaging {
+
+namespace {
+
+using gate::Judged;
+using gate::Line;
+
+class Difference final : public gate::Finding {
+  public:
+    Difference(std::string message, std::string details, const Case& run)
+        : message_(std::move(message)), details_(std::move(details)), run_(run) {}
+    std::string message() const override { return message_; }
+    std::string details() const override { return details_; }
+    Size size() const override {
+        return {run_.size, static_cast<int>(run_.workers), run_.rounds * run_.local_steps};
+    }
+
+  private:
+    std::string message_;
+    std::string details_;
+    Case run_;
+};
+
+/// One case as it is judged.
+class Trial {
+  public:
+    Trial(const gate::Implementation& implementation, const Line& line)
+        : run(parse_case(line)), seen(dynamic_cast<const Candidate&>(implementation).run(run)) {
+        if (run.workers > 1)
+            judged.kinds.insert("several ranks");
+        if (run.local_steps > 1)
+            judged.kinds.insert("several local steps");
+    }
+
+    void violated(const std::string& message, const std::string& details = "") {
+        if (!judged.finding)
+            judged.finding = std::make_shared<Difference>(message, details, run);
+    }
+
+    /// Bit for bit, after a round. The first difference is the one that is told.
+    void compare(Index round, std::size_t rank, const Vector& expected, const std::string& whose) {
+        const auto compared = verify::compare(expected, seen[rank].after[static_cast<std::size_t>(round)],
+                                              verify::Level::exact());
+        judged.counts.add({compared.compared, compared.mismatched, compared.greatest_ulps, 0.0});
+        if (!compared.ok())
+            violated("after round " + std::to_string(round + 1) + " the parameters of rank " +
+                         std::to_string(rank) + " are not " + whose + ": " + verify::summary(compared),
+                     verify::details(compared, problem::Layout({{"x", run.size, false}}), "  "));
+    }
+
+    Case run;
+    std::vector<Seen> seen; ///< of each rank
+    Judged judged;
+};
+
+Judged replicas(const gate::Implementation& implementation, const Line& line) {
+    Trial trial(implementation, line);
+    for (Index round = 0; round < trial.run.rounds; ++round)
+        for (std::size_t rank = 1; rank < trial.seen.size(); ++rank)
+            trial.compare(round, rank, trial.seen[0].after[static_cast<std::size_t>(round)], "rank 0's");
+    return trial.judged;
+}
+
+Judged alone(const gate::Implementation& implementation, const Line& line) {
+    Trial trial(implementation, line);
+    Vector x = parameters_of(trial.run);
+    const float learning_rate = learning_rate_of(trial.run);
+    for (Index round = 0; round < trial.run.rounds; ++round) {
+        for (const Vector& gradient : gradients_of(trial.run, 0, round))
+            for (std::size_t i = 0; i < x.size(); ++i)
+                x[i] -= learning_rate * gradient[i];
+        trial.compare(round, 0, x, "those of plain SGD");
+    }
+    return trial.judged;
+}
+
+Judged traffic(const gate::Implementation& implementation, const Line& line) {
+    Trial trial(implementation, line);
+    const auto expected =
+        static_cast<std::uint64_t>(trial.run.rounds * 4 * trial.run.size * (trial.run.workers - 1));
+    for (std::size_t rank = 0; rank < trial.seen.size(); ++rank) {
+        std::uint64_t sent = 0;
+        for (const std::uint64_t bytes : trial.seen[rank].sent)
+            sent += bytes;
+        if (sent != expected)
+            trial.violated("rank " + std::to_string(rank) + " sent " + std::to_string(sent) +
+                           " bytes; its parameters to each other rank once a round are " +
+                           std::to_string(expected));
+    }
+    return trial.judged;
+}
+
+Judged equals_the_reference(const gate::Implementation& implementation, const Line& line) {
+    Trial trial(implementation, line);
+    Vector x = parameters_of(trial.run);
+    for (Index round = 0; round < trial.run.rounds; ++round) {
+        std::vector<Gradients> gradients;
+        for (int worker = 0; worker < trial.run.workers; ++worker)
+            gradients.push_back(gradients_of(trial.run, worker, round));
+        x = after_round(x, gradients, learning_rate_of(trial.run));
+        for (std::size_t rank = 0; rank < trial.seen.size(); ++rank)
+            trial.compare(round, rank, x, "the reference's");
+    }
+    return trial.judged;
+}
+
+using Judge = Judged (*)(const gate::Implementation&, const Line&);
+
+gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
+                        std::map<std::string, int> at_least) {
+    return {number,
+            name,
+            says,
+            [] { return rc::gen::map(any_case(), text); },
+            judge,
+            std::move(at_least),
+            [](const gate::Implementation&) { return std::string(); },
+            [](const Line& line, const gate::LeftOut&) { return line; }};
+}
+
+} // namespace
+
+std::vector<gate::Property> properties() {
+    const std::map<std::string, int> usual{{"several ranks", 60}, {"several local steps", 50}};
+    std::vector<gate::Property> all{
+        property(1, "replicas", "After a round all workers hold the same bits.", replicas, usual),
+        property(2, "alone", "One worker, with any number of local steps, is plain SGD.", alone,
+                 {{"several local steps", 50}}),
+        property(3, "traffic", "A rank sends its parameters to each other rank once a round.", traffic,
+                 usual),
+        property(0, "reference", "Every bit is the reference's.", equals_the_reference, usual)};
+    all[1].needed = [](const Line& line, const gate::LeftOut&) {
+        Case run = parse_case(line);
+        run.workers = 1;
+        return text(run);
+    };
+    return all;
+}
+
+} // namespace scape::averaging

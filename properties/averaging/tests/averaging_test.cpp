@@ -1,0 +1,118 @@
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <scape/averaging/reference.hpp>
+#include <scape/gate/search.hpp>
+#include <scape/problem/error.hpp>
+
+#include "candidate.hpp"
+#include "planted/planted.hpp"
+#include "properties.hpp"
+
+namespace scape::systems {
+gate::System averaging_system();
+}
+
+namespace scape::averaging {
+namespace {
+
+const gate::System& tested() {
+    static const gate::System system = systems::averaging_system();
+    return system;
+}
+
+const std::shared_ptr<const gate::Group>& threads() {
+    static const auto group = gate::make_thread_group(std::chrono::seconds(5));
+    return group;
+}
+
+std::optional<gate::Counterexample> counterexample(const gate::Implementation& implementation,
+                                                   const std::string& property, gate::Pins pins = {}) {
+    gate::SearchOptions options;
+    options.pins = std::move(pins);
+    return gate::search(tested(), implementation, tested().property(property), options).counterexample;
+}
+
+std::string what(const std::function<void()>& throws) {
+    try {
+        throws();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+// By hand: 1 - 0.5*2 - 0.5*1 = -0.5, 1 - 0.5*0 - 0.5*(-2) = 2, 1 - 0.5*0 - 0.5*1 = 0.5; their mean is 2/3.
+TEST(Reference, ByHand) {
+    const std::vector<Gradients> gradients{{{2.0F}, {1.0F}}, {{0.0F}, {-2.0F}}, {{0.0F}, {1.0F}}};
+    EXPECT_EQ(after_round({1.0F}, gradients, 0.5F), Vector{2.0F / 3.0F});
+}
+
+TEST(Reference, MeansOfMinusZeroKeepTheirSign) {
+    const std::vector<Gradients> gradients{{{0.0F}}, {{0.0F}}};
+    EXPECT_TRUE(std::signbit(after_round({-0.0F}, gradients, 0.5F).front()));
+}
+
+TEST(Case, IsALineAndBack) {
+    const std::string line = "local_steps=2,workers=3,size=4,rounds=5,seed=6,data=normal";
+    EXPECT_EQ(text(parse_case(line)), line);
+    for (const char* wrong : {"", "workers=2", "local_steps=0", "local_steps=1,workers=x",
+                              "local_steps=1,size", "local_steps=1,density=1", "local_steps=1,data=odd"})
+        EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
+}
+
+TEST(Case, IsNoneOfAnotherSystem) {
+    gate::System other;
+    other.name = "other";
+    other.parsed = [](const gate::Line& line) {
+        return line == "theirs" ? line : throw Error("case: no such case");
+    };
+    const std::vector<gate::System> both{other, tested()};
+    EXPECT_EQ(what([&] { static_cast<void>(gate::parsed_case(other, both, "local_steps=2")); }),
+              "--case is a case of the system averaging, and this is other; add --system averaging");
+    EXPECT_EQ(what([&] { static_cast<void>(gate::parsed_case(tested(), both, "theirs")); }),
+              "--case is a case of the system other, and this is averaging; add --system other");
+}
+
+TEST(Properties, HoldOfTheWorkers) {
+    const Candidate host("host", play_worker, threads());
+    for (const gate::Property& property : properties())
+        EXPECT_FALSE(counterexample(host, property.name)) << property.name;
+}
+
+TEST(Properties, EachCatchesItsMistake) {
+    const std::vector<std::string> catches{"reference", "reference", "replicas", "alone", "traffic"};
+    for (const gate::Mistake& mistake : mistakes()) {
+        const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];
+        const auto found = counterexample(*planted(mistake.number, threads()), property);
+        ASSERT_TRUE(found) << mistake.name;
+        EXPECT_LE(found->finding->size().elements, 2) << found->line;
+    }
+    EXPECT_THROW(static_cast<void>(planted(6, threads())), Error);
+}
+
+TEST(Properties, CasesAreHeldToWhatIsPinned) {
+    const auto found = counterexample(*planted(1, threads()), "reference",
+                                      {{"workers", {"3"}}, {"local-steps", {"2", "4"}}});
+    ASSERT_TRUE(found);
+    const Case run = parse_case(found->line);
+    EXPECT_EQ(run.workers, 3);
+    EXPECT_EQ(run.local_steps, 2);
+}
+
+TEST(Properties, ARankThatFailsIsToldOf) {
+    const Candidate silent(
+        "silent", [](const Case&, distributed::Communicator&, const Show&) {}, threads());
+    const auto found = counterexample(silent, "reference");
+    ASSERT_TRUE(found);
+    EXPECT_NE(found->finding->message().find("parameters are not shown after each round"),
+              std::string::npos);
+}
+
+} // namespace
+} // namespace scape::averaging
