@@ -308,8 +308,6 @@ void add_notes(const TraceReader& trace, TraceVerdict& verdict) {
             std::to_string(trace.missing().size()) +
             " results are absent that the trace holds for other steps or ranks, such as '" +
             trace.missing().front() + "': they were not compared");
-    for (std::string& note : replica_notes(trace.replica_counts(), verdict.problem.workers))
-        verdict.notes.push_back(std::move(note));
     Index unbounded = 0;
     for (const Row& row : verdict.rows)
         unbounded += row.unbounded;
@@ -318,6 +316,8 @@ void add_notes(const TraceReader& trace, TraceVerdict& verdict) {
             std::to_string(unbounded) +
             " values were not compared: their gradients cancel to within rounding, so that no "
             "finite bound holds for the division by their size");
+    for (std::string& note : replica_notes(trace.replica_counts(), verdict.problem.workers))
+        verdict.notes.push_back(std::move(note));
 }
 
 Status overall(const std::vector<Row>& rows, bool diverged) {
