@@ -583,6 +583,10 @@ std::vector<std::uint8_t> SafetensorsFile::read_u8(std::string_view name) const 
     return read<std::uint8_t>(name, DataType::u8);
 }
 
+std::vector<std::uint64_t> SafetensorsFile::read_u64(std::string_view name) const {
+    return read<std::uint64_t>(name, DataType::u64);
+}
+
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
                                      const std::map<std::string, std::string>& metadata)
     : path_(std::move(path)), partial_path_(path_.string() + ".partial"), header_("{") {
@@ -643,6 +647,10 @@ void SafetensorsWriter::write_f64(std::string_view name, std::span<const double>
 
 void SafetensorsWriter::write_u8(std::string_view name, std::span<const std::uint8_t> values) {
     write(name, DataType::u8, std::as_bytes(values));
+}
+
+void SafetensorsWriter::write_u64(std::string_view name, std::span<const std::uint64_t> values) {
+    write(name, DataType::u64, std::as_bytes(values));
 }
 
 void SafetensorsWriter::finish() {

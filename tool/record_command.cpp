@@ -34,6 +34,7 @@ struct Settings {
     std::string data = "normal";
     std::vector<std::string> injections;
     bool phases = false;
+    std::string replicas = "none";
 };
 
 problem::DensitySchedule make_density(const Settings& settings) {
@@ -80,6 +81,7 @@ void run(const Settings& settings, const std::vector<std::string>& arguments) {
         source(arguments)};
     for (const std::string& injection : settings.injections)
         options.injections.push_back(verify::parse_injection(injection));
+    options.replicas = verify::parse_replicas(settings.replicas);
     gate::Progress progress(settings.output);
     options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
     record(settings.output, options);
@@ -126,6 +128,9 @@ void add_record(CLI::App& app, int& status, const std::vector<std::string>& argu
     command->add_flag(
         "--phases", settings->phases,
         "also record what is between: local vectors, the exchanged mean, the reconstructed gradient");
+    command->add_option("--replicas", settings->replicas,
+                        "of what has to be the same on all ranks: none (recorded once), copies (each "
+                        "rank's own) or fingerprints (once, and a number a rank)");
     command->footer(
         "Exit status: 0 written, 2 bad input or usage.\n"
         "Examples:\n"

@@ -45,17 +45,27 @@ class Brief {
     void add(const verify::TraceVerdict& verdict) {
         const verify::Row all = verify::total(verdict.rows);
         for (const std::string& note : verdict.notes)
-            notes_ += "  note: " + verdict.path + ": " + note + "\n";
+            if (note == verify::replicas_not_recorded)
+                ++not_recorded_;
+            else
+                notes_ += "  note: " + verdict.path + ": " + note + "\n";
         table_.add({verdict.path, name(verdict.level), name(verdict.from), std::to_string(all.compared),
                     std::to_string(all.mismatched), std::to_string(all.unbounded),
                     report::ulps_text(all.greatest_ulps), report::percent(all.share_of_limit),
                     name(verdict.status)});
     }
 
-    [[nodiscard]] std::string text() const { return table_.text() + notes_; }
+    [[nodiscard]] std::string text() const {
+        // True of most traces there are: said once, with a count.
+        return table_.text() + notes_ +
+               (not_recorded_ == 0 ? ""
+                                   : "  note: of " + std::to_string(not_recorded_) +
+                                         " traces: " + std::string(verify::replicas_not_recorded) + "\n");
+    }
 
   private:
     std::string notes_;
+    int not_recorded_ = 0;
     report::Table table_{{{"trace"},
                           {"level"},
                           {"from"},

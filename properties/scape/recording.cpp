@@ -34,6 +34,37 @@ bool taken(const Ran& ran, std::size_t action) {
     return ran.history.after[action].outcomes.front().kind == Outcome::Kind::taken;
 }
 
+/// By step and rank: the mask that a step made. It is seen in the next step that is taken, and at the end
+/// as the coming one; a rank that shows none has no bits.
+std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
+                                                               const std::vector<std::size_t>& steps) {
+    const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
+    const auto seen_in = [](const std::vector<View>& views) {
+        std::vector<std::vector<std::uint8_t>> masks;
+        for (const View& view : views)
+            masks.push_back(view.mask);
+        return masks;
+    };
+    std::vector<std::vector<std::uint8_t>> coming;
+    if (steps.size() == ran.scenario.actions.size())
+        coming = ran.history.coming;
+    else if (steps.back() + 1 < ran.history.after.size())
+        coming = seen_in(ran.history.after[steps.back() + 1].views);
+    // Behind a restart there may be another number of ranks, which tell nothing of each of ours.
+    if (coming.size() != ranks)
+        coming.assign(ranks, coming.empty() ? std::vector<std::uint8_t>{} : coming.front());
+    for (auto& mask : coming)
+        if (mask.empty())
+            mask.assign(static_cast<std::size_t>((ran.scenario.setup.problem.layout.size() + 7) / 8), 0);
+    std::vector<std::vector<std::vector<std::uint8_t>>> next(steps.size());
+    for (std::size_t step = steps.size(); step-- > 0;) {
+        next[step] = coming;
+        if (taken(ran, steps[step]))
+            coming = seen_in(ran.history.after[steps[step]].views);
+    }
+    return next;
+}
+
 } // namespace
 
 bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::string& source) {
@@ -41,7 +72,6 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
     if (steps.empty() || ran.scenario.setup.parameters.empty())
         return false;
     const problem::Problem& problem = ran.scenario.setup.problem;
-    const Index d = problem.layout.size();
     verify::TraceHead head{source, problem, {}, {}, ran.scenario.setup.parameters};
     for (const std::size_t action : steps)
         head.learning_rate.push_back(ran.scenario.actions[action].learning_rate);
@@ -49,37 +79,24 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
         head.density.push_back(
             problem.algorithm == problem::Algorithm::adams ? 1.0 : ran.scenario.setup.density.at(t));
 
-    // The mask that a step made is seen in the next that is taken, and at the end as the coming one.
-    std::vector<std::uint8_t> coming;
-    if (steps.size() == ran.scenario.actions.size() && !ran.history.coming.empty())
-        coming = ran.history.coming.front();
-    else if (steps.back() + 1 < ran.history.after.size())
-        coming = ran.history.after[steps.back() + 1].views.front().mask;
-    if (coming.empty())
-        coming.assign(static_cast<std::size_t>((d + 7) / 8), 0);
-    std::vector<std::vector<std::uint8_t>> next(steps.size());
-    for (std::size_t step = steps.size(); step-- > 0;) {
-        next[step] = coming;
-        if (taken(ran, steps[step]))
-            coming = ran.history.after[steps[step]].views.front().mask;
-    }
-
-    verify::TraceWriter writer(path, head, false);
+    const auto next = next_masks(ran, steps);
+    verify::TraceWriter writer(path, head, false, verify::Replicas::copies);
     for (std::size_t step = 0; step < steps.size(); ++step) {
         const Snapshot& snapshot = ran.history.after[steps[step]];
         reference::PerRank<float> gradients;
         for (const auto& gradient : ran.scenario.actions[steps[step]].gradients)
             gradients.push_back(to_vector(gradient));
+        std::vector<verify::Replica> own;
+        for (std::size_t rank = 0; rank < snapshot.views.size(); ++rank) {
+            const View& view = snapshot.views[rank];
+            own.push_back({taken(ran, steps[step]) ? view.mask : next[step][rank], next[step][rank],
+                           to_vector(view.moment), to_vector(view.parameters)});
+        }
         verify::StepResults<float> results;
-        results.next_mask = verify::to_coordinates(next[step], d);
-        results.mask = taken(ran, steps[step]) ? verify::to_coordinates(snapshot.views.front().mask, d)
-                                               : results.next_mask;
         if (problem.algorithm == problem::Algorithm::scape)
             for (const View& view : snapshot.views)
                 results.residual.push_back(to_vector(view.residual));
-        results.first_moment = to_vector(snapshot.views.front().moment);
-        results.parameters = to_vector(snapshot.views.front().parameters);
-        writer.write_step(gradients, results);
+        writer.write_step(gradients, results, own);
     }
     writer.finish();
     return true;

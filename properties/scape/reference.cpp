@@ -39,7 +39,9 @@ void within_the_bound(Trial& trial, const Ran& ran) {
     trial.count({all.compared, all.mismatched, all.greatest_ulps, all.share_of_limit});
     if (verdict.first)
         throw Violation("step " + std::to_string(verdict.first->step) + ", " + verdict.first->result +
-                            " is further from the reference than its bound",
+                            (verdict.first->between_ranks
+                                 ? " is not the same on all ranks"
+                                 : " is further from the reference than its bound"),
                         *verdict.first);
 }
 

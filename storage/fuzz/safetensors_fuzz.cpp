@@ -59,6 +59,9 @@ std::size_t bytes_read(const SafetensorsFile& file, const TensorEntry& entry) {
     if (entry.type == DataType::u8) {
         return file.read_u8(entry.name).size();
     }
+    if (entry.type == DataType::u64) {
+        return file.read_u64(entry.name).size() * sizeof(std::uint64_t);
+    }
     try {
         static_cast<void>(file.read_f32(entry.name));
     } catch (const scape::Error&) { // there are no functions for the other types

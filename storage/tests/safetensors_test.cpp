@@ -687,6 +687,31 @@ TEST_F(SafetensorsTest, EveryKindOfBitPatternComesBack) {
     EXPECT_EQ(file.read_u8("u8"), patterns8);
 }
 
+TEST_F(SafetensorsTest, WholeNumbersOf64BitsComeBack) {
+    const std::vector<std::uint64_t> values{0, 1, 0x8000'0000'0000'0000, 0x0123'4567'89ab'cdef,
+                                            std::numeric_limits<std::uint64_t>::max()};
+    SafetensorsWriter writer(path_, {});
+    writer.declare("u64", DataType::u64, {values.size()});
+    writer.declare("none", DataType::u64, {0});
+    writer.write_u64("u64", values);
+    writer.write_u64("none", {});
+    writer.finish();
+    const SafetensorsFile file(path_);
+    EXPECT_EQ(file.find("u64")->type, DataType::u64);
+    EXPECT_EQ(file.read_u64("u64"), values);
+    EXPECT_TRUE(file.read_u64("none").empty());
+    EXPECT_EQ(load(path_).substr(file.data_offset() + 24, 8), "\xef\xcd\xab\x89\x67\x45\x23\x01");
+    EXPECT_NE(failure_of([&] {
+                  static_cast<void>(file.read_f64("u64"));
+              }).text.find("has dtype U64; expected F64"),
+              std::string::npos);
+    small_file(path_);
+    EXPECT_NE(failure_of([&] {
+                  static_cast<void>(SafetensorsFile(path_).read_u64("scalar"));
+              }).text.find("has dtype F64; expected U64"),
+              std::string::npos);
+}
+
 TEST_F(SafetensorsTest, WithoutFinishTheOldFileStays) {
     const std::string before = small_file(path_);
     {

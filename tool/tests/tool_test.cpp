@@ -189,7 +189,8 @@ TEST_F(ToolTest, BriefIsOneRowATraceAndTellsOnlyFailuresInFull) {
     EXPECT_TRUE(row_of(trace_).ends_with("FAILED")) << result.output;
     const ToolResult all_good = run_tool({"verify", "--brief", good, good});
     EXPECT_EQ(all_good.status, 0);
-    EXPECT_EQ(support::lines(all_good.output).size(), 4U) << "a title, two rows and the counts";
+    EXPECT_EQ(support::lines(all_good.output).size(), 5U)
+        << "a title, two rows, the note on replicas and the counts";
 }
 
 TEST_F(ToolTest, AMistrustedTraceDoesNotPass) {

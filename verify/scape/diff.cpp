@@ -10,6 +10,8 @@
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 
+#include "replicas.hpp"
+
 namespace scape::verify {
 
 namespace {
@@ -55,32 +57,66 @@ class StepDiff {
 
   private:
     void compare_result(const ResultKind& kind, Index step, int rank) {
-        Comparison comparison;
-        if (kind.is_mask) {
-            const auto of_a = a_.mask(kind, step);
-            const auto of_b = b_.mask(kind, step);
-            if (!of_a || !of_b)
-                return note_absent(kind, of_a.has_value(), of_b.has_value());
-            comparison = compare_masks(*of_a, *of_b, a_.head().problem.layout.size());
-        } else {
-            const auto of_a = a_.values(kind, step, rank);
-            const auto of_b = b_.values(kind, step, rank);
-            if (!of_a || !of_b)
-                return note_absent(kind, of_a.has_value(), of_b.has_value());
-            comparison = compare(*of_a, *of_b, Level::exact());
+        if (is_replicated(kind))
+            return kind.is_mask ? compare_replicas(kind, step, a_.replicated_mask(kind, step),
+                                                   b_.replicated_mask(kind, step))
+                                : compare_replicas(kind, step, a_.replicated_values(kind, step),
+                                                   b_.replicated_values(kind, step));
+        const auto of_a = a_.values(kind, step, rank);
+        const auto of_b = b_.values(kind, step, rank);
+        if (!of_a || !of_b)
+            return note_absent(std::string(kind.name), of_a.has_value(), of_b.has_value());
+        add(kind, step, kind.per_rank ? rank : Divergence::all_ranks,
+            compare(*of_a, *of_b, Level::exact()));
+    }
+
+    /// Copies beside copies where both traces hold them; else what stands for all ranks in each.
+    template <class Element>
+    void compare_replicas(const ResultKind& kind, Index step, const Replicated<Element>& of_a,
+                          const Replicated<Element>& of_b) {
+        const Index size = a_.head().problem.layout.size();
+        const std::string result(kind.name);
+        const bool copies = !of_a.copies.empty() && !of_b.copies.empty();
+        for (std::size_t rank = 0; copies && rank < of_a.copies.size() && !into_.result; ++rank)
+            add(kind, step, static_cast<int>(rank),
+                compare_bits(of_a.copies[rank], of_b.copies[rank], size));
+        if (!copies) {
+            note_absent("each rank's own " + result, !of_a.copies.empty(), !of_b.copies.empty());
+            const auto* one_of_a = representative(of_a);
+            const auto* one_of_b = representative(of_b);
+            if (one_of_a != nullptr && one_of_b != nullptr)
+                add(kind, step, Divergence::all_ranks, compare_bits(*one_of_a, *one_of_b, size));
+            else
+                note_absent(result, one_of_a != nullptr, one_of_b != nullptr);
         }
+        if (!of_a.fingerprints || !of_b.fingerprints)
+            return note_absent("the fingerprint of " + result, of_a.fingerprints.has_value(),
+                               of_b.fingerprints.has_value());
+        for (std::size_t rank = 0; rank < of_a.fingerprints->size() && !into_.result; ++rank) {
+            Comparison comparison;
+            comparison.compared = 1;
+            comparison.mismatched = (*of_a.fingerprints)[rank] == (*of_b.fingerprints)[rank] ? 0 : 1;
+            add(kind, step, static_cast<int>(rank), std::move(comparison));
+        }
+    }
+
+    template <class Element>
+    static const std::vector<Element>* representative(const Replicated<Element>& of) {
+        return of.shared ? &*of.shared : of.copies.empty() ? nullptr : &of.copies.front();
+    }
+
+    void add(const ResultKind& kind, Index step, int rank, Comparison comparison) {
         into_.compared += comparison.compared;
-        if (!comparison.ok())
-            into_.result =
-                divergence(step, phase_of(kind.result, a_.head().problem), std::string(kind.name),
-                           kind.per_rank ? rank : Divergence::all_ranks, std::move(comparison));
+        if (!comparison.ok() && !into_.result)
+            into_.result = divergence(step, phase_of(kind.result, a_.head().problem),
+                                      std::string(kind.name), rank, std::move(comparison));
     }
 
     /// What only one of the two holds is not compared, and is said once for each kind.
-    void note_absent(const ResultKind& kind, bool in_a, bool in_b) {
+    void note_absent(const std::string& what, bool in_a, bool in_b) {
         if (in_a == in_b)
             return;
-        const std::string note = std::string(kind.name) + " is not compared: only " +
+        const std::string note = what + " is not compared: only " +
                                  (in_a ? a_.path().string() : b_.path().string()) + " holds all of it";
         if (std::find(into_.notes.begin(), into_.notes.end(), note) == into_.notes.end())
             into_.notes.push_back(note);
@@ -88,8 +124,14 @@ class StepDiff {
 
     static Divergence divergence(Index step, Phase phase, std::string result, int rank,
                                  Comparison comparison) {
-        const Index index = comparison.first.front().index;
-        return {step, phase, std::move(result), rank, index, std::move(comparison), {}};
+        // Fingerprints differ at no index.
+        std::optional<Index> index;
+        if (!comparison.first.empty())
+            index = comparison.first.front().index;
+        const std::string note =
+            index ? ""
+                  : "the fingerprints differ; which index needs traces with copies (--replicas copies)";
+        return {step, phase, std::move(result), rank, index, std::move(comparison), note};
     }
 
     const TraceReader& a_;

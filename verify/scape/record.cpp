@@ -91,7 +91,7 @@ void record(const std::filesystem::path& path, const RecordOptions& options) {
     const Vector<float> initial =
         Eigen::Map<const Vector<float>>(head.initial_parameters.data(), options.problem.layout.size());
     Run<float> run(options.problem, problem::DensitySchedule::recorded(head.density), initial);
-    TraceWriter writer(path, head, options.intermediates);
+    TraceWriter writer(path, head, options.intermediates, options.replicas);
     for (Index step = 1; step <= options.steps; ++step) {
         options.progress(step, options.steps);
         const PerRank<float> gradients = make_gradients(options, step);

@@ -4,11 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
-#include <set>
+#include <span>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
+#include <scape/trace/fingerprint.hpp>
 
 namespace scape::verify {
 
@@ -48,6 +49,14 @@ void expect(const SafetensorsFile& file, const std::string& tensor, DataType typ
                     "]; the config asks for " + std::string(storage::name(type)) + "[" +
                     std::to_string(count) + "]");
     }
+}
+
+void expect_result(const SafetensorsFile& file, const std::string& tensor, const ResultKind& kind,
+                   Index size) {
+    if (kind.is_mask)
+        expect(file, tensor, DataType::u8, unsigned_size((size + 7) / 8));
+    else
+        expect(file, tensor, DataType::f32, unsigned_size(size));
 }
 
 TraceHead read_head(const SafetensorsFile& file) {
@@ -106,18 +115,18 @@ void TraceReader::examine_tensors() {
         for (const ResultKind& kind : result_kinds) {
             if (!has(head_.problem.algorithm, kind))
                 continue;
+            const bool replicas = is_replicated(kind) && examine_replicas(kind, step, known);
             for (int rank = 0; rank < (kind.per_rank ? head_.problem.workers : 1); ++rank) {
                 const std::string name = tensor_name(kind, step, rank);
-                if (file_.find(name) == nullptr) {
-                    missing[kind.result].push_back(name);
-                    continue;
-                }
-                held.insert(kind.result);
-                if (kind.is_mask)
-                    expect(file_, name, DataType::u8, unsigned_size((size + 7) / 8));
+                if (replicas || file_.find(name) != nullptr)
+                    held.insert(kind.result);
                 else
-                    expect(file_, name, DataType::f32, unsigned_size(size));
+                    missing[kind.result].push_back(name);
+                if (file_.find(name) == nullptr)
+                    continue;
+                expect_result(file_, name, kind, size);
                 known.insert(name);
+                replica_counts_.once += is_replicated(kind) && !replicas ? 1 : 0;
             }
         }
     }
@@ -132,22 +141,80 @@ void TraceReader::examine_tensors() {
                     "record parameters, first_moment, residual or masks");
 }
 
+bool TraceReader::examine_replicas(const ResultKind& kind, Index step, std::set<std::string>& known) {
+    const int workers = head_.problem.workers;
+    std::string missing;
+    int copies = 0;
+    for (int rank = 0; rank < workers; ++rank) {
+        const std::string name = copy_name(kind, step, rank);
+        if (file_.find(name) == nullptr) {
+            missing += (missing.empty() ? "" : ", ") + name;
+            continue;
+        }
+        ++copies;
+        expect_result(file_, name, kind, head_.problem.layout.size());
+        known.insert(name);
+    }
+    if (copies > 0 && copies < workers)
+        throw Error(path().string() + ": of " + std::to_string(workers) + " ranks' copies of " +
+                    tensor_name(kind, step, 0) + " " + missing + (copies + 1 == workers ? " is" : " are") +
+                    " missing; record every rank's, or none");
+    const std::string fingerprint = fingerprint_name(kind, step);
+    const bool has_fingerprints = file_.find(fingerprint) != nullptr;
+    if (has_fingerprints) {
+        expect(file_, fingerprint, DataType::u64, static_cast<std::uint64_t>(workers));
+        known.insert(fingerprint);
+    }
+    replica_counts_.copies += copies > 0 ? 1 : 0;
+    replica_counts_.fingerprints += has_fingerprints ? 1 : 0;
+    return copies > 0 || has_fingerprints;
+}
+
 std::vector<float> TraceReader::gradient(Index step, int rank) const {
     return file_.read_f32(gradient_name(step, rank));
 }
 
+std::string TraceReader::representative(const ResultKind& kind, Index step, int rank) const {
+    std::string name = tensor_name(kind, step, rank);
+    if (file_.find(name) == nullptr && is_replicated(kind))
+        name = copy_name(kind, step, 0);
+    return file_.find(name) == nullptr ? "" : name;
+}
+
 std::optional<std::vector<float>> TraceReader::values(const ResultKind& kind, Index step, int rank) const {
-    const std::string name = tensor_name(kind, step, rank);
-    if (file_.find(name) == nullptr)
+    const std::string name = representative(kind, step, rank);
+    if (name.empty())
         return std::nullopt;
     return file_.read_f32(name);
 }
 
 std::optional<std::vector<std::uint8_t>> TraceReader::mask(const ResultKind& kind, Index step) const {
-    const std::string name = tensor_name(kind, step, 0);
-    if (file_.find(name) == nullptr)
+    const std::string name = representative(kind, step, 0);
+    if (name.empty())
         return std::nullopt;
     return file_.read_u8(name);
+}
+
+template <class Element, class Read>
+Replicated<Element> TraceReader::replicated(const ResultKind& kind, Index step, const Read& read) const {
+    Replicated<Element> result;
+    if (const std::string name = tensor_name(kind, step, 0); file_.find(name) != nullptr)
+        result.shared = read(name);
+    if (file_.find(copy_name(kind, step, 0)) != nullptr)
+        for (int rank = 0; rank < head_.problem.workers; ++rank)
+            result.copies.push_back(read(copy_name(kind, step, rank)));
+    if (const std::string name = fingerprint_name(kind, step); file_.find(name) != nullptr)
+        result.fingerprints = file_.read_u64(name);
+    return result;
+}
+
+Replicated<float> TraceReader::replicated_values(const ResultKind& kind, Index step) const {
+    return replicated<float>(kind, step, [&](const std::string& name) { return file_.read_f32(name); });
+}
+
+Replicated<std::uint8_t> TraceReader::replicated_mask(const ResultKind& kind, Index step) const {
+    return replicated<std::uint8_t>(kind, step,
+                                    [&](const std::string& name) { return file_.read_u8(name); });
 }
 
 bool TraceReader::states_recorded() const {
@@ -155,18 +222,27 @@ bool TraceReader::states_recorded() const {
         for (const ResultKind& kind : result_kinds) {
             const bool state = has(head_.problem.algorithm, kind) && !kind.intermediate && !kind.is_mask;
             for (int rank = 0; state && rank < (kind.per_rank ? head_.problem.workers : 1); ++rank)
-                if (file_.find(tensor_name(kind, step, rank)) == nullptr)
+                if (representative(kind, step, rank).empty())
                     return false;
         }
     return true;
 }
 
-TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHead head, bool intermediates)
+TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHead head, bool intermediates,
+                         Replicas replicas)
     : head_(std::move(head)), intermediates_(intermediates),
+      replicas_(head_.problem.workers > 1 ? replicas : Replicas::none),
       file_(path, {{"format", std::string(format_name)},
                    {"version", std::string(format_version)},
                    {"source", head_.source},
                    {"config", config_text(head_.problem, head_.steps())}}) {
+    declare();
+    file_.write_f64("learning_rate", head_.learning_rate);
+    file_.write_f64("density", head_.density);
+    file_.write_f32("initial/parameters", head_.initial_parameters);
+}
+
+void TraceWriter::declare() {
     const std::uint64_t size = unsigned_size(head_.problem.layout.size());
     file_.declare("learning_rate", DataType::f64, {head_.learning_rate.size()});
     file_.declare("density", DataType::f64, {head_.density.size()});
@@ -174,8 +250,8 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHead head, bool
     const auto declare_results = [&](Index step, bool masks) {
         for (const ResultKind& kind : result_kinds)
             if (writes(kind) && kind.is_mask == masks)
-                for (int rank = 0; rank < (kind.per_rank ? head_.problem.workers : 1); ++rank)
-                    file_.declare(tensor_name(kind, step, rank), masks ? DataType::u8 : DataType::f32,
+                for (const std::string& name : names(kind, step))
+                    file_.declare(name, masks ? DataType::u8 : DataType::f32,
                                   {masks ? (size + 7) / 8 : size});
     };
     for (Index step = 1; step <= head_.steps(); ++step) {
@@ -183,42 +259,71 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHead head, bool
             file_.declare(gradient_name(step, rank), DataType::f32, {size});
         declare_results(step, false);
     }
+    for (Index step = 1; replicas_ == Replicas::fingerprints && step <= head_.steps(); ++step)
+        for (const ResultKind& kind : result_kinds)
+            if (is_replicated(kind))
+                file_.declare(fingerprint_name(kind, step), DataType::u64,
+                              {static_cast<std::uint64_t>(head_.problem.workers)});
     for (Index step = 1; step <= head_.steps(); ++step)
         declare_results(step, true);
-    file_.write_f64("learning_rate", head_.learning_rate);
-    file_.write_f64("density", head_.density);
-    file_.write_f32("initial/parameters", head_.initial_parameters);
 }
 
 bool TraceWriter::writes(const ResultKind& kind) const {
     return (!kind.intermediate || intermediates_) && has(head_.problem.algorithm, kind);
 }
 
-void TraceWriter::write_step(const PerRank<float>& gradients, const StepResults<float>& results) {
+std::vector<std::string> TraceWriter::names(const ResultKind& kind, Index step) const {
+    const bool copies = is_replicated(kind) && replicas_ == Replicas::copies;
+    std::vector<std::string> all;
+    for (int rank = 0; rank < (kind.per_rank || copies ? head_.problem.workers : 1); ++rank)
+        all.push_back(copies ? copy_name(kind, step, rank) : tensor_name(kind, step, rank));
+    return all;
+}
+
+void TraceWriter::write_step(const PerRank<float>& gradients, const StepResults<float>& results,
+                             const std::vector<Replica>& own) {
     ++step_;
-    const auto write = [&](const std::string& name, const Vector<float>& values) {
-        file_.write_f32(name, {values.data(), static_cast<std::size_t>(values.size())});
+    const auto span_of = [](const Vector<float>& values) {
+        return std::span<const float>(values.data(), static_cast<std::size_t>(values.size()));
     };
     for (int rank = 0; rank < head_.problem.workers; ++rank)
-        write(gradient_name(step_, rank), gradients[static_cast<std::size_t>(rank)]);
+        file_.write_f32(gradient_name(step_, rank), span_of(gradients[static_cast<std::size_t>(rank)]));
+    const Vector<float> zeros = Vector<float>::Zero(head_.problem.layout.size());
     for (const ResultKind& kind : result_kinds) {
         if (!writes(kind))
             continue;
-        if (kind.is_mask) {
-            masks_.emplace_back(tensor_name(kind, step_, 0),
-                                to_bits(results.mask_of(kind.result), head_.problem.layout.size()));
+        // What all ranks have is made once, whoever writes it.
+        std::vector<std::uint8_t> bits;
+        if (kind.is_mask)
+            bits = to_bits(results.mask_of(kind.result), head_.problem.layout.size());
+        const auto all_names = names(kind, step_);
+        for (std::size_t rank = 0; rank < all_names.size(); ++rank) {
+            const bool of_own = is_replicated(kind) && rank < own.size();
+            if (kind.is_mask) {
+                masks_.emplace_back(all_names[rank], of_own ? own[rank].mask_of(kind.result) : bits);
+                continue;
+            }
+            const Vector<float>* values = of_own ? &own[rank].values(kind.result)
+                                                 : results.values(kind.result, static_cast<int>(rank));
+            file_.write_f32(all_names[rank], span_of(values != nullptr ? *values : zeros));
+        }
+        if (!is_replicated(kind) || replicas_ != Replicas::fingerprints)
             continue;
-        }
-        for (int rank = 0; rank < (kind.per_rank ? head_.problem.workers : 1); ++rank) {
-            const Vector<float>* values = results.values(kind.result, rank);
-            write(tensor_name(kind, step_, rank),
-                  values != nullptr ? *values
-                                    : Vector<float>(Vector<float>::Zero(head_.problem.layout.size())));
-        }
+        std::vector<std::uint64_t> fingerprints;
+        for (std::size_t rank = 0; rank < static_cast<std::size_t>(head_.problem.workers); ++rank)
+            fingerprints.push_back(
+                kind.is_mask
+                    ? trace::fingerprint(std::span<const std::uint8_t>(
+                          rank < own.size() ? own[rank].mask_of(kind.result) : bits))
+                    : trace::fingerprint(span_of(rank < own.size() ? own[rank].values(kind.result)
+                                                                   : *results.values(kind.result, 0))));
+        fingerprints_.emplace_back(fingerprint_name(kind, step_), std::move(fingerprints));
     }
 }
 
 void TraceWriter::finish() {
+    for (const auto& [name, fingerprints] : fingerprints_)
+        file_.write_u64(name, fingerprints);
     for (const auto& [name, bits] : masks_)
         file_.write_u8(name, bits);
     file_.finish();

@@ -1,9 +1,7 @@
 #include <scape/verify/verify_trace.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -11,74 +9,12 @@
 #include <scape/verify/bounded.hpp>
 #include <scape/verify/run.hpp>
 
+#include "limits.hpp"
+#include "replicas.hpp"
+
 namespace scape::verify {
 
 namespace {
-
-using Bits = std::vector<std::uint8_t>;
-
-template <class T>
-Vector<T> to_vector(const std::vector<float>& values) {
-    Vector<T> result(static_cast<Index>(values.size()));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if constexpr (std::is_same_v<T, float>)
-            result[static_cast<Index>(i)] = values[i];
-        else
-            result[static_cast<Index>(i)] = T(static_cast<double>(values[i]));
-    }
-    return result;
-}
-
-Comparison compare_with(const Vector<float>& expected, const std::vector<float>& actual) {
-    return compare({expected.data(), static_cast<std::size_t>(expected.size())}, actual, Level::exact());
-}
-
-Comparison compare_with(const Vector<Bounded>& expected, const std::vector<float>& actual) {
-    std::vector<double> centres;
-    std::vector<double> limits;
-    for (Index i = 0; i < expected.size(); ++i) {
-        centres.push_back(expected[i].value());
-        limits.push_back(rel_slack * expected[i].error());
-    }
-    return compare(centres, limits, actual);
-}
-
-/// At EXACT no bit of a mask may differ.
-Bits tolerable_bits(const problem::Problem&, const PerRank<float>&, double, const Bits&) {
-    return {};
-}
-
-/// At REL the scores c carry an error, and a segment's mask may be any that is a right choice of its k for
-/// some scores within that error: none that was left out is for certain greater than one that was taken.
-Bits tolerable_bits(const problem::Problem& problem, const PerRank<Bounded>& c, double density,
-                    const Bits& recorded) {
-    Bits allowed(recorded.size(), 0);
-    for (const problem::Segment& segment : problem.segments) {
-        if (static_cast<std::size_t>(segment.owner) >= c.size())
-            continue;
-        const Vector<Bounded>& owner = c[static_cast<std::size_t>(segment.owner)];
-        Index count = 0;
-        double least_taken = std::numeric_limits<double>::infinity();
-        double greatest_left = 0.0;
-        for (Index i = segment.begin; i < segment.end; ++i) {
-            const double magnitude = std::abs(owner[i].value());
-            const double error = rel_slack * owner[i].error();
-            if (((recorded[static_cast<std::size_t>(i / 8)] >> static_cast<unsigned>(i % 8)) & 1U) != 0) {
-                ++count;
-                least_taken = std::min(least_taken, magnitude + error);
-            } else {
-                greatest_left = std::max(greatest_left, magnitude - error);
-            }
-        }
-        if (count == selected_count(segment, density, problem.settings.k_rounding) &&
-            greatest_left <= least_taken)
-            for (Index i = segment.begin; i < segment.end; ++i) {
-                std::uint8_t& byte = allowed[static_cast<std::size_t>(i / 8)];
-                byte = static_cast<std::uint8_t>(byte | (1U << static_cast<unsigned>(i % 8)));
-            }
-    }
-    return allowed;
-}
 
 /// The reference beside one trace. T is float for EXACT, Bounded for REL.
 template <class T>
@@ -136,10 +72,14 @@ class TraceCheck {
         // once, and the step is taken again with the trace's, so that what follows is still compared with
         // sense.
         const auto used = trace_.mask(kind_of(Result::mask), step_);
+        const PerRank<T>& made_from = before.step == 0 ? results.local : local_before_;
+        const bool in_every_bit = before.step > 0 && next_was_recorded_;
+        const auto of_masks = judge_masks(Result::mask, results.mask, [&](const Bits& actual) {
+            return compare_mask(results.mask, actual, made_from, before.step + 1, in_every_bit);
+        });
         Comparison of_used;
         if (used) {
-            of_used = compare_mask(results.mask, *used, before.step == 0 ? results.local : local_before_,
-                                   before.step + 1, before.step > 0 && next_was_recorded_);
+            of_used = compare_mask(results.mask, *used, made_from, before.step + 1, in_every_bit);
             if (of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
                 auto again = before;
                 again.S = to_coordinates(*used, head_.problem.layout.size());
@@ -154,17 +94,55 @@ class TraceCheck {
             of_next = compare_mask(results.next_mask, *next, results.local, before.step + 2, false);
 
         for (const ResultKind& kind : result_kinds) {
-            if (kind.is_mask) {
-                add(kind, Divergence::all_ranks, kind.result == Result::mask ? of_used : of_next, 0);
-                continue;
-            }
-            for (int rank = 0; rank < (kind.per_rank ? head_.problem.workers : 1); ++rank)
-                if (const auto actual = trace_.values(kind, step_, rank))
-                    if (const Vector<T>* expected = results.values(kind.result, rank))
-                        add(kind, rank, compare_with(*expected, *actual), eligible(kind.result, results));
+            if (kind.result == Result::mask)
+                add(kind, of_masks, 0);
+            else if (kind.is_mask)
+                add(kind,
+                    judge_masks(kind.result, results.next_mask,
+                                [&](const Bits& actual) {
+                                    return compare_mask(results.next_mask, actual, results.local,
+                                                        before.step + 2, false);
+                                }),
+                    0);
+            else
+                add(kind, judge_values(kind, results), eligible(kind.result, results));
         }
         follow(next, of_next.ok());
         local_before_ = std::move(results.local);
+    }
+
+    template <class Compare>
+    std::vector<Finding> judge_masks(Result result, const Coordinates& expected, const Compare& compare) {
+        const Index size = head_.problem.layout.size();
+        std::optional<ReferenceFingerprint> fingerprint;
+        if constexpr (std::is_same_v<T, float>)
+            fingerprint = {trace::fingerprint(std::span<const std::uint8_t>(to_bits(expected, size))),
+                           !expected.empty()};
+        return judge(trace_.replicated_mask(kind_of(result), step_), size, fingerprint, compare);
+    }
+
+    /// Every vector of one kind that the trace holds of this step.
+    std::vector<Finding> judge_values(const ResultKind& kind, const StepResults<T>& results) {
+        std::vector<Finding> findings;
+        for (int rank = 0; rank < (kind.per_rank ? head_.problem.workers : 1); ++rank) {
+            const Vector<T>* expected = results.values(kind.result, rank);
+            if (expected == nullptr)
+                continue;
+            if (is_replicated(kind)) {
+                std::optional<ReferenceFingerprint> fingerprint;
+                if constexpr (std::is_same_v<T, float>)
+                    fingerprint = {trace::fingerprint(std::span<const float>(
+                                       expected->data(), static_cast<std::size_t>(expected->size()))),
+                                   (expected->array() != 0.0F).any()};
+                return judge(
+                    trace_.replicated_values(kind, step_), head_.problem.layout.size(), fingerprint,
+                    [&](const std::vector<float>& actual) { return compare_with(*expected, actual); });
+            }
+            if (const auto actual = trace_.values(kind, step_, rank))
+                findings.push_back(
+                    {kind.per_rank ? rank : Divergence::all_ranks, compare_with(*expected, *actual), {}});
+        }
+        return findings;
     }
 
     Comparison compare_mask(const Coordinates& expected, const Bits& actual, const PerRank<T>& local,
@@ -191,27 +169,41 @@ class TraceCheck {
         }
     }
 
-    void add(const ResultKind& kind, int rank, const Comparison& comparison, Index eligible_values) {
+    void add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values) {
         Row& into = row(kind);
-        into.compared += comparison.compared;
-        into.mismatched += comparison.mismatched;
-        into.unbounded += comparison.unbounded;
-        into.nonzero += comparison.nonzero;
-        into.eligible += eligible_values;
-        into.greatest_ulps = std::max(into.greatest_ulps, comparison.greatest_ulps);
-        into.share_of_limit = std::max(into.share_of_limit, comparison.share_of_limit);
-        if (comparison.ok())
-            return;
-        const Index index = comparison.first.front().index;
-        Divergence divergence{step_, into.phase, into.result, kind.per_rank ? rank : Divergence::all_ranks,
-                              index, comparison, {}};
-        if (kind.is_mask && index < head_.problem.layout.size())
-            divergence.rank = owner_of(index);
-        if (into.phase == Phase::clip)
-            divergence.note =
-                "first_moment is M after clipping; record with --phases to tell the exchange and the "
-                "reconstruction apart from the clip";
-        add_divergence(std::move(divergence));
+        for (const Finding& finding : findings) {
+            const Comparison& comparison = finding.comparison;
+            into.mismatched += comparison.mismatched;
+            // Beside another rank's copy nothing new is compared, and no limit is used up.
+            if (!finding.between_ranks) {
+                into.compared += comparison.compared;
+                into.unbounded += comparison.unbounded;
+                into.nonzero += comparison.nonzero;
+                into.eligible += finding.eligible.value_or(kind.is_mask ? 0 : eligible_values);
+                into.greatest_ulps = std::max(into.greatest_ulps, comparison.greatest_ulps);
+                into.share_of_limit = std::max(into.share_of_limit, comparison.share_of_limit);
+            }
+            if (!comparison.ok())
+                add_divergence(divergence(kind, into.phase, finding));
+        }
+    }
+
+    [[nodiscard]] Divergence divergence(const ResultKind& kind, Phase phase, const Finding& finding) const {
+        Divergence divergence{step_,        phase,        std::string(kind.name),
+                              finding.rank, std::nullopt, finding.comparison,
+                              finding.note};
+        divergence.between_ranks = finding.between_ranks;
+        if (!finding.comparison.first.empty())
+            divergence.index = finding.comparison.first.front().index;
+        if (kind.is_mask && finding.rank == Divergence::all_ranks && divergence.index &&
+            *divergence.index < head_.problem.layout.size())
+            divergence.rank = owner_of(*divergence.index);
+        if (phase == Phase::clip && !finding.between_ranks)
+            divergence.note +=
+                std::string(divergence.note.empty() ? "" : "; ") +
+                "first_moment is M after clipping; record with --phases to tell the exchange "
+                "and the reconstruction apart from the clip";
+        return divergence;
     }
 
     [[nodiscard]] int owner_of(Index index) const {
@@ -231,23 +223,29 @@ class TraceCheck {
         const StepResults<T> unchanged = run_.unchanged();
         const Index size = head_.problem.layout.size();
         for (const ResultKind& kind : result_kinds) {
-            for (int rank = 0; rank < (kind.per_rank ? head_.problem.workers : 1); ++rank) {
-                Comparison comparison;
-                if (kind.is_mask) {
-                    if (const auto actual = trace_.mask(kind, step_))
-                        comparison =
-                            compare_masks(to_bits(unchanged.mask_of(kind.result), size), *actual, size);
-                } else if (const Vector<T>* expected = unchanged.values(kind.result, rank)) {
-                    if (const auto actual = trace_.values(kind, step_, rank))
-                        comparison = compare_with(*expected, *actual);
-                }
-                if (comparison.ok())
+            const Coordinates& mask = unchanged.mask_of(kind.result);
+            const auto findings = !kind.is_mask
+                                      ? judge_values(kind, unchanged)
+                                      : judge_masks(kind.result, mask, [&](const Bits& actual) {
+                                            return compare_masks(to_bits(mask, size), actual, size);
+                                        });
+            for (const Finding& finding : findings) {
+                if (finding.comparison.ok())
                     continue;
+                // Where the ranks are not alike, the rank that is wrong says more than the one that
+                // refused.
+                const bool of_a_rank = is_replicated(kind) && finding.rank != Divergence::all_ranks;
+                Divergence found = divergence(kind, Phase::check, finding);
+                if (!of_a_rank) {
+                    found.rank = refused.rank;
+                    found.index = refused.index;
+                }
+                found.note = std::string(refused.what()) + ". The trace shows changed " +
+                             std::string(kind.name) +
+                             (of_a_rank ? " of rank " + std::to_string(finding.rank) : "") + " after it" +
+                             (finding.note.empty() ? "" : "; " + finding.note);
                 ++rows_.front().mismatched;
-                add_divergence({step_, Phase::check, std::string(kind.name), refused.rank, refused.index,
-                                comparison,
-                                std::string(refused.what()) + ". The trace shows changed " +
-                                    std::string(kind.name) + " after it"});
+                add_divergence(std::move(found));
                 return;
             }
         }
@@ -318,6 +316,8 @@ void add_notes(const TraceReader& trace, TraceVerdict& verdict) {
             std::to_string(unbounded) +
             " values were not compared: their gradients cancel to within rounding, so that no "
             "finite bound holds for the division by their size");
+    for (std::string& note : replica_notes(trace.replica_counts(), verdict.problem.workers))
+        verdict.notes.push_back(std::move(note));
 }
 
 Status overall(const std::vector<Row>& rows, bool diverged) {

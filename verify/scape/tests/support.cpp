@@ -201,13 +201,15 @@ FileImage::FileImage(const std::filesystem::path& path) {
             tensors.push_back({entry.name, entry.shape, file.read_f32(entry.name)});
         else if (entry.type == DataType::f64)
             tensors.push_back({entry.name, entry.shape, file.read_f64(entry.name)});
+        else if (entry.type == DataType::u64)
+            tensors.push_back({entry.name, entry.shape, file.read_u64(entry.name)});
         else
             tensors.push_back({entry.name, entry.shape, file.read_u8(entry.name)});
     }
 }
 
 void FileImage::save(const std::filesystem::path& path) const {
-    constexpr std::array types{DataType::f32, DataType::f64, DataType::u8};
+    constexpr std::array types{DataType::f32, DataType::f64, DataType::u8, DataType::u64};
     SafetensorsWriter writer(path, metadata);
     for (const Tensor& tensor : tensors)
         writer.declare(tensor.name, types[tensor.data.index()], tensor.shape);
@@ -216,6 +218,8 @@ void FileImage::save(const std::filesystem::path& path) const {
             writer.write_f32(tensor.name, *floats);
         else if (const auto* doubles = std::get_if<std::vector<double>>(&tensor.data))
             writer.write_f64(tensor.name, *doubles);
+        else if (const auto* numbers = std::get_if<std::vector<std::uint64_t>>(&tensor.data))
+            writer.write_u64(tensor.name, *numbers);
         else
             writer.write_u8(tensor.name, std::get<std::vector<std::uint8_t>>(tensor.data));
     }

@@ -98,7 +98,9 @@ struct FileImage {
     struct Tensor {
         std::string name;
         std::vector<std::uint64_t> shape;
-        std::variant<std::vector<float>, std::vector<double>, std::vector<std::uint8_t>> data;
+        std::variant<std::vector<float>, std::vector<double>, std::vector<std::uint8_t>,
+                     std::vector<std::uint64_t>>
+            data;
     };
 
     explicit FileImage(const std::filesystem::path& path);

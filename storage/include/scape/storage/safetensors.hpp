@@ -61,6 +61,7 @@ class SafetensorsFile {
     std::vector<float> read_f32(std::string_view name) const;
     std::vector<double> read_f64(std::string_view name) const;
     std::vector<std::uint8_t> read_u8(std::string_view name) const;
+    std::vector<std::uint64_t> read_u64(std::string_view name) const;
 
   private:
     void read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const;
@@ -90,6 +91,7 @@ class SafetensorsWriter {
     void write_f32(std::string_view name, std::span<const float> values);
     void write_f64(std::string_view name, std::span<const double> values);
     void write_u8(std::string_view name, std::span<const std::uint8_t> values);
+    void write_u64(std::string_view name, std::span<const std::uint64_t> values);
     void finish();
 
   private:

@@ -6,8 +6,8 @@
 
 namespace scape::properties {
 
-/// A run as a trace: its steps up to the first restart, with rank 0's replica of what is the same on all
-/// ranks. False, and no file, if it has no step that can be told, or none came to its end.
+/// A run as a trace: its steps up to the first restart, with each rank's own copy of what has to be the
+/// same on all ranks. False, and no file, if it has no step that can be told, or none came to its end.
 bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::string& source);
 
 } // namespace scape::properties

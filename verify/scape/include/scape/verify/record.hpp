@@ -10,6 +10,7 @@
 #include <scape/problem/data.hpp>
 #include <scape/problem/density.hpp>
 #include <scape/problem/problem.hpp>
+#include <scape/verify/results.hpp>
 
 namespace scape::verify {
 
@@ -38,6 +39,7 @@ struct RecordOptions {
     bool intermediates = false;
     std::string source; ///< goes into the metadata
     std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
+    Replicas replicas = Replicas::none;
 };
 
 /// Runs the reference in fp32 on made-up gradients and writes the trace. Throws scape::Error.

@@ -51,11 +51,30 @@ constexpr std::array<ResultKind, 8> result_kinds{{
 static_assert(kind_of(Result::local).result == Result::local &&
               kind_of(Result::parameters).result == Result::parameters);
 
+/// What SCAPE says is the same on all ranks. (The intermediates that are not per rank are recorded once.)
+[[nodiscard]] constexpr bool is_replicated(const ResultKind& kind) {
+    return !kind.per_rank && !kind.intermediate;
+}
+
+/// How a trace holds what has to be the same on all ranks.
+enum class Replicas {
+    none,         ///< once: that it is the same everywhere is taken on trust
+    copies,       ///< each rank's own
+    fingerprints, ///< once, and the fingerprint of each rank's own
+};
+
+[[nodiscard]] std::string_view name(Replicas replicas);
+[[nodiscard]] Replicas parse_replicas(const std::string& text);
+
 /// The phase that a wrong value of this result speaks of.
 [[nodiscard]] Phase phase_of(Result result, const problem::Problem& problem);
 
 /// "step/0001/residual/rank2".
 [[nodiscard]] std::string tensor_name(const ResultKind& kind, Index step, int rank);
+/// A rank's own copy of a replicated result: "step/0001/parameters/rank2".
+[[nodiscard]] std::string copy_name(const ResultKind& kind, Index step, int rank);
+/// "step/0001/parameters/fingerprint".
+[[nodiscard]] std::string fingerprint_name(const ResultKind& kind, Index step);
 [[nodiscard]] std::string gradient_name(Index step, int rank);
 
 /// One step's results, full length each. What the algorithm does not have is empty.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <scape/verify/comparator.hpp>
@@ -56,11 +57,16 @@ struct Divergence {
     Index step = 0;
     Phase phase = Phase::check;
     std::string result;
-    int rank = all_ranks;       ///< whose vector it is (of a mask: the segment's owner)
-    std::optional<Index> index; ///< coordinate in the flat vector; none where a whole step is wrong
+    int rank = all_ranks; ///< whose vector it is (of a mask that all ranks share: the segment's owner)
+    std::optional<Index> index; ///< coordinate in the flat vector; none of a whole step or a fingerprint
     Comparison comparison;
-    std::string note; ///< what else there is to say, one line
+    std::string note;           ///< what else there is to say, one line
+    bool between_ranks = false; ///< beside another rank's copy, wherever the reference is
 };
+
+/// The note of a verdict on a trace of several ranks that holds one copy only.
+constexpr std::string_view replicas_not_recorded =
+    "replicas: not recorded: one copy of what has to be the same on all ranks";
 
 struct TraceVerdict {
     std::string path;

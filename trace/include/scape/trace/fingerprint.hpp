@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+/// A vector in 64 bits, so that ranks can tell whether they hold the same one without sending it.
+namespace scape::trace {
+
+/// SplitMix64's finalizer: one to one, and a bit that changes turns about half of them.
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t value) {
+    value ^= value >> 30U;
+    value *= 0xbf58476d1ce4e5b9U;
+    value ^= value >> 27U;
+    value *= 0x94d049bb133111ebU;
+    value ^= value >> 31U;
+    return value;
+}
+
+/// H = the sum over i of mix64(bits of value i xor mix64(i)), modulo 2^64. `begin`
+/// is the global index of the first value: the fingerprints of a vector's parts add up to its own, in any
+/// order. Every bit counts, so -0 is not +0 and a NaN is its payload.
+[[nodiscard]] std::uint64_t fingerprint(std::span<const float> values, std::uint64_t begin = 0);
+
+/// The same of a mask: of its bytes, by the index of the byte.
+[[nodiscard]] std::uint64_t fingerprint(std::span<const std::uint8_t> bytes, std::uint64_t begin = 0);
+
+} // namespace scape::trace
