@@ -19,9 +19,9 @@
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/properties/failure.hpp>
 #include <scape/properties/implementations.hpp>
-#include <scape/properties/scape/failure.hpp>
-#include <scape/properties/scape/search.hpp>
+#include <scape/properties/search.hpp>
 
 namespace {
 
