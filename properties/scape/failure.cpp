@@ -189,7 +189,7 @@ class Failure final : public gate::Finding {
     std::string lacks(const std::filesystem::path& trace) const override {
         return verify::verify_trace(trace, {}).first
                    ? ""
-                   : " (the steps up to the first restart, which do not show this failure)";
+                   : " (all ranks' copies up to the first restart, which do not show this failure)";
     }
 
   private:
