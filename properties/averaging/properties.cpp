@@ -105,6 +105,7 @@ Judged equals_the_reference(const gate::Implementation& implementation, const Li
     Vector x = parameters_of(trial.run);
     for (Index round = 0; round < trial.run.rounds; ++round) {
         std::vector<Gradients> gradients;
+        gradients.reserve(static_cast<std::size_t>(trial.run.workers));
         for (int worker = 0; worker < trial.run.workers; ++worker)
             gradients.push_back(gradients_of(trial.run, worker, round));
         x = after_round(x, gradients, learning_rate_of(trial.run));

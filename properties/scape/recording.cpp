@@ -41,6 +41,7 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
     const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
     const auto seen_in = [](const std::vector<View>& views) {
         std::vector<std::vector<std::uint8_t>> masks;
+        masks.reserve(views.size());
         for (const View& view : views)
             masks.push_back(view.mask);
         return masks;
