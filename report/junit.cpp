@@ -48,7 +48,7 @@ Pair names(const Entry& entry) {
     switch (entry.kind) {
     case Kind::matrix:
         return {in_dots({"matrix", implementation, communicator, text(row, "level")}),
-                settings(row, {"workers", "density", "partition", "correction"})};
+                settings(row, page::settings_of(row))};
     case Kind::property:
         return {in_dots({"properties", implementation, communicator}),
                 text(row, "number") + " " + text(row, "property")};

@@ -139,8 +139,18 @@ class Checker {
               {"totals", Want::object},
               {"seconds", Want::number}});
         values(result["environment"], "environment", Want::text);
-        each(result["rows"], "rows",
-             [this](const ordered_json& row, const std::string& where) { matrix_row(row, where); });
+        // Files from before there were several systems do not say which settings their rows have.
+        const bool says = result.contains("settings");
+        if (says)
+            keys(result, "the file", {{"settings", Want::texts}});
+        each(result["rows"], "rows", [&](const ordered_json& row, const std::string& where) {
+            if (says)
+                settings(row, where, result["settings"]);
+            else
+                keys(row, where,
+                     {{"density", Want::number}, {"partition", Want::text}, {"correction", Want::text}});
+            matrix_row(row, where);
+        });
         each(result["properties"], "properties",
              [this](const ordered_json& row, const std::string& where) { property(row, where); });
         each(result["planted"], "planted",
@@ -184,14 +194,24 @@ class Checker {
             check(list[i], where + "[" + std::to_string(i) + "]");
     }
 
+    void settings(const ordered_json& row, const std::string& where, const ordered_json& names) const {
+        if (!row.is_object())
+            throw malformed(where + " is not an object");
+        for (const auto& name : names) {
+            const ordered_json& value = page::at(row, name.get<std::string>());
+            if (value.is_null())
+                throw malformed(where + " has no '" + name.get<std::string>() + "'");
+            if (!value.is_number() && !value.is_string())
+                throw malformed(where + ": '" + name.get<std::string>() + "' is " + shown(value) +
+                                ", not a number or a text");
+        }
+    }
+
     void matrix_row(const ordered_json& row, const std::string& where) const {
         keys(row, where,
              {{"implementation", Want::text},
               {"communicator", Want::text},
               {"workers", Want::count},
-              {"density", Want::number},
-              {"partition", Want::text},
-              {"correction", Want::text},
               {"level", Want::text},
               {"cases", Want::count},
               {"compared", Want::count},

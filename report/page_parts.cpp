@@ -1,10 +1,12 @@
 #include "page_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include <scape/problem/text.hpp>
 
@@ -295,11 +297,14 @@ std::string title(const Entry& entry) {
     switch (entry.kind) {
     case Kind::matrix: {
         const std::string workers = text(row, "workers");
-        return joined({text(row, "implementation"), text(row, "communicator"),
-                       workers.empty() ? "" : workers + (workers == "1" ? " worker" : " workers"),
-                       with("density ", "density"), text(row, "partition"),
-                       with("correction ", "correction"), text(row, "level")},
-                      " · ");
+        std::vector<std::string> parts{
+            text(row, "implementation"), text(row, "communicator"),
+            workers.empty() ? "" : workers + (workers == "1" ? " worker" : " workers")};
+        for (const std::string& setting : settings_of(row))
+            if (setting != "workers")
+                parts.push_back(with(setting + " ", setting));
+        parts.push_back(text(row, "level"));
+        return joined(parts, " · ");
     }
     case Kind::property:
         // 0 is the reference's own.
@@ -379,6 +384,19 @@ std::string badge(const Entry& entry) {
                                                               : "NOT CAUGHT";
     return "<span class=\"badge " + class_of(entry.status) + "\"><span aria-hidden=\"true\">" +
            symbol(entry.status) + "</span> " + word + "</span>";
+}
+
+std::vector<std::string> settings_of(const ordered_json& row) {
+    constexpr std::array<std::string_view, 13> of_every_row{
+        "implementation", "communicator", "level",  "cases",  "compared", "wrong",  "max_ulp",
+        "share_of_limit", "seconds",      "status", "reason", "command",  "failure"};
+    std::vector<std::string> settings;
+    if (!row.is_object())
+        return settings;
+    for (const auto& [key, value] : row.items())
+        if (std::find(of_every_row.begin(), of_every_row.end(), key) == of_every_row.end())
+            settings.push_back(key);
+    return settings;
 }
 
 } // namespace scape::report::page

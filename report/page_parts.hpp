@@ -111,4 +111,7 @@ struct Gathered {
 [[nodiscard]] std::string slowest_table(const Gathered& all);
 [[nodiscard]] std::string row_tables(const Gathered& all);
 
+/// The settings of a row of the matrix, in its order: what is not said of every row of every system.
+[[nodiscard]] std::vector<std::string> settings_of(const nlohmann::ordered_json& row);
+
 } // namespace scape::report::page

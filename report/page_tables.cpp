@@ -131,31 +131,42 @@ std::string heat_cell(const std::vector<const Entry*>& entries) {
     return "<td class=\"heat " + class_of(worst->status) + "\">" + linked(*worst, inside) + "</td>";
 }
 
+/// A value of a setting, as columns are ordered: numbers downwards, texts by the alphabet.
+using Value = std::pair<double, std::string>;
+
+Value value_of(const ordered_json& row, const std::string& setting) {
+    const ordered_json& value = at(row, setting);
+    return {value.is_number() ? -value.get<double>() : 0.0, plain(value)};
+}
+
 std::string heat_map(const Group& group) {
+    const auto settings = settings_of(*group.second.front()->json);
+    const std::string across = settings.size() > 1 ? settings[1] : std::string();
     std::set<double> workers;
-    std::set<double, std::greater<>> densities;
-    std::map<std::pair<double, double>, std::vector<const Entry*>> cells;
+    std::set<Value> columns;
+    std::map<std::pair<double, Value>, std::vector<const Entry*>> cells;
     for (const Entry* entry : group.second) {
         const double worker_count = number(*entry->json, "workers");
-        const double density = number(*entry->json, "density");
+        const Value column = value_of(*entry->json, across);
         workers.insert(worker_count);
-        densities.insert(density);
-        cells[{worker_count, density}].push_back(entry);
+        columns.insert(column);
+        cells[{worker_count, column}].push_back(entry);
     }
     std::string html =
         "<div class=\"map\"><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" +
         escaped(group.first) + "\"><table class=\"heat-map\" style=\"max-width:" +
-        fixed(5.0 + 7.0 * static_cast<double>(densities.size()), 0) + "rem\"><caption><b>" +
+        fixed(5.0 + 7.0 * static_cast<double>(columns.size()), 0) + "rem\"><caption><b>" +
         escaped(group.first) + "</b><br><span class=\"quiet\">" + tally(group.second) +
         "</span></caption><thead><tr><th scope=\"col\" class=\"corner\">workers \\ "
-        "<wbr>density</th>";
-    for (const double density : densities)
-        html += "<th scope=\"col\">" + escaped(plain(density)) + "</th>";
+        "<wbr>" +
+        escaped(across) + "</th>";
+    for (const Value& column : columns)
+        html += "<th scope=\"col\">" + escaped(column.second) + "</th>";
     html += "</tr></thead><tbody>";
     for (const double worker_count : workers) {
         html += "<tr><th scope=\"row\">" + escaped(plain(worker_count)) + "</th>";
-        for (const double density : densities)
-            html += heat_cell(cells[{worker_count, density}]);
+        for (const Value& column : columns)
+            html += heat_cell(cells[{worker_count, column}]);
         html += "</tr>";
     }
     return html + "</tbody></table></div></div>";
@@ -192,8 +203,9 @@ std::string classes(const ordered_json& property) {
 
 std::string heat_maps(const Gathered& all) {
     std::string html =
-        "<p class=\"lead\">A cell is one worker count and one density, over all partitions and "
-        "corrections: the rows that passed, and the worst share of the limit that any value took. "
+        "<p class=\"lead\">A cell is one worker count and one value of the next setting, over all values "
+        "of the "
+        "others: the rows that passed, and the worst share of the limit that any value took. "
         "100 % is the limit; exact: the same bits as the reference.</p><div class=\"maps\">";
     for (const Group& group : grouped(all.matrix, group_of_row))
         html += heat_map(group);
@@ -303,9 +315,13 @@ std::string row_tables(const Gathered& all) {
                 "of " +
                 escaped(group.first) + "\"><table class=\"rows\"><caption class=\"sr\">All rows of " +
                 escaped(group.first) + "</caption><thead><tr>";
-        for (const char* column : {"status", "workers", "density", "partition", "correction", "cases",
-                                   "values", "wrong", "max ULP", "of limit", "time"})
-            html += std::string("<th scope=\"col\">") + column + "</th>";
+        const auto settings = settings_of(*group.second.front()->json);
+        std::vector<std::string> columns{"status"};
+        columns.insert(columns.end(), settings.begin(), settings.end());
+        for (const char* column : {"cases", "values", "wrong", "max ULP", "of limit", "time"})
+            columns.emplace_back(column);
+        for (const std::string& column : columns)
+            html += "<th scope=\"col\">" + escaped(column) + "</th>";
         html += "</tr></thead><tbody>";
         for (const Entry* entry : group.second) {
             const ordered_json& row = *entry->json;
@@ -314,7 +330,7 @@ std::string row_tables(const Gathered& all) {
                          ? "<span class=\"says\">" + escaped(row, "reason") + "</span>"
                          : "") +
                     "</td>";
-            for (const char* key : {"workers", "density", "partition", "correction"})
+            for (const std::string& key : settings)
                 html += "<td>" + escaped(row, key) + "</td>";
             for (const char* key : {"cases", "compared", "wrong", "max_ulp"})
                 html += "<td class=\"number\">" + count_text(number(row, key)) + "</td>";

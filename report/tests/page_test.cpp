@@ -289,7 +289,7 @@ TEST(Page, AFailureIsToldInFull) {
     const std::string failures = section(page, "failures");
     for (const char* part :
          {"✕</span> FAILED",
-          "sharded · in_process · 3 workers · density 0.1 · by_shard · correction adam · REL",
+          "sharded · in_process · 3 workers · density 0.1 · partition by_shard · correction adam · REL",
           "the residual differs", "<dt>step</dt><dd>2", "<dt>phase</dt><dd>residual", "<dt>rank</dt><dd>1",
           "<dt>tensor</dt><dd>wq", "<dt>index</dt><dd>1", "0x3f<mark>0</mark>00000",
           "0x3f<mark>c</mark>00000", "12,582,912 ULP apart", "<pre>scape check --workers 3</pre>",
@@ -593,6 +593,25 @@ TEST_F(ReadResults, RefusesEveryKeyThatIsMissing) {
         ++tried;
     });
     EXPECT_GT(tried, 150U);
+}
+
+TEST_F(ReadResults, TakesTheSettingsThatAFileNames) {
+    ordered_json other = full();
+    other["settings"] = {"workers", "local_steps"};
+    for (ordered_json& row : other["rows"]) {
+        for (const char* gone : {"density", "partition", "correction"})
+            row.erase(gone);
+        row["local_steps"] = 3;
+    }
+    EXPECT_EQ(read_results({written(other.dump())}).size(), 1U);
+    const std::string page = html_page({other});
+    EXPECT_TRUE(contains(page, "<th scope=\"col\">local_steps</th>")) << page;
+    EXPECT_FALSE(contains(page, "density"));
+    EXPECT_TRUE(contains(junit_xml({other}), "local_steps=3"));
+    other["rows"][0].erase("local_steps");
+    EXPECT_TRUE(contains(refusal(other), "has no 'local_steps'"));
+    other["rows"][0]["local_steps"] = ordered_json::array();
+    EXPECT_TRUE(contains(refusal(other), "'local_steps' is a list"));
 }
 
 TEST_F(ReadResults, RefusesEveryValueOfAnotherType) {
