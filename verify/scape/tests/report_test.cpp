@@ -154,7 +154,7 @@ TEST_F(ReportTest, JsonOfAGoodTraceHasAllFields) {
     EXPECT_EQ(report.at("level"), "EXACT");
     EXPECT_EQ(report.at("from"), "start");
     EXPECT_EQ(report.at("status"), "PASSED");
-    EXPECT_EQ(report.at("notes"), nlohmann::ordered_json::array({replicas_not_recorded}));
+    EXPECT_EQ(report.at("notes"), json::array({replicas_not_recorded}));
     EXPECT_TRUE(report.at("first_divergence").is_null());
     ASSERT_EQ(report.at("rows").size(), 9U);
     const json& last = report.at("rows").back();
