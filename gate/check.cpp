@@ -129,11 +129,6 @@ ordered_json setting_json(const std::string& text) {
     return value.is_number() ? value : ordered_json(text);
 }
 
-std::string level_of(const Implementation& implementation) {
-    return name(implementation.level() == verify::LevelKind::exact ? verify::Level::exact()
-                                                                   : verify::Level::rel());
-}
-
 } // namespace
 
 void Check::run_row(const Implementation& implementation, const Pins& pins) {

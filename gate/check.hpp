@@ -40,6 +40,9 @@ struct CheckSettings {
 /// What the process ends with.
 enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
 
+/// "EXACT" or "REL".
+[[nodiscard]] std::string level_of(const Implementation& implementation);
+
 /// A run of the gate over the settings, the same on all ranks.
 class Check {
   public:

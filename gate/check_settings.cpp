@@ -19,11 +19,6 @@ namespace {
 
 const std::vector<int> usual_workers{1, 2, 3, 4, 5, 7, 8};
 
-std::string level_of(const Implementation& implementation) {
-    return name(implementation.level() == verify::LevelKind::exact ? verify::Level::exact()
-                                                                   : verify::Level::rel());
-}
-
 int number_of_workers(const std::string& text) {
     int workers = 0;
     for (const char digit : text) {
@@ -35,6 +30,11 @@ int number_of_workers(const std::string& text) {
 }
 
 } // namespace
+
+std::string level_of(const Implementation& implementation) {
+    return name(implementation.level() == verify::LevelKind::exact ? verify::Level::exact()
+                                                                   : verify::Level::rel());
+}
 
 Check::Check(const CheckSettings& settings, const std::vector<System>& systems,
              std::shared_ptr<const Group> group, const std::vector<std::string>& arguments,
@@ -235,8 +235,13 @@ std::string Check::command(const Implementation& implementation) const {
         text = launcher() + " -n " + std::to_string(most_workers()) + " " + text + " --communicator mpi";
     if (system_.name != systems_.front().name)
         text += " --system " + system_.name;
-    return text + (settings_.planted ? " --planted " + std::to_string(*settings_.planted)
-                                     : " --implementation " + implementation.name());
+    std::string without;
+    for (const std::string& name : settings_.without)
+        without += (without.empty() ? " --without " : ",") + name;
+    return text +
+           (settings_.planted ? " --planted " + std::to_string(*settings_.planted)
+                              : " --implementation " + implementation.name()) +
+           without;
 }
 
 std::string Check::narrowed(const SearchOptions& options) const {
@@ -250,20 +255,12 @@ std::string Check::narrowed(const SearchOptions& options) const {
             list += (list.empty() ? "" : ",") + value;
         text += " --" + pin.option + " " + shell_word(list);
     }
-    std::string without;
-    for (const std::string& name : settings_.without)
-        without += (without.empty() ? " --without " : ",") + name;
-    return text + without + " --cases " + std::to_string(options.cases) + " --seed " +
-           std::to_string(settings_.seed);
+    return text + " --cases " + std::to_string(options.cases) + " --seed " + std::to_string(settings_.seed);
 }
 
 std::string Check::command(const Implementation& implementation, const Property& property,
                            const Line& line) const {
-    std::string without;
-    for (const std::string& name : settings_.without)
-        without += (without.empty() ? " --without " : ",") + name;
-    return command(implementation) + without + " --property " + property.name + " --case " +
-           shell_word(line);
+    return command(implementation) + " --property " + property.name + " --case " + shell_word(line);
 }
 
 } // namespace scape::gate
