@@ -6,6 +6,8 @@
 #include <scape/verify/diff.hpp>
 #include <scape/verify/report.hpp>
 
+#include "systems.hpp"
+
 namespace scape::tool {
 
 void add_diff(CLI::App& app, int& status) {
@@ -21,7 +23,10 @@ void add_diff(CLI::App& app, int& status) {
                     "Example:\n"
                     "  scape diff two_gpus.safetensors four_gpus.safetensors");
     command->callback([settings, &status] {
-        const verify::TraceDifference result = verify::diff_traces(settings->a, settings->b);
+        const gate::System& system = system_of_trace(settings->a);
+        static_cast<void>(system_of_trace(settings->b, system.name));
+        const verify::TraceDifference result =
+            verify::diff_traces({settings->a, system.traces.schema}, {settings->b, system.traces.schema});
         std::fputs(text_report(result, settings->a, settings->b).c_str(), stdout);
         status = result.same() ? all_passed : difference;
     });

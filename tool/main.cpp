@@ -7,7 +7,6 @@
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 #include <scape/report/environment.hpp>
-#include <scape/verify/trace.hpp>
 
 namespace scape::tool {
 
@@ -20,7 +19,8 @@ std::string first_line(const std::string& text) {
 int run(int count, char** values) {
     const std::vector<std::string> arguments(values, values + count);
     int status = bad_input;
-    CLI::App app("Finds out whether an implementation of the SCAPE or AdamS optimizer is right.", "scape");
+    CLI::App app("Finds out whether an implementation of a communication-efficient optimizer is right.",
+                 "scape");
     app.set_version_flag("--version", "scape " + report::version());
     app.require_subcommand(1);
     app.footer("'scape COMMAND --help' tells about one command, with examples.");

@@ -13,7 +13,9 @@
 #include <scape/report/folder.hpp>
 #include <scape/report/table.hpp>
 #include <scape/verify/report.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <scape/verify/traces.hpp>
+
+#include "systems.hpp"
 
 namespace scape::tool {
 
@@ -23,6 +25,7 @@ struct Settings {
     std::vector<std::string> traces;
     std::string from;
     std::string level = "exact";
+    std::string system;
     std::string json;
     bool brief = false;
 };
@@ -91,7 +94,8 @@ nlohmann::ordered_json verify_one(const std::string& trace, const Settings& sett
     try {
         gate::Progress progress(trace);
         options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
-        const verify::TraceVerdict verdict = verify_trace(trace, options);
+        const verify::TraceVerdict verdict =
+            system_of_trace(trace, settings.system).traces.verify(trace, options);
         const bool passed = verdict.status == verify::Status::passed;
         if (settings.brief)
             brief.add(verdict);
@@ -154,6 +158,8 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "--level", settings->level,
         "exact: the same bits, sign of zero included; rel: within a bound per value on fp32 "
         "rounding, around the double-precision reference. Default: exact");
+    command->add_option("--system", settings->system,
+                        "take traces of this system alone (a trace says whose it is): " + with_traces());
     command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
     command->add_option("--json", settings->json,
                         "also write the result, with the environment, to this file");

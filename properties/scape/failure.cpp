@@ -38,7 +38,7 @@ ordered_json pair_json(const Pair& pair) {
 
 ordered_json first_json(const Case& run, const verify::Divergence& divergence) {
     ordered_json json{{"step", divergence.step},
-                      {"phase", divergence.result.empty() ? "" : verify::name(divergence.phase)},
+                      {"phase", divergence.result.empty() ? "" : divergence.phase},
                       {"result", divergence.result},
                       {"rank", divergence.rank},
                       {"tensor", ""},

@@ -81,7 +81,7 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
             problem.algorithm == problem::Algorithm::adams ? 1.0 : ran.scenario.setup.density.at(t));
 
     const auto next = next_masks(ran, steps);
-    verify::TraceWriter writer(path, head, false, verify::Replicas::copies);
+    verify::TraceWriter writer(path, head, false, trace::Replicas::copies);
     for (std::size_t step = 0; step < steps.size(); ++step) {
         const Snapshot& snapshot = ran.history.after[steps[step]];
         reference::PerRank<float> gradients;

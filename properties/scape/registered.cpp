@@ -2,6 +2,7 @@
 #include <scape/planted/bugs.hpp>
 #include <scape/planted/implementation.hpp>
 #include <scape/properties/system.hpp>
+#include <scape/verify/scape_traces.hpp>
 
 namespace scape::systems {
 
@@ -22,6 +23,7 @@ gate::System scape_system() {
         return planted::implementation(number, group);
     };
     system.clean = {"host"};
+    system.traces = verify::scape_traces();
     return system;
 }
 

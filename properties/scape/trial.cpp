@@ -109,7 +109,7 @@ void Trial::compared(const Comparison& comparison, Phase phase, const std::strin
     counts_.greatest_ulps = std::max(counts_.greatest_ulps, comparison.greatest_ulps);
     if (comparison.ok())
         return;
-    Divergence divergence{step, phase, result, rank, std::nullopt, comparison, {}};
+    Divergence divergence{step, std::string(name(phase)), result, rank, std::nullopt, comparison, {}};
     if (!comparison.first.empty())
         divergence.index = comparison.first.front().index;
     throw Violation("step " + std::to_string(step) + ", " + result + " of rank " + std::to_string(rank) +

@@ -376,6 +376,36 @@ TEST_F(ToolTest, AnImpossibleSettingOfRecordIsOneLineAndLeavesNoFile) {
     expect_bad_input(run_tool({"record", "-o", file("absent/trace")}), "absent/trace");
 }
 
+TEST_F(ToolTest, ATraceOfAnotherSystemIsNamedAsSuch) {
+    record_good();
+    const std::string scapes =
+        trace_ + ": a trace of the system scape (algorithm 'scape'), and --system is averaging";
+    expect_bad_input(run_tool({"verify", "--system", "averaging", trace_}), scapes);
+    EXPECT_EQ(run_tool({"verify", "--system", "scape", trace_}).status, 0);
+    expect_bad_input(run_tool({"verify", "--system", "gossip", trace_}),
+                     "--system is 'gossip'; there are scape, averaging");
+
+    const std::string foreign = file("foreign.safetensors");
+    storage::SafetensorsWriter writer(foreign, {{"format", "scape-trace"},
+                                                {"version", "1"},
+                                                {"source", "a test"},
+                                                {"config", R"({"algorithm": "gossip"})"}});
+    writer.finish();
+    const std::string unknown =
+        foreign + ": a trace of the algorithm 'gossip', which is of no system here; there are scape, adams";
+    expect_bad_input(run_tool({"verify", foreign}), unknown);
+    expect_bad_input(run_tool({"diff", foreign, trace_}), unknown);
+    expect_bad_input(run_tool({"diff", trace_, foreign}), unknown);
+}
+
+TEST_F(ToolTest, RecordAsksTheSystemForItsSettings) {
+    expect_bad_input(run_tool({"record", "-o", trace_, "--system", "averaging"}),
+                     "--system averaging has no traces; there are those of scape");
+    EXPECT_FALSE(std::filesystem::exists(trace_));
+    ASSERT_EQ(run_tool({"record", "-o", trace_, "--system", "scape", "--steps", "2"}).status, 0);
+    EXPECT_EQ(run_tool({"verify", trace_}).status, 0);
+}
+
 TEST_F(ToolTest, InjectionsAreRecordedAndTheRefusedStepVerifies) {
     EXPECT_EQ(run_tool({"record", "-o", trace_, "--steps", "4", "--inject", "2:1:17:nan", "--inject",
                         "4:0:3:-inf"})

@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <vector>
 
-#include <scape/verify/bounded.hpp>
 #include <scape/verify/comparator.hpp>
 #include <scape/verify/verify_trace.hpp>
+#include <scape/verify/yardstick.hpp>
 
 /// How a recorded vector is held against the reference's: to the bit at EXACT (float), within a bound at
 /// REL (Bounded).

@@ -1,9 +1,6 @@
 #include <scape/verify/results.hpp>
 
 #include <cstddef>
-#include <cstdio>
-
-#include <scape/problem/error.hpp>
 
 namespace scape::verify {
 
@@ -32,50 +29,6 @@ Phase phase_of(Result result, const problem::Problem& problem) {
         break;
     }
     return Phase::update;
-}
-
-namespace {
-
-constexpr std::array<std::string_view, 3> replicas_names{"none", "copies", "fingerprints"};
-
-} // namespace
-
-std::string_view name(Replicas replicas) {
-    return replicas_names.at(static_cast<std::size_t>(replicas));
-}
-
-Replicas parse_replicas(const std::string& text) {
-    for (std::size_t i = 0; i < replicas_names.size(); ++i)
-        if (text == replicas_names[i])
-            return static_cast<Replicas>(i);
-    throw Error("--replicas is '" + text + "'; it must be none, copies or fingerprints");
-}
-
-namespace {
-
-std::string step_folder(Index step) {
-    char text[48];
-    std::snprintf(text, sizeof text, "step/%04lld/", static_cast<long long>(step));
-    return text;
-}
-
-} // namespace
-
-std::string tensor_name(const ResultKind& kind, Index step, int rank) {
-    return step_folder(step) + std::string(kind.name) +
-           (kind.per_rank ? "/rank" + std::to_string(rank) : "");
-}
-
-std::string copy_name(const ResultKind& kind, Index step, int rank) {
-    return tensor_name(kind, step, 0) + "/rank" + std::to_string(rank);
-}
-
-std::string fingerprint_name(const ResultKind& kind, Index step) {
-    return tensor_name(kind, step, 0) + "/fingerprint";
-}
-
-std::string gradient_name(Index step, int rank) {
-    return step_folder(step) + "gradient/rank" + std::to_string(rank);
 }
 
 std::vector<std::uint8_t> to_bits(const Coordinates& mask, Index size) {

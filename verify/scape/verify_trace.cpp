@@ -6,11 +6,10 @@
 #include <utility>
 
 #include <scape/problem/error.hpp>
-#include <scape/verify/bounded.hpp>
+#include <scape/verify/replicas.hpp>
 #include <scape/verify/run.hpp>
 
 #include "limits.hpp"
-#include "replicas.hpp"
 
 namespace scape::verify {
 
@@ -24,9 +23,10 @@ class TraceCheck {
         : trace_(trace), head_(trace.head()), from_(from),
           density_(problem::DensitySchedule::recorded(head_.density)),
           run_(head_.problem, density_, to_vector<T>(head_.initial_parameters)) {
-        rows_.push_back({Phase::check, "outcome"});
+        rows_.push_back({std::string(name(Phase::check)), "outcome"});
         for (const ResultKind& kind : result_kinds)
-            rows_.push_back({phase_of(kind.result, head_.problem), std::string(kind.name)});
+            rows_.push_back(
+                {std::string(name(phase_of(kind.result, head_.problem))), std::string(kind.name)});
     }
 
     void check(const std::function<void(Index, Index)>& progress) {
@@ -42,7 +42,7 @@ class TraceCheck {
                 follow(trace_.mask(kind_of(Result::next_mask), step_), false);
             } catch (const reference::Halted& halted) {
                 add_divergence({step_,
-                                Phase::update,
+                                std::string(name(Phase::update)),
                                 "parameters",
                                 Divergence::all_ranks,
                                 std::nullopt,
@@ -184,13 +184,17 @@ class TraceCheck {
                 into.share_of_limit = std::max(into.share_of_limit, comparison.share_of_limit);
             }
             if (!comparison.ok())
-                add_divergence(divergence(kind, into.phase, finding));
+                add_divergence(divergence(kind, phase_of(kind.result, head_.problem), finding));
         }
     }
 
     [[nodiscard]] Divergence divergence(const ResultKind& kind, Phase phase, const Finding& finding) const {
-        Divergence divergence{step_,        phase,        std::string(kind.name),
-                              finding.rank, std::nullopt, finding.comparison,
+        Divergence divergence{step_,
+                              std::string(name(phase)),
+                              std::string(kind.name),
+                              finding.rank,
+                              std::nullopt,
+                              finding.comparison,
                               finding.note};
         divergence.between_ranks = finding.between_ranks;
         if (!finding.comparison.first.empty())
@@ -283,6 +287,20 @@ class TraceCheck {
     std::optional<Divergence> first_;
 };
 
+std::string count_of(std::size_t count, const std::string& thing) {
+    return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+std::string describe(const problem::Problem& problem, Index steps) {
+    return std::string(name(problem.algorithm)) + ", " +
+           count_of(static_cast<std::size_t>(problem.workers), "worker") + ", " +
+           count_of(static_cast<std::size_t>(steps), "step") + ", " +
+           count_of(static_cast<std::size_t>(problem.layout.size()), "parameter") + " in " +
+           count_of(problem.layout.tensors().size(), "tensor") + ", " +
+           count_of(problem.segments.size(), "segment") + ", bias correction " +
+           std::string(name(problem.settings.bias_correction));
+}
+
 void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
     const problem::Problem& problem = trace.head().problem;
     if (options.level.kind == LevelKind::exact &&
@@ -298,45 +316,6 @@ void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
             "of every rank; use --from start");
 }
 
-void add_notes(const TraceReader& trace, TraceVerdict& verdict) {
-    if (!trace.unknown().empty())
-        verdict.notes.push_back(std::to_string(trace.unknown().size()) +
-                                " tensors were not read, such as '" + trace.unknown().front() +
-                                "': section 9 does not know them, or not for this algorithm");
-    if (!trace.missing().empty())
-        verdict.notes.push_back(
-            std::to_string(trace.missing().size()) +
-            " results are absent that the trace holds for other steps or ranks, such as '" +
-            trace.missing().front() + "': they were not compared");
-    Index unbounded = 0;
-    for (const Row& row : verdict.rows)
-        unbounded += row.unbounded;
-    if (unbounded > 0)
-        verdict.notes.push_back(
-            std::to_string(unbounded) +
-            " values were not compared: their gradients cancel to within rounding, so that no "
-            "finite bound holds for the division by their size");
-    for (std::string& note : replica_notes(trace.replica_counts(), verdict.problem.workers))
-        verdict.notes.push_back(std::move(note));
-}
-
-Status overall(const std::vector<Row>& rows, bool diverged) {
-    Row all;
-    bool proves = true;
-    for (const Row& row : rows) {
-        // Where hardly any value had a bound, nothing was compared.
-        proves = proves && row.unbounded <= row.compared;
-        all.mismatched += row.mismatched;
-        if (&row == &rows.front())
-            continue; // the outcome of a step is no datum
-        all.compared += row.compared;
-        all.nonzero += row.eligible > 0 ? row.nonzero : 0;
-        all.eligible += row.eligible;
-    }
-    const Status status = diverged ? Status::failed : all.status();
-    return status == Status::passed && !proves ? Status::mistrusted : status;
-}
-
 template <class T>
 void run_check(const TraceReader& trace, const VerifyOptions& options, TraceVerdict& verdict) {
     TraceCheck<T> check(trace, verdict.from);
@@ -348,39 +327,13 @@ void run_check(const TraceReader& trace, const VerifyOptions& options, TraceVerd
 
 } // namespace
 
-Row total(const std::vector<Row>& rows) {
-    Row all;
-    for (const Row& row : rows) {
-        all.compared += row.compared;
-        all.mismatched += row.mismatched;
-        all.unbounded += row.unbounded;
-        all.nonzero += row.nonzero;
-        all.eligible += row.eligible;
-        all.greatest_ulps = std::max(all.greatest_ulps, row.greatest_ulps);
-        all.share_of_limit = std::max(all.share_of_limit, row.share_of_limit);
-    }
-    return all;
-}
-
-std::string name(From from) {
-    return from == From::recorded ? "recorded" : "start";
-}
-
-From parse_from(const std::string& text) {
-    if (text == "recorded")
-        return From::recorded;
-    if (text == "start")
-        return From::start;
-    throw Error("--from is '" + text + "'; it must be recorded or start");
-}
-
 TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions& options) {
     const TraceReader trace(path);
     refuse_impossible(trace, options);
     TraceVerdict verdict{path.string(),
                          trace.head().source,
-                         trace.head().problem,
-                         trace.head().steps(),
+                         describe(trace.head().problem, trace.head().steps()),
+                         trace.head().problem.layout,
                          options.level,
                          options.from.value_or(trace.states_recorded() ? From::recorded : From::start),
                          {},
@@ -391,7 +344,10 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
         run_check<float>(trace, options, verdict);
     else
         run_check<Bounded>(trace, options, verdict);
-    add_notes(trace, verdict);
+    add_notes(
+        verdict, trace,
+        "their gradients cancel to within rounding, so that no finite bound holds for the division by "
+        "their size");
     return verdict;
 }
 

@@ -15,6 +15,7 @@
 #include <scape/reference/folds.hpp>
 #include <scape/reference/scape.hpp>
 #include <scape/verify/verify_trace.hpp>
+#include <scape/verify/yardstick.hpp>
 
 #include "support.hpp"
 

@@ -29,6 +29,7 @@ using support::mask_bit;
 using support::mismatched;
 using support::row;
 using support::run_tool;
+using support::SafetensorsFile;
 using support::set_element;
 using support::TemporaryFolder;
 
@@ -44,7 +45,7 @@ class ReplicasTest : public testing::Test {
   protected:
     ReplicasTest() : path_(folder_ / "trace.safetensors") {}
 
-    void record_small(Replicas replicas, int workers = 3,
+    void record_small(trace::Replicas replicas, int workers = 3,
                       problem::Algorithm algorithm = problem::Algorithm::scape) const {
         problem::HyperParameters settings;
         settings.weight_decay = 0.1;
@@ -145,7 +146,7 @@ bool has_note(const TraceVerdict& verdict, const std::string& text) {
 // Right traces.
 
 TEST_F(ReplicasTest, OneCopyIsSaidToBeOne) {
-    record_small(Replicas::none);
+    record_small(trace::Replicas::none);
     const TraceVerdict verdict = verify();
     EXPECT_EQ(verdict.status, Status::passed);
     EXPECT_TRUE(
@@ -155,7 +156,8 @@ TEST_F(ReplicasTest, OneCopyIsSaidToBeOne) {
 }
 
 TEST_F(ReplicasTest, OneRankHasNone) {
-    for (const Replicas replicas : {Replicas::none, Replicas::copies, Replicas::fingerprints}) {
+    for (const trace::Replicas replicas :
+         {trace::Replicas::none, trace::Replicas::copies, trace::Replicas::fingerprints}) {
         record_small(replicas, 1);
         const TraceVerdict verdict = verify();
         EXPECT_EQ(verdict.status, Status::passed);
@@ -167,7 +169,7 @@ TEST_F(ReplicasTest, OneRankHasNone) {
 }
 
 TEST_F(ReplicasTest, CopiesThatAreRightPass) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     EXPECT_EQ(SafetensorsFile(path_).find("step/0001/parameters"), nullptr) << "rank 0's says it";
     EXPECT_TRUE(TraceReader(path_).unknown().empty());
     EXPECT_TRUE(TraceReader(path_).missing().empty());
@@ -181,7 +183,7 @@ TEST_F(ReplicasTest, CopiesThatAreRightPass) {
 }
 
 TEST_F(ReplicasTest, FingerprintsThatAreRightPass) {
-    record_small(Replicas::fingerprints);
+    record_small(trace::Replicas::fingerprints);
     EXPECT_NE(SafetensorsFile(path_).find("step/0001/parameters"), nullptr);
     EXPECT_TRUE(TraceReader(path_).unknown().empty());
     everywhere([](const TraceVerdict& verdict) {
@@ -192,10 +194,10 @@ TEST_F(ReplicasTest, FingerprintsThatAreRightPass) {
 }
 
 TEST_F(ReplicasTest, TheTwoSayTheSame) {
-    record_small(Replicas::fingerprints);
+    record_small(trace::Replicas::fingerprints);
     const auto written = support::load(path_);
     const FileImage of_the_writer(path_);
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     copies_to_fingerprints();
     FileImage of_the_copies(path_);
     for (const FileImage::Tensor& tensor : of_the_writer.tensors) {
@@ -206,14 +208,14 @@ TEST_F(ReplicasTest, TheTwoSayTheSame) {
 }
 
 TEST_F(ReplicasTest, AdamsHasThemToo) {
-    for (const Replicas replicas : {Replicas::copies, Replicas::fingerprints}) {
+    for (const trace::Replicas replicas : {trace::Replicas::copies, trace::Replicas::fingerprints}) {
         record_small(replicas, 3, problem::Algorithm::adams);
         EXPECT_EQ(verify().status, Status::passed);
     }
 }
 
 TEST_F(ReplicasTest, WhatIsRecordedOnceBesideThemIsComparedAndCounted) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     change([](FileImage& image) {
         auto shared = image.at("step/0004/parameters/rank1");
         shared.name = "step/0004/parameters";
@@ -232,7 +234,7 @@ TEST_F(ReplicasTest, WhatIsRecordedOnceBesideThemIsComparedAndCounted) {
 }
 
 TEST_F(ReplicasTest, FingerprintsAloneAreCompared) {
-    record_small(Replicas::fingerprints);
+    record_small(trace::Replicas::fingerprints);
     change([](FileImage& image) {
         std::erase_if(image.tensors, [](const FileImage::Tensor& tensor) {
             return tensor.name.starts_with("step/") && !contains(tensor.name, "/gradient/") &&
@@ -252,11 +254,11 @@ TEST_F(ReplicasTest, FingerprintsAloneAreCompared) {
 // One rank that drifts.
 
 TEST_F(ReplicasTest, ARankThatSkipsOneDecayIsNamedByItsCopy) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     change(skip_decay_on_rank_2);
     everywhere([](const TraceVerdict& verdict) {
         expect_place(verdict, 3, "parameters", 2, 0);
-        EXPECT_EQ(verdict.first->phase, Phase::update);
+        EXPECT_EQ(verdict.first->phase, name(Phase::update));
         EXPECT_TRUE(
             contains(text_report(verdict),
                      "step 3, phase update, parameters of rank 2, tensor wq, index 0 (coordinate 0)"));
@@ -268,7 +270,7 @@ TEST_F(ReplicasTest, ARankThatSkipsOneDecayIsNamedByItsCopy) {
 }
 
 TEST_F(ReplicasTest, ARankThatSkipsOneDecayIsNamedByItsFingerprint) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     change(skip_decay_on_rank_2);
     copies_to_fingerprints();
     everywhere([](const TraceVerdict& verdict) {
@@ -283,7 +285,7 @@ TEST_F(ReplicasTest, ARankThatSkipsOneDecayIsNamedByItsFingerprint) {
 }
 
 TEST_F(ReplicasTest, RankZeroIsNotTakenForRight) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     const auto value = element<float>(path_, "step/0002/first_moment/rank0", 31);
     set_element(path_, "step/0002/first_moment/rank0", 31, value + 1.0F);
     everywhere([](const TraceVerdict& verdict) { expect_place(verdict, 2, "first_moment", 0, 31); });
@@ -294,7 +296,7 @@ TEST_F(ReplicasTest, RankZeroIsNotTakenForRight) {
 
 TEST_F(ReplicasTest, OneBitOfTheLastRanksLastElementAtTheLastStep) {
     for (const char* result : {"parameters", "first_moment"}) {
-        record_small(Replicas::copies);
+        record_small(trace::Replicas::copies);
         const std::string copy = "step/0005/" + std::string(result) + "/rank2";
         const auto bits = std::bit_cast<std::uint32_t>(element<float>(path_, copy, 80));
         set_element(path_, copy, 80, bits ^ 1U);
@@ -314,7 +316,7 @@ TEST_F(ReplicasTest, OneFlippedMaskBitOnOneRank) {
     for (const char* result : {"mask", "next_mask"})
         for (const int rank : {0, 1, 2}) {
             SCOPED_TRACE(result + std::to_string(rank));
-            record_small(Replicas::copies);
+            record_small(trace::Replicas::copies);
             // The last parameter is in a segment of rank 2; whose copy it is, is what is named.
             flip_mask_bit(path_, "step/0002/" + std::string(result) + "/rank" + std::to_string(rank), 80);
             expect_place(verify(From::start), 2, result, rank, 80);
@@ -329,13 +331,13 @@ TEST_F(ReplicasTest, OneFlippedMaskBitOnOneRank) {
 }
 
 TEST_F(ReplicasTest, ABitBeyondTheLastParameterOnOneRank) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     flip_mask_bit(path_, "step/0005/next_mask/rank1", 87);
     everywhere([](const TraceVerdict& verdict) { expect_place(verdict, 5, "next_mask", 1, 87); });
 }
 
 TEST_F(ReplicasTest, TheSignOfZeroOnOneRank) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     Index coordinate = 80;
     while (mask_bit(path_, "step/0004/mask/rank0", coordinate))
         --coordinate;
@@ -348,13 +350,13 @@ TEST_F(ReplicasTest, TheSignOfZeroOnOneRank) {
 }
 
 TEST_F(ReplicasTest, ANanOnOneRank) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     set_element(path_, "step/0004/parameters/rank1", 17, std::numeric_limits<float>::quiet_NaN());
     everywhere([](const TraceVerdict& verdict) { expect_place(verdict, 4, "parameters", 1, 17); });
 }
 
 TEST_F(ReplicasTest, AtRelAllMayRoundAlikeButNotEachAnotherWay) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     const auto up = [&](int rank) {
         const std::string copy = "step/0004/parameters/rank" + std::to_string(rank);
         set_element(path_, copy, 44, std::nextafter(element<float>(path_, copy, 44), 1000.0F));
@@ -374,7 +376,7 @@ TEST_F(ReplicasTest, AtRelAllMayRoundAlikeButNotEachAnotherWay) {
 }
 
 TEST_F(ReplicasTest, OfTwoRanksRankZerosCountsAtRel) {
-    record_small(Replicas::copies, 2);
+    record_small(trace::Replicas::copies, 2);
     const auto value = element<float>(path_, "step/0001/parameters/rank0", 3);
     set_element(path_, "step/0001/parameters/rank0", 3, std::nextafter(value, 1000.0F));
     expect_place(verify(From::recorded, Level::rel()), 1, "parameters", 1, 3);
@@ -385,7 +387,7 @@ TEST_F(ReplicasTest, OfTwoRanksRankZerosCountsAtRel) {
 }
 
 TEST_F(ReplicasTest, FingerprintsOfSomethingElseAreNoFingerprintsOfTheVector) {
-    record_small(Replicas::fingerprints);
+    record_small(trace::Replicas::fingerprints);
     for (const Index rank : {0, 1, 2})
         set_element(path_, "step/0005/parameters/fingerprint", rank, std::uint64_t{12345});
     everywhere([](const TraceVerdict& verdict) {
@@ -394,7 +396,7 @@ TEST_F(ReplicasTest, FingerprintsOfSomethingElseAreNoFingerprintsOfTheVector) {
 }
 
 TEST_F(ReplicasTest, CopiesAndFingerprintsThatContradictEachOther) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     change([](FileImage& image) {
         const std::uint64_t right = fingerprint_of(image.at("step/0003/parameters/rank0"));
         image.tensors.push_back(
@@ -407,21 +409,21 @@ TEST_F(ReplicasTest, CopiesAndFingerprintsThatContradictEachOther) {
 }
 
 TEST_F(ReplicasTest, ARefusedStepThatOneRankTook) {
-    for (const Replicas replicas : {Replicas::copies, Replicas::fingerprints}) {
+    for (const trace::Replicas replicas : {trace::Replicas::copies, trace::Replicas::fingerprints}) {
         problem::HyperParameters settings;
         RecordOptions options = support::small_run(problem::Algorithm::scape, settings);
         options.replicas = replicas;
         options.injections = {{3, 1, 17, std::numeric_limits<float>::quiet_NaN()}};
         record(path_, options);
         EXPECT_EQ(verify().status, Status::passed);
-        if (replicas == Replicas::copies)
+        if (replicas == trace::Replicas::copies)
             set_element(path_, "step/0003/parameters/rank2", 40, 9.0F);
         else
             set_element(path_, "step/0003/parameters/fingerprint", 2, std::uint64_t{9});
         const TraceVerdict verdict = verify(From::start);
         expect_place(verdict, 3, "parameters", 2,
-                     replicas == Replicas::copies ? std::optional<Index>(40) : std::nullopt);
-        EXPECT_EQ(verdict.first->phase, Phase::check);
+                     replicas == trace::Replicas::copies ? std::optional<Index>(40) : std::nullopt);
+        EXPECT_EQ(verdict.first->phase, name(Phase::check));
         EXPECT_TRUE(contains(verdict.first->note, "changed parameters of rank 2 after it"))
             << verdict.first->note;
     }
@@ -431,7 +433,7 @@ TEST_F(ReplicasTest, ARefusedStepThatOneRankTook) {
 
 TEST_F(ReplicasTest, ACopyThatIsMissingIsNamed) {
     for (const char* rank : {"rank0", "rank1", "rank2"}) {
-        record_small(Replicas::copies);
+        record_small(trace::Replicas::copies);
         const std::string copy = "step/0002/parameters/" + std::string(rank);
         change([&](FileImage& image) { image.drop(copy); });
         const std::string error = refusal();
@@ -443,7 +445,7 @@ TEST_F(ReplicasTest, ACopyThatIsMissingIsNamed) {
 }
 
 TEST_F(ReplicasTest, AnotherShapeOrTypeIsRefused) {
-    record_small(Replicas::fingerprints);
+    record_small(trace::Replicas::fingerprints);
     change([](FileImage& image) {
         auto& tensor = image.at("step/0003/mask/fingerprint");
         tensor.data = std::vector<std::uint64_t>{1, 2};
@@ -456,7 +458,7 @@ TEST_F(ReplicasTest, AnotherShapeOrTypeIsRefused) {
         tensor.shape = {3};
     });
     EXPECT_TRUE(contains(refusal(), "is F64[3]; the config asks for U64[3]"));
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     change([](FileImage& image) {
         auto& tensor = image.at("step/0003/mask/rank2");
         tensor.data = std::vector<std::uint8_t>(12);
@@ -466,7 +468,7 @@ TEST_F(ReplicasTest, AnotherShapeOrTypeIsRefused) {
 }
 
 TEST_F(ReplicasTest, ARankTooManyAndACopyOfAnIntermediateAreWithoutAMeaning) {
-    record_small(Replicas::copies);
+    record_small(trace::Replicas::copies);
     change([](FileImage& image) {
         for (const char* name :
              {"step/0001/parameters/rank3", "step/0001/exchanged/rank0", "step/0001/residual/fingerprint"})
@@ -476,7 +478,8 @@ TEST_F(ReplicasTest, ARankTooManyAndACopyOfAnIntermediateAreWithoutAMeaning) {
 }
 
 TEST(Replicas, NamesAndBack) {
-    for (const Replicas replicas : {Replicas::none, Replicas::copies, Replicas::fingerprints})
+    for (const trace::Replicas replicas :
+         {trace::Replicas::none, trace::Replicas::copies, trace::Replicas::fingerprints})
         EXPECT_EQ(parse_replicas(std::string(name(replicas))), replicas);
     EXPECT_TRUE(contains(error_of([] { static_cast<void>(parse_replicas("copy")); }),
                          "--replicas is 'copy'; it must be none, copies or fingerprints"));
@@ -486,36 +489,36 @@ TEST(Replicas, NamesAndBack) {
 
 TEST_F(ReplicasTest, ADiffComparesWhatBothHold) {
     const auto other = folder_ / "other.safetensors";
-    for (const Replicas replicas : {Replicas::copies, Replicas::fingerprints}) {
+    for (const trace::Replicas replicas : {trace::Replicas::copies, trace::Replicas::fingerprints}) {
         record_small(replicas);
         std::filesystem::copy_file(path_, other, std::filesystem::copy_options::overwrite_existing);
-        EXPECT_TRUE(diff_traces(path_, other).same());
-        if (replicas == Replicas::copies)
+        EXPECT_TRUE(diff_traces(TraceReader(path_), TraceReader(other)).same());
+        if (replicas == trace::Replicas::copies)
             set_element(path_, "step/0004/parameters/rank2", 33, 9.0F);
         else
             set_element(path_, "step/0004/parameters/fingerprint", 2, std::uint64_t{9});
-        const TraceDifference difference = diff_traces(path_, other);
+        const TraceDifference difference = diff_traces(TraceReader(path_), TraceReader(other));
         ASSERT_TRUE(difference.result.has_value());
         EXPECT_EQ(difference.result->step, 4);
         EXPECT_EQ(difference.result->rank, 2);
-        EXPECT_EQ(difference.result->index.has_value(), replicas == Replicas::copies);
+        EXPECT_EQ(difference.result->index.has_value(), replicas == trace::Replicas::copies);
         EXPECT_TRUE(contains(text_report(difference, "a", "b"), "parameters of rank 2"));
     }
 }
 
 TEST_F(ReplicasTest, ADiffWithATraceThatHoldsOneCopySaysWhatItLeavesOut) {
     const auto other = folder_ / "other.safetensors";
-    record_small(Replicas::none);
+    record_small(trace::Replicas::none);
     std::filesystem::copy_file(path_, other);
-    record_small(Replicas::copies);
-    const TraceDifference difference = diff_traces(path_, other);
+    record_small(trace::Replicas::copies);
+    const TraceDifference difference = diff_traces(TraceReader(path_), TraceReader(other));
     EXPECT_TRUE(difference.same());
     EXPECT_EQ(difference.compared, 5 * 81 * (2 * 3 + 6));
     ASSERT_EQ(difference.notes.size(), 4U);
     EXPECT_TRUE(contains(difference.notes[3], "each rank's own parameters is not compared: only"));
-    record_small(Replicas::fingerprints);
-    EXPECT_EQ(diff_traces(path_, other).notes.size(), 4U);
-    EXPECT_EQ(diff_traces(other, path_).notes.size(), 4U);
+    record_small(trace::Replicas::fingerprints);
+    EXPECT_EQ(diff_traces(TraceReader(path_), TraceReader(other)).notes.size(), 4U);
+    EXPECT_EQ(diff_traces(TraceReader(other), TraceReader(path_)).notes.size(), 4U);
 }
 
 TEST_F(ReplicasTest, TheToolRecordsVerifiesAndDiffsThem) {

@@ -55,7 +55,7 @@ class ReportTest : public testing::Test {
 
 TEST(PlaceOfADivergence, NamesStepPhaseResultRankTensorIndexAndCoordinate) {
     const problem::Layout layout({{"wq", 30, false}, {"empty", 0, false}, {"mlp", 50, false}});
-    Divergence divergence{3, Phase::residual, "residual", 1, 35, {}, {}};
+    Divergence divergence{3, "residual", "residual", 1, 35, {}, {}};
     EXPECT_EQ(place(divergence, layout),
               "step 3, phase residual, residual of rank 1, tensor mlp, index 5 (coordinate 35)");
     divergence.rank = Divergence::all_ranks;
@@ -233,7 +233,7 @@ TEST_F(ReportTest, JsonAndTextAgreeOnTheNoteOfAClippedMoment) {
     record(path_, support::small_run(problem::Algorithm::scape, settings));
     set_element(path_, "step/0001/first_moment", 31, 9.0F);
     const TraceVerdict clipped = verdict();
-    EXPECT_EQ(clipped.first.value().phase, Phase::clip);
+    EXPECT_EQ(clipped.first.value().phase, name(Phase::clip));
     const std::string note = parsed(clipped).at("first_divergence").at("note");
     EXPECT_TRUE(contains(note, "after clipping"));
     EXPECT_TRUE(contains(text_report(clipped), "  note: " + note + "\n"));

@@ -23,6 +23,15 @@
 /// What the suites of the verifying side share.
 namespace scape::verify::support {
 
+using storage::DataType;
+using storage::SafetensorsFile;
+using storage::SafetensorsWriter;
+using storage::TensorEntry;
+
+[[nodiscard]] inline std::string gradient_name(Index step, int rank) {
+    return tensor_name(gradient_kind, step, rank);
+}
+
 /// A folder of its own, gone at the end.
 class TemporaryFolder {
   public:

@@ -23,6 +23,8 @@ namespace {
 using support::contains;
 using support::error_of;
 using support::FileImage;
+using support::gradient_name;
+using support::SafetensorsFile;
 using support::TemporaryFolder;
 
 const std::string good_config = R"({

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <scape/gate/property.hpp>
+#include <scape/verify/traces.hpp>
 
 namespace scape::gate {
 
@@ -67,6 +68,8 @@ struct System {
         planted;
     /// Names of those that `planted` accuses of nothing, beside the clean one.
     std::vector<std::string> clean;
+
+    verify::Traces traces; ///< a system may have none
 
     [[nodiscard]] std::string option_of(const std::string& setting) const;
     /// Throws scape::Error that lists the names.

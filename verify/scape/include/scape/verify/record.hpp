@@ -39,7 +39,7 @@ struct RecordOptions {
     bool intermediates = false;
     std::string source; ///< goes into the metadata
     std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
-    Replicas replicas = Replicas::none;
+    trace::Replicas replicas = trace::Replicas::none;
 };
 
 /// Runs the reference in fp32 on made-up gradients and writes the trace. Throws scape::Error.

@@ -9,6 +9,7 @@
 
 #include <scape/problem/problem.hpp>
 #include <scape/reference/vector.hpp>
+#include <scape/trace/schema.hpp>
 
 namespace scape::verify {
 
@@ -25,24 +26,19 @@ enum class Phase { check, local, mask, exchange, reconstruct, residual, clip, up
 /// What a trace can hold of a step, in the order in which the step makes it.
 enum class Result { local, mask, next_mask, exchanged, reconstructed, residual, first_moment, parameters };
 
-struct ResultKind {
-    Result result;
-    std::string_view
-        name; ///< its tensor is step/<number>/<name>, with /rank<r> behind where each rank has one
-    bool per_rank;
-    bool is_mask;
-    bool intermediate; ///< not in section 9: recorded on request, to tell the phases apart more finely
+struct ResultKind : trace::Kind {
+    Result result{};
 };
 
 constexpr std::array<ResultKind, 8> result_kinds{{
-    {Result::local, "local", true, false, true},
-    {Result::mask, "mask", false, true, false},
-    {Result::next_mask, "next_mask", false, true, false},
-    {Result::exchanged, "exchanged", false, false, true},
-    {Result::reconstructed, "reconstructed", false, false, true},
-    {Result::residual, "residual", true, false, false},
-    {Result::first_moment, "first_moment", false, false, false},
-    {Result::parameters, "parameters", false, false, false},
+    {{"local", true, false, true}, Result::local},
+    {{"mask", false, true, false}, Result::mask},
+    {{"next_mask", false, true, false}, Result::next_mask},
+    {{"exchanged", false, false, true}, Result::exchanged},
+    {{"reconstructed", false, false, true}, Result::reconstructed},
+    {{"residual", true, false, false}, Result::residual},
+    {{"first_moment", false, false, false}, Result::first_moment},
+    {{"parameters", false, false, false}, Result::parameters},
 }};
 
 [[nodiscard]] constexpr const ResultKind& kind_of(Result result) {
@@ -51,31 +47,10 @@ constexpr std::array<ResultKind, 8> result_kinds{{
 static_assert(kind_of(Result::local).result == Result::local &&
               kind_of(Result::parameters).result == Result::parameters);
 
-/// What SCAPE says is the same on all ranks. (The intermediates that are not per rank are recorded once.)
-[[nodiscard]] constexpr bool is_replicated(const ResultKind& kind) {
-    return !kind.per_rank && !kind.intermediate;
-}
-
-/// How a trace holds what has to be the same on all ranks.
-enum class Replicas {
-    none,         ///< once: that it is the same everywhere is taken on trust
-    copies,       ///< each rank's own
-    fingerprints, ///< once, and the fingerprint of each rank's own
-};
-
-[[nodiscard]] std::string_view name(Replicas replicas);
-[[nodiscard]] Replicas parse_replicas(const std::string& text);
+constexpr trace::Kind gradient_kind{"gradient", true, false, false};
 
 /// The phase that a wrong value of this result speaks of.
 [[nodiscard]] Phase phase_of(Result result, const problem::Problem& problem);
-
-/// "step/0001/residual/rank2".
-[[nodiscard]] std::string tensor_name(const ResultKind& kind, Index step, int rank);
-/// A rank's own copy of a replicated result: "step/0001/parameters/rank2".
-[[nodiscard]] std::string copy_name(const ResultKind& kind, Index step, int rank);
-/// "step/0001/parameters/fingerprint".
-[[nodiscard]] std::string fingerprint_name(const ResultKind& kind, Index step);
-[[nodiscard]] std::string gradient_name(Index step, int rank);
 
 /// One step's results, full length each. What the algorithm does not have is empty.
 template <class T>

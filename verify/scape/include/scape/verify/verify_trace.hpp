@@ -1,88 +1,15 @@
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <filesystem>
 
-#include <scape/verify/comparator.hpp>
-#include <scape/verify/level.hpp>
 #include <scape/verify/results.hpp>
 #include <scape/verify/trace.hpp>
+#include <scape/verify/verdict.hpp>
 
 namespace scape::verify {
 
-/// Where a step of the reference begins.
-enum class From {
-    recorded, ///< at the recorded state before it, so that one early rounding does not hide the rest
-    start,    ///< at its own state after the step before: it runs free
-};
-
-[[nodiscard]] std::string name(From from);
-[[nodiscard]] From parse_from(const std::string& text);
-
-/// The REL limit is the bound on the reference's own fp32 rounding error, times this: another formulation
-/// of the same mathematics may round as often again elsewhere.
-constexpr double rel_slack = 2.0;
-
-struct VerifyOptions {
-    std::optional<From> from; ///< none: recorded where the states are recorded, else start
-    Level level = Level::exact();
-    std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
-};
-
-/// What came of one kind of result over all steps and ranks.
-struct Row {
-    Phase phase = Phase::check;
-    std::string result;
-    Index compared = 0;
-    Index mismatched = 0;
-    Index unbounded = 0; ///< not compared: their limit is infinite (see Comparison)
-    Index nonzero = 0;
-    Index eligible = 0; ///< of the compared values, those that are not zero by rule
-    double greatest_ulps = 0.0;
-    double share_of_limit = 0.0;
-
-    [[nodiscard]] Status status() const { return verdict(compared, mismatched, nonzero, eligible); }
-};
-
-/// All rows together: sums, and the worst of what is worst.
-[[nodiscard]] Row total(const std::vector<Row>& rows);
-
-/// The first place at which the trace and the reference part.
-struct Divergence {
-    static constexpr int all_ranks = -1;
-
-    Index step = 0;
-    Phase phase = Phase::check;
-    std::string result;
-    int rank = all_ranks; ///< whose vector it is (of a mask that all ranks share: the segment's owner)
-    std::optional<Index> index; ///< coordinate in the flat vector; none of a whole step or a fingerprint
-    Comparison comparison;
-    std::string note;           ///< what else there is to say, one line
-    bool between_ranks = false; ///< beside another rank's copy, wherever the reference is
-};
-
-/// The note of a verdict on a trace of several ranks that holds one copy only.
-constexpr std::string_view replicas_not_recorded =
-    "replicas: not recorded: one copy of what has to be the same on all ranks";
-
-struct TraceVerdict {
-    std::string path;
-    std::string source;
-    problem::Problem problem;
-    Index steps = 0;
-    Level level;
-    From from = From::recorded;
-    std::vector<Row> rows;
-    std::vector<std::string> notes;
-    std::optional<Divergence> first;
-    Status status = Status::untested;
-};
-
-/// Checks a trace against the reference. Throws scape::Error if the trace cannot be read, holds nothing to
-/// compare, or cannot be had at the level or from the place that is asked for.
+/// Checks a trace of SCAPE or AdamS against the reference. Throws scape::Error if the trace cannot be read,
+/// holds nothing to compare, or cannot be had at the level or from the place that is asked for.
 [[nodiscard]] TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions& options);
 
 } // namespace scape::verify

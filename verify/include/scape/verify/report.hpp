@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <scape/verify/diff.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <scape/verify/verdict.hpp>
 
 namespace scape::verify {
 

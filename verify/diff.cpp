@@ -9,21 +9,26 @@
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
-
-#include "replicas.hpp"
+#include <scape/verify/replicas.hpp>
 
 namespace scape::verify {
 
 namespace {
 
-void diff_configs(const TraceReader& a, const TraceReader& b, std::vector<std::string>& lines) {
-    const auto config_a = nlohmann::json::parse(config_text(a.head().problem, a.head().steps()));
-    const auto config_b = nlohmann::json::parse(config_text(b.head().problem, b.head().steps()));
-    for (const auto& item : config_a.items())
-        if (const auto& other = config_b.at(item.key()); item.value() != other)
+using trace::Reader;
+
+void diff_configs(const Reader& a, const Reader& b, std::vector<std::string>& lines) {
+    const auto config_a = nlohmann::json::parse(a.schema().config);
+    const auto config_b = nlohmann::json::parse(b.schema().config);
+    for (const auto& item : config_a.items()) {
+        const auto other = config_b.find(item.key());
+        if (other == config_b.end())
+            lines.push_back("config " + item.key() + ": only the first has it");
+        else if (item.value() != *other)
             lines.push_back("config " + item.key() + ": " +
                             (item.value().is_array() ? "the lists differ"
-                                                     : item.value().dump() + " against " + other.dump()));
+                                                     : item.value().dump() + " against " + other->dump()));
+    }
 }
 
 template <class Real>
@@ -38,78 +43,93 @@ void diff_series(const std::string& name, const std::vector<Real>& a, const std:
         }
 }
 
+void diff_all_series(const Reader& a, const Reader& b, std::vector<std::string>& lines) {
+    for (const trace::Series& series : a.schema().series)
+        if (series.type == trace::DataType::f64)
+            diff_series(series.name, a.series_f64(series.name), b.series_f64(series.name), lines);
+        else
+            diff_series(series.name, a.series_f32(series.name), b.series_f32(series.name), lines);
+}
+
 /// Compares the steps that both traces have.
 class StepDiff {
   public:
-    StepDiff(const TraceReader& a, const TraceReader& b, TraceDifference& into)
-        : a_(a), b_(b), into_(into) {}
+    StepDiff(const Reader& a, const Reader& b, TraceDifference& into) : a_(a), b_(b), into_(into) {}
 
     void compare_step(Index step) {
-        for (int rank = 0; rank < a_.head().problem.workers && !into_.input; ++rank)
-            if (auto comparison = compare(a_.gradient(step, rank), b_.gradient(step, rank), Level::exact());
-                !comparison.ok())
-                into_.input = divergence(step, Phase::check, "gradient", rank, std::move(comparison));
-        for (const ResultKind& kind : result_kinds)
-            for (int rank = 0; rank < (kind.per_rank ? a_.head().problem.workers : 1) && !into_.result;
-                 ++rank)
-                compare_result(kind, step, rank);
+        for (const trace::Kind& kind : a_.schema().inputs)
+            for (int rank = 0; rank < ranks_of(kind) && !into_.input; ++rank)
+                if (auto comparison =
+                        compare(a_.input(kind, step, rank), b_.input(kind, step, rank), Level::exact());
+                    !comparison.ok())
+                    into_.input =
+                        divergence(step, "input", std::string(kind.name),
+                                   kind.per_rank ? rank : Divergence::all_ranks, std::move(comparison));
+        for (const trace::Result& result : a_.schema().results)
+            for (int rank = 0; rank < ranks_of(result.kind) && !into_.result; ++rank)
+                compare_result(result, step, rank);
     }
 
   private:
-    void compare_result(const ResultKind& kind, Index step, int rank) {
+    [[nodiscard]] int ranks_of(const trace::Kind& kind) const {
+        return kind.per_rank ? a_.schema().workers : 1;
+    }
+
+    void compare_result(const trace::Result& result, Index step, int rank) {
+        const trace::Kind& kind = result.kind;
         if (is_replicated(kind))
-            return kind.is_mask ? compare_replicas(kind, step, a_.replicated_mask(kind, step),
+            return kind.is_mask ? compare_replicas(result, step, a_.replicated_mask(kind, step),
                                                    b_.replicated_mask(kind, step))
-                                : compare_replicas(kind, step, a_.replicated_values(kind, step),
+                                : compare_replicas(result, step, a_.replicated_values(kind, step),
                                                    b_.replicated_values(kind, step));
         const auto of_a = a_.values(kind, step, rank);
         const auto of_b = b_.values(kind, step, rank);
         if (!of_a || !of_b)
             return note_absent(std::string(kind.name), of_a.has_value(), of_b.has_value());
-        add(kind, step, kind.per_rank ? rank : Divergence::all_ranks,
+        add(result, step, kind.per_rank ? rank : Divergence::all_ranks,
             compare(*of_a, *of_b, Level::exact()));
     }
 
     /// Copies beside copies where both traces hold them; else what stands for all ranks in each.
     template <class Element>
-    void compare_replicas(const ResultKind& kind, Index step, const Replicated<Element>& of_a,
-                          const Replicated<Element>& of_b) {
-        const Index size = a_.head().problem.layout.size();
-        const std::string result(kind.name);
+    void compare_replicas(const trace::Result& result, Index step, const trace::Replicated<Element>& of_a,
+                          const trace::Replicated<Element>& of_b) {
+        const Index size = a_.schema().layout.size();
+        const std::string what(result.kind.name);
         const bool copies = !of_a.copies.empty() && !of_b.copies.empty();
         for (std::size_t rank = 0; copies && rank < of_a.copies.size() && !into_.result; ++rank)
-            add(kind, step, static_cast<int>(rank),
+            add(result, step, static_cast<int>(rank),
                 compare_bits(of_a.copies[rank], of_b.copies[rank], size));
         if (!copies) {
-            note_absent("each rank's own " + result, !of_a.copies.empty(), !of_b.copies.empty());
+            note_absent("each rank's own " + what, !of_a.copies.empty(), !of_b.copies.empty());
             const auto* one_of_a = representative(of_a);
             const auto* one_of_b = representative(of_b);
             if (one_of_a != nullptr && one_of_b != nullptr)
-                add(kind, step, Divergence::all_ranks, compare_bits(*one_of_a, *one_of_b, size));
+                add(result, step, Divergence::all_ranks, compare_bits(*one_of_a, *one_of_b, size));
             else
-                note_absent(result, one_of_a != nullptr, one_of_b != nullptr);
+                note_absent(what, one_of_a != nullptr, one_of_b != nullptr);
         }
         if (!of_a.fingerprints || !of_b.fingerprints)
-            return note_absent("the fingerprint of " + result, of_a.fingerprints.has_value(),
+            return note_absent("the fingerprint of " + what, of_a.fingerprints.has_value(),
                                of_b.fingerprints.has_value());
         for (std::size_t rank = 0; rank < of_a.fingerprints->size() && !into_.result; ++rank) {
             Comparison comparison;
             comparison.compared = 1;
             comparison.mismatched = (*of_a.fingerprints)[rank] == (*of_b.fingerprints)[rank] ? 0 : 1;
-            add(kind, step, static_cast<int>(rank), std::move(comparison));
+            add(result, step, static_cast<int>(rank), std::move(comparison));
         }
     }
 
     template <class Element>
-    static const std::vector<Element>* representative(const Replicated<Element>& of) {
+    static const std::vector<Element>* representative(const trace::Replicated<Element>& of) {
         return of.shared ? &*of.shared : of.copies.empty() ? nullptr : &of.copies.front();
     }
 
-    void add(const ResultKind& kind, Index step, int rank, Comparison comparison) {
+    void add(const trace::Result& result, Index step, int rank, Comparison comparison) {
         into_.compared += comparison.compared;
         if (!comparison.ok() && !into_.result)
-            into_.result = divergence(step, phase_of(kind.result, a_.head().problem),
-                                      std::string(kind.name), rank, std::move(comparison));
+            into_.result =
+                divergence(step, result.phase, std::string(result.kind.name), rank, std::move(comparison));
     }
 
     /// What only one of the two holds is not compared, and is said once for each kind.
@@ -122,7 +142,7 @@ class StepDiff {
             into_.notes.push_back(note);
     }
 
-    static Divergence divergence(Index step, Phase phase, std::string result, int rank,
+    static Divergence divergence(Index step, std::string phase, std::string result, int rank,
                                  Comparison comparison) {
         // Fingerprints differ at no index.
         std::optional<Index> index;
@@ -131,38 +151,33 @@ class StepDiff {
         const std::string note =
             index ? ""
                   : "the fingerprints differ; which index needs traces with copies (--replicas copies)";
-        return {step, phase, std::move(result), rank, index, std::move(comparison), note};
+        return {step, std::move(phase), std::move(result), rank, index, std::move(comparison), note};
     }
 
-    const TraceReader& a_;
-    const TraceReader& b_;
+    const Reader& a_;
+    const Reader& b_;
     TraceDifference& into_;
 };
 
 } // namespace
 
-TraceDifference diff_traces(const std::filesystem::path& path_a, const std::filesystem::path& path_b) {
-    const TraceReader a(path_a);
-    const TraceReader b(path_b);
-    TraceDifference difference{{}, {}, {}, 0, {}, a.head().problem.layout};
+TraceDifference diff_traces(const Reader& a, const Reader& b) {
+    TraceDifference difference{{}, {}, {}, 0, {}, a.schema().layout};
     diff_configs(a, b, difference.settings);
-    diff_series("learning_rate", a.head().learning_rate, b.head().learning_rate, difference.settings);
-    diff_series("density", a.head().density, b.head().density, difference.settings);
-    diff_series("initial/parameters", a.head().initial_parameters, b.head().initial_parameters,
-                difference.settings);
-    const bool comparable = a.head().problem.layout == b.head().problem.layout &&
-                            a.head().problem.workers == b.head().problem.workers;
+    diff_all_series(a, b, difference.settings);
+    const bool comparable =
+        a.schema().layout == b.schema().layout && a.schema().workers == b.schema().workers;
     if (!comparable) {
         difference.notes.emplace_back(
             "the steps are not compared: the models or the numbers of workers differ");
         return difference;
     }
     StepDiff steps(a, b, difference);
-    for (Index step = 1; step <= std::min(a.head().steps(), b.head().steps()); ++step)
+    for (Index step = 1; step <= std::min(a.schema().steps, b.schema().steps); ++step)
         steps.compare_step(step);
     if (difference.compared == 0)
         throw Error(
-            path_a.string() + " and " + path_b.string() +
+            a.path().string() + " and " + b.path().string() +
             " have no result in common, so there is nothing to compare; record the same results in both");
     return difference;
 }

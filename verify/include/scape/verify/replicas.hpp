@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <scape/trace/fingerprint.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <scape/verify/verdict.hpp>
 
 /// What has to be the same on all ranks, as a trace holds it: beside the reference, and rank beside rank.
 namespace scape::verify {
@@ -47,12 +47,12 @@ struct ReferenceFingerprint {
                                          const std::optional<std::uint64_t>& recorded, bool has_copies);
 
 /// What a verdict says of the replicas: what was compared, and what was taken on trust.
-[[nodiscard]] std::vector<std::string> replica_notes(const ReplicaCounts& counts, int workers);
+[[nodiscard]] std::vector<std::string> replica_notes(const trace::ReplicaCounts& counts, int workers);
 
 /// Every recorded copy beside the reference by `compare`, and bit for bit beside the others; the
 /// fingerprints likewise. `size` is the number of coordinates.
 template <class Element, class Compare>
-[[nodiscard]] std::vector<Finding> judge(const Replicated<Element>& recorded, Index size,
+[[nodiscard]] std::vector<Finding> judge(const trace::Replicated<Element>& recorded, Index size,
                                          const std::optional<ReferenceFingerprint>& reference,
                                          const Compare& compare) {
     const auto fingerprint_of = [](const std::vector<Element>& values) {

@@ -18,20 +18,6 @@ using report::percent;
 using report::Table;
 using report::ulps_text;
 
-std::string count_of(std::size_t count, const std::string& thing) {
-    return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
-std::string describe(const problem::Problem& problem, Index steps) {
-    return std::string(name(problem.algorithm)) + ", " +
-           count_of(static_cast<std::size_t>(problem.workers), "worker") + ", " +
-           count_of(static_cast<std::size_t>(steps), "step") + ", " +
-           count_of(static_cast<std::size_t>(problem.layout.size()), "parameter") + " in " +
-           count_of(problem.layout.tensors().size(), "tensor") + ", " +
-           count_of(problem.segments.size(), "segment") + ", bias correction " +
-           std::string(name(problem.settings.bias_correction));
-}
-
 std::string divergence_text(const Divergence& divergence, const problem::Layout& layout) {
     std::string text = "  first divergence: " + place(divergence, layout) + "\n";
     if (!divergence.comparison.first.empty())
@@ -72,7 +58,7 @@ ordered_json json_pairs(const std::vector<Pair>& pairs) {
 
 ordered_json json_divergence(const Divergence& divergence, const problem::Layout& layout) {
     ordered_json json{
-        {"step", divergence.step}, {"phase", name(divergence.phase)}, {"result", divergence.result}};
+        {"step", divergence.step}, {"phase", divergence.phase}, {"result", divergence.result}};
     json["rank"] =
         divergence.rank == Divergence::all_ranks ? ordered_json() : ordered_json(divergence.rank);
     if (divergence.index && *divergence.index < layout.size()) {
@@ -96,8 +82,8 @@ ordered_json json_divergence(const Divergence& divergence, const problem::Layout
 } // namespace
 
 std::string place(const Divergence& divergence, const problem::Layout& layout) {
-    std::string text = "step " + std::to_string(divergence.step) + ", phase " +
-                       std::string(name(divergence.phase)) + ", " + divergence.result;
+    std::string text = "step " + std::to_string(divergence.step) + ", phase " + divergence.phase + ", " +
+                       divergence.result;
     text += divergence.rank == Divergence::all_ranks ? " (the same on all ranks)"
                                                      : " of rank " + std::to_string(divergence.rank);
     if (divergence.index)
@@ -108,7 +94,7 @@ std::string place(const Divergence& divergence, const problem::Layout& layout) {
 }
 
 std::string text_report(const TraceVerdict& verdict) {
-    std::string text = "  problem  " + describe(verdict.problem, verdict.steps) + "\n";
+    std::string text = "  problem  " + verdict.problem + "\n";
     text += "  source   " + one_line(verdict.source) + "\n";
     text += "  level    " + name(verdict.level) + ": " + explain(verdict.level) + "\n";
     text += "  from     " + name(verdict.from) +
@@ -123,7 +109,7 @@ std::string text_report(const TraceVerdict& verdict) {
                  {"status"}});
     for (const Row& row : verdict.rows) {
         const bool any = row.compared > 0;
-        table.add({std::string(name(row.phase)), row.result, std::to_string(row.compared),
+        table.add({row.phase, row.result, std::to_string(row.compared),
                    any ? std::to_string(row.mismatched) : "-", any ? ulps_text(row.greatest_ulps) : "-",
                    any ? percent(row.share_of_limit) : "-",
                    name(row.status()) + (any                 ? ""
@@ -134,7 +120,7 @@ std::string text_report(const TraceVerdict& verdict) {
     for (const std::string& note : verdict.notes)
         text += "  note: " + note + "\n";
     if (verdict.first)
-        text += divergence_text(*verdict.first, verdict.problem.layout);
+        text += divergence_text(*verdict.first, verdict.layout);
     if (verdict.status == Status::mistrusted)
         text += "  too few of the compared values are non-zero to prove anything\n";
     return text;
@@ -159,7 +145,7 @@ std::string text_report(const TraceDifference& difference, const std::string& a,
 nlohmann::ordered_json json_report(const TraceVerdict& verdict) {
     ordered_json rows = ordered_json::array();
     for (const Row& row : verdict.rows)
-        rows.push_back({{"phase", name(row.phase)},
+        rows.push_back({{"phase", row.phase},
                         {"result", row.result},
                         {"compared", row.compared},
                         {"mismatched", row.mismatched},
@@ -174,7 +160,7 @@ nlohmann::ordered_json json_report(const TraceVerdict& verdict) {
                       {"status", name(verdict.status)}, {"rows", rows},
                       {"notes", verdict.notes}};
     json["first_divergence"] =
-        verdict.first ? json_divergence(*verdict.first, verdict.problem.layout) : ordered_json();
+        verdict.first ? json_divergence(*verdict.first, verdict.layout) : ordered_json();
     return json;
 }
 

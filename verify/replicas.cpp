@@ -1,4 +1,4 @@
-#include "replicas.hpp"
+#include <scape/verify/replicas.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -117,7 +117,7 @@ Finding judge_fingerprints(const std::vector<std::uint64_t>& fingerprints,
     return finding;
 }
 
-std::vector<std::string> replica_notes(const ReplicaCounts& counts, int workers) {
+std::vector<std::string> replica_notes(const trace::ReplicaCounts& counts, int workers) {
     if (workers == 1 || counts.copies + counts.fingerprints + counts.once == 0)
         return {};
     if (counts.copies + counts.fingerprints == 0)

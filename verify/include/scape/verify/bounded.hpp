@@ -2,12 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-
-#include <Eigen/Core>
-
-#include <scape/reference/scape.hpp>
 
 namespace scape::verify {
 
@@ -82,9 +77,6 @@ class Bounded {
         return {lesser.value_, clear ? lesser.error() : std::max(a.error(), b.error())};
     }
 
-    /// For the reference's selection.
-    friend std::uint64_t score(const Bounded& a) { return reference::score(a.value_); }
-
   private:
     static constexpr double infinite = std::numeric_limits<double>::infinity();
 
@@ -107,31 +99,3 @@ class Bounded {
 };
 
 } // namespace scape::verify
-
-namespace scape::reference {
-
-/// An implementation may take the norm in fp32; the bound covers that.
-template <>
-struct ClipReal<verify::Bounded> {
-    using type = verify::Bounded;
-};
-
-} // namespace scape::reference
-
-template <>
-struct Eigen::NumTraits<scape::verify::Bounded> : Eigen::NumTraits<double> {
-    using Real = scape::verify::Bounded;
-    using NonInteger = scape::verify::Bounded;
-    using Nested = scape::verify::Bounded;
-    // NOLINTBEGIN(readability-identifier-naming): Eigen's names
-    enum {
-        IsComplex = 0,
-        IsInteger = 0,
-        IsSigned = 1,
-        RequireInitialization = 1,
-        ReadCost = 4,
-        AddCost = 8,
-        MulCost = 16
-    };
-    // NOLINTEND(readability-identifier-naming)
-};

@@ -1,0 +1,39 @@
+// Which system is a trace of?
+#include "systems.hpp"
+
+#include <algorithm>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/trace/reader.hpp>
+
+namespace scape::tool {
+
+std::string with_traces() {
+    std::string names;
+    for (const gate::System& system : all_systems())
+        if (!system.traces.algorithms.empty())
+            names += (names.empty() ? "" : ", ") + system.name;
+    return names;
+}
+
+const gate::System& system_of_trace(const std::filesystem::path& path, const std::string& wanted) {
+    if (!wanted.empty())
+        static_cast<void>(gate::find_system(all_systems(), wanted));
+    const std::string algorithm = trace::algorithm_of(path);
+    std::string known;
+    for (const gate::System& system : all_systems()) {
+        for (const std::string& name : system.traces.algorithms)
+            known += (known.empty() ? "" : ", ") + name;
+        if (std::ranges::find(system.traces.algorithms, algorithm) == system.traces.algorithms.end())
+            continue;
+        if (wanted.empty() || wanted == system.name)
+            return system;
+        throw Error(path.string() + ": a trace of the system " + system.name + " (algorithm '" + algorithm +
+                    "'), and --system is " + wanted + "; leave --system out, the trace says it");
+    }
+    throw Error(path.string() + ": a trace of the algorithm '" + one_line(algorithm) +
+                "', which is of no system here; there are " + known);
+}
+
+} // namespace scape::tool

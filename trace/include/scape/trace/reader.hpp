@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <scape/storage/safetensors.hpp>
+#include <scape/trace/schema.hpp>
+
+namespace scape::trace {
+
+/// The algorithm that a trace's config names, before anything is known of its system. Throws scape::Error
+/// if it is no trace, or says nothing of it.
+[[nodiscard]] std::string algorithm_of(const std::filesystem::path& path);
+
+/// All that a trace holds at one step of a result that has to be the same on all ranks.
+template <class Element>
+struct Replicated {
+    std::optional<std::vector<Element>> shared;             ///< recorded once, for all ranks
+    std::vector<std::vector<Element>> copies;               ///< each rank's own: all, or none
+    std::optional<std::vector<std::uint64_t>> fingerprints; ///< of each rank's own
+};
+
+/// How many results, over all steps, a trace holds in which way.
+struct ReplicaCounts {
+    Index copies = 0;
+    Index fingerprints = 0;
+    Index once = 0; ///< neither of them
+};
+
+/// A scape-trace of version 1, read step by step. All errors are scape::Error, one line that begins with
+/// the path.
+class Reader {
+  public:
+    /// `schema_of` reads the config; its second argument begins an error's line.
+    Reader(const std::filesystem::path& path,
+           const std::function<Schema(const std::string& config, const std::string& what)>& schema_of);
+
+    [[nodiscard]] const Schema& schema() const { return schema_; }
+    [[nodiscard]] const std::string& source() const { return source_; } ///< who made it, and how
+    [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+
+    /// All of a series, by its type.
+    [[nodiscard]] std::vector<double> series_f64(const std::string& name) const;
+    [[nodiscard]] std::vector<float> series_f32(const std::string& name) const;
+
+    [[nodiscard]] std::vector<float> input(const Kind& kind, Index step, int rank) const;
+    /// A result that the trace does not hold is absent; of one that has to be the same on all ranks it is
+    /// rank 0's copy where the trace holds copies only. Not for masks.
+    [[nodiscard]] std::optional<std::vector<float>> values(const Kind& kind, Index step, int rank) const;
+    [[nodiscard]] std::optional<std::vector<std::uint8_t>> mask(const Kind& kind, Index step) const;
+
+    /// Not for masks, and for masks; both for what has to be the same on all ranks.
+    [[nodiscard]] Replicated<float> replicated_values(const Kind& kind, Index step) const;
+    [[nodiscard]] Replicated<std::uint8_t> replicated_mask(const Kind& kind, Index step) const;
+    [[nodiscard]] const ReplicaCounts& replica_counts() const { return replica_counts_; }
+
+    /// Does every step hold the state that the next begins with: what is neither a mask nor intermediate?
+    [[nodiscard]] bool states_recorded() const;
+    /// Tensors that this reader has no use for: a misspelt result would be among them.
+    [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
+    /// Results that the trace does not hold here, but for another step or rank.
+    [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
+
+  private:
+    void examine_tensors();
+    /// Checks a result's copies and fingerprints; their names become known. Is there any?
+    bool examine_replicas(const Kind& kind, Index step, std::set<std::string>& known);
+    void expect_vector(const std::string& tensor, const Kind& kind) const;
+    /// The tensor that stands for all ranks: the one without a rank, or rank 0's; empty if there is none.
+    [[nodiscard]] std::string representative(const Kind& kind, Index step, int rank) const;
+    template <class Element, class Read>
+    [[nodiscard]] Replicated<Element> replicated(const Kind& kind, Index step, const Read& read) const;
+
+    storage::SafetensorsFile file_;
+    std::string source_;
+    Schema schema_;
+    std::vector<std::string> unknown_;
+    std::vector<std::string> missing_;
+    ReplicaCounts replica_counts_;
+};
+
+} // namespace scape::trace

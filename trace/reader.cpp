@@ -1,0 +1,225 @@
+#include <scape/trace/reader.hpp>
+
+#include <cstddef>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/trace/config.hpp>
+
+#include "format.hpp"
+
+namespace scape::trace {
+
+namespace {
+
+using storage::SafetensorsFile;
+
+std::string metadata_entry(const SafetensorsFile& file, const std::string& key) {
+    const auto found = file.metadata().find(key);
+    if (found == file.metadata().end())
+        throw Error(file.path().string() + ": its metadata has no '" + key +
+                    "'; a scape-trace has format, version, source and config (section 9)");
+    return found->second;
+}
+
+/// The config of what is a trace of a version that can be read.
+std::string config_of(const SafetensorsFile& file) {
+    const auto expect_entry = [&](const std::string& key, std::string_view wanted) {
+        if (const std::string found = metadata_entry(file, key); found != wanted)
+            throw Error(file.path().string() + ": its metadata has " + key + " '" + one_line(found) +
+                        "'; this tool reads " + key + " '" + std::string(wanted) + "'");
+    };
+    expect_entry("format", format_name);
+    expect_entry("version", format_version);
+    return metadata_entry(file, "config");
+}
+
+std::string begin_of_config_errors(const SafetensorsFile& file) {
+    return file.path().string() + ": config";
+}
+
+void expect(const SafetensorsFile& file, const std::string& tensor, DataType type, std::uint64_t count) {
+    const storage::TensorEntry* entry = file.find(tensor);
+    if (entry == nullptr)
+        throw Error(file.path().string() + ": tensor " + tensor + " is missing; section 9 asks for it");
+    if (entry->type != type || entry->shape != std::vector<std::uint64_t>{count}) {
+        std::string shape;
+        for (const std::uint64_t extent : entry->shape)
+            shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+        throw Error(file.path().string() + ": byte " + std::to_string(entry->header_offset) + ": tensor " +
+                    tensor + " is " + std::string(storage::name(entry->type)) + "[" + shape +
+                    "]; the config asks for " + std::string(storage::name(type)) + "[" +
+                    std::to_string(count) + "]");
+    }
+}
+
+} // namespace
+
+std::string algorithm_of(const std::filesystem::path& path) {
+    const SafetensorsFile file(path);
+    const std::string what = begin_of_config_errors(file);
+    const nlohmann::json config = parse_json(config_of(file), what);
+    return ObjectReader(config, what).text("algorithm");
+}
+
+Reader::Reader(const std::filesystem::path& path,
+               const std::function<Schema(const std::string&, const std::string&)>& schema_of)
+    : file_(path), schema_(schema_of(config_of(file_), begin_of_config_errors(file_))) {
+    source_ = metadata_entry(file_, "source");
+    examine_tensors();
+}
+
+void Reader::examine_tensors() {
+    std::set<std::string> known;
+    for (const Series& series : schema_.series) {
+        expect(file_, series.name, series.type, series.count);
+        known.insert(series.name);
+    }
+    const auto ranks_of = [this](const Kind& kind) { return kind.per_rank ? schema_.workers : 1; };
+    std::vector<std::vector<std::string>> missing(schema_.results.size());
+    std::set<std::size_t> held;
+    for (Index step = 1; step <= schema_.steps; ++step) {
+        for (const Kind& kind : schema_.inputs)
+            for (int rank = 0; rank < ranks_of(kind); ++rank) {
+                const std::string name = tensor_name(kind, step, rank);
+                expect_vector(name, kind);
+                known.insert(name);
+            }
+        for (std::size_t i = 0; i < schema_.results.size(); ++i) {
+            const Kind& kind = schema_.results[i].kind;
+            const bool replicas = is_replicated(kind) && examine_replicas(kind, step, known);
+            for (int rank = 0; rank < ranks_of(kind); ++rank) {
+                const std::string name = tensor_name(kind, step, rank);
+                const bool here = file_.find(name) != nullptr;
+                if (here || replicas)
+                    held.insert(i);
+                else
+                    missing[i].push_back(name);
+                if (!here)
+                    continue;
+                expect_vector(name, kind);
+                known.insert(name);
+                replica_counts_.once += is_replicated(kind) && !replicas ? 1 : 0;
+            }
+        }
+    }
+    for (const std::size_t i : held)
+        missing_.insert(missing_.end(), missing[i].begin(), missing[i].end());
+    for (const storage::TensorEntry& entry : file_.tensors())
+        if (!known.contains(entry.name))
+            unknown_.push_back(entry.name);
+    if (!held.empty())
+        return;
+    std::string results;
+    for (const Result& result : schema_.results)
+        if (!result.kind.intermediate)
+            results += (results.empty() ? "" : ", ") + std::string(result.kind.name);
+    throw Error(path().string() +
+                ": the trace holds no result of any step, so there is nothing to compare; record some of " +
+                results);
+}
+
+void Reader::expect_vector(const std::string& tensor, const Kind& kind) const {
+    const Index size = schema_.layout.size();
+    expect(file_, tensor, kind.is_mask ? DataType::u8 : DataType::f32,
+           kind.is_mask ? mask_bytes(size) : static_cast<std::uint64_t>(size));
+}
+
+bool Reader::examine_replicas(const Kind& kind, Index step, std::set<std::string>& known) {
+    const int workers = schema_.workers;
+    std::string missing;
+    int copies = 0;
+    for (int rank = 0; rank < workers; ++rank) {
+        const std::string name = copy_name(kind, step, rank);
+        if (file_.find(name) == nullptr) {
+            missing += (missing.empty() ? "" : ", ") + name;
+            continue;
+        }
+        ++copies;
+        expect_vector(name, kind);
+        known.insert(name);
+    }
+    if (copies > 0 && copies < workers)
+        throw Error(path().string() + ": of " + std::to_string(workers) + " ranks' copies of " +
+                    tensor_name(kind, step, 0) + " " + missing + (copies + 1 == workers ? " is" : " are") +
+                    " missing; record every rank's, or none");
+    const std::string fingerprint = fingerprint_name(kind, step);
+    const bool has_fingerprints = file_.find(fingerprint) != nullptr;
+    if (has_fingerprints) {
+        expect(file_, fingerprint, DataType::u64, static_cast<std::uint64_t>(workers));
+        known.insert(fingerprint);
+    }
+    replica_counts_.copies += copies > 0 ? 1 : 0;
+    replica_counts_.fingerprints += has_fingerprints ? 1 : 0;
+    return copies > 0 || has_fingerprints;
+}
+
+std::vector<double> Reader::series_f64(const std::string& name) const {
+    return file_.read_f64(name);
+}
+
+std::vector<float> Reader::series_f32(const std::string& name) const {
+    return file_.read_f32(name);
+}
+
+std::vector<float> Reader::input(const Kind& kind, Index step, int rank) const {
+    return file_.read_f32(tensor_name(kind, step, rank));
+}
+
+std::string Reader::representative(const Kind& kind, Index step, int rank) const {
+    std::string name = tensor_name(kind, step, rank);
+    if (file_.find(name) == nullptr && is_replicated(kind))
+        name = copy_name(kind, step, 0);
+    return file_.find(name) == nullptr ? "" : name;
+}
+
+std::optional<std::vector<float>> Reader::values(const Kind& kind, Index step, int rank) const {
+    const std::string name = representative(kind, step, rank);
+    if (name.empty())
+        return std::nullopt;
+    return file_.read_f32(name);
+}
+
+std::optional<std::vector<std::uint8_t>> Reader::mask(const Kind& kind, Index step) const {
+    const std::string name = representative(kind, step, 0);
+    if (name.empty())
+        return std::nullopt;
+    return file_.read_u8(name);
+}
+
+template <class Element, class Read>
+Replicated<Element> Reader::replicated(const Kind& kind, Index step, const Read& read) const {
+    Replicated<Element> result;
+    if (const std::string name = tensor_name(kind, step, 0); file_.find(name) != nullptr)
+        result.shared = read(name);
+    if (file_.find(copy_name(kind, step, 0)) != nullptr)
+        for (int rank = 0; rank < schema_.workers; ++rank)
+            result.copies.push_back(read(copy_name(kind, step, rank)));
+    if (const std::string name = fingerprint_name(kind, step); file_.find(name) != nullptr)
+        result.fingerprints = file_.read_u64(name);
+    return result;
+}
+
+Replicated<float> Reader::replicated_values(const Kind& kind, Index step) const {
+    return replicated<float>(kind, step, [&](const std::string& name) { return file_.read_f32(name); });
+}
+
+Replicated<std::uint8_t> Reader::replicated_mask(const Kind& kind, Index step) const {
+    return replicated<std::uint8_t>(kind, step,
+                                    [&](const std::string& name) { return file_.read_u8(name); });
+}
+
+bool Reader::states_recorded() const {
+    for (Index step = 1; step <= schema_.steps; ++step)
+        for (const Result& result : schema_.results) {
+            const Kind& kind = result.kind;
+            const bool state = !kind.intermediate && !kind.is_mask;
+            for (int rank = 0; state && rank < (kind.per_rank ? schema_.workers : 1); ++rank)
+                if (representative(kind, step, rank).empty())
+                    return false;
+        }
+    return true;
+}
+
+} // namespace scape::trace

@@ -1,0 +1,115 @@
+// Traces of SCAPE and AdamS in the terms of whoever knows no system.
+#include <scape/verify/scape_traces.hpp>
+
+#include <utility>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/verify/record.hpp>
+#include <scape/verify/trace.hpp>
+#include <scape/verify/verify_trace.hpp>
+
+namespace scape::verify {
+
+namespace {
+
+using Takes = Setting::Takes;
+
+std::vector<Setting> settings() {
+    const problem::HyperParameters hyper;
+    return {
+        {"algorithm", "scape", "scape or adams"},
+        {"workers", "3", "number of ranks"},
+        {"steps", "8", "number of steps"},
+        {"tensors", "embed:40,norm:5:dense,mlp:55", "name:size or name:size:dense, with commas between"},
+        {"partition", "by_shard", "by_shard or by_tensor"},
+        {"density", "0.1", "share of each segment that is synchronized, in the end"},
+        {"density-schedule", "constant", "constant, geometric or linear"},
+        {"density-start", "1", "density of the first mask, unless constant"},
+        {"density-steps", "4", "steps from the first density to the last"},
+        {"learning-rate", "0.01", "of the first step"},
+        {"final-learning-rate", "-1", "of the last step, on a straight line; below 0: as the first"},
+        {"beta1", shortest(hyper.beta1), "decay of the first moment, in [0, 1)"},
+        {"beta2", shortest(hyper.beta2), "weight of the moment in the denominator, in [0, 1)"},
+        {"epsilon", shortest(hyper.epsilon), "added to the denominator"},
+        {"weight-decay", shortest(hyper.weight_decay), "decoupled decay"},
+        {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
+        {"bias-correction", "adam", "none, adam or momentum"},
+        {"k-rounding", "floor", "floor, or ceil as an older artifact had it"},
+        {"seed", "1", "of the gradients and the initial parameters"},
+        {"data", "normal", "class of the gradients: " + problem::data_class_names()},
+        {"inject", "", "step:rank:coordinate:value put into the gradients, such as 2:0:17:nan",
+         Takes::many},
+    };
+}
+
+problem::DensitySchedule density_of(const Settings& given) {
+    const std::string schedule = given.text("density-schedule");
+    const double last = given.number("density");
+    if (schedule == "constant")
+        return problem::DensitySchedule::constant(last);
+    const double first = given.number("density-start");
+    if (schedule == "geometric")
+        return problem::DensitySchedule::geometric(first, last, given.integer("density-steps"));
+    if (schedule == "linear")
+        return problem::DensitySchedule::linear(first, last, given.integer("density-steps"));
+    throw Error("--density-schedule is '" + schedule + "'; it must be constant, geometric or linear");
+}
+
+problem::HyperParameters hyper_of(const Settings& given) {
+    problem::HyperParameters hyper;
+    hyper.beta1 = given.number("beta1");
+    hyper.beta2 = given.number("beta2");
+    hyper.epsilon = given.number("epsilon");
+    hyper.weight_decay = given.number("weight-decay");
+    hyper.clip_norm = given.number("clip-norm");
+    hyper.bias_correction = problem::parse<problem::BiasCorrection>(given.text("bias-correction"));
+    hyper.k_rounding = problem::parse<problem::KRounding>(given.text("k-rounding"));
+    return hyper;
+}
+
+int workers_of(const Settings& given) {
+    const Index workers = given.integer("workers");
+    problem::check_workers(workers);
+    return static_cast<int>(workers);
+}
+
+std::uint64_t seed_of(const Settings& given) {
+    const Index seed = given.integer("seed");
+    if (seed < 0)
+        throw Error("--seed is " + std::to_string(seed) + "; it must be 0 or more");
+    return static_cast<std::uint64_t>(seed);
+}
+
+void record_made_up(const MadeUpRun& run) {
+    const Settings& given = run.settings;
+    const double first = given.number("learning-rate");
+    const double last = given.number("final-learning-rate");
+    RecordOptions options{
+        problem::make_problem(problem::parse<problem::Algorithm>(given.text("algorithm")),
+                              workers_of(given), problem::Layout(parse_tensors(given.text("tensors"))),
+                              problem::parse<problem::PartitionRule>(given.text("partition")),
+                              hyper_of(given)),
+        density_of(given),
+        given.integer("steps"),
+        first,
+        last < 0.0 ? first : last,
+        seed_of(given),
+        problem::parse_data_class(given.text("data")),
+        {},
+        run.intermediates,
+        run.source,
+        run.progress,
+        run.replicas};
+    for (const std::string& injection : given.texts("inject"))
+        options.injections.push_back(parse_injection(injection));
+    record(run.output, options);
+}
+
+} // namespace
+
+Traces scape_traces() {
+    return {{"scape", "adams"}, schema_of_config, verify_trace, settings(), record_made_up};
+}
+
+} // namespace scape::verify

@@ -1,0 +1,53 @@
+#include <scape/verify/traces.hpp>
+
+#include <charconv>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::verify {
+
+namespace {
+
+template <class Number>
+Number parsed(const std::string& option, const std::string& text, const std::string& wanted) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+        throw Error("--" + option + " is '" + text + "'; it must be " + wanted);
+    return value;
+}
+
+} // namespace
+
+Settings::Settings(const std::vector<Setting>& all, Given given, const std::string& whose)
+    : given_(std::move(given)) {
+    std::string names;
+    for (const Setting& setting : all) {
+        defaults_[setting.option] = setting.value;
+        names += (names.empty() ? "--" : ", --") + setting.option;
+    }
+    for (const auto& [option, values] : given_)
+        if (!defaults_.contains(option))
+            throw Error("--" + option + " is no setting of " + whose + "; it has " + names);
+}
+
+std::string Settings::text(const std::string& option) const {
+    const auto found = given_.find(option);
+    return found == given_.end() ? defaults_.at(option) : found->second.back();
+}
+
+std::vector<std::string> Settings::texts(const std::string& option) const {
+    const auto found = given_.find(option);
+    return found == given_.end() ? std::vector<std::string>{} : found->second;
+}
+
+double Settings::number(const std::string& option) const {
+    return parsed<double>(option, text(option), "a number");
+}
+
+Index Settings::integer(const std::string& option) const {
+    return parsed<Index>(option, text(option), "a whole number");
+}
+
+} // namespace scape::verify
