@@ -89,6 +89,27 @@ class DropsSmall final : public Changed {
     }
 };
 
+/// Its last rank's parameters leave the others' after the third step.
+class Drifts final : public Changed {
+  public:
+    Drifts(const Setup& setup, Communicator& communicator)
+        : Changed(setup, communicator), last_(communicator.rank() == communicator.size() - 1) {}
+    void step(std::span<const float> gradient, double learning_rate) override {
+        Changed::step(gradient, learning_rate);
+        ++step_;
+    }
+    View view() override {
+        View view = Changed::view();
+        if (last_ && step_ >= 3)
+            view.parameters.at(7) = std::nextafter(view.parameters.at(7), 1e9F);
+        return view;
+    }
+
+  private:
+    bool last_;
+    int step_ = 0;
+};
+
 class SendsTwice final : public Changed {
   public:
     SendsTwice(const Setup& setup, Communicator& communicator)
@@ -282,6 +303,26 @@ TEST(Failure, ItsTraceIsRefusedByTheCheckerAndTheCleanOnePasses) {
             EXPECT_EQ(verdict.status, verify::Status::failed) << number;
         std::filesystem::remove(path);
     }
+}
+
+TEST(Failure, ItsTraceShowsTheRankThatDrifts) {
+    Case run;
+    run.tensors = {{"a", 12, false}, {"b", 5, true}};
+    run.workers = 3;
+    run.density = 0.3;
+    run.steps = 4;
+    const auto implementation = made_by<Drifts>();
+    Trial trial(*implementation, run);
+    EXPECT_THROW(trial(trial.steps()), Violation) << "the gate sees it as well";
+    const auto path = std::filesystem::path(testing::TempDir()) / "drift_test.safetensors";
+    ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
+    const auto verdict = verify::verify_trace(path, {});
+    ASSERT_TRUE(verdict.first.has_value());
+    EXPECT_EQ(verdict.first->step, 3);
+    EXPECT_EQ(verdict.first->result, "parameters");
+    EXPECT_EQ(verdict.first->rank, 2);
+    EXPECT_EQ(verdict.first->index, 7);
+    std::filesystem::remove(path);
 }
 
 TEST(Group, RanksThatWorkAndThoseThatDoNotSeeTheSameRecords) {
