@@ -3,8 +3,8 @@
 #include <bit>
 
 #include "backend.hpp"
-#include "host_machine.hpp"
-#include "stream_communicator.hpp"
+#include <scape/gpu/host_machine.hpp>
+#include <scape/gpu/stream_communicator.hpp>
 
 namespace scape::gpu {
 

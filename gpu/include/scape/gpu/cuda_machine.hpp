@@ -8,7 +8,7 @@
 
 #include <scape/gpu/exchange.hpp>
 
-#include "cuda_device_stream.hpp"
+#include <scape/gpu/cuda_device_stream.hpp>
 
 namespace scape::gpu {
 

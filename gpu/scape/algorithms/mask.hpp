@@ -1,6 +1,6 @@
 #pragma once
 
-#include "prefix.hpp"
+#include <scape/gpu/algorithms/prefix.hpp>
 
 namespace scape::gpu {
 

@@ -1,5 +1,5 @@
 #include "algorithms/code.hpp"
-#include "kernels/launch.cuh"
+#include <scape/gpu/launch.cuh>
 
 SCAPE_LAUNCH(Encode);
 SCAPE_LAUNCH(DecodeCount);

@@ -1,8 +1,8 @@
 #include <scape/gpu/cuda_backend.hpp>
 
 #include "backend.hpp"
-#include "cuda_machine.hpp"
-#include "stream_communicator.hpp"
+#include <scape/gpu/cuda_machine.hpp>
+#include <scape/gpu/stream_communicator.hpp>
 
 namespace scape::gpu {
 

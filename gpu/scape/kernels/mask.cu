@@ -1,5 +1,5 @@
 #include "algorithms/mask.hpp"
-#include "kernels/launch.cuh"
+#include <scape/gpu/launch.cuh>
 
 SCAPE_LAUNCH(Offsets);
 SCAPE_LAUNCH(CountWords);

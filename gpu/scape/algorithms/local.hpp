@@ -1,7 +1,7 @@
 #pragma once
 
 #include "mask.hpp"
-#include "quad.hpp"
+#include <scape/gpu/algorithms/quad.hpp>
 
 // The passes over all coordinates before the exchange. One block a tile.
 

@@ -1,5 +1,5 @@
 #include "algorithms/update.hpp"
-#include "kernels/launch.cuh"
+#include <scape/gpu/launch.cuh>
 
 SCAPE_LAUNCH(Fold);
 SCAPE_LAUNCH(AddTo);

@@ -1,5 +1,5 @@
 #include "algorithms/select.hpp"
-#include "kernels/launch.cuh"
+#include <scape/gpu/launch.cuh>
 
 SCAPE_LAUNCH(Prepare);
 SCAPE_LAUNCH(Bracket);

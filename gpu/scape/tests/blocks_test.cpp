@@ -20,7 +20,7 @@
 #include "algorithms/local.hpp"
 #include "algorithms/mask.hpp"
 #include "algorithms/update.hpp"
-#include "host_machine.hpp"
+#include <scape/gpu/host_machine.hpp>
 
 namespace scape::gpu {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "mask.hpp"
-#include "quad.hpp"
+#include <scape/gpu/algorithms/quad.hpp>
 
 // What happens between the exchange and the end of a step. ghat is worked out where it is needed, from M
 // and m: that is less than storing it.

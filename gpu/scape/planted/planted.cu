@@ -1,4 +1,4 @@
-#include "kernels/launch.cuh"
+#include <scape/gpu/launch.cuh>
 #include "planted/algorithms.hpp"
 
 SCAPE_LAUNCH(planted::FusedLocalPass);

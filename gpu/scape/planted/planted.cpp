@@ -3,11 +3,11 @@
 #include <type_traits>
 
 #include "backend.hpp"
-#include "host_machine.hpp"
 #include "planted/algorithms.hpp"
-#include "stream_communicator.hpp"
+#include <scape/gpu/host_machine.hpp>
+#include <scape/gpu/stream_communicator.hpp>
 #if defined(SCAPE_WITH_CUDA)
-#include "cuda_machine.hpp"
+#include <scape/gpu/cuda_machine.hpp>
 #endif
 
 namespace scape::gpu::planted {

@@ -1,5 +1,5 @@
 #include "algorithms/local.hpp"
-#include "kernels/launch.cuh"
+#include <scape/gpu/launch.cuh>
 
 SCAPE_LAUNCH(FirstRefused);
 SCAPE_LAUNCH(LocalPass);
