@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cmath>
+
+#include <scape/distributed/element.hpp>
 #include <scape/gpu/algorithms/quad.hpp>
 
 // What the benchmarks compute beside gpu/'s own kernels: over the same blocks, so the host's form of each

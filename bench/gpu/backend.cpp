@@ -2,6 +2,7 @@
 #include "gpu/backend.hpp"
 
 #include <scape/distributed/in_process.hpp>
+#include <scape/gpu/communicators.hpp>
 #include <scape/gpu/cuda_backend.hpp>
 
 namespace scape::gpu::bench {

@@ -7,6 +7,7 @@
 
 #include <scape/gpu/availability.hpp>
 #include <scape/gpu/block_backend.hpp>
+#include <scape/gpu/communicators.hpp>
 #if defined(SCAPE_WITH_CUDA)
 #include <scape/gpu/cuda_backend.hpp>
 #endif

@@ -1,7 +1,9 @@
 #pragma once
 
-#include "mask.hpp"
+#include <scape/distributed/element.hpp>
 #include <scape/gpu/algorithms/quad.hpp>
+
+#include "mask.hpp"
 
 // The passes over all coordinates before the exchange. One block a tile.
 

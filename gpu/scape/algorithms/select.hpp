@@ -1,5 +1,7 @@
 #pragma once
 
+#include <scape/distributed/element.hpp>
+
 #include "mask.hpp"
 
 // The top k of each segment (section 4.3) in section 5's total order: larger score first, then the lower

@@ -1,7 +1,11 @@
 #pragma once
 
-#include "mask.hpp"
+#include <cmath>
+
+#include <scape/distributed/element.hpp>
 #include <scape/gpu/algorithms/quad.hpp>
+
+#include "mask.hpp"
 
 // What happens between the exchange and the end of a step. ghat is worked out where it is needed, from M
 // and m: that is less than storing it.
@@ -47,21 +51,6 @@ struct Fold {
                         a.mean[first + i * block.threads()] = sum[i] / a.divisor;
             }
         });
-    }
-};
-
-/// sum += values, for a reduction in an order of the communicator's own. One block a tile.
-struct AddTo {
-    struct Arguments {
-        const float* values;
-        Index size;
-        float* sum;
-    };
-    struct Shared {};
-
-    template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
-        over_tile(block, a.size, [&](Index at) { a.sum[at] = a.sum[at] + a.values[at]; });
     }
 };
 

@@ -2,7 +2,6 @@
 #include <scape/gpu/launch.cuh>
 
 SCAPE_LAUNCH(Fold);
-SCAPE_LAUNCH(AddTo);
 SCAPE_LAUNCH(SquareSums);
 SCAPE_LAUNCH(Clip);
 SCAPE_LAUNCH(Update);

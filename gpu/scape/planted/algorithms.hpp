@@ -2,6 +2,8 @@
 
 // Algorithms with a mistake, and blocks without barriers.
 
+#include <cmath>
+
 #include "algorithms/local.hpp"
 #include "algorithms/update.hpp"
 

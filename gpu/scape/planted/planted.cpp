@@ -2,10 +2,11 @@
 
 #include <type_traits>
 
-#include "backend.hpp"
-#include "planted/algorithms.hpp"
 #include <scape/gpu/host_machine.hpp>
 #include <scape/gpu/stream_communicator.hpp>
+
+#include "backend.hpp"
+#include "planted/algorithms.hpp"
 #if defined(SCAPE_WITH_CUDA)
 #include <scape/gpu/cuda_machine.hpp>
 #endif

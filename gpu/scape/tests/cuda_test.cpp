@@ -12,6 +12,7 @@
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/in_process.hpp>
 #include <scape/distributed/scape.hpp>
+#include <scape/gpu/communicators.hpp>
 #include <scape/gpu/cuda_backend.hpp>
 #if defined(SCAPE_WITH_NCCL)
 #include <scape/gpu/nccl.hpp>

@@ -14,8 +14,7 @@
 #include <vector>
 
 #include <scape/distributed/communicator.hpp>
-
-#include "algorithms/update.hpp"
+#include <scape/gpu/algorithms/add.hpp>
 
 namespace scape::gpu {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <scape/distributed/backend.hpp>
-#include <scape/distributed/communicator.hpp>
 #include <scape/gpu/exchange.hpp>
 #include <scape/gpu/host_stream.hpp>
 
@@ -26,8 +25,8 @@ struct BlockOptions {
 
 /// The device's backend in the host's memory: the same algorithms and the same launches, through the host's
 /// form of a block, on a stream whose work is done late. It is not fast; it shows on any machine what the
-/// device's would do. With Exchange::device its communicator is the one below, over the same stream. Throws
-/// scape::Error for impossible options.
+/// device's would do. With Exchange::device its communicator is make_block_communicator()'s, over the same
+/// stream. Throws scape::Error for impossible options.
 [[nodiscard]] std::unique_ptr<distributed::Backend> make_block_backend(const problem::Problem& problem,
                                                                        std::span<const float> parameters,
                                                                        const BlockOptions& options,
@@ -37,10 +36,6 @@ make_block_backend(const problem::Problem& problem, std::span<const float> param
                    const BlockOptions& options = {}) {
     return make_block_backend(problem, parameters, options, make_block_stream(options));
 }
-
-/// The host's form of make_cuda_communicator(): ranks that are threads, each with a stream.
-[[nodiscard]] std::unique_ptr<distributed::Communicator>
-make_block_communicator(distributed::Communicator& ranks, const HostStream& stream);
 
 /// The ways in which a gate runs it, which must give the same bits: two sizes of blocks, other orders of
 /// their threads, other groups, with and without a stream under the exchanges. And a name for each.

@@ -4,7 +4,6 @@
 #include <span>
 
 #include <scape/distributed/backend.hpp>
-#include <scape/distributed/communicator.hpp>
 #include <scape/gpu/cuda_stream.hpp>
 #include <scape/gpu/exchange.hpp>
 
@@ -17,10 +16,5 @@ namespace scape::gpu {
                                                                       std::span<const float> parameters,
                                                                       const CudaStream& stream,
                                                                       Exchange exchange = Exchange::host);
-
-/// Ranks that share one device, any number of them: threads of this process, which meet through `ranks`.
-/// It has to outlive the communicator.
-[[nodiscard]] std::unique_ptr<distributed::Communicator>
-make_cuda_communicator(distributed::Communicator& ranks, const CudaStream& stream);
 
 } // namespace scape::gpu

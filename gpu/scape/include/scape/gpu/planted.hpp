@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <scape/distributed/communicator.hpp>
 #include <scape/gpu/block_backend.hpp>
 #include <scape/gpu/cuda_stream.hpp>
 
