@@ -1,4 +1,4 @@
-// The one place that knows how a backend of gpu/ is made.
+// The one place that knows how a backend of gpu/scape is made.
 #include "gpu/backend.hpp"
 
 #include <scape/distributed/in_process.hpp>

@@ -1,4 +1,5 @@
-// The implementations of gpu/ as candidates: the host's form anywhere, the devices' where there are some.
+// The implementations of gpu/scape as candidates: the host's form anywhere, the devices' where there are
+// some.
 #include <scape/properties/sharded.hpp>
 
 #include <algorithm>
