@@ -1,4 +1,4 @@
-#include "cuda_machine.hpp"
+#include <scape/gpu/cuda_machine.hpp>
 
 namespace scape::gpu {
 

@@ -1,4 +1,4 @@
-#include "cuda_device_stream.hpp"
+#include <scape/gpu/cuda_device_stream.hpp>
 
 #include <stdexcept>
 #include <utility>

@@ -14,10 +14,9 @@
 #include <nccl.h>
 #include <unistd.h>
 
+#include <scape/gpu/cuda_device_stream.hpp>
+#include <scape/gpu/stream_communicator.hpp>
 #include <scape/problem/error.hpp>
-
-#include "cuda_device_stream.hpp"
-#include "stream_communicator.hpp"
 
 extern char** environ; // NOLINT(readability-redundant-declaration)
 

@@ -1,6 +1,9 @@
 #pragma once
 
-#include "algorithms/quad.hpp"
+#include <cmath>
+
+#include <scape/distributed/element.hpp>
+#include <scape/gpu/algorithms/quad.hpp>
 
 // What the benchmarks compute beside gpu/'s own kernels: over the same blocks, so the host's form of each
 // is tested, and counted in the same elements. One block a tile.

@@ -1,7 +1,8 @@
-// The one place that knows how a backend of gpu/ is made.
+// The one place that knows how a backend of gpu/scape is made.
 #include "gpu/backend.hpp"
 
 #include <scape/distributed/in_process.hpp>
+#include <scape/gpu/communicators.hpp>
 #include <scape/gpu/cuda_backend.hpp>
 
 namespace scape::gpu::bench {

@@ -15,7 +15,7 @@ namespace {
 
 using namespace scape::gpu::bench;
 
-Report report_of(const Options& options) {
+Report report_of([[maybe_unused]] const Options& options) {
     const scape::gpu::Availability here = scape::gpu::availability();
     if (here.devices == 0) {
         Report report;

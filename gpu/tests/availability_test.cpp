@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #if defined(SCAPE_WITH_CUDA)
-#include <scape/gpu/cuda_backend.hpp>
+#include <scape/gpu/cuda_stream.hpp>
 #include <scape/problem/error.hpp>
 #endif
 
@@ -18,17 +18,13 @@ TEST(Availability, SaysWhatThereIsInOneLine) {
 }
 
 #if defined(SCAPE_WITH_CUDA)
-TEST(Availability, WithoutADeviceThereIsNoBackendAndTheErrorSaysWhy) {
+TEST(Availability, WithoutADeviceThereIsNoStreamAndTheErrorSaysWhy) {
     const Availability here = availability();
     if (here.devices > 0)
         GTEST_SKIP() << "there is a device: " << here.text;
-    const problem::Problem problem =
-        problem::make_problem(problem::Algorithm::scape, 1, problem::Layout({{"all", 5, false}}),
-                              problem::PartitionRule::by_shard, {});
-    const std::vector<float> w(5, 0.0F);
     try {
-        static_cast<void>(make_cuda_backend(problem, w, CudaStream()));
-        FAIL() << "a backend without a device";
+        static_cast<void>(CudaStream());
+        FAIL() << "a stream without a device";
     } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find(here.text), std::string::npos);
     }

@@ -7,7 +7,7 @@
 
 #include <scape/distributed/counting.hpp>
 #include <scape/distributed/in_process.hpp>
-#include <scape/gpu/block_backend.hpp>
+#include <scape/gpu/communicators.hpp>
 #include <scape/problem/error.hpp>
 
 namespace scape::gpu {

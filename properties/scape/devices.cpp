@@ -1,4 +1,5 @@
-// The implementations of gpu/ as candidates: the host's form anywhere, the devices' where there are some.
+// The implementations of gpu/scape as candidates: the host's form anywhere, the devices' where there are
+// some.
 #include <scape/properties/sharded.hpp>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include <scape/gpu/availability.hpp>
 #include <scape/gpu/block_backend.hpp>
+#include <scape/gpu/communicators.hpp>
 #if defined(SCAPE_WITH_CUDA)
 #include <scape/gpu/cuda_backend.hpp>
 #endif

@@ -1,5 +1,5 @@
 #include "gpu/algorithms.hpp"
-#include "kernels/launch.cuh"
+#include <scape/gpu/launch.cuh>
 
 SCAPE_LAUNCH(bench::Fill);
 SCAPE_LAUNCH(bench::Read);

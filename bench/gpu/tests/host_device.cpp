@@ -6,6 +6,7 @@
 
 #include <scape/distributed/in_process.hpp>
 #include <scape/gpu/block_backend.hpp>
+#include <scape/gpu/communicators.hpp>
 
 #include "gpu/backend.hpp"
 #include "gpu/device.hpp"

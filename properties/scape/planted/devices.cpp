@@ -1,5 +1,5 @@
-// The bugs of gpu/planted as the gate sees them: in the host's form anywhere, on a device where there is
-// one.
+// The bugs of gpu/scape/planted as the gate sees them: in the host's form anywhere, on a device where there
+// is one.
 #include "devices.hpp"
 
 #include <scape/gpu/availability.hpp>

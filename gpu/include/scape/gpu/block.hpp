@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <vector>
 
-#include <scape/distributed/element.hpp>
 #include <scape/problem/layout.hpp>
 
 #if defined(__CUDACC__)
@@ -33,7 +32,7 @@ using problem::Index;
 constexpr int warp_threads = 32;
 constexpr int most_threads = 1024;
 constexpr Index word_bits = 64;
-/// Coordinates that a block takes at once: the chunk of distributed::Mask.
+/// Coordinates that a block takes at once.
 constexpr Index tile = 4096;
 constexpr Index tile_words = tile / word_bits;
 
@@ -78,6 +77,7 @@ SCAPE_BLOCK T greatest(T a, T b) {
 /// which hides most barriers that are missing.
 class ThreadOrders {
   public:
+    /// Throws scape::Error for a number of threads that no block has.
     ThreadOrders(int threads, std::uint64_t seed);
 
     [[nodiscard]] int threads() const { return static_cast<int>(orders_.front().size()); }

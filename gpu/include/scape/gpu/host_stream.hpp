@@ -101,6 +101,7 @@ class HostStream {
         std::uint64_t end = 0;
     };
 
+    /// Throws scape::Error for a number of threads that no block has.
     HostStream(int threads, std::uint64_t seed)
         : queue_(std::make_shared<host_form::Queue>(threads, seed)), threads_(threads), seed_(seed) {}
 

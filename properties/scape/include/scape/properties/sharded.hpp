@@ -42,7 +42,7 @@ class StreamPlace final : public Place {
     distributed::Reduction reduction_;
 };
 
-/// Those of gpu/: the host's form, and the devices' with the reason why they cannot be run here.
+/// Those of gpu/scape: the host's form, and the devices' with the reason why they cannot be run here.
 [[nodiscard]] std::vector<Ranked> on_devices(const Group& group);
 
 } // namespace scape::properties

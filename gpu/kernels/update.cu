@@ -1,8 +1,0 @@
-#include "algorithms/update.hpp"
-#include "kernels/launch.cuh"
-
-SCAPE_LAUNCH(Fold);
-SCAPE_LAUNCH(AddTo);
-SCAPE_LAUNCH(SquareSums);
-SCAPE_LAUNCH(Clip);
-SCAPE_LAUNCH(Update);

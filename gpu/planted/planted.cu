@@ -1,6 +1,0 @@
-#include "kernels/launch.cuh"
-#include "planted/algorithms.hpp"
-
-SCAPE_LAUNCH(planted::FusedLocalPass);
-SCAPE_LAUNCH(planted::FlushToZero);
-SCAPE_LAUNCH(planted::Unbarred<scape::gpu::SquareSums>);

@@ -1,0 +1,517 @@
+#pragma once
+
+#include <scape/distributed/element.hpp>
+
+#include "mask.hpp"
+
+// The top k of each segment (section 4.3) in section 5's total order: larger score first, then the lower
+// coordinate.
+//
+// Let T be the k-th largest score. All above T are selected, and of those that equal it the first few. A
+// bracket around the last step's threshold makes that one pass over memory: what is above it is selected at
+// once, what is inside is put aside, and T is looked for there, digit by digit. Where the bracket does not
+// hold T, or too much is inside, T is looked for among all coordinates: other bytes, the same bits. What
+// was put aside stands in any order; it is only counted, or looked up by its coordinate.
+//
+// The launches, in this order, are always the same; what a segment does not need returns at once:
+//   Prepare, Bracket, Judge, 3 times (Digit, Pick), TieCount, Offsets of the ties, Take.
+
+namespace scape::gpu {
+
+enum class SegmentCode : std::uint32_t { nothing, bitmap, positions };
+
+/// A segment, how many are selected of it, and where its code stands among the codes of the same message.
+/// Tables of them change with the density.
+struct Segment {
+    Index begin;
+    Index end;
+    Index k;
+    Index first_part; ///< its groups, or its tiles of code
+    Index last_part;
+    Index code;
+    SegmentCode kind;
+};
+
+/// A block's share of a segment: up to group_tiles tiles. Groups are the same at every step.
+struct Group {
+    Index begin;
+    Index end;
+    Index segment;
+};
+constexpr Index most_group_tiles = 16;
+/// Coordinates whose scores a block holds at once.
+constexpr Index sweep = tile / 2;
+/// Candidates that a group has room for: a part of its coordinates.
+constexpr Index candidate_share = 8;
+
+enum class SearchState : std::uint32_t {
+    whole,      ///< all are selected, and nothing is to be looked for
+    bracket,    ///< what is above the bracket is being selected
+    candidates, ///< T is one of the candidates
+    everywhere, ///< T may be any coordinate's
+};
+
+/// How far a segment's search has come: T >= low, and it is the rank-th largest of those from low to the
+/// end of the digit.
+struct Search {
+    SearchState state;
+    std::uint32_t low;
+    Index rank;
+    Index equal;        ///< once T is low: how many equal it
+    std::uint32_t hint; ///< the last threshold + 1, or 0
+};
+
+constexpr std::uint32_t no_key = 0xffff'ffffU;
+constexpr std::uint32_t greatest_key = 0x7fff'ffffU;
+constexpr int digit_bins = 2048; ///< of the first digit; the others have half as many
+constexpr std::uint32_t first_shift = 20;
+constexpr std::uint32_t second_shift = 10;
+/// A bracket is as wide as a bin of the first digit, so that its candidates go on with the second.
+constexpr std::uint32_t bracket_width = 1U << first_shift;
+
+struct SelectArguments {
+    const Segment* segments;
+    const Group* groups;
+    Search* searches;
+    std::uint32_t* bins; ///< digit_bins for each segment, 0 where they are not in use
+    const float* e;
+    MaskView current;
+    const float* payload; ///< c where `current` has a bit
+    Index room;           ///< for the candidates of a group
+    std::uint32_t* keys;
+    std::uint16_t* places;   ///< of the candidates, from the first coordinate of the group's first tile
+    std::uint32_t* above;    ///< of each group: how many are above the bracket,
+    std::uint32_t* inside;   ///< how many inside, more than `room` if there was none for all,
+    std::uint32_t* ties;     ///< how many equal T, where that matters,
+    const Index* tie_offset; ///< and how many do in the groups before
+    std::uint64_t* next;     ///< the words of the mask in the making
+    std::uint32_t shift;     ///< of the digit
+};
+
+SCAPE_BLOCK Index first_tile(const Group& group) {
+    return group.begin / tile * tile;
+}
+
+/// The score of a coordinate.
+SCAPE_BLOCK std::uint32_t key_at(const SelectArguments& a, Index at) {
+    const float rest = a.e[at];
+    const std::uint64_t word = word_of(a.current, at);
+    return distributed::element::score(
+        has_bit(word, at % word_bits) ? a.payload[before(a.current, at, word)] : rest);
+}
+
+/// The coordinate of a sweep that a thread sees at a step and a half of it, so that ballots make words.
+template <class Block>
+SCAPE_BLOCK Index place_in_sweep(const Block& block, int thread, int step, int half) {
+    const int warps = block.threads() / warp_threads;
+    return (static_cast<Index>(step) * warps + thread / warp_threads) * word_bits + half * warp_threads +
+           thread % warp_threads;
+}
+
+/// Loads a sweep's scores; no_key outside of the group.
+template <class Block, class Keys>
+SCAPE_BLOCK void load_keys(Block& block, const SelectArguments& a, const Group& group, Index begin,
+                           Keys& keys) {
+    block.phase([&](int thread) {
+        SCAPE_UNROLL
+        for (int number = 0; number < static_cast<int>(sweep) / block.threads(); ++number) {
+            const Index at = begin + place_in_sweep(block, thread, number / 2, number % 2);
+            keys(thread, number) = at >= group.begin && at < group.end ? key_at(a, at) : no_key;
+        }
+    });
+}
+
+/// Makes the next mask's words of a sweep: bit = predicate(key, coordinate). take(first thread, word)
+/// sees each word.
+template <class Block, class Keys, class Predicate, class Take>
+SCAPE_BLOCK void write_words(Block& block, const SelectArguments& a, const Group& group, Index begin,
+                             Keys& keys, const Predicate& predicate, const Take& take) {
+    SCAPE_UNROLL
+    for (int step = 0; step < static_cast<int>(sweep) / block.threads() / 2; ++step)
+        block.ballot(
+            [&](int thread, int half) {
+                const std::uint32_t key = keys(thread, 2 * step + half);
+                return key != no_key && predicate(key, begin + place_in_sweep(block, thread, step, half));
+            },
+            [&](int thread, std::uint64_t bits) {
+                const Index at = begin + place_in_sweep(block, thread, step, 0);
+                const std::uint64_t own = own_bits(at, group.begin, group.end);
+                if (own != 0)
+                    store_bits(block, a.next[at / word_bits], own, bits);
+                take(thread, bits);
+            });
+}
+
+/// Where each segment's search begins. One block a segment.
+struct Prepare {
+    using Arguments = SelectArguments;
+    struct Shared {};
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+        const Segment& segment = a.segments[block.index()];
+        Search& search = a.searches[block.index()];
+        std::uint32_t* const bins = a.bins + block.index() * digit_bins;
+        block.phase([&](int thread) {
+            for (int bin = thread; bin < digit_bins; bin += block.threads())
+                bins[bin] = 0;
+            if (thread != 0)
+                return;
+            search.rank = segment.k;
+            search.equal = 0;
+            if (segment.kind == SegmentCode::nothing) {
+                search.state = SearchState::whole;
+                search.low = 0;
+            } else if (search.hint == 0) {
+                search.state = SearchState::everywhere;
+                search.low = 0;
+            } else {
+                const std::uint32_t threshold = search.hint - 1;
+                const std::uint32_t low = greatest(threshold, bracket_width / 2) - bracket_width / 2;
+                search.state = SearchState::bracket;
+                search.low = least(low, greatest_key - (bracket_width - 1));
+            }
+        });
+    }
+};
+
+/// The one pass. One block a group.
+struct Bracket {
+    using Arguments = SelectArguments;
+    struct Shared {
+        std::uint32_t above;
+        std::uint32_t inside;
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Group group = a.groups[block.index()];
+        if (a.searches[group.segment].state != SearchState::bracket)
+            return;
+        const std::uint32_t low = a.searches[group.segment].low;
+        const std::uint32_t high = low + (bracket_width - 1);
+        block.phase([&](int thread) {
+            if (thread == 0)
+                shared.above = shared.inside = 0;
+        });
+        typename Block::template PerSweep<std::uint32_t, sweep> keys(block);
+        for (Index begin = first_tile(group); begin < group.end; begin += sweep) {
+            load_keys(block, a, group, begin, keys);
+            write_words(
+                block, a, group, begin, keys, [&](std::uint32_t key, Index) { return key > high; },
+                [&](int, std::uint64_t bits) {
+                    if (bits != 0)
+                        block.add(shared.above, static_cast<std::uint32_t>(bits_set(bits)));
+                });
+            block.phase([&](int thread) {
+                SCAPE_UNROLL
+                for (int number = 0; number < static_cast<int>(sweep) / block.threads(); ++number) {
+                    const std::uint32_t key = keys(thread, number);
+                    if (key < low || key > high)
+                        continue;
+                    const Index free = block.add(shared.inside, 1U);
+                    if (free >= a.room)
+                        continue;
+                    const Index at = begin + place_in_sweep(block, thread, number / 2, number % 2);
+                    a.keys[block.index() * a.room + free] = key;
+                    a.places[block.index() * a.room + free] =
+                        static_cast<std::uint16_t>(at - first_tile(group));
+                }
+            });
+        }
+        block.phase([&](int thread) {
+            if (thread != 0)
+                return;
+            a.above[block.index()] = shared.above;
+            a.inside[block.index()] = shared.inside;
+        });
+    }
+};
+
+/// Whether the bracket held T. One block a segment.
+struct Judge {
+    using Arguments = SelectArguments;
+    struct Shared {
+        Index above;
+        Index inside;
+        std::uint32_t overflow;
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Segment& segment = a.segments[block.index()];
+        Search& search = a.searches[block.index()];
+        if (search.state != SearchState::bracket)
+            return;
+        block.phase([&](int thread) {
+            if (thread == 0) {
+                shared.above = shared.inside = 0;
+                shared.overflow = 0;
+            }
+        });
+        block.phase([&](int thread) {
+            Index above = 0;
+            Index inside = 0;
+            for (Index i = segment.first_part + thread; i < segment.last_part; i += block.threads()) {
+                above += a.above[i];
+                inside += a.inside[i];
+                if (a.inside[i] > a.room)
+                    block.set_bits(shared.overflow, 1U);
+            }
+            block.add(shared.above, above);
+            block.add(shared.inside, inside);
+        });
+        block.phase([&](int thread) {
+            if (thread != 0)
+                return;
+            const Index left = segment.k - shared.above;
+            if (shared.overflow == 0 && left > 0 && left <= shared.inside) {
+                search.state = SearchState::candidates;
+                search.rank = left;
+            } else {
+                search.state = SearchState::everywhere;
+                search.low = 0;
+            }
+        });
+    }
+};
+
+/// Counts a digit of the scores that are still in question. One block a group.
+struct Digit {
+    using Arguments = SelectArguments;
+    struct Shared {
+        std::uint32_t bins[digit_bins];
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Group group = a.groups[block.index()];
+        const SearchState state = a.searches[group.segment].state;
+        if (state == SearchState::whole || (a.shift == first_shift && state != SearchState::everywhere))
+            return;
+        const std::uint32_t low = a.searches[group.segment].low;
+        const std::uint32_t bins = a.shift == first_shift ? digit_bins : digit_bins / 2;
+        block.phase([&](int thread) {
+            for (int bin = thread; bin < digit_bins; bin += block.threads())
+                shared.bins[bin] = 0;
+        });
+        // A score below `low`, or none, is far above it when subtracted.
+        const auto count = [&](std::uint32_t key) {
+            const std::uint32_t bin = (key - low) >> a.shift;
+            if (key >= low && bin < bins)
+                block.add(shared.bins[bin], 1U);
+        };
+        if (state == SearchState::candidates) {
+            block.phase([&](int thread) {
+                const Index size = a.inside[block.index()];
+                for (Index i = thread; i < size; i += block.threads())
+                    count(a.keys[block.index() * a.room + i]);
+            });
+        } else {
+            typename Block::template PerSweep<std::uint32_t, sweep> keys(block);
+            for (Index begin = first_tile(group); begin < group.end; begin += sweep) {
+                load_keys(block, a, group, begin, keys);
+                block.phase([&](int thread) {
+                    SCAPE_UNROLL
+                    for (int number = 0; number < static_cast<int>(sweep) / block.threads(); ++number)
+                        if (keys(thread, number) != no_key)
+                            count(keys(thread, number));
+                });
+            }
+        }
+        block.phase([&](int thread) {
+            for (int bin = thread; bin < digit_bins; bin += block.threads())
+                if (shared.bins[bin] != 0)
+                    block.add(a.bins[group.segment * digit_bins + bin], shared.bins[bin]);
+        });
+    }
+};
+
+/// Finds T's digit, from the top, and clears the bins. One block a segment.
+struct Pick {
+    using Arguments = SelectArguments;
+    struct Shared {
+        Scan<Index> scan;
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        Search& search = a.searches[block.index()];
+        if (search.state == SearchState::whole ||
+            (a.shift == first_shift && search.state != SearchState::everywhere))
+            return;
+        std::uint32_t* const bins = a.bins + block.index() * digit_bins;
+        const int share = digit_bins / block.threads();
+        typename Block::template PerThread<Index> mine(block);
+        typename Block::template PerThread<Index> higher(block);
+        typename Block::template PerThread<Index> rank(block);
+        // The first thread has the highest bins.
+        const auto bin_of = [&](int thread, int i) { return digit_bins - 1 - (thread * share + i); };
+        block.phase([&](int thread) {
+            rank[thread] = search.rank;
+            mine[thread] = 0;
+            for (int i = 0; i < share; ++i)
+                mine[thread] += bins[bin_of(thread, i)];
+        });
+        scan(block, shared.scan, mine, higher);
+        block.phase([&](int thread) {
+            Index left = rank[thread] - higher[thread];
+            for (int i = 0; i < share; ++i) {
+                const int bin = bin_of(thread, i);
+                const Index count = bins[bin];
+                bins[bin] = 0;
+                if (left > 0 && left <= count) { // true of one bin in all
+                    search.low += static_cast<std::uint32_t>(bin) << a.shift;
+                    search.rank = left;
+                    if (a.shift == 0) {
+                        search.equal = count;
+                        search.hint = search.low + 1;
+                    }
+                }
+                left -= count;
+            }
+        });
+    }
+};
+
+/// How many equal T in each group, where not all of them are taken. One block a group.
+struct TieCount {
+    using Arguments = SelectArguments;
+    struct Shared {
+        std::uint32_t count;
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Group group = a.groups[block.index()];
+        const Search search = a.searches[group.segment];
+        block.phase([&](int thread) {
+            if (thread == 0)
+                shared.count = 0;
+        });
+        if (search.state == SearchState::candidates && search.rank < search.equal) {
+            block.phase([&](int thread) {
+                const Index size = a.inside[block.index()];
+                for (Index i = thread; i < size; i += block.threads())
+                    if (a.keys[block.index() * a.room + i] == search.low)
+                        block.add(shared.count, 1U);
+            });
+        } else if (search.state == SearchState::everywhere && search.rank < search.equal) {
+            block.phase([&](int thread) {
+                std::uint32_t count = 0;
+                for (Index at = group.begin + thread; at < group.end; at += block.threads())
+                    count += key_at(a, at) == search.low ? 1U : 0U;
+                if (count != 0)
+                    block.add(shared.count, count);
+            });
+        }
+        block.phase([&](int thread) {
+            if (thread == 0)
+                a.ties[block.index()] = shared.count;
+        });
+    }
+};
+
+/// Sets the bits: above T all, at T the first ones. One block a group.
+struct Take {
+    using Arguments = SelectArguments;
+    static constexpr Index group_words = most_group_tiles * tile_words;
+    struct Shared {
+        std::uint64_t equal[group_words]; ///< in the one group of a segment that takes a part of its ties
+        Scan<std::uint32_t> scan;
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Group group = a.groups[block.index()];
+        const Search search = a.searches[group.segment];
+        if (search.state == SearchState::whole)
+            return;
+        const std::uint32_t threshold = search.low;
+        const Index ties = a.ties[block.index()];
+        const Index room =
+            search.rank == search.equal
+                ? ties
+                : greatest<Index>(0, search.rank - (a.tie_offset[block.index()] -
+                                                    a.tie_offset[a.segments[group.segment].first_part]));
+        const bool some = room > 0 && room < ties;
+        const bool all = room >= ties;
+        if (some)
+            find_first_ties(block, shared, a, group, search, static_cast<std::uint32_t>(room));
+        const auto taken = [&](std::uint32_t key, Index place) {
+            return key > threshold ||
+                   (key == threshold &&
+                    (all || (some && has_bit(shared.equal[place / word_bits], place % word_bits))));
+        };
+        const Index first = first_tile(group);
+        if (search.state == SearchState::candidates) {
+            block.phase([&](int thread) {
+                const Index size = a.inside[block.index()];
+                for (Index i = thread; i < size; i += block.threads()) {
+                    const Index place = a.places[block.index() * a.room + i];
+                    if (taken(a.keys[block.index() * a.room + i], place))
+                        block.set_bits(a.next[(first + place) / word_bits],
+                                       std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
+                }
+            });
+            return;
+        }
+        typename Block::template PerSweep<std::uint32_t, sweep> keys(block);
+        for (Index begin = first; begin < group.end; begin += sweep) {
+            load_keys(block, a, group, begin, keys);
+            write_words(
+                block, a, group, begin, keys,
+                [&](std::uint32_t key, Index at) { return taken(key, at - first); },
+                [](int, std::uint64_t) {});
+        }
+    }
+
+  private:
+    /// shared.equal = the first `room` coordinates of the group whose score is T.
+    template <class Block>
+    SCAPE_BLOCK static void find_first_ties(Block& block, Shared& shared, const Arguments& a,
+                                            const Group& group, const Search& search, std::uint32_t room) {
+        const Index first = first_tile(group);
+        block.phase([&](int thread) {
+            for (Index i = thread; i < group_words; i += block.threads())
+                shared.equal[i] = 0;
+        });
+        const auto mark = [&](Index place) {
+            block.set_bits(shared.equal[place / word_bits],
+                           std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
+        };
+        block.phase([&](int thread) {
+            if (search.state == SearchState::candidates) {
+                const Index size = a.inside[block.index()];
+                for (Index i = thread; i < size; i += block.threads())
+                    if (a.keys[block.index() * a.room + i] == search.low)
+                        mark(a.places[block.index() * a.room + i]);
+            } else {
+                for (Index at = group.begin + thread; at < group.end; at += block.threads())
+                    if (key_at(a, at) == search.low)
+                        mark(at - first);
+            }
+        });
+        const Index share = group_words / block.threads();
+        typename Block::template PerThread<std::uint32_t> mine(block);
+        typename Block::template PerThread<std::uint32_t> before(block);
+        block.phase([&](int thread) {
+            mine[thread] = 0;
+            for (Index i = 0; i < share; ++i)
+                mine[thread] += static_cast<std::uint32_t>(bits_set(shared.equal[thread * share + i]));
+        });
+        scan(block, shared.scan, mine, before);
+        block.phase([&](int thread) {
+            std::uint32_t left = room > before[thread] ? room - before[thread] : 0;
+            for (Index i = 0; i < share; ++i) {
+                std::uint64_t& word = shared.equal[thread * share + i];
+                std::uint64_t kept = 0;
+                for (std::uint64_t rest = word; rest != 0 && left > 0; rest &= rest - 1, --left)
+                    kept |= rest & (~rest + 1);
+                word = kept;
+            }
+        });
+    }
+};
+
+} // namespace scape::gpu

@@ -1,0 +1,264 @@
+#pragma once
+
+#include <cmath>
+
+#include <scape/distributed/element.hpp>
+#include <scape/gpu/algorithms/quad.hpp>
+
+#include "mask.hpp"
+
+// What happens between the exchange and the end of a step. ghat is worked out where it is needed, from M
+// and m: that is less than storing it.
+
+namespace scape::gpu {
+
+using distributed::Scalars;
+
+/// Section 4.4: (((c_0 + c_1) + ...) / P; part r begins at parts + r*count. One block a tile of the packed
+/// vector. With one part, the division alone.
+struct Fold {
+    struct Arguments {
+        float divisor;
+        int parts_count;
+        Index count;
+        const float* parts;
+        float* mean;
+    };
+    struct Shared {};
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+        const Index begin = block.index() * tile;
+        const Index end = least(begin + tile, a.count);
+        constexpr int in_flight = 4;
+        block.phase([&](int thread) {
+            for (Index first = begin + thread; first < end; first += in_flight * block.threads()) {
+                float sum[in_flight]{};
+                SCAPE_UNROLL
+                for (int i = 0; i < in_flight; ++i)
+                    if (first + i * block.threads() < end)
+                        sum[i] = a.parts[first + i * block.threads()];
+                for (int part = 1; part < a.parts_count; ++part) {
+                    const float* const values = a.parts + part * a.count;
+                    SCAPE_UNROLL
+                    for (int i = 0; i < in_flight; ++i)
+                        if (first + i * block.threads() < end)
+                            sum[i] = sum[i] + values[first + i * block.threads()];
+                }
+                SCAPE_UNROLL
+                for (int i = 0; i < in_flight; ++i)
+                    if (first + i * block.threads() < end)
+                        a.mean[first + i * block.threads()] = sum[i] / a.divisor;
+            }
+        });
+    }
+};
+
+/// The sums of squares of ghat in section 5's order: a block of 4096 values has 256 lanes, however many
+/// threads there are.
+struct SquareSums {
+    static constexpr Index norm_block = 4096;
+    static constexpr Index lanes = 256;
+
+    struct Arguments {
+        Scalars scalars;
+        Index size;
+        const float* M;
+        const float* m;
+        double* sums;
+    };
+    struct Shared {
+        double lane[lanes];
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Index begin = block.index() * norm_block;
+        const Index end = least(begin + norm_block, a.size);
+        block.phase([&](int thread) {
+            for (Index lane = thread; lane < lanes; lane += block.threads()) {
+                double sum = 0.0;
+                SCAPE_UNROLL
+                for (Index row = 0; row < norm_block; row += lanes)
+                    if (const Index at = begin + row + lane; at < end) {
+                        const auto ghat = static_cast<double>(
+                            distributed::element::reconstruct(a.scalars, a.M[at], a.m[at]));
+                        sum = sum + ghat * ghat;
+                    }
+                shared.lane[lane] = sum;
+            }
+        });
+        for (Index width = lanes / 2; width > 0; width /= 2)
+            block.phase([&](int thread) {
+                for (Index lane = thread; lane < width; lane += block.threads())
+                    shared.lane[lane] = shared.lane[lane] + shared.lane[lane + width];
+            });
+        block.phase([&](int thread) {
+            if (thread == 0)
+                a.sums[block.index()] = shared.lane[0];
+        });
+    }
+};
+
+/// What a step's end tells the host.
+struct Results {
+    Index refused;
+    Index kept;
+    double norm;
+    float clip_factor;
+    std::uint32_t not_finite;
+    std::uint32_t corrupt; ///< a gathered mask was none of this problem
+};
+
+/// The norm of the block sums, added in ascending order, and the factor of section 4.7. One block.
+struct Clip {
+    struct Arguments {
+        Index blocks;
+        const double* sums;
+        double clip_norm;
+        Results* results;
+    };
+    struct Shared {
+        double sums[most_threads];
+        double total;
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        block.phase([&](int thread) {
+            if (thread == 0)
+                shared.total = 0.0;
+        });
+        for (Index first = 0; first < a.blocks; first += block.threads()) {
+            const Index count = least<Index>(block.threads(), a.blocks - first);
+            block.phase([&](int thread) {
+                if (thread < count)
+                    shared.sums[thread] = a.sums[first + thread];
+            });
+            block.phase([&](int thread) {
+                if (thread != 0)
+                    return;
+                double total = shared.total;
+                for (Index i = 0; i < count; ++i)
+                    total = total + shared.sums[i];
+                shared.total = total;
+            });
+        }
+        block.phase([&](int thread) {
+            if (thread != 0)
+                return;
+            const double norm = std::sqrt(shared.total);
+            // Of a NaN 1 becomes, as of std::min; M, which made it, ends the step.
+            const double factor = a.clip_norm / (norm + 1e-6);
+            a.results->norm = norm;
+            a.results->clip_factor = static_cast<float>(factor < 1.0 ? factor : 1.0);
+        });
+    }
+};
+
+enum class Direction : std::uint8_t { adam, momentum };
+
+/// Sections 4.5, 4.7 and 4.8 on all coordinates: the decay everywhere and the update on the mask, of which
+/// M comes back clipped. Without decay, only what is selected is touched. One block a tile, in three
+/// phases: the decayed tile and the places of what is selected, the selected by themselves, so that all
+/// threads have one, and the tile back to memory.
+struct Update {
+    struct Arguments {
+        Scalars scalars;
+        Direction direction;
+        bool clipping;
+        Index size;
+        float* w;
+        MaskView current;
+        float* M;
+        const float* m;
+        Results* results;
+    };
+    struct Shared {
+        Quad w[tile / quad_size];
+        std::uint16_t places[tile];
+    };
+
+    SCAPE_BLOCK static bool finite(float value) {
+        return distributed::element::score(value) < 0x7f80'0000U;
+    }
+
+    /// The new parameter from the decayed one. False if it or M is not finite.
+    SCAPE_BLOCK static bool select(const Arguments& a, float factor, Index at, float& w) {
+        const Scalars& s = a.scalars;
+        float M = a.M[at];
+        const float m = a.m[at];
+        float ghat = distributed::element::reconstruct(s, M, m);
+        if (a.clipping) {
+            ghat = ghat * factor;
+            M = distributed::element::moment(s, m, ghat);
+            a.M[at] = M;
+        }
+        const float u = a.direction == Direction::momentum
+                            ? distributed::element::direction_momentum(s, M, m, ghat)
+                            : distributed::element::direction_adam(s, M, m, ghat);
+        w = distributed::element::update(s, w, u);
+        return finite(M) && finite(w);
+    }
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Index begin = block.index() * tile;
+        const Index end = least(begin + tile, a.size);
+        const Index first = a.current.offsets[block.index()];
+        const Index count = a.current.offsets[block.index() + 1] - first;
+        const bool aligned = is_aligned(a.w);
+        const bool decaying = a.scalars.decay != 1.0F;
+        const float factor = a.clipping ? a.results->clip_factor : 1.0F;
+        block.phase([&](int thread) {
+            Quad w[quads_in_flight]{};
+            std::uint64_t current[quads_in_flight]{};
+            bool all_finite = true;
+            for_quads(
+                block, thread, begin, end,
+                [&](int number, Index at) {
+                    current[number] = word_of(a.current, at);
+                    if (decaying || four_bits(current[number], at) != 0)
+                        w[number] = load(a.w, at, a.size, aligned);
+                },
+                [&](int number, Index at) {
+                    const unsigned has = four_bits(current[number], at);
+                    Quad values = w[number];
+                    if (decaying) {
+                        SCAPE_UNROLL
+                        for (Index i = 0; i < quad_size; ++i) {
+                            values.value[i] = values.value[i] * a.scalars.decay;
+                            if (at + i < a.size)
+                                all_finite = finite(values.value[i]) && all_finite;
+                        }
+                    }
+                    if (decaying || has != 0)
+                        shared.w[(at - begin) / quad_size] = values;
+                    Index packed = has == 0 ? 0 : before(a.current, at, current[number]) - first;
+                    SCAPE_UNROLL
+                    for (Index i = 0; i < quad_size; ++i)
+                        if (has_bit(has, i))
+                            shared.places[packed++] = static_cast<std::uint16_t>(at - begin + i);
+                });
+            if (!all_finite)
+                block.set_bits(a.results->not_finite, 1U);
+        });
+        block.phase([&](int thread) {
+            bool all_finite = true;
+            for (Index i = thread; i < count; i += block.threads()) {
+                const Index place = shared.places[i];
+                float& w = shared.w[place / quad_size].value[place % quad_size];
+                all_finite = select(a, factor, first + i, w) && all_finite;
+            }
+            if (!all_finite)
+                block.set_bits(a.results->not_finite, 1U);
+        });
+        block.phase([&](int thread) {
+            for (Index at = begin + quad_size * thread; at < end; at += quad_size * block.threads())
+                if (decaying || four_bits(word_of(a.current, at), at) != 0)
+                    store(a.w, at, a.size, aligned, shared.w[(at - begin) / quad_size]);
+        });
+    }
+};
+
+} // namespace scape::gpu

@@ -1,0 +1,16 @@
+#include <scape/gpu/cuda_backend.hpp>
+
+#include <scape/gpu/cuda_machine.hpp>
+
+#include "backend.hpp"
+
+namespace scape::gpu {
+
+std::unique_ptr<distributed::Backend> make_cuda_backend(const problem::Problem& problem,
+                                                        std::span<const float> parameters,
+                                                        const CudaStream& stream, Exchange exchange) {
+    return std::make_unique<BlockBackend<CudaMachine>>(problem, parameters, CudaMachine(stream, exchange),
+                                                       0);
+}
+
+} // namespace scape::gpu

@@ -1,0 +1,7 @@
+#include "algorithms/update.hpp"
+#include <scape/gpu/launch.cuh>
+
+SCAPE_LAUNCH(Fold);
+SCAPE_LAUNCH(SquareSums);
+SCAPE_LAUNCH(Clip);
+SCAPE_LAUNCH(Update);

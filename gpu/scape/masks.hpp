@@ -1,0 +1,97 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <scape/distributed/mask.hpp>
+
+#include "algorithms/mask.hpp"
+
+namespace scape::gpu {
+
+using distributed::Mask;
+
+/// The masks of a step in a machine's memory: S_t, and a place that serves the last mask, until m has been
+/// moved, and the coming one after that.
+template <class Machine>
+class Masks {
+  public:
+    template <class T>
+    using Vector = typename Machine::template Vector<T>;
+
+    struct Place {
+        Vector<std::uint64_t> words;
+        Vector<std::uint16_t> ranks;
+        Vector<Index> offsets;
+        Index selected = 0; ///< known from the ks, without looking
+        mutable Mask host{0};
+        mutable bool mirrored = false;
+
+        [[nodiscard]] MaskView view() const { return {words.data(), ranks.data(), offsets.data()}; }
+    };
+
+    /// Both are empty. The machine has to outlive them.
+    Masks(Machine& machine, Index size) : machine_(machine), size_(size) {
+        for (Place& place : places_) {
+            machine_.resize(place.words, words());
+            machine_.resize(place.ranks, words());
+            machine_.resize(place.offsets, tiles() + 1);
+            machine_.fill(place.words, 0);
+            machine_.fill(place.ranks, 0);
+            machine_.fill(place.offsets, 0);
+        }
+        machine_.resize(tile_counts_, tiles());
+    }
+
+    [[nodiscard]] Index words() const { return (size_ + word_bits - 1) / word_bits; }
+    [[nodiscard]] Index tiles() const { return (size_ + tile - 1) / tile; }
+
+    [[nodiscard]] Place& current() { return places_[current_]; }
+    [[nodiscard]] const Place& current() const { return places_[current_]; }
+    [[nodiscard]] Place& coming() { return places_[1 - current_]; }
+    [[nodiscard]] const Place& coming() const { return places_[1 - current_]; }
+    [[nodiscard]] Place& last() { return places_[1 - current_]; }
+    void advance() { current_ = 1 - current_; }
+
+    /// Ranks and offsets of the words that [begin, end) touches, from their tile's begin on. Where
+    /// `corrupt` is set, the mask is emptied.
+    void count(Place& place, Index begin, Index end, const std::uint32_t* corrupt) {
+        const Index first = begin / tile;
+        const Index last = (end + tile - 1) / tile;
+        const Index first_word = first * tile_words;
+        const Index last_word = std::min(last * tile_words, words());
+        machine_.template run<CountWords>(
+            (last_word - first_word + CountWords::words - 1) / CountWords::words,
+            {first_word, last_word, corrupt, place.view(), tile_counts_.data()});
+        machine_.template run<Offsets>(Offsets::blocks(last - first),
+                                       {tile_counts_.data(), last - first, place.offsets.data() + first});
+    }
+
+    void set(Place& place, const Mask& host) {
+        machine_.upload(place.words.data(), host.words(), words());
+        count(place, 0, size_, nullptr);
+        place.selected = host.selected();
+        place.mirrored = false;
+    }
+
+    /// The mask in the host's memory, where it stays until the place gets another one.
+    [[nodiscard]] const Mask& mirror(const Place& place) const {
+        if (!place.mirrored) {
+            place.host = Mask(size_);
+            machine_.download(place.host.words(), place.words.data(), words());
+            place.host.count();
+            place.mirrored = true;
+        }
+        return place.host;
+    }
+
+  private:
+    Machine& machine_;
+    Index size_;
+    Place places_[2];
+    std::size_t current_ = 0;
+    Vector<std::uint32_t> tile_counts_;
+};
+
+} // namespace scape::gpu

@@ -1,0 +1,6 @@
+#include <scape/gpu/launch.cuh>
+#include "planted/algorithms.hpp"
+
+SCAPE_LAUNCH(planted::FusedLocalPass);
+SCAPE_LAUNCH(planted::FlushToZero);
+SCAPE_LAUNCH(planted::Unbarred<scape::gpu::SquareSums>);

@@ -1,0 +1,72 @@
+#include "segments.hpp"
+
+#include <cstddef>
+#include <string>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::gpu {
+
+namespace {
+
+SegmentCode kind_of(Index n, Index k) {
+    switch (distributed::code_of(n, k)) {
+    case distributed::SegmentCode::nothing:
+        return SegmentCode::nothing;
+    case distributed::SegmentCode::bitmap:
+        return SegmentCode::bitmap;
+    case distributed::SegmentCode::positions:
+        break;
+    }
+    return SegmentCode::positions;
+}
+
+} // namespace
+
+Index checked_size(const problem::Problem& problem) {
+    constexpr Index most = (Index{1} << 32) - tile;
+    for (const problem::Segment& segment : problem.segments)
+        if (segment.size() > most)
+            throw Error("segment of " + problem.layout.describe(segment.begin) + ": " +
+                        std::to_string(segment.size()) + " coordinates; blocks count up to " +
+                        std::to_string(most) + " in one");
+    return problem.layout.size();
+}
+
+std::vector<Group> groups_of(std::span<const MaskCode::Part> own, Index group_tiles) {
+    std::vector<Group> groups;
+    for (std::size_t number = 0; number < own.size(); ++number)
+        for (Index begin = own[number].begin; begin < own[number].end;) {
+            const Index end = std::min(own[number].end, (begin / tile + group_tiles) * tile);
+            groups.push_back({begin, end, static_cast<Index>(number)});
+            begin = end;
+        }
+    return groups;
+}
+
+std::vector<Group> code_tiles_of(std::span<const MaskCode::Part> all) {
+    std::vector<Group> parts;
+    for (std::size_t number = 0; number < all.size(); ++number)
+        for (Index begin = all[number].begin; begin < all[number].end; begin += code_tile)
+            parts.push_back(
+                {begin, std::min(all[number].end, begin + code_tile), static_cast<Index>(number)});
+    return parts;
+}
+
+std::vector<Segment> rows_of(std::span<const MaskCode::Part> segments, const std::vector<Group>& parts) {
+    std::vector<Segment> rows;
+    Index code = 0;
+    Index part = 0;
+    const auto count = static_cast<Index>(parts.size());
+    for (std::size_t number = 0; number < segments.size(); ++number) {
+        const auto& [begin, end, k] = segments[number];
+        const Index first = part;
+        while (part < count && parts[static_cast<std::size_t>(part)].segment == static_cast<Index>(number))
+            ++part;
+        rows.push_back({begin, end, k, first, part, code, kind_of(end - begin, k)});
+        code += static_cast<Index>(distributed::coded_bytes(end - begin, k));
+    }
+    return rows;
+}
+
+} // namespace scape::gpu

@@ -1,0 +1,75 @@
+#pragma once
+
+// How the segments of a message are cut up for blocks. It follows from their begins, ends and ks alone.
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <scape/distributed/mask_code.hpp>
+#include <scape/problem/problem.hpp>
+
+#include "algorithms/code.hpp"
+
+namespace scape::gpu {
+
+using distributed::MaskCode;
+
+/// The problem's coordinates. Throws scape::Error for a segment that blocks cannot count in.
+[[nodiscard]] Index checked_size(const problem::Problem& problem);
+
+/// The cuts of segments into groups for selection, at tiles of the vector.
+[[nodiscard]] std::vector<Group> groups_of(std::span<const MaskCode::Part> own, Index group_tiles);
+/// The cuts of segments into tiles of code, counted from the segment's begin.
+[[nodiscard]] std::vector<Group> code_tiles_of(std::span<const MaskCode::Part> all);
+
+/// The segments as blocks see them, whose parts are a message's in ascending order.
+[[nodiscard]] std::vector<Segment> rows_of(std::span<const MaskCode::Part> segments,
+                                           const std::vector<Group>& parts);
+
+/// A message's segments in a machine's memory, and their parts, which depend on begins and ends alone.
+template <class Machine>
+class SegmentTable {
+  public:
+    /// True where begins or ends are not what they were: what has been sized by them is of no use.
+    [[nodiscard]] bool set(Machine& machine, std::span<const MaskCode::Part> segments,
+                           const std::vector<Group>& parts) {
+        const auto same_place = [](const MaskCode::Part& a, const MaskCode::Part& b) {
+            return a.begin == b.begin && a.end == b.end;
+        };
+        const auto same = [&](const MaskCode::Part& a, const MaskCode::Part& b) {
+            return same_place(a, b) && a.k == b.k;
+        };
+        if (std::ranges::equal(known_, segments, same))
+            return false;
+        const bool same_places = std::ranges::equal(known_, segments, same_place);
+        known_.assign(segments.begin(), segments.end());
+        place(machine, segments_, rows_of(segments, parts));
+        if (!same_places)
+            place(machine, parts_, parts);
+        return !same_places;
+    }
+    /// Whatever is set next is new.
+    void forget() { known_.clear(); }
+
+    [[nodiscard]] const Segment* segments() const { return segments_.data(); }
+    [[nodiscard]] const Group* parts() const { return parts_.data(); }
+    [[nodiscard]] Index segment_count() const { return segments_.size(); }
+    [[nodiscard]] Index part_count() const { return parts_.size(); }
+
+  private:
+    template <class T>
+    using Vector = typename Machine::template Vector<T>;
+
+    template <class T>
+    static void place(Machine& machine, Vector<T>& to, const std::vector<T>& from) {
+        machine.resize(to, static_cast<Index>(from.size()));
+        machine.upload(to.data(), from.data(), to.size());
+    }
+
+    std::vector<MaskCode::Part> known_;
+    Vector<Segment> segments_;
+    Vector<Group> parts_;
+};
+
+} // namespace scape::gpu

@@ -1,0 +1,176 @@
+// The device's backend beside the host's, where there is a device.
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <scape/gpu/availability.hpp>
+
+#if defined(SCAPE_WITH_CUDA)
+#include <scape/distributed/host_backend.hpp>
+#include <scape/distributed/in_process.hpp>
+#include <scape/distributed/scape.hpp>
+#include <scape/gpu/communicators.hpp>
+#include <scape/gpu/cuda_backend.hpp>
+#if defined(SCAPE_WITH_NCCL)
+#include <scape/gpu/nccl.hpp>
+#endif
+
+namespace scape::gpu {
+namespace {
+
+using distributed::Communicator;
+
+std::vector<float> normal(std::uint64_t seed, problem::Index size) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> distribution(0.0F, 1.0F);
+    std::vector<float> result;
+    for (problem::Index i = 0; i < size; ++i)
+        result.push_back(distribution(random));
+    return result;
+}
+
+std::vector<std::uint32_t> bits(std::span<const float> values) {
+    std::vector<std::uint32_t> result;
+    for (const float value : values)
+        result.push_back(std::bit_cast<std::uint32_t>(value));
+    return result;
+}
+
+std::vector<std::uint64_t> bits(const distributed::Mask& mask) {
+    return {mask.words(), mask.words() + mask.word_count()};
+}
+
+/// How the device's ranks exchange: through the host, on their streams, with graphs, a device each.
+enum class Way : std::uint8_t { host, streams, graphs, nccl };
+
+std::string name(Way way) {
+    switch (way) {
+    case Way::host:
+        return "host";
+    case Way::streams:
+        return "streams";
+    case Way::graphs:
+        return "graphs";
+    case Way::nccl:
+        break;
+    }
+    return "nccl";
+}
+std::ostream& operator<<(std::ostream& stream, Way way) {
+    return stream << name(way);
+}
+
+std::unique_ptr<Communicator> communicator_of(Way way, Communicator& ranks, const CudaStream& stream) {
+    switch (way) {
+    case Way::host:
+        return nullptr;
+    case Way::streams:
+    case Way::graphs:
+        return make_cuda_communicator(ranks, stream);
+    case Way::nccl:
+        break;
+    }
+#if defined(SCAPE_WITH_NCCL)
+    return make_nccl_communicator(ranks, stream);
+#else
+    return nullptr;
+#endif
+}
+
+problem::Layout large_layout() {
+    return problem::Layout(
+        {{"embed", 300'001, false}, {"norm", 33, true}, {"gate", 1, false}, {"mlp", 70'001, false}});
+}
+problem::Layout small_layout() {
+    return problem::Layout({{"embed", 9'001, false}, {"norm", 33, true}, {"gate", 1, false}});
+}
+
+void equals_the_host(Way way, const problem::Layout& layout, int workers, double density,
+                     double clip_norm) {
+    problem::HyperParameters hyper;
+    hyper.clip_norm = clip_norm;
+    const auto problem = problem::make_problem(problem::Algorithm::scape, workers, layout,
+                                               problem::PartitionRule::by_shard, hyper);
+    const auto ranges = problem::ranges(layout, workers, problem::PartitionRule::by_shard);
+    distributed::run_ranks(workers, [&](Communicator& ranks) {
+        const auto density_of_all = problem::DensitySchedule::constant(density);
+        const auto w = normal(1, layout.size());
+        distributed::Scape host(problem, ranges, density_of_all, distributed::make_host_backend(problem, w),
+                                ranks, {});
+        const CudaStream stream({.device = way == Way::nccl ? ranks.rank() : 0,
+                                 .stream = nullptr,
+                                 .graphs = way == Way::graphs});
+        const auto own = communicator_of(way, ranks, stream);
+        distributed::Scape device(
+            problem, ranges, density_of_all,
+            make_cuda_backend(problem, w, stream, own ? Exchange::device : Exchange::host),
+            own ? *own : ranks, {});
+        for (int step = 0; step < 6; ++step) {
+            const auto g = normal(static_cast<std::uint64_t>(100 * step + ranks.rank() + 2), layout.size());
+            host.step(g, 1e-3);
+            device.step(g, 1e-3);
+            EXPECT_EQ(bits(host.parameters()), bits(device.parameters()));
+            EXPECT_EQ(bits(host.residual()), bits(device.residual()));
+            EXPECT_EQ(bits(host.moment()), bits(device.moment()));
+            EXPECT_EQ(bits(host.mask()), bits(device.mask()));
+            EXPECT_EQ(host.statistics().kept, device.statistics().kept);
+            EXPECT_EQ(host.statistics().gradient_norm, device.statistics().gradient_norm);
+        }
+        EXPECT_EQ(bits(host.coming_mask()), bits(device.coming_mask()));
+    });
+}
+
+class Cuda : public testing::TestWithParam<Way> {};
+
+/// Why there is nothing to be tested, or empty.
+std::string unavailable(Way way) {
+    if (const Availability here = availability(); here.devices == 0)
+        return here.text;
+#if !defined(SCAPE_WITH_NCCL)
+    if (way == Way::nccl)
+        return "built without NCCL";
+#else
+    static_cast<void>(way);
+#endif
+    return {};
+}
+
+TEST_P(Cuda, BackendEqualsTheHost) {
+    if (const std::string why = unavailable(GetParam()); !why.empty())
+        GTEST_SKIP() << why;
+    const Availability here = availability();
+    for (const int workers : {1, 2, 3, 5}) {
+        if (GetParam() == Way::nccl && workers > here.devices)
+            continue;
+        for (const double density : {0.3, 0.01})
+            for (const double clip_norm : {0.0, 0.7})
+                equals_the_host(GetParam(), large_layout(), workers, density, clip_norm);
+    }
+}
+/// One that tools which look at every access can follow.
+TEST_P(Cuda, SmallRunEqualsTheHost) {
+    if (const std::string why = unavailable(GetParam()); !why.empty())
+        GTEST_SKIP() << why;
+    const int workers = GetParam() == Way::nccl ? std::min(3, availability().devices) : 3;
+    equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7);
+}
+
+std::string name_of(const testing::TestParamInfo<Way>& info) {
+    return name(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Ways, Cuda, testing::Values(Way::host, Way::streams, Way::graphs, Way::nccl),
+                         name_of);
+
+} // namespace
+} // namespace scape::gpu
+
+#else
+
+TEST(Cuda, BackendEqualsTheHost) {
+    GTEST_SKIP() << scape::gpu::availability().text;
+}
+
+#endif

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include <scape/gpu/host_machine.hpp>
+
+namespace scape::gpu {
+
+/// A machine that does at once what it is told.
+class Machine : public HostMachine {
+  public:
+    Machine(int threads, std::uint64_t seed) : HostMachine(HostStream(threads, seed), Exchange::host) {}
+
+    template <class Algorithm>
+    void run(Index blocks, const typename Algorithm::Arguments& arguments) {
+        HostMachine::run<Algorithm>(blocks, arguments);
+        finish();
+    }
+};
+
+/// Around words, tiles and groups of tiles.
+constexpr Index sizes[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 127, 4095, 4096, 4097, 8192, 10001, 70'000};
+
+} // namespace scape::gpu
