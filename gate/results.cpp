@@ -207,7 +207,7 @@ ordered_json Results::document(const std::vector<std::string>& arguments, std::u
     ordered_json environment = report::json_environment();
     environment.update(runs_on_);
     return {{"format", "scape-results"},
-            {"version", 1},
+            {"version", 2},
             {"system", system_.name},
             {"settings", system_.settings},
             {"command", arguments},
