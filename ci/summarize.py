@@ -1,47 +1,97 @@
 """Adds up the results of the stages of ci/test: test reports (JUnit) and a file STAGE.passed or STAGE.failed each.
 
-A stage with a report counts by its tests, one without as a single test. The last line is `N passed, N failed`.
+A stage with a report counts by its tests, one without as a single test. What was skipped comes first, by reason; what failed
+comes last, first the end of what each test said, then the names, so that the end of a log tells what failed. The last line
+is `N passed, N failed`. Every skipped test is in skipped.txt beside the reports.
 """
 
 import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+LINES_OF_A_FAILURE = 15
+
+
+def lines_of(case):
+    return [line.rstrip() for line in (case.findtext("system-out") or "").splitlines() if line.strip()]
+
 
 def skip_reason(case):
-    """The line in which a skipped test says why."""
-    lines = [line.strip() for line in (case.findtext("system-out") or "").splitlines()]
-    for position, line in enumerate(lines):
+    """The line in which a skipped test says why: GoogleTest's, or what a script says before it ends."""
+    lines = [line.strip() for line in lines_of(case)]
+    for line, following in zip(lines, lines[1:]):
         if line.endswith("Skipped"):
-            return next((text for text in lines[position + 1:] if text), "no reason given")
-    return "no reason given"
+            return following
+    said = [line for line in lines if "skipped" in line.lower()] or lines
+    return said[-1] if said else "no reason given"
+
+
+class Summary:
+    def __init__(self):
+        self.passed = 0
+        self.skipped = []  # (stage, test, reason)
+        self.failed = []  # (line, what the test said last)
+
+    def add_stage(self, stage, good, report):
+        """A stage's mark, and its report if it has one."""
+        failed_before = len(self.failed)
+        if report.exists():
+            try:
+                cases = list(xml.parse(report).getroot().iter("testcase"))
+            except xml.ParseError as error:
+                self.failed.append((f"FAILED stage {stage}: its report cannot be read ({error})", []))
+                return
+            for case in cases:
+                self.add_test(stage, case)
+        else:
+            self.passed += good
+        if not good and len(self.failed) == failed_before:
+            why = "no test of it failed, so what runs them did" if report.exists() else "what it said stands under its name"
+            self.failed.append((f"FAILED stage {stage}: {why}", []))
+
+    def add_test(self, stage, case):
+        name = case.get("name")
+        if case.get("status") == "run":
+            self.passed += 1
+        elif case.find("skipped") is not None and case.get("status") != "fail":
+            self.skipped.append((stage, name, skip_reason(case)))
+        else:
+            self.failed.append((f"FAILED {stage}: {name}", lines_of(case)[-LINES_OF_A_FAILURE:]))
+
+    def by_reason(self):
+        groups = {}
+        for stage, name, reason in self.skipped:
+            groups.setdefault((stage, reason), []).append(name)
+        return groups
+
+
+def tell(summary, listed):
+    for (stage, reason), names in summary.by_reason().items():
+        count = "1 test" if len(names) == 1 else f"{len(names)} tests"
+        print(f"SKIPPED {stage}: {count}, {reason}; {'e.g. ' if len(names) > 1 else ''}{names[0]}")
+    if summary.skipped:
+        print(f"{len(summary.skipped)} skipped, counted as neither; each of them is in {listed}")
+    for line, said in summary.failed:
+        if said:
+            print(f"\n-- {line}, the end of its output:")
+            print("\n".join("   " + text for text in said))
+    if summary.failed:
+        print()
+    for line, _ in summary.failed:
+        print(line)
+    print(f"{summary.passed} passed, {len(summary.failed)} failed")
 
 
 def main():
     folder = Path(sys.argv[1])
-    passed = failed = skipped = 0
+    summary = Summary()
     for mark in sorted(folder.glob("*.passed")) + sorted(folder.glob("*.failed")):
-        report = mark.with_suffix(".xml")
-        if not report.exists():
-            passed += mark.suffix == ".passed"
-            failed += mark.suffix == ".failed"
-            continue
-        failed_before = failed
-        for case in xml.parse(report).getroot().iter("testcase"):
-            if case.get("status") == "run":
-                passed += 1
-            elif case.find("skipped") is not None and case.get("status") != "fail":
-                skipped += 1
-                print(f"SKIPPED {mark.stem}: {case.get('name')}: {skip_reason(case)}")
-            else:
-                failed += 1
-                print(f"FAILED {mark.stem}: {case.get('name')}")
-        if mark.suffix == ".failed" and failed == failed_before:
-            failed += 1  # the runner itself failed
-    if skipped:
-        print(f"{skipped} skipped, counted as neither")
-    print(f"{passed} passed, {failed} failed")
-    return 0 if failed == 0 and passed > 0 else 1
+        summary.add_stage(mark.stem, mark.suffix == ".passed", mark.with_suffix(".xml"))
+    listed = folder / "skipped.txt"
+    listed.write_text("".join(f"{stage}: {name}: {reason}\n" for stage, name, reason in summary.skipped), encoding="utf-8")
+    tell(summary, listed)
+    return 0 if not summary.failed and summary.passed > 0 else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,5 +1,6 @@
 #include <scape/gate/check_command.hpp>
 
+#include <cerrno> // program_invocation_short_name
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -55,7 +56,7 @@ int run_mpi(const CheckSettings& settings, const Started& started) {
     } catch (const Error& error) {
         // The same on all ranks: of the settings.
         if (group->speaks())
-            std::fprintf(stderr, "scape: %s\n", one_line(error.what()).c_str());
+            std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, one_line(error.what()).c_str());
         return bad_input;
     }
 }

@@ -1,6 +1,7 @@
 #include <scape/gate/results.hpp>
 
 #include <array>
+#include <cerrno> // program_invocation_short_name
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -27,8 +28,9 @@ void tell(int signal) {
         if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
             return;
     };
-    say(signal == SIGINT || signal == SIGTERM ? "\nscape: interrupted"
-                                              : "\nscape: the implementation crashed");
+    say("\n");
+    say(program_invocation_short_name);
+    say(signal == SIGINT || signal == SIGTERM ? ": interrupted" : ": the implementation crashed");
     if (running[0] != '\0') {
         say(" while running\n$ ");
         say(running.data());
@@ -207,7 +209,7 @@ ordered_json Results::document(const std::vector<std::string>& arguments, std::u
     ordered_json environment = report::json_environment();
     environment.update(runs_on_);
     return {{"format", "scape-results"},
-            {"version", 1},
+            {"version", 2},
             {"system", system_.name},
             {"settings", system_.settings},
             {"command", arguments},

@@ -147,11 +147,12 @@ std::string failure_text(const Counterexample& found) {
 }
 
 nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace) {
+    const std::optional<Drawing> drawing = found.finding->drawing();
     return {{"message", found.finding->message()},
             {"case", found.line},
             {"trace", trace},
             {"first", found.finding->first()},
-            {"drawing", found.finding->drawing()}};
+            {"drawing", drawing ? drawing_json(*drawing) : nlohmann::ordered_json()}};
 }
 
 } // namespace scape::gate

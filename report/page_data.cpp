@@ -9,11 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
 #include <scape/report/status.hpp>
 
-#include "page_parts.hpp"
+#include "page_text.hpp"
+#include "shape.hpp"
 
 namespace scape::report {
 
@@ -21,101 +20,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 
-enum class Want { text, count, whole, number, number_or_infinity, truth, texts, status, object, list };
-
-struct Key {
-    const char* name;
-    Want want;
-};
-
-const char* words(Want want) {
-    switch (want) {
-    case Want::text:
-        return "a text";
-    case Want::count:
-        return "a whole number of at least 0";
-    case Want::whole:
-        return "a whole number";
-    case Want::number:
-        return "a number of at least 0";
-    case Want::number_or_infinity:
-        return "a number of at least 0 or the text inf";
-    case Want::truth:
-        return "true or false";
-    case Want::texts:
-        return "a list of texts";
-    case Want::status:
-        return "one of PASSED, FAILED, SKIPPED, MISTRUSTED, UNTESTED";
-    case Want::object:
-        return "an object";
-    case Want::list:
-        break;
-    }
-    return "a list";
-}
-
-bool is_status(const ordered_json& value) {
-    for (const Status status :
-         {Status::passed, Status::failed, Status::skipped, Status::mistrusted, Status::untested})
-        if (value == name(status))
-            return true;
-    return false;
-}
-
-bool is_texts(const ordered_json& value) {
-    if (!value.is_array())
-        return false;
-    for (const ordered_json& element : value)
-        if (!element.is_string())
-            return false;
-    return true;
-}
-
-bool is_count(const ordered_json& value) {
-    return value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
-}
-
-bool fits(const ordered_json& value, Want want) {
-    switch (want) {
-    case Want::text:
-        return value.is_string();
-    case Want::count:
-        return is_count(value);
-    case Want::whole:
-        return value.is_number_integer();
-    case Want::number:
-        return value.is_number() && value.get<double>() >= 0.0;
-    case Want::number_or_infinity:
-        return value == "inf" || fits(value, Want::number);
-    case Want::truth:
-        return value.is_boolean();
-    case Want::texts:
-        return is_texts(value);
-    case Want::status:
-        return is_status(value);
-    case Want::object:
-        return value.is_object();
-    case Want::list:
-        break;
-    }
-    return value.is_array();
-}
-
-/// One file, and the words for what is wrong with it.
-class Checker {
+class Checker : public Shape {
   public:
-    explicit Checker(std::string path) : path_(std::move(path)) {}
-
-    [[nodiscard]] Error error(const std::string& what, const std::string& remedy) const {
-        return Error(one_line(path_ + ": " + what + "; " + remedy));
-    }
-    [[nodiscard]] Error malformed(const std::string& what) const {
-        return error(
-            what,
-            "make the file again with scape check or scape planted (docs/results.md says what it holds)");
-    }
+    using Shape::Shape;
 
     void file(const ordered_json& result) const {
         if (!result.is_object())
@@ -130,7 +39,9 @@ class Checker {
                         "this tool reads version " + std::to_string(format_version) +
                             "; use the tool that wrote the file");
         keys(result, "the file",
-             {{"command", Want::texts},
+             {{"system", Want::text},
+              {"settings", Want::texts},
+              {"command", Want::texts},
               {"environment", Want::object},
               {"seed", Want::count},
               {"rows", Want::list},
@@ -139,16 +50,8 @@ class Checker {
               {"totals", Want::object},
               {"seconds", Want::number}});
         values(result["environment"], "environment", Want::text);
-        // Files from before there were several systems do not say which settings their rows have.
-        const bool says = result.contains("settings");
-        if (says)
-            keys(result, "the file", {{"settings", Want::texts}});
         each(result["rows"], "rows", [&](const ordered_json& row, const std::string& where) {
-            if (says)
-                settings(row, where, result["settings"]);
-            else
-                keys(row, where,
-                     {{"density", Want::number}, {"partition", Want::text}, {"correction", Want::text}});
+            settings(row, where, result["settings"]);
             matrix_row(row, where);
         });
         each(result["properties"], "properties",
@@ -159,41 +62,6 @@ class Checker {
     }
 
   private:
-    /// Not more than a line has room for, and not the inside of lists and objects, which may be deep.
-    [[nodiscard]] static std::string shown(const ordered_json& value) {
-        constexpr std::size_t most = 60;
-        if (value.is_structured())
-            return value.is_array() ? "a list" : "an object";
-        const std::string text = value.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
-        return text.size() <= most ? text : text.substr(0, most) + "...";
-    }
-
-    void keys(const ordered_json& object, const std::string& where,
-              std::initializer_list<Key> wanted) const {
-        if (!object.is_object())
-            throw malformed(where + " is not an object");
-        for (const Key& key : wanted) {
-            const auto found = object.find(key.name);
-            if (found == object.end())
-                throw malformed(where + " has no '" + key.name + "'");
-            if (!fits(*found, key.want))
-                throw malformed(where + ": '" + key.name + "' is " + shown(*found) + ", not " +
-                                words(key.want));
-        }
-    }
-
-    void values(const ordered_json& object, const std::string& where, Want want) const {
-        for (const auto& [key, value] : object.items())
-            if (!fits(value, want))
-                throw malformed(where + ": '" + key + "' is " + shown(value) + ", not " + words(want));
-    }
-
-    template <class Check>
-    static void each(const ordered_json& list, const std::string& where, Check check) {
-        for (std::size_t i = 0; i < list.size(); ++i)
-            check(list[i], where + "[" + std::to_string(i) + "]");
-    }
-
     void settings(const ordered_json& row, const std::string& where, const ordered_json& names) const {
         if (!row.is_object())
             throw malformed(where + " is not an object");
@@ -259,15 +127,6 @@ class Checker {
         failure(row, where);
     }
 
-    /// The value of a key that must be there and may be null.
-    [[nodiscard]] const ordered_json& nullable(const ordered_json& object, const std::string& where,
-                                               const std::string& key) const {
-        const auto found = object.find(key);
-        if (found == object.end())
-            throw malformed(where + " has no '" + key + "' (it may be null)");
-        return *found;
-    }
-
     void failure(const ordered_json& row, const std::string& of) const {
         const ordered_json& failure = nullable(row, of, "failure");
         if (failure.is_null())
@@ -307,16 +166,16 @@ class Checker {
 
     void picture(const ordered_json& drawing, const std::string& where) const {
         keys(drawing, where,
-             {{"size", Want::count},
-              {"workers", Want::count},
-              {"step", Want::count},
+             {{"after", Want::text},
+              {"size", Want::count},
+              {"ranks", Want::count},
               {"tensors", Want::list},
               {"segments", Want::list},
-              {"ranks", Want::list}});
+              {"lanes", Want::list}});
         const auto size = drawing["size"].get<std::uint64_t>();
         each(drawing["tensors"], where + ".tensors",
              [&](const ordered_json& tensor, const std::string& place) {
-                 keys(tensor, place, {{"name", Want::text}, {"always_dense", Want::truth}});
+                 keys(tensor, place, {{"name", Want::text}, {"note", Want::text}});
                  range(tensor, place, size);
              });
         each(drawing["segments"], where + ".segments",
@@ -324,16 +183,43 @@ class Checker {
                  keys(segment, place, {{"owner", Want::count}});
                  range(segment, place, size);
              });
-        if (drawing["ranks"].size() != drawing["workers"].get<std::uint64_t>())
-            throw malformed(where + ": 'ranks' holds " + std::to_string(drawing["ranks"].size()) +
-                            ", 'workers' says " + shown(drawing["workers"]));
-        each(drawing["ranks"], where + ".ranks", [&](const ordered_json& rank, const std::string& place) {
-            keys(rank, place, {{"gradient", Want::texts}});
-            length(rank["gradient"], place + ".gradient", size);
-            state(rank, place, size);
-            if (const ordered_json& expected = nullable(rank, place, "expected"); !expected.is_null())
-                state(expected, place + ".expected", size);
+        each(drawing["lanes"], where + ".lanes", [&](const ordered_json& lane, const std::string& place) {
+            keys(lane, place,
+                 {{"name", Want::text},
+                  {"title", Want::text},
+                  {"kind", Want::text},
+                  {"shared", Want::truth},
+                  {"values", Want::list},
+                  {"expected", Want::list}});
+            if (lane["kind"] != "bits" && lane["kind"] != "floats" && lane["kind"] != "counts")
+                throw malformed(place + ": 'kind' is " + shown(lane["kind"]) +
+                                ", not bits, floats or counts");
+            const std::uint64_t rows = lane["shared"] == true ? 1 : drawing["ranks"].get<std::uint64_t>();
+            for (const char* key : {"values", "expected"}) {
+                length(lane[key], place + "." + key, rows, "rows");
+                each(lane[key], place + "." + key, [&](const ordered_json& row, const std::string& at) {
+                    if (key == std::string_view("values") || !row.is_null())
+                        lane_row(row, at, lane["kind"], size);
+                });
+            }
         });
+    }
+
+    void lane_row(const ordered_json& row, const std::string& where, const std::string& kind,
+                  std::uint64_t size) const {
+        value(row, where, Want::texts);
+        length(row, where, size, "values");
+        if (kind == "floats")
+            return;
+        for (const auto& value : row) {
+            const auto& text = value.get_ref<const std::string&>();
+            const bool good =
+                kind == "bits" ? text == "0" || text == "1"
+                               : !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+            if (!good)
+                throw malformed(where + " holds " + shown(value) + ", which " +
+                                (kind == "bits" ? "is no bit" : "counts nothing"));
+        }
     }
 
     void range(const ordered_json& piece, const std::string& where, std::uint64_t size) const {
@@ -345,24 +231,11 @@ class Checker {
                             ", which is no range within " + std::to_string(size) + " coordinates");
     }
 
-    void length(const ordered_json& values, const std::string& where, std::uint64_t size) const {
-        if (values.size() != size)
-            throw malformed(where + " holds " + std::to_string(values.size()) + " values, not " +
-                            std::to_string(size));
-    }
-
-    void state(const ordered_json& state, const std::string& where, std::uint64_t size) const {
-        keys(state, where,
-             {{"mask", Want::text},
-              {"residual", Want::texts},
-              {"moment", Want::texts},
-              {"parameters", Want::texts}});
-        const auto& mask = state["mask"].get_ref<const std::string&>();
-        if (mask.size() != size || mask.find_first_not_of("01") != std::string::npos)
-            throw malformed(where + ": 'mask' is " + shown(state["mask"]) + ", not " +
-                            std::to_string(size) + " characters 0 and 1");
-        for (const char* key : {"residual", "moment", "parameters"})
-            length(state[key], where + "." + key, size);
+    void length(const ordered_json& list, const std::string& where, std::uint64_t wanted,
+                const std::string& of) const {
+        if (list.size() != wanted)
+            throw malformed(where + " holds " + std::to_string(list.size()) + " " + of + ", not " +
+                            std::to_string(wanted));
     }
 
     /// A file that was cut or edited must not pass for a good one.
@@ -383,8 +256,6 @@ class Checker {
                                 ", but rows and properties hold " + std::to_string(found));
         }
     }
-
-    std::string path_;
 };
 
 } // namespace

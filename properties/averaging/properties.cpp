@@ -7,6 +7,7 @@
 #include <scape/verify/comparator.hpp>
 
 #include "candidate.hpp"
+#include "difference.hpp"
 
 namespace scape::averaging {
 
@@ -14,22 +15,6 @@ namespace {
 
 using gate::Judged;
 using gate::Line;
-
-class Difference final : public gate::Finding {
-  public:
-    Difference(std::string message, std::string details, const Case& run)
-        : message_(std::move(message)), details_(std::move(details)), run_(run) {}
-    std::string message() const override { return message_; }
-    std::string details() const override { return details_; }
-    Size size() const override {
-        return {run_.size, static_cast<int>(run_.workers), run_.rounds * run_.local_steps};
-    }
-
-  private:
-    std::string message_;
-    std::string details_;
-    Case run_;
-};
 
 /// One case as it is judged.
 class Trial {
@@ -42,9 +27,9 @@ class Trial {
             judged.kinds.insert("several local steps");
     }
 
-    void violated(const std::string& message, const std::string& details = "") {
+    void violated(Index round, const std::string& message, const std::string& details = "") {
         if (!judged.finding)
-            judged.finding = std::make_shared<Difference>(message, details, run);
+            judged.finding = difference(message, details, run, seen, round);
     }
 
     /// Bit for bit, after a round. The first difference is the one that is told.
@@ -53,7 +38,8 @@ class Trial {
                                               verify::Level::exact());
         judged.counts.add({compared.compared, compared.mismatched, compared.greatest_ulps, 0.0});
         if (!compared.ok())
-            violated("after round " + std::to_string(round + 1) + " the parameters of rank " +
+            violated(round,
+                     "after round " + std::to_string(round + 1) + " the parameters of rank " +
                          std::to_string(rank) + " are not " + whose + ": " + verify::summary(compared),
                      verify::details(compared, problem::Layout({{"x", run.size, false}}), "  "));
     }
@@ -93,9 +79,10 @@ Judged traffic(const gate::Implementation& implementation, const Line& line) {
         for (const std::uint64_t bytes : trial.seen[rank].sent)
             sent += bytes;
         if (sent != expected)
-            trial.violated("rank " + std::to_string(rank) + " sent " + std::to_string(sent) +
-                           " bytes; its parameters to each other rank once a round are " +
-                           std::to_string(expected));
+            trial.violated(trial.run.rounds - 1,
+                           "rank " + std::to_string(rank) + " sent " + std::to_string(sent) +
+                               " bytes; its parameters to each other rank once a round are " +
+                               std::to_string(expected));
     }
     return trial.judged;
 }

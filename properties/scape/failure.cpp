@@ -20,6 +20,7 @@ namespace scape::properties {
 
 namespace {
 
+using gate::Lane;
 using nlohmann::ordered_json;
 using verify::Comparison;
 using verify::Pair;
@@ -69,23 +70,6 @@ ordered_json first_json(const Case& run, const verify::Divergence& divergence) {
     return json;
 }
 
-ordered_json numbers(const std::vector<float>& values) {
-    ordered_json json = ordered_json::array();
-    for (const float value : values)
-        json.push_back(shortest(value));
-    return json;
-}
-
-ordered_json view_json(const View& view, Index size) {
-    std::string mask;
-    for (Index index = 0; index < size; ++index)
-        mask += selected(view.mask, index) ? '1' : '0';
-    return {{"mask", mask},
-            {"residual", numbers(view.residual)},
-            {"moment", numbers(view.moment)},
-            {"parameters", numbers(view.parameters)}};
-}
-
 /// The action whose outcome is drawn: the one that failed, or the last.
 std::size_t drawn_action(const Counterexample& found, const History& history) {
     const std::size_t last = history.after.size() - 1;
@@ -96,55 +80,72 @@ std::size_t drawn_action(const Counterexample& found, const History& history) {
     return std::min(last, static_cast<std::size_t>(found.violation.divergence->step - 1));
 }
 
-ordered_json drawing_json(const Counterexample& found) {
-    constexpr Index most_coordinates = 64;
-    constexpr std::size_t most_ranks = 16;
+Lane::Values mask_texts(const View& view, Index size) {
+    Lane::Values texts;
+    for (Index index = 0; index < size; ++index)
+        texts.emplace_back(selected(view.mask, index) ? "1" : "0");
+    return texts;
+}
+
+/// From top to bottom.
+std::vector<Lane> lanes_of(const Ran& ran, std::size_t action, Index size) {
+    const std::vector<View>& views = ran.history.after[action].views;
+    const History reference = reference_implementation()->run(ran.scenario);
+    const auto seen = [&](const char* name, const char* title, Lane::Kind kind, auto values_of) {
+        Lane lane{name, title, kind};
+        for (std::size_t rank = 0; rank < views.size(); ++rank) {
+            lane.values.push_back(values_of(views[rank]));
+            const bool known =
+                action < reference.after.size() && rank < reference.after[action].views.size();
+            lane.expected.push_back(known ? values_of(reference.after[action].views[rank])
+                                          : Lane::Values());
+        }
+        return lane;
+    };
+    Lane given{"gradient", "what a rank was given"};
+    const std::vector<float> nothing(static_cast<std::size_t>(size), 0.0F); // where no step was asked for
+    const auto& gradients = ran.scenario.actions[action].gradients;
+    for (std::size_t rank = 0; rank < views.size(); ++rank)
+        given.values.push_back(gate::texts(rank < gradients.size() ? gradients[rank] : nothing));
+    return {seen("mask", "selected by the mask", Lane::Kind::bits,
+                 [size](const View& view) { return mask_texts(view, size); }),
+            given,
+            seen("residual", "what a rank has yet to send", Lane::Kind::floats,
+                 [](const View& view) { return gate::texts(view.residual); }),
+            seen("moment", "the first moment", Lane::Kind::floats,
+                 [](const View& view) { return gate::texts(view.moment); }),
+            seen("parameters", "after the step", Lane::Kind::floats,
+                 [](const View& view) { return gate::texts(view.parameters); })};
+}
+
+std::optional<gate::Drawing> drawing_of(const Counterexample& found) {
     if (found.runs.empty())
-        return nullptr;
+        return std::nullopt;
     const Ran& ran = found.runs.back();
     const Index size = found.run.size();
-    if (ran.history.after.empty() || size > most_coordinates)
-        return nullptr;
+    if (ran.history.after.empty() || size > gate::Drawing::most_coordinates)
+        return std::nullopt;
     const std::size_t action = drawn_action(found, ran.history);
-    const Snapshot& snapshot = ran.history.after[action];
-    if (snapshot.views.size() > most_ranks)
-        return nullptr;
 
     // The problem may have been restarted with other ranks before.
     const problem::Problem* problem = &ran.scenario.setup.problem;
     for (std::size_t earlier = 0; earlier <= action; ++earlier)
         if (ran.scenario.actions[earlier].kind == Action::Kind::restart)
             problem = &*ran.scenario.actions[earlier].problem;
-    ordered_json json{{"size", size},
-                      {"workers", problem->workers},
-                      {"step", static_cast<Index>(action) + 1},
-                      {"tensors", ordered_json::array()},
-                      {"segments", ordered_json::array()},
-                      {"ranks", ordered_json::array()}};
+    if (problem->workers > gate::Drawing::most_ranks)
+        return std::nullopt;
+    gate::Drawing drawing{"step " + std::to_string(action + 1), size,
+                          static_cast<int>(ran.history.after[action].views.size())};
     Index begin = 0;
     for (const problem::Tensor& tensor : found.run.tensors) {
-        json["tensors"].push_back({{"name", tensor.name},
-                                   {"begin", begin},
-                                   {"end", begin + tensor.size},
-                                   {"always_dense", tensor.always_dense}});
+        drawing.tensors.push_back(
+            {tensor.name, begin, begin + tensor.size, tensor.always_dense ? "always dense" : ""});
         begin += tensor.size;
     }
     for (const problem::Segment& segment : problem->segments)
-        json["segments"].push_back(
-            {{"begin", segment.begin}, {"end", segment.end}, {"owner", segment.owner}});
-    const History expected = reference_implementation()->run(ran.scenario);
-    for (std::size_t rank = 0; rank < snapshot.views.size(); ++rank) {
-        ordered_json of_rank = view_json(snapshot.views[rank], size);
-        const auto& gradients = ran.scenario.actions[action].gradients;
-        of_rank["gradient"] = rank < gradients.size()
-                                  ? numbers(gradients[rank])
-                                  : numbers(std::vector<float>(snapshot.views[rank].residual.size(), 0.0F));
-        of_rank["expected"] = nullptr;
-        if (action < expected.after.size() && rank < expected.after[action].views.size())
-            of_rank["expected"] = view_json(expected.after[action].views[rank], size);
-        json["ranks"].push_back(of_rank);
-    }
-    return json;
+        drawing.segments.push_back({segment.begin, segment.end, segment.owner});
+    drawing.lanes = lanes_of(ran, action, size);
+    return drawing;
 }
 
 std::int64_t steps_of(const std::deque<Ran>& runs) {
@@ -181,7 +182,7 @@ class Failure final : public gate::Finding {
         return found_.violation.divergence ? first_json(found_.run, *found_.violation.divergence)
                                            : ordered_json(nullptr);
     }
-    ordered_json drawing() const override { return drawing_json(found_); }
+    std::optional<gate::Drawing> drawing() const override { return drawing_of(found_); }
     Size size() const override { return {found_.run.size(), most_ranks(found_), steps_of(found_.runs)}; }
     bool save(const std::filesystem::path& path, const std::string& source) const override {
         return !found_.runs.empty() && save_trace(path, found_.runs.back(), source);

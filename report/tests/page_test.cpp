@@ -25,27 +25,38 @@ using verify::support::error_of;
 using verify::support::store;
 using verify::support::TemporaryFolder;
 
+ordered_json lane(const std::string& name, const std::string& title, const std::string& kind,
+                  const ordered_json& values, const ordered_json& expected) {
+    return {{"name", name},     {"title", title},      {"kind", kind}, {"shared", values.size() == 1},
+            {"values", values}, {"expected", expected}};
+}
+
+/// Two ranks and lanes of every kind; of rank 0 it is not known what they should be.
 ordered_json drawing() {
-    const ordered_json expected{{"mask", "100"},
-                                {"residual", {"0", "0.5", "0.33333334"}},
-                                {"moment", {"0.25", "0", "0"}},
-                                {"parameters", {"1", "-2", "3"}}};
-    ordered_json rank = expected;
-    rank["gradient"] = {"1", "-1", "0"};
-    rank["expected"] = nullptr;
-    ordered_json wrong = rank;
-    wrong["mask"] = "110";
-    wrong["residual"] = {"0", "1.5", "0.33333337"};
-    wrong["expected"] = expected;
+    using Rows = std::vector<std::vector<std::string>>;
+    const ordered_json unknown;
+    const auto rows = [](const Rows& texts) { return ordered_json(texts); };
+    const auto of_rank_1 = [](const std::vector<std::string>& expected) {
+        return ordered_json::array({nullptr, expected});
+    };
     return {
+        {"after", "round 2"},
         {"size", 3},
-        {"workers", 2},
-        {"step", 2},
+        {"ranks", 2},
         {"tensors",
-         {{{"name", "wq"}, {"begin", 0}, {"end", 2}, {"always_dense", false}},
-          {{"name", "norm"}, {"begin", 2}, {"end", 3}, {"always_dense", true}}}},
+         {{{"name", "wq"}, {"begin", 0}, {"end", 2}, {"note", ""}},
+          {{"name", "norm"}, {"begin", 2}, {"end", 3}, {"note", "kept whole"}}}},
         {"segments", {{{"begin", 0}, {"end", 2}, {"owner", 0}}, {{"begin", 2}, {"end", 3}, {"owner", 1}}}},
-        {"ranks", {rank, wrong}}};
+        {"lanes",
+         {lane("chosen", "sent in this round", "bits", rows({{"1", "0", "0"}, {"1", "1", "0"}}),
+               of_rank_1({"1", "0", "0"})),
+          lane("given", "", "floats", rows({{"1", "-1", "0"}, {"1", "-1", "0"}}), {nullptr, nullptr}),
+          lane("kept", "for later", "floats",
+               rows({{"0", "0.5", "0.33333334"}, {"0", "1.5", "0.33333337"}}),
+               of_rank_1({"0", "0.5", "0.33333334"})),
+          lane("age", "rounds ago", "counts", rows({{"0", "3", "12"}, {"4", "0", "12"}}),
+               of_rank_1({"3", "0", "12"})),
+          lane("weights", "of all", "floats", rows({{"1", "-2", "3"}}), ordered_json::array({unknown}))}}};
 }
 
 ordered_json failure() {
@@ -133,7 +144,9 @@ ordered_json planted(bool caught = true) {
 ordered_json result(const std::vector<ordered_json>& rows, const std::vector<ordered_json>& properties = {},
                     const std::vector<ordered_json>& bugs = {}) {
     ordered_json json{{"format", "scape-results"},
-                      {"version", 1},
+                      {"version", 2},
+                      {"system", "scape"},
+                      {"settings", {"workers", "density", "partition", "correction"}},
                       {"command", {"scape", "check", "--report", "a folder"}},
                       {"environment", {{"compiler", "GNU 12.2.0"}, {"system", "Linux"}}},
                       {"seed", 7},
@@ -258,8 +271,11 @@ TEST(Page, EscapesWhateverANameHolds) {
         bad["failure"]["first"][key] = evil;
         bad["failure"]["first"]["near"][0][key] = evil;
     }
-    for (const char* key : {"residual", "moment", "parameters", "gradient"})
-        bad["failure"]["drawing"]["ranks"][1][key] = {evil, evil, evil};
+    bad["failure"]["drawing"]["after"] = bad["failure"]["drawing"]["tensors"][0]["note"] = evil;
+    for (ordered_json& lane : bad["failure"]["drawing"]["lanes"]) {
+        lane["name"] = lane["title"] = evil;
+        lane["values"].back() = {evil, evil, evil};
+    }
     bad["failure"]["drawing"]["segments"][0]["owner"] = evil;
     ordered_json skipped = property("SKIPPED");
     for (const char* key : {"implementation", "property", "says", "reason"})
@@ -303,42 +319,78 @@ TEST(Page, TheDrawingMarksWhatDiffers) {
     const std::string page = html_page({result({row("FAILED")})});
     const std::string figure =
         page.substr(page.find("<figure"), page.find("</figure>") - page.find("<figure"));
-    // Three coordinates of two ranks; two residuals and one bit are wrong, on rank 1.
+    EXPECT_TRUE(contains(figure, "<caption>The shrunk problem after round 2</caption>"));
+    // Three coordinates of two ranks; a bit, two floats and a count are wrong, on rank 1.
     EXPECT_EQ(count(figure, "<td class=\"on"), 3U);
     EXPECT_EQ(count(figure, "<td class=\"off"), 3U);
-    EXPECT_EQ(count(figure, " wrong\" title"), 3U);
-    EXPECT_TRUE(contains(figure, "title=\"mask of rank 1, wq[1]: 1, expected 0\">1<small>≠ 0</small>"));
+    EXPECT_EQ(count(figure, " wrong\" title"), 4U);
+    EXPECT_TRUE(contains(figure, "title=\"chosen of rank 1, wq[1]: 1, expected 0\">1<small>≠ 0</small>"));
     EXPECT_TRUE(
-        contains(figure, "title=\"residual of rank 1, wq[1]: 1.5, expected 0.5\">1.5<small>≠ 0.5</small>"));
+        contains(figure, "title=\"kept of rank 1, wq[1]: 1.5, expected 0.5\">1.5<small>≠ 0.5</small>"));
+    EXPECT_TRUE(contains(figure, "title=\"age of rank 1, wq[0]: 4, expected 3\">4<small>≠ 3</small>"));
     // What three digits cannot tell apart is told by its distance.
     EXPECT_TRUE(contains(figure, ">0.333<small>≠ 1 ULP</small>"));
-    EXPECT_TRUE(contains(figure, "norm (always dense)"));
+    EXPECT_TRUE(contains(figure, "norm (kept whole)"));
     EXPECT_EQ(count(figure, "(first divergence)"), 1U);
-    // The largest gradient is darkest, on either side of zero.
-    EXPECT_TRUE(contains(figure, "<td class=\"p4 owner-edge\" title=\"gradient of rank 0, wq[0]: 1\""));
-    EXPECT_TRUE(contains(figure, "<td class=\"m4\" title=\"gradient of rank 0, wq[1]: -1\""));
+    // The largest is darkest, on either side of zero.
+    EXPECT_TRUE(contains(figure, "<td class=\"p4 owner-edge\" title=\"given of rank 0, wq[0]: 1\""));
+    EXPECT_TRUE(contains(figure, "<td class=\"m4\" title=\"given of rank 0, wq[1]: -1\""));
 
     ordered_json same = row("FAILED");
-    same["failure"]["drawing"]["ranks"][1]["expected"] = nullptr;
+    for (ordered_json& lane : same["failure"]["drawing"]["lanes"])
+        for (ordered_json& expected : lane["expected"])
+            expected = nullptr;
     EXPECT_FALSE(contains(html_page({result({same})}), " wrong\" title"));
+}
+
+TEST(Page, TheDrawingHasTheLanesThatTheResultNames) {
+    const auto figure_of = [](const ordered_json& drawn) {
+        ordered_json failed = row("FAILED");
+        failed["failure"]["drawing"] = drawn;
+        const std::string page = html_page({result({failed})});
+        expect_well_formed(page);
+        return page.substr(page.find("<figure"), page.find("</section>") - page.find("<figure"));
+    };
+    const std::string figure = figure_of(drawing());
+    // What is shared stands once, above the ranks; the others in their order.
+    std::size_t at = 0;
+    for (const char* heading :
+         {"<span>all ranks<", ">weights<", "<span>rank 0<", ">chosen<", ">given<", ">kept<", ">age<",
+          "<span>rank 1<", ">chosen<", ">given<", ">kept<", ">age<"}) {
+        at = figure.find(heading, at);
+        ASSERT_NE(at, std::string::npos) << heading;
+    }
+    EXPECT_TRUE(contains(figure, "title=\"weights of all ranks, norm[0]: 3\">3<"));
+    EXPECT_TRUE(contains(figure, "<span class=\"key on\">1</span> sent in this round"));
+    EXPECT_TRUE(contains(figure, "<b>kept</b> for later"));
+    EXPECT_FALSE(contains(figure, "<b>given</b>")) << "it has no title";
+    EXPECT_TRUE(contains(figure, "<th scope=\"row\">all ranks</th><td>2</td><td>norm[0]</td><td></td>"));
+
+    ordered_json bare = drawing();
+    bare["segments"] = ordered_json::array();
+    bare["lanes"].erase(bare["lanes"].begin() + 1, bare["lanes"].end());
+    const std::string bits = figure_of(bare);
+    EXPECT_FALSE(contains(bits, ">owner<")) << "nobody owns anything";
+    EXPECT_FALSE(contains(bits, "above zero")) << "bits have no shades";
+    EXPECT_FALSE(contains(bits, "all ranks"));
 }
 
 TEST(Page, ADrawingOfManyCoordinatesHasSigns) {
     ordered_json wide = row("FAILED");
     ordered_json& grid = wide["failure"]["drawing"];
     grid["size"] = 40;
-    grid["tensors"] = {{{"name", "wq"}, {"begin", 0}, {"end", 40}, {"always_dense", false}}};
+    grid["tensors"] = {{{"name", "wq"}, {"begin", 0}, {"end", 40}, {"note", ""}}};
     grid["segments"] = {{{"begin", 0}, {"end", 40}, {"owner", 0}}};
     std::vector<std::string> values(40, "-0.5");
     values[1] = "nan";
     values[2] = "0.25";
     values[3] = "inf";
-    for (ordered_json& rank : grid["ranks"]) {
-        rank["mask"] = std::string(40, '0');
-        rank["expected"] = nullptr;
-        for (const char* key : {"gradient", "residual", "moment", "parameters"})
-            rank[key] = values;
-    }
+    std::vector<std::string> counts(40, "7");
+    counts[2] = "100";
+    const std::vector<std::vector<std::string>> floats{values, values};
+    const std::vector<std::vector<std::string>> ages{counts, counts};
+    grid["lanes"] = {lane("kept", "", "floats", floats, {nullptr, nullptr}),
+                     lane("age", "", "counts", ages, {nullptr, nullptr})};
     const std::string page = html_page({result({wide})});
     expect_well_formed(page);
     EXPECT_TRUE(contains(page, "class=\"grid dense\""));
@@ -346,6 +398,8 @@ TEST(Page, ADrawingOfManyCoordinatesHasSigns) {
     EXPECT_TRUE(contains(page, "wq[2]: 0.25\">+</td>"));
     EXPECT_TRUE(contains(page, "wq[3]: inf\">∞</td>"));
     EXPECT_TRUE(contains(page, "wq[4]: -0.5\">−</td>"));
+    EXPECT_TRUE(contains(page, "wq[1]: 7\">7</td>"));
+    EXPECT_TRUE(contains(page, "wq[2]: 100\">+</td>"));
 }
 
 TEST(Page, EveryStatusHasItsWordAndSymbol) {
@@ -441,8 +495,19 @@ TEST(Page, WhatIsMissingIsLeftOut) {
     ordered_json hollow_failure = row("FAILED");
     hollow_failure["failure"] = {{"message", "it ended early"}};
     ordered_json odd_drawing = row("FAILED");
-    odd_drawing["failure"]["drawing"] = {
-        {"size", 1e300}, {"ranks", {empty, nullptr, 3}}, {"tensors", {{{"begin", -5}, {"end", 1e300}}}}};
+    odd_drawing["failure"]["drawing"] = {{"size", 1e300},
+                                         {"ranks", 3},
+                                         {"tensors", {{{"begin", -5}, {"end", 1e300}}}},
+                                         {"lanes",
+                                          {empty,
+                                           nullptr,
+                                           3,
+                                           {{"values", {nullptr, 3, {true}}}},
+                                           {{"shared", true}, {"values", empty}, {"expected", {empty}}}}}};
+    // As version 1 had them, without lanes: read_results() refuses it, and it is drawn as nothing.
+    ordered_json earlier = row("FAILED");
+    earlier["failure"]["drawing"].erase("lanes");
+    earlier["failure"]["drawing"]["ranks"] = {{{"residual", {"0", "1", "2"}}}, empty};
     for (const std::vector<ordered_json>& some :
          {std::vector<ordered_json>{},
           {nullptr},
@@ -451,12 +516,15 @@ TEST(Page, WhatIsMissingIsLeftOut) {
           {{{"rows", "none"}, {"planted", 3}}},
           {{{"rows", {empty, nullptr, 1}}, {"properties", {empty}}, {"planted", {empty}}}},
           {result({hollow_failure})},
-          {result({odd_drawing})}}) {
+          {result({odd_drawing})},
+          {result({earlier})}}) {
         expect_well_formed(html_page(some));
         expect_well_formed(junit_xml(some));
     }
     EXPECT_TRUE(contains(html_page({result({hollow_failure})}), "it ended early"));
     EXPECT_FALSE(contains(html_page({result({hollow_failure})}), "<figure"));
+    EXPECT_FALSE(contains(html_page({result({earlier})}), "<figure"));
+    EXPECT_TRUE(contains(html_page({result({earlier})}), "<dt>phase</dt><dd>residual"));
     // A row without a known status has not passed.
     EXPECT_EQ(verdict({{{"rows", {empty}}}}), "1 of 1 row failed");
 }
@@ -552,9 +620,12 @@ TEST_F(ReadResults, RefusesWhatIsNoResultFile) {
     EXPECT_TRUE(
         refusal(std::string("{\"format\": \"scape-trace\"}")).starts_with("its format is \"scape-trace\""));
     EXPECT_TRUE(refusal(std::string("{\"format\": \"scape-results\"}")).starts_with("it has no 'version'"));
-    ordered_json later = full();
-    later["version"] = 2;
-    EXPECT_TRUE(refusal(later).starts_with("its version is 2; this tool reads version 1"));
+    for (const int version : {1, 3}) {
+        ordered_json other = full();
+        other["version"] = version;
+        EXPECT_TRUE(refusal(other).starts_with("its version is " + std::to_string(version) +
+                                               "; this tool reads version 2; use the tool that wrote"));
+    }
     // Deep enough to end a program that descends by recursion.
     const std::string deep = std::string(200000, '[') + std::string(200000, ']');
     EXPECT_TRUE(refusal(deep).starts_with("it is not a JSON object"));
@@ -620,8 +691,9 @@ TEST_F(ReadResults, RefusesEveryValueOfAnotherType) {
     each_place(good, ordered_json::json_pointer(), [&](const ordered_json::json_pointer& place) {
         const ordered_json& value = good.at(place);
         ordered_json bad = good;
-        bad.at(place) =
-            value.is_boolean() || value.is_number() ? ordered_json("a text") : ordered_json(true);
+        const bool may_be_text = place.back() == "density"; // a setting is a number or a text
+        bad.at(place) = (value.is_boolean() || value.is_number()) && !may_be_text ? ordered_json("a text")
+                                                                                  : ordered_json(true);
         const std::string error = refusal(bad);
         EXPECT_FALSE(error.empty()) << place.to_string();
         ++tried;
@@ -637,19 +709,33 @@ TEST_F(ReadResults, SaysWhereAndWhatIsWrong) {
     bad["rows"][1]["status"] = "passed";
     EXPECT_TRUE(refusal(bad).starts_with("rows[1]: 'status' is \"passed\", not one of PASSED, FAILED"));
     bad = full();
-    bad["rows"][1]["failure"]["drawing"]["ranks"][1]["mask"] = "10x";
+    ordered_json* lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
+    (*lanes)[0]["values"][1][2] = "x";
     EXPECT_TRUE(refusal(bad).starts_with(
-        "rows[1].failure.drawing.ranks[1]: 'mask' is \"10x\", not 3 characters 0 and 1"));
+        "rows[1].failure.drawing.lanes[0].values[1] holds \"x\", which is no bit"));
     bad = full();
-    bad["rows"][1]["failure"]["drawing"]["ranks"][0]["moment"].push_back("0");
-    EXPECT_TRUE(refusal(bad).starts_with("rows[1].failure.drawing.ranks[0].moment holds 4 values, not 3"));
+    lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
+    (*lanes)[3]["expected"][1][0] = "-1";
+    EXPECT_TRUE(contains(refusal(bad), "lanes[3].expected[1] holds \"-1\", which counts nothing"));
+    bad = full();
+    lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
+    (*lanes)[2]["values"][0].push_back("0");
+    EXPECT_TRUE(contains(refusal(bad), "lanes[2].values[0] holds 4 values, not 3"));
+    bad = full();
+    lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
+    (*lanes)[2]["kind"] = "colours";
+    EXPECT_TRUE(contains(refusal(bad), "lanes[2]: 'kind' is \"colours\", not bits, floats or counts"));
+    bad = full();
+    lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
+    (*lanes)[4]["shared"] = false;
+    EXPECT_TRUE(contains(refusal(bad), "lanes[4].values holds 1 rows, not 2"));
     bad = full();
     bad["rows"][1]["failure"]["drawing"]["tensors"][1]["end"] = 4;
     EXPECT_TRUE(
         contains(refusal(bad), "tensors[1] goes from 2 to 4, which is no range within 3 coordinates"));
     bad = full();
-    bad["rows"][1]["failure"]["drawing"]["workers"] = 3;
-    EXPECT_TRUE(contains(refusal(bad), "'ranks' holds 2, 'workers' says 3"));
+    bad["rows"][1]["failure"]["drawing"]["ranks"] = 3;
+    EXPECT_TRUE(contains(refusal(bad), "lanes[0].values holds 2 rows, not 3"));
     bad = full();
     bad["rows"][0]["seconds"] = -1;
     EXPECT_TRUE(contains(refusal(bad), "'seconds' is -1, not a number of at least 0"));

@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <scape/averaging/reference.hpp>
+#include <scape/gate/results.hpp>
 #include <scape/gate/search.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/report/page.hpp>
 
 #include "candidate.hpp"
 #include "planted/planted.hpp"
@@ -103,6 +105,49 @@ TEST(Properties, CasesAreHeldToWhatIsPinned) {
     const Case run = parse_case(found->line);
     EXPECT_EQ(run.workers, 3);
     EXPECT_EQ(run.local_steps, 2);
+}
+
+TEST(Page, DrawsTheLanesOfThisSystem) {
+    const auto found =
+        counterexample(*planted(1, threads()), "reference", {{"workers", {"3"}}, {"local-steps", {"2"}}});
+    ASSERT_TRUE(found);
+    const Case run = parse_case(found->line);
+    gate::Results results(tested());
+    results.add_property({{"implementation", "planted-1"},
+                          {"property", "reference"},
+                          {"status", "FAILED"},
+                          {"failure", gate::failure_json(*found, "")}});
+    const std::string page = report::html_page({results.document({}, 1, 0.0)});
+    const std::size_t begin = page.find("<figure");
+    ASSERT_NE(begin, std::string::npos) << page;
+    const std::string figure = page.substr(begin, page.find("</figure>") - begin);
+    const auto count = [&figure](const std::string& part) {
+        Index times = 0;
+        for (std::size_t at = figure.find(part); at != std::string::npos; at = figure.find(part, at + 1))
+            ++times;
+        return times;
+    };
+    EXPECT_EQ(count("<th scope=\"row\">before</th>"), 1) << "all workers begin with the same";
+    for (const char* lane : {"gradient 1", "gradient 2", "after"})
+        EXPECT_EQ(count("<th scope=\"row\">" + std::string(lane) + "</th>"), run.workers) << lane;
+    EXPECT_EQ(count("title=\"before of all ranks, x["), run.size);
+    // The sum in place of the mean: what the reference has stands beside it.
+    EXPECT_GE(count(", expected "), run.workers);
+    EXPECT_GE(count(" wrong\" title=\"after of rank 2, x["), 1);
+    EXPECT_EQ(count(">owner<"), 0);
+    for (const char* foreign : {"mask", "residual", "moment"})
+        EXPECT_EQ(count(foreign), 0) << foreign << " is another system's";
+}
+
+TEST(Drawing, ALaneOfAnotherLengthIsRefused) {
+    gate::Drawing drawing{"round 1", 2, 1};
+    drawing.lanes.push_back({"after", "", gate::Lane::Kind::floats, false, {{"1", "2"}}});
+    EXPECT_EQ(gate::drawing_json(drawing)["lanes"][0]["expected"][0], nullptr);
+    drawing.lanes.front().expected = {{"1"}};
+    EXPECT_EQ(what([&] { static_cast<void>(gate::drawing_json(drawing)); }),
+              "the drawing's lane 'after' does not have 1 row of 2 values; mend the finding that draws it");
+    drawing.size = gate::Drawing::most_coordinates + 1;
+    EXPECT_EQ(gate::drawing_json(drawing), nullptr) << "nobody could read it";
 }
 
 TEST(Properties, ARankThatFailsIsToldOf) {

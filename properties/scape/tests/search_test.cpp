@@ -275,10 +275,17 @@ TEST(Failure, IsToldWithItsPlaceAndDrawn) {
     EXPECT_EQ(json["first"]["step"], 1);
     EXPECT_EQ(json["first"]["tensor"], "a");
     const auto& drawing = json["drawing"];
-    ASSERT_EQ(drawing["ranks"].size(),
-              static_cast<std::size_t>(parse_case(result.counterexample->line).workers));
-    EXPECT_EQ(drawing["ranks"][0]["mask"].get<std::string>().size(), drawing["size"].get<std::size_t>());
-    EXPECT_NE(drawing["ranks"][0]["residual"], drawing["ranks"][0]["expected"]["residual"]);
+    EXPECT_EQ(drawing["after"], "step 1");
+    const Case run = parse_case(result.counterexample->line);
+    std::string lanes;
+    for (const auto& lane : drawing["lanes"]) {
+        lanes += lane["name"].get<std::string>() + " ";
+        EXPECT_EQ(lane["values"].size(), static_cast<std::size_t>(run.workers));
+        EXPECT_EQ(lane["values"][0].size(), static_cast<std::size_t>(run.size()));
+    }
+    EXPECT_EQ(lanes, "mask gradient residual moment parameters ");
+    EXPECT_EQ(drawing["lanes"][0]["kind"], "bits");
+    EXPECT_NE(drawing["lanes"][2]["values"][0], drawing["lanes"][2]["expected"][0]);
     EXPECT_NE(failure_text(*result.counterexample).find("smallest case: "), std::string::npos);
 }
 

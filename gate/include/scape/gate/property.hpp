@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 
+#include <scape/gate/drawing.hpp>
 #include <scape/gate/implementation.hpp>
 
 namespace scape::gate {
@@ -42,9 +44,10 @@ class Finding {
     [[nodiscard]] virtual std::string message() const = 0;
     /// The values around, in several lines that begin with spaces, or "".
     [[nodiscard]] virtual std::string details() const { return {}; }
-    /// `first` and `drawing` of docs/results.md.
+    /// `first` of docs/results.md.
     [[nodiscard]] virtual nlohmann::ordered_json first() const { return nullptr; }
-    [[nodiscard]] virtual nlohmann::ordered_json drawing() const { return nullptr; }
+    /// What the page draws, if anything.
+    [[nodiscard]] virtual std::optional<Drawing> drawing() const { return std::nullopt; }
     [[nodiscard]] virtual Size size() const { return {}; }
     /// The run as a trace. False, and no file, if nothing of it can be told.
     virtual bool save(const std::filesystem::path& /*path*/, const std::string& /*source*/) const {

@@ -1,0 +1,74 @@
+#include "difference.hpp"
+
+#include <utility>
+
+#include <scape/averaging/reference.hpp>
+
+namespace scape::averaging {
+
+namespace {
+
+class Difference final : public gate::Finding {
+  public:
+    Difference(std::string message, std::string details, const Case& run, std::vector<Seen> seen,
+               Index round)
+        : message_(std::move(message)), details_(std::move(details)), run_(run), seen_(std::move(seen)),
+          round_(round) {}
+
+    std::string message() const override { return message_; }
+    std::string details() const override { return details_; }
+    std::optional<gate::Drawing> drawing() const override;
+    Size size() const override {
+        return {run_.size, static_cast<int>(run_.workers), run_.rounds * run_.local_steps};
+    }
+
+  private:
+    std::string message_;
+    std::string details_;
+    Case run_;
+    std::vector<Seen> seen_;
+    Index round_;
+};
+
+/// What all workers begin a round with, then the gradients of each, and what each ends it with. Nobody owns
+/// a part of the parameters.
+std::optional<gate::Drawing> Difference::drawing() const {
+    gate::Drawing drawing{"round " + std::to_string(round_ + 1), run_.size, static_cast<int>(run_.workers)};
+    drawing.tensors = {{"x", 0, run_.size}};
+    Vector begin;
+    Vector end = parameters_of(run_);
+    std::vector<Gradients> gradients;
+    for (Index round = 0; round <= round_; ++round) {
+        begin = end;
+        gradients.clear();
+        for (int worker = 0; worker < run_.workers; ++worker)
+            gradients.push_back(gradients_of(run_, worker, round));
+        end = after_round(begin, gradients, learning_rate_of(run_));
+    }
+    gate::Lane before{"before", "the parameters at the round's begin"};
+    before.shared = true;
+    before.values = {gate::texts(begin)};
+    drawing.lanes.push_back(before);
+    for (std::size_t step = 0; step < static_cast<std::size_t>(run_.local_steps); ++step) {
+        gate::Lane lane{"gradient " + std::to_string(step + 1), ""};
+        for (const Gradients& of_worker : gradients)
+            lane.values.push_back(gate::texts(of_worker[step]));
+        drawing.lanes.push_back(lane);
+    }
+    gate::Lane after{"after", "the parameters at its end"};
+    for (const Seen& seen : seen_)
+        after.values.push_back(gate::texts(seen.after[static_cast<std::size_t>(round_)]));
+    after.expected.assign(after.values.size(), gate::texts(end));
+    drawing.lanes.push_back(after);
+    return drawing;
+}
+
+} // namespace
+
+std::shared_ptr<const gate::Finding> difference(std::string message, std::string details, const Case& run,
+                                                std::vector<Seen> seen, Index round) {
+    return std::make_shared<Difference>(std::move(message), std::move(details), run, std::move(seen),
+                                        round);
+}
+
+} // namespace scape::averaging

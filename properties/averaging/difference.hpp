@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/gate/property.hpp>
+
+#include "candidate.hpp"
+
+namespace scape::averaging {
+
+/// What is told and drawn of a case in which a property does not hold: the state after `round`, from 0 on.
+[[nodiscard]] std::shared_ptr<const gate::Finding>
+difference(std::string message, std::string details, const Case& run, std::vector<Seen> seen, Index round);
+
+} // namespace scape::averaging

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+/// Reading results that may lack things, wording, escaping.
+namespace scape::report::page {
+
+using nlohmann::ordered_json;
+
+/// The value of a key; null where there is none.
+[[nodiscard]] const ordered_json& at(const ordered_json& object, const std::string& key);
+/// A text, or a number as text; "" for anything else.
+[[nodiscard]] std::string text(const ordered_json& object, const std::string& key);
+/// The same of a place: "" too for a negative number, which means that there is none.
+[[nodiscard]] std::string place_text(const ordered_json& object, const std::string& key);
+/// A number, or the text "inf"; 0 for anything else.
+[[nodiscard]] double number(const ordered_json& object, const std::string& key);
+/// What a value that is neither list nor object holds, as text.
+[[nodiscard]] std::string plain(const ordered_json& value);
+/// A list; an empty one for anything else.
+[[nodiscard]] const ordered_json& list(const ordered_json& object, const std::string& key);
+
+/// UTF-8 without what neither XML nor HTML may hold: control characters are dropped, broken bytes replaced.
+[[nodiscard]] std::string clean(std::string_view bytes);
+/// For text and for attributes in quotes, of HTML and of XML; cleaned.
+[[nodiscard]] std::string escaped(std::string_view raw);
+/// escaped(text(...)).
+[[nodiscard]] std::string escaped(const ordered_json& object, const std::string& key);
+
+/// 1234567 as "1,234,567".
+[[nodiscard]] std::string count_text(double count);
+/// "1 row", "2 rows".
+[[nodiscard]] std::string count_of(std::size_t count, const std::string& thing);
+/// With so many digits behind the point.
+[[nodiscard]] std::string fixed(double value, int digits);
+/// Plain text: "<1 ms", "45 ms", "3.2 s", "2 min 05 s".
+[[nodiscard]] std::string duration(double seconds);
+/// How many floats lie between two finite ones, given as bits; "only the sign of zero differs"; "" where
+/// there is nothing to say.
+[[nodiscard]] std::string distance(std::uint32_t a, std::uint32_t b);
+/// Plain text: "31 %", "<0.1 %", ">999 %", "∞".
+[[nodiscard]] std::string percentage(double share);
+/// The parts that are not empty.
+[[nodiscard]] std::string joined(const std::vector<std::string>& parts, const std::string& between);
+
+} // namespace scape::report::page
