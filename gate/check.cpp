@@ -190,7 +190,8 @@ void Check::run_properties() {
 }
 
 void Check::run_property(const Implementation& implementation, const Property& property) {
-    const SearchOptions options = options_for(implementation, property, 100, 2000);
+    SearchOptions options = options_for(implementation, property, 100, 2000);
+    options.also = property.also(pins_);
     const std::string with = command(implementation) + " --property " + property.name + narrowed(options);
     const SearchResult result = searched(implementation, property, options, with);
     add_property(implementation, property, result, judge(system_, property, result, options), with,

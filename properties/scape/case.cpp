@@ -1,6 +1,10 @@
 #include <scape/properties/case.hpp>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -72,6 +76,9 @@ std::string script_text(const std::vector<Operation>& script) {
         case Operation::Kind::delay:
             text += "delay:" + std::to_string(operation.what);
             break;
+        case Operation::Kind::undo:
+            text += "undo";
+            break;
         }
     }
     return text;
@@ -94,35 +101,43 @@ std::vector<Operation> parse_script(const std::string& text) {
         } else if (fields[0] == "delay" && fields.size() == 2) {
             operation.kind = Operation::Kind::delay;
             operation.what = number<std::uint8_t>("script", fields[1]);
+        } else if (fields[0] == "undo" && fields.size() == 1) {
+            operation.kind = Operation::Kind::undo;
         } else {
-            throw Error("case: script has '" + part +
-                        "'; write step, inject:RANK:WHAT, restart:WORKERS or delay:WHAT, with + between");
+            throw Error(
+                "case: script has '" + part +
+                "'; write step, inject:RANK:WHAT, restart:WORKERS, delay:WHAT or undo, with + between");
         }
         script.push_back(operation);
     }
     return script;
 }
 
-std::string name(problem::DensityKind kind) {
-    return kind == problem::DensityKind::linear ? "linear" : "geometric";
-}
+constexpr std::array<std::string_view, 3> density_rules{"geometric", "linear", "jumps"};
+constexpr std::array<std::string_view, 4> rate_rules{"constant", "warm_up", "to_zero", "wild"};
 
-problem::DensityKind parse_schedule(const std::string& text) {
-    for (const auto kind : {problem::DensityKind::geometric, problem::DensityKind::linear})
-        if (name(kind) == text)
-            return kind;
-    throw Error("case: schedule is '" + text + "'; it must be geometric or linear");
+/// By its place in a list of names.
+template <class Choice, std::size_t count>
+Choice named(const std::array<std::string_view, count>& names, const std::string& key,
+             const std::string& text) {
+    std::string all;
+    for (std::size_t place = 0; place < count; ++place) {
+        if (names[place] == text)
+            return static_cast<Choice>(place);
+        all += (place == 0 ? "" : place + 1 == count ? " or " : ", ") + std::string(names[place]);
+    }
+    throw Error("case: " + key + " is '" + text + "'; it must be " + all);
 }
 
 /// One field as text, and from it.
 struct Field {
-    std::string_view key;
+    std::string key;
     std::function<std::string(const Case&)> write;
     std::function<void(Case&, const std::string&)> read;
 };
 
 template <class Value>
-Field number_field(std::string_view key, Value Case::*member) {
+Field number_field(const std::string& key, Value Case::*member) {
     return {key,
             [member](const Case& run) {
                 if constexpr (std::is_floating_point_v<Value>)
@@ -130,15 +145,25 @@ Field number_field(std::string_view key, Value Case::*member) {
                 else
                     return std::to_string(run.*member);
             },
-            [key, member](Case& run, const std::string& text) {
-                run.*member = number<Value>(std::string(key), text);
-            }};
+            [key, member](Case& run, const std::string& text) { run.*member = number<Value>(key, text); }};
 }
 
 template <class Choice>
-Field choice_field(std::string_view key, Choice Case::*member) {
+Field choice_field(const std::string& key, Choice Case::*member) {
     return {key, [member](const Case& run) { return std::string(problem::name(run.*member)); },
             [member](Case& run, const std::string& text) { run.*member = problem::parse<Choice>(text); }};
+}
+
+template <class Choice, std::size_t count>
+Field named_field(const std::string& key, const std::array<std::string_view, count>& names,
+                  Choice Case::*member) {
+    return {key,
+            [&names, member](const Case& run) {
+                return std::string(names.at(static_cast<std::size_t>(run.*member)));
+            },
+            [&names, key, member](Case& run, const std::string& text) {
+                run.*member = named<Choice>(names, key, text);
+            }};
 }
 
 const std::vector<Field>& fields() {
@@ -154,9 +179,10 @@ const std::vector<Field>& fields() {
              run.owners_in_turn = text == "turn";
          }},
         number_field("density", &Case::density),
-        {"schedule", [](const Case& run) { return name(run.schedule); },
-         [](Case& run, const std::string& text) { run.schedule = parse_schedule(text); }},
+        named_field("schedule", density_rules, &Case::schedule),
+        number_field("start", &Case::start),
         number_field("warm_up", &Case::warm_up),
+        named_field("rate", rate_rules, &Case::rate),
         number_field("beta1", &Case::beta1),
         number_field("beta2", &Case::beta2),
         number_field("epsilon", &Case::epsilon),
@@ -204,7 +230,7 @@ std::string text(const Case& run) {
     std::string result;
     for (const Field& field : fields())
         if (const std::string value = field.write(run); value != field.write(usual))
-            result += (result.empty() ? "" : ",") + std::string(field.key) + "=" + value;
+            result += (result.empty() ? "" : ",") + field.key + "=" + value;
     return result.empty() ? "steps=1" : result;
 }
 
@@ -220,7 +246,7 @@ Case parse_case(const std::string& text) {
         if (known == nullptr || equals == std::string::npos) {
             std::string keys;
             for (const Field& field : fields())
-                keys += (keys.empty() ? "" : ", ") + std::string(field.key);
+                keys += (keys.empty() ? "" : ", ") + field.key;
             throw Error("case: '" + part + "' is not key=value with one of the keys " + keys);
         }
         known->read(run, part.substr(equals + 1));
@@ -247,9 +273,39 @@ problem::Problem problem_of(const Case& run) {
 }
 
 problem::DensitySchedule schedule_of(const Case& run) {
-    return run.schedule == problem::DensityKind::linear
-               ? problem::DensitySchedule::linear(1.0, run.density, run.warm_up)
-               : problem::DensitySchedule::geometric(1.0, run.density, run.warm_up);
+    switch (run.schedule) {
+    case DensityRule::geometric:
+        return problem::DensitySchedule::geometric(run.start, run.density, run.warm_up);
+    case DensityRule::linear:
+        return problem::DensitySchedule::linear(run.start, run.density, run.warm_up);
+    case DensityRule::jumps:
+        break;
+    }
+    // Falls, stays, rises, falls to something between, rises to all.
+    const std::array<double, 6> cycle{
+        run.start, run.density, run.density, run.start, (run.start + run.density) / 2, 1.0};
+    std::vector<double> values;
+    // A step more than is taken, whose mask is made and not used, and one more for properties that add one.
+    for (std::size_t t = 0; t < static_cast<std::size_t>(run.steps) + run.script.size() + 3; ++t)
+        values.push_back(cycle[t % cycle.size()]);
+    return problem::DensitySchedule::recorded(std::move(values));
+}
+
+double learning_rate_of(const Case& run, Index step) {
+    constexpr double usual = 0x1p-8;
+    const int t = static_cast<int>(std::min<Index>(step, 1000));
+    switch (run.rate) {
+    case RateRule::constant:
+        return usual;
+    case RateRule::warm_up:
+        return t == 1 ? 0.0 : std::ldexp(usual, std::min(t - 5, 0));
+    case RateRule::to_zero:
+        return step >= run.steps && run.script.empty() ? 0.0 : std::ldexp(usual, -std::min(t - 1, 40));
+    case RateRule::wild:
+        break;
+    }
+    constexpr std::array<double, 5> rates{0x1p-8, 0.003, 0.0, 0x1p-3, 1e-7};
+    return rates[static_cast<std::size_t>(t - 1) % rates.size()];
 }
 
 std::vector<float> parameters_of(const Case& run) {

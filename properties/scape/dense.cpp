@@ -39,7 +39,8 @@ void equals_adams(Trial& trial) {
     const History& history = trial(trial.steps());
     auto twin = dense_twin(trial.run());
     for (std::size_t step = 0; step < history.after.size(); ++step) {
-        twin.step(to_vectors(trial.runs().back().scenario.actions[step].gradients), learning_rate);
+        const Action& action = trial.runs().back().scenario.actions[step];
+        twin.step(to_vectors(action.gradients), action.learning_rate);
         const View& view = history.after[step].views.front();
         const Index t = static_cast<Index>(step) + 1;
         trial.same_bits(verify::Phase::exchange, "first_moment", t, 0, to_std(twin.state.m), view.moment);
@@ -49,6 +50,7 @@ void equals_adams(Trial& trial) {
 
 /// sqrt(v), corrected, plus epsilon: the denominator of section 3, in double.
 double denominator(const problem::HyperParameters& settings, Index t, double m, double g) {
+    constexpr double learning_rate = 0x1p-8; // is no part of it
     const reference::Coefficients<float> scalars(settings, t, learning_rate);
     const auto b2 = static_cast<double>(scalars.b2);
     const auto a2 = static_cast<double>(scalars.a2);
@@ -75,6 +77,7 @@ void lies_within_the_bound(Trial& trial) {
     for (std::size_t step = 0; step < history.after.size(); ++step) {
         const View was = before(ran, step, 0);
         const View& is = history.after[step].views.front();
+        const double learning_rate = ran.scenario.actions[step].learning_rate;
         twin.state = {static_cast<Index>(step), to_vector(was.parameters), to_vector(was.moment)};
         const Vector<float> gradient =
             twin.step(to_vectors(ran.scenario.actions[step].gradients), learning_rate);
@@ -112,14 +115,19 @@ void lies_within_the_bound(Trial& trial) {
 } // namespace
 
 std::vector<Property> dense_properties() {
-    const auto powers = [](Case& run) {
-        needs_exactness(run);
+    const auto full = [](Case& run) {
         run.density = 1.0;
+        run.start = 1.0;
+        run.schedule = DensityRule::geometric;
+    };
+    const auto powers = [full](Case& run) {
+        needs_exactness(run);
+        full(run);
         run.workers = run.workers == 3 ? 1 : run.workers == 5 ? 2 : run.workers == 7 ? 4 : run.workers;
     };
-    const auto one_worker = [](Case& run) {
+    const auto one_worker = [full](Case& run) {
         needs_no_clipping(run);
-        run.density = 1.0;
+        full(run);
         run.workers = 1;
         run.silent = nobody;
         run.data = run.data == problem::DataClass::sparse ? run.data : problem::DataClass::normal;

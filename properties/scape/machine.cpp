@@ -59,6 +59,13 @@ Scenario script_of(Trial& trial) {
             const auto rank = static_cast<std::size_t>(operation.rank % workers);
             action.gradients[rank][static_cast<std::size_t>(run.chosen_place % run.size())] =
                 unacceptable(operation.what);
+            if (operation.what >= 8) {
+                // The lowest rank's lowest index is named, whoever sees it first.
+                const std::size_t next = (rank + 1) % action.gradients.size();
+                action.gradients[next][static_cast<std::size_t>((run.chosen_place / 3) % run.size())] =
+                    unacceptable(static_cast<std::uint8_t>(operation.what + 3));
+                trial.classify(true, "two refusals at once");
+            }
             scenario.actions.push_back(std::move(action));
             trial.classify(true, "a refusal");
             break;
@@ -68,6 +75,13 @@ Scenario script_of(Trial& trial) {
             workers = operation.workers;
             scenario.actions.push_back(restart_with(run, workers, run.chosen_place % 2 == 1));
             break;
+        case Operation::Kind::undo: {
+            Action action = step_with(run, workers, t + 1);
+            action.kind = Action::Kind::undo;
+            scenario.actions.push_back(std::move(action));
+            trial.classify(true, "a step undone");
+            break;
+        }
         case Operation::Kind::delay: {
             Action action;
             action.kind = Action::Kind::disturb;
@@ -94,13 +108,16 @@ void any_script(Trial& trial) {
 std::vector<Property> machine_properties() {
     return {{13,
              "machine",
-             "Steps, refusals, delays and restarts with other ranks, in any order: every bit is the "
+             "Steps, refusals, delays, restarts with other ranks and steps undone, in any order: every bit "
+             "is the "
              "reference's.",
              scripted_case,
              any_script,
-             {{"a refusal", 30},
+             {{"a refusal", 25},
               {"a restart with other ranks", 30},
-              {"a delay", 30},
+              {"a delay", 25},
+              {"two refusals at once", 10},
+              {"a step undone", 20},
               {"two steps and more", 30}},
              [](const Implementation& implementation) {
                  if (implementation.name() == "reference")

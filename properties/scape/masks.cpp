@@ -23,8 +23,8 @@ void every_view(Trial& trial, Look look) {
 void off_the_mask(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
-    const auto decay = static_cast<float>(1.0 - learning_rate * run.weight_decay);
     every_view(trial, [&](Index step, int rank, const View& was, const View& is) {
+        const auto decay = static_cast<float>(1.0 - learning_rate_of(run, step) * run.weight_decay);
         for (Index index = 0; index < run.size(); ++index) {
             if (selected(is.mask, index))
                 continue;

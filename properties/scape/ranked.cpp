@@ -220,6 +220,9 @@ class RankedImplementation final : public Implementation {
         const fs::path to = folder(number + 1);
         if (goes_on)
             make_empty(to);
+        for (std::size_t i = stage.first; i < stage.last; ++i)
+            if (scenario.actions[i].kind == Action::Kind::undo)
+                make_empty(undo_folder(i));
         std::exception_ptr failure;
         try {
             group_->run(workers, [&](Communicator& ranks) {
@@ -250,6 +253,10 @@ class RankedImplementation final : public Implementation {
         return fs::path(scratch_folder(*group_)) / ("stage" + std::to_string(number));
     }
 
+    [[nodiscard]] fs::path undo_folder(std::size_t action) const {
+        return fs::path(scratch_folder(*group_)) / ("undo" + std::to_string(action));
+    }
+
     void run_rank(const Scenario& scenario, const Stage& stage, Communicator& ranks, const fs::path& from,
                   const fs::path& to, Record& record) const {
         const auto place = ranked_.place ? ranked_.place(stage.setup, ranks) : nullptr;
@@ -269,6 +276,12 @@ class RankedImplementation final : public Implementation {
                 break;
             case Action::Kind::disturb:
                 communicator.disturb(action.disturbance);
+                break;
+            case Action::Kind::undo:
+                // Over a live object, with the mask of the undone step in flight.
+                candidate->save(undo_folder(i));
+                static_cast<void>(take_step(*candidate, action, ranks.rank()));
+                candidate->restore(undo_folder(i));
                 break;
             }
             outcome.sent = communicator.bytes();

@@ -60,11 +60,54 @@ std::string not_itself(const Implementation& implementation) {
     return implementation.name() == "reference" ? "it would be compared with itself" : "";
 }
 
+/// Beyond every tile, block and chunk of an implementation, with ties over their edges, where a small case
+/// never goes.
+std::vector<Case> beyond_every_block() {
+    using problem::DataClass;
+    struct Kind {
+        DataClass data;
+        double density;
+        double clip_norm;
+        int workers;
+        problem::PartitionRule partition;
+    };
+    constexpr auto by_shard = problem::PartitionRule::by_shard;
+    constexpr auto by_tensor = problem::PartitionRule::by_tensor;
+    std::vector<Case> all;
+    for (const Kind& kind :
+         {Kind{DataClass::normal, 1.0, 0.0, 3, by_shard}, Kind{DataClass::normal, 0.1, 1.0, 2, by_tensor},
+          Kind{DataClass::normal, 0.01, 0.0, 1, by_shard}, Kind{DataClass::ties, 0.1, 0.0, 3, by_shard},
+          Kind{DataClass::ties, 0.01, 0.0, 1, by_shard}, Kind{DataClass::dyadic, 0.01, 0.0, 2, by_shard},
+          Kind{DataClass::sparse, 0.1, 0.5, 1, by_shard}, Kind{DataClass::wide, 0.1, 0.0, 2, by_shard}}) {
+        Case run;
+        run.tensors = {{"a", 61'003, false}, {"b", 9, true}, {"c", 38'988, false}};
+        run.workers = kind.workers;
+        run.partition = kind.partition;
+        run.density = kind.density;
+        run.clip_norm = kind.clip_norm;
+        run.data = kind.data;
+        run.beta1 = 0.9;
+        run.beta2 = 0.95;
+        run.weight_decay = 0.1;
+        run.bias_correction = problem::BiasCorrection::adam;
+        run.steps = 3;
+        run.seed = all.size();
+        all.push_back(run);
+    }
+    return all;
+}
+
 } // namespace
 
 std::vector<Property> reference_properties() {
+    auto demands = usual_demands();
+    demands.insert({{"more than 8 ranks", 3},
+                    {"fewer parameters than ranks", 2},
+                    {"the learning rate changes", 40},
+                    {"the density rises", 15},
+                    {"an epsilon of another size", 30}});
     return {{0, "reference", "Every bit is the reference's (at REL: every value within its bound).",
-             any_case, equals_the_reference, usual_demands(), not_itself}};
+             any_case, equals_the_reference, demands, not_itself, [](Case&) {}, beyond_every_block()}};
 }
 
 } // namespace scape::properties

@@ -44,6 +44,14 @@ bool leaves_something_out(const Case& run) {
     return false;
 }
 
+bool rises(const Case& run) {
+    const auto density = schedule_of(run);
+    for (Index t = 2; t <= run.steps; ++t)
+        if (density.at(t) > density.at(t - 1))
+            return true;
+    return false;
+}
+
 } // namespace
 
 void classify(Trial& trial) {
@@ -55,6 +63,11 @@ void classify(Trial& trial) {
     trial.classify(leaves_something_out(run), "something off the mask");
     trial.classify(run.steps > 1, "several steps");
     trial.classify(run.size() > run.workers, "more parameters than ranks");
+    trial.classify(run.size() < run.workers, "fewer parameters than ranks");
+    trial.classify(run.workers > 8, "more than 8 ranks");
+    trial.classify(run.steps > 1 && run.rate != RateRule::constant, "the learning rate changes");
+    trial.classify(rises(run), "the density rises");
+    trial.classify(run.epsilon != Case{}.epsilon, "an epsilon of another size");
 }
 
 std::map<std::string, int> usual_demands() {

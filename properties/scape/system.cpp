@@ -2,6 +2,7 @@
 #include <scape/properties/system.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <initializer_list>
 #include <utility>
@@ -102,19 +103,23 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
         return std::ranges::any_of(kinds, [&](const char* other) { return kind == other; });
     };
     const auto has = [&pins](const char* option) { return pins.contains(option); };
-    return (left_out.contains("restart") && is_one_of({"a restart with other ranks"})) ||
+    return (left_out.contains("restart") && is_one_of({"a restart with other ranks", "a step undone"})) ||
            (has("workers") &&
             is_one_of({"several ranks", "no power of two", "fewer", "more", "another order",
-                       "a restart with other ranks", "more parameters than ranks"})) ||
-           (has("density") && is_one_of({"density below 1", "something off the mask", "the mask changes",
-                                         "late coordinates", "residuals that are not zero"})) ||
-           (has("steps") && is_one_of({"several steps", "not in the first step", "late coordinates",
+                       "a restart with other ranks", "more parameters than ranks",
+                       "fewer parameters than ranks", "more than 8 ranks"})) ||
+           (has("density") &&
+            is_one_of({"the density rises", "density below 1", "something off the mask", "the mask changes",
+                       "late coordinates", "residuals that are not zero"})) ||
+           (has("steps") && is_one_of({"the learning rate changes", "the density rises", "several steps",
+                                       "not in the first step", "late coordinates",
                                        "residuals that are not zero", "the mask changes"})) ||
            (has("data") && is_one_of({"equal scores", "clipped", "the mask changes"})) ||
            (has("clip-norm") && is_one_of({"clipped"})) ||
-           (has("tensors") && is_one_of({"an always-dense tensor", "more parameters than ranks",
-                                         "density below 1", "something off the mask", "the mask changes",
-                                         "late coordinates", "residuals that are not zero"}));
+           (has("tensors") &&
+            is_one_of({"an always-dense tensor", "more parameters than ranks",
+                       "fewer parameters than ranks", "density below 1", "something off the mask",
+                       "the mask changes", "late coordinates", "residuals that are not zero"}));
 }
 
 std::vector<Pins> rows(const gate::Implementation& implementation, const Pins& pins) {
@@ -144,11 +149,16 @@ std::vector<Pins> rows(const gate::Implementation& implementation, const Pins& p
     return all;
 }
 
-/// A model with something of everything, larger than what is drawn; none where somebody asked for another.
+/// Has somebody asked for another than those that stand here?
+bool is_another_model(const Pins& pins) {
+    return std::ranges::any_of(std::array{"tensors", "steps", "data", "clip-norm"},
+                               [&pins](const char* option) { return pins.contains(option); });
+}
+
+/// A model with something of everything, larger than what is drawn.
 std::vector<Line> standing(const Pins& pins) {
-    for (const char* option : {"tensors", "steps", "data", "clip-norm"})
-        if (pins.contains(option))
-            return {};
+    if (is_another_model(pins))
+        return {};
     Case run;
     run.tensors = {{"embed", 4500, false},
                    {"norm", 33, true},
@@ -183,7 +193,7 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
     Case run = parse_case(line);
     if (left_out.contains("restart"))
         std::erase_if(run.script, [](const Operation& operation) {
-            return operation.kind == Operation::Kind::restart;
+            return operation.kind == Operation::Kind::restart || operation.kind == Operation::Kind::undo;
         });
     // A script is what is followed: one that has lost everything still steps.
     if (property.name == "machine" && run.script.empty())
@@ -205,8 +215,13 @@ gate::Property in_the_gates_terms(const Property& property) {
         [&property](const gate::Implementation& implementation) {
             return property.skipped(ours(implementation));
         },
-        [&property](const Line& line, const LeftOut& left_out) {
-            return needed(property, line, left_out);
+        [&property](const Line& line, const LeftOut& left_out) { return needed(property, line, left_out); },
+        [&property](const Pins& pins) {
+            std::vector<Line> lines;
+            if (!is_another_model(pins))
+                for (const Case& run : property.also)
+                    lines.push_back(pinned(text(run), pins));
+            return lines;
         }};
 }
 

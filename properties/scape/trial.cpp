@@ -23,7 +23,7 @@ Scenario Trial::steps(const Case& run, Index count) const {
     for (Index step = 1; step <= count; ++step) {
         Action action;
         action.gradients = gradients_of(run, step);
-        action.learning_rate = learning_rate;
+        action.learning_rate = learning_rate_of(run, step);
         scenario.actions.push_back(std::move(action));
     }
     return scenario;

@@ -23,6 +23,9 @@ void a_late_coordinate_moves_by_one_factor(Trial& trial) {
     for (std::size_t step = 0; step < history.after.size(); ++step) {
         const View was = before(trial.runs().back(), step, 0);
         const View& is = history.after[step].views.front();
+        const double rate = learning_rate_of(run, static_cast<Index>(step) + 1);
+        if (rate == 0.0)
+            continue; // nothing moves
         for (Index index = 0; index < run.size(); ++index) {
             const auto at = static_cast<std::size_t>(index);
             const float M = is.moment[at];
@@ -32,7 +35,7 @@ void a_late_coordinate_moves_by_one_factor(Trial& trial) {
                 !square_is_safe)
                 continue;
             late = late || step > 0;
-            const float moved = -is.parameters[at] / static_cast<float>(learning_rate);
+            const float moved = -is.parameters[at] / static_cast<float>(rate);
             trial.expect_at(verify::ulp_distance(std::copysign(factor, M), moved) <= 4.0,
                             static_cast<Index>(step) + 1, index,
                             "it moved by " + std::to_string(moved) + " lr; it should be " +
@@ -47,7 +50,10 @@ void needs_one_factor(Case& run) {
     run.beta1 = 0.9;
     run.beta2 = run.beta2 == 0.999 ? 0.999 : 0.95;
     run.density = run.density == 1.0 ? 0.1 : run.density;
-    run.warm_up = 0; // or the first mask is full, and nobody late
+    // Or the first mask is full, and nobody late.
+    run.warm_up = 0;
+    run.schedule = DensityRule::geometric;
+    run.rate = run.rate == RateRule::wild ? RateRule::constant : run.rate;
     run.steps = std::max<Index>(run.steps, 2);
     run.data = run.data == problem::DataClass::wide ? run.data : problem::DataClass::normal;
     run.bias_correction = problem::BiasCorrection::none;
@@ -63,9 +69,10 @@ void without_gradients_only_decay(Trial& trial) {
         for (auto& gradient : action.gradients)
             gradient.assign(gradient.size(), 0.0F);
     const History& history = trial(scenario);
-    const auto decay = static_cast<float>(1.0 - learning_rate * run.weight_decay);
     View expected = before(trial.runs().back(), 0, 0);
     for (std::size_t step = 0; step < history.after.size(); ++step) {
+        const double rate = learning_rate_of(run, static_cast<Index>(step) + 1);
+        const auto decay = static_cast<float>(1.0 - rate * run.weight_decay);
         for (float& parameter : expected.parameters)
             parameter *= decay;
         expected.step = static_cast<Index>(step) + 1;

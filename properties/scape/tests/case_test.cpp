@@ -46,7 +46,7 @@ TEST(Case, WrongTextIsRefusedInOneLineThatSaysWhat) {
              {"tensors=a:0", "parameter"},
              {"partition=by_hand", "by_shard"},
              {"correction=some", "none"},
-             {"schedule=stepwise", "geometric or linear"},
+             {"schedule=stepwise", "geometric, linear or jumps"},
              {"owners=all", "range or turn"},
              {"data=gauss", "must be one of"},
              {"steps=0", "steps"},

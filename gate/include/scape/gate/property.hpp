@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
@@ -64,6 +65,9 @@ struct Judged {
     Counts counts;
 };
 
+/// Values that cases are held to, by the name of their option: {"workers", {"2", "3"}}.
+using Pins = std::map<std::string, std::vector<std::string>>;
+
 /// What must always hold.
 struct Property {
     int number = 0;   ///< in the chapter of its system; 0: the reference says so
@@ -78,6 +82,8 @@ struct Property {
     std::function<std::string(const Implementation&)> skipped;
     /// The nearest case that it can judge, of an implementation that has left something out.
     std::function<Line(const Line&, const LeftOut&)> needed;
+    /// Cases that are tried beside the drawn ones, such as larger ones.
+    std::function<std::vector<Line>(const Pins&)> also = [](const Pins&) { return std::vector<Line>(); };
 };
 
 } // namespace scape::gate

@@ -11,9 +11,6 @@
 
 namespace scape::gate {
 
-/// Values that cases are held to, by the name of their option: {"workers", {"2", "3"}}.
-using Pins = std::map<std::string, std::vector<std::string>>;
-
 /// An option that holds cases to values.
 struct Pin {
     std::string option; ///< "density", without the dashes

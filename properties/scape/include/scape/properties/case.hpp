@@ -24,16 +24,34 @@ struct Operation {
         inject,  ///< a step in which one rank's gradient holds a value that has to be refused
         restart, ///< a checkpoint, and another group of ranks that goes on from it
         delay,   ///< from here on messages come late and in another order
+        undo, ///< a step whose state is replaced by the one before, from a checkpoint, in the same object
     };
     Kind kind = Kind::step;
-    int workers = 1;       ///< restart: the new number
-    int rank = 0;          ///< inject: whose gradient (modulo the number of workers)
-    std::uint8_t what = 0; ///< inject: which of the values; delay: which of the disturbances
+    int workers = 1; ///< restart: the new number
+    int rank = 0;    ///< inject: whose gradient (modulo the number of workers)
+    /// inject: which of the values, and from 8 on another in the next rank's gradient, too; delay: which of
+    /// the disturbances.
+    std::uint8_t what = 0;
 
     friend bool operator==(const Operation&, const Operation&) = default;
 };
 
 constexpr int nobody = -1;
+
+/// How the learning rate goes over the steps. All but the last are powers of two, so that lr*u is exact.
+enum class RateRule : std::uint8_t {
+    constant,
+    warm_up, ///< from 0
+    to_zero, ///< halved at every step, and 0 at the last of the case
+    wild,    ///< another one at every step, 0 among them
+};
+
+/// How the density goes over the steps.
+enum class DensityRule : std::uint8_t {
+    geometric, ///< from `start` to `density` within `warm_up` steps
+    linear,    ///< likewise
+    jumps,     ///< up and down, with some steps alike
+};
 
 /// A problem and the run of it.
 struct Case {
@@ -42,8 +60,10 @@ struct Case {
     problem::PartitionRule partition = problem::PartitionRule::by_shard;
     bool owners_in_turn = false; ///< segment i belongs to rank i mod P, as in one version of the artifact
     double density = 1.0;        ///< where the schedule ends
-    problem::DensityKind schedule = problem::DensityKind::geometric;
-    Index warm_up = 0; ///< steps in which it falls from 1; 0: constant
+    DensityRule schedule = DensityRule::geometric;
+    double start = 1.0; ///< where it begins
+    Index warm_up = 0;  ///< steps on its way; 0: constant, but for jumps
+    RateRule rate = RateRule::constant;
     double beta1 = 0.5;
     double beta2 = 0.75;
     double epsilon = 1e-8;
@@ -78,7 +98,7 @@ struct Case {
 /// Of step t. On dyadic data they are whole multiples of the number of workers, so that means are exact.
 [[nodiscard]] Gradients gradients_of(const Case& run, Index step);
 
-/// A power of two, so that lr*u is exact.
-constexpr double learning_rate = 0x1p-8;
+/// The learning rate of step t.
+[[nodiscard]] double learning_rate_of(const Case& run, Index step);
 
 } // namespace scape::properties

@@ -64,9 +64,9 @@ using MakeCandidate =
 
 /// What happens to all ranks at once.
 struct Action {
-    enum class Kind : std::uint8_t { step, restart, disturb };
+    enum class Kind : std::uint8_t { step, restart, disturb, undo };
     Kind kind = Kind::step;
-    Gradients gradients; ///< step
+    Gradients gradients; ///< step, and undo: of a step after which the state before it is restored
     double learning_rate = 0.0;
     std::optional<problem::Problem> problem; ///< restart: with the new number of workers
     std::vector<problem::Range> ranges;

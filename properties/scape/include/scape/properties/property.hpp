@@ -110,6 +110,8 @@ struct Property {
     };
     /// What it needs of a case, whatever was drawn or asked for.
     std::function<void(Case&)> needs = [](Case&) {};
+    /// Cases that are tried whatever was drawn, larger than that.
+    std::vector<Case> also{};
 };
 
 /// All of them, in the order in which they are told and tried.
