@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -11,8 +10,6 @@
 #include <system_error>
 #include <tuple>
 #include <utility>
-
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -75,10 +72,6 @@ std::string bytes_text(std::uint64_t count) {
 
 std::string range_text(std::uint64_t begin, std::uint64_t end) {
     return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
-}
-
-std::string system_text() {
-    return std::system_category().message(errno);
 }
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::uint64_t offset, const std::string& wrong,
@@ -440,18 +433,17 @@ void check_coverage(const std::filesystem::path& path, const std::vector<TensorE
     check_gap(covered, data_size);
 }
 
-FileHandle open_to_read(const std::filesystem::path& path) {
+std::unique_ptr<const InputFile> open_to_read(const std::filesystem::path& path, const FileSystem& files) {
     constexpr const char* expected = "expected a readable safetensors file";
-    std::error_code error;
-    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    const FileKind kind = files.kind(path);
     // Opening a pipe would wait for its writer.
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-        fail(path, 0, std::filesystem::is_directory(status) ? "is a directory" : "is not a regular file",
-             expected);
+    if (kind == FileKind::folder || kind == FileKind::other) {
+        fail(path, 0, kind == FileKind::folder ? "is a directory" : "is not a regular file", expected);
     }
-    FileHandle file(std::fopen(path.c_str(), "rb"));
-    if (!file) {
-        fail(path, 0, "cannot be opened: " + system_text(), expected);
+    std::error_code error;
+    std::unique_ptr<const InputFile> file = files.open(path, error);
+    if (error) {
+        fail(path, 0, "cannot be opened: " + error.message(), expected);
     }
     return file;
 }
@@ -483,13 +475,12 @@ std::uint64_t TensorEntry::element_count() const {
     return count;
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), file_(open_to_read(path)) {
-    const off_t end = ::lseek(::fileno(file_.get()), 0, SEEK_END);
-    if (end < 0) {
-        fail(path_, 0, "its size cannot be read: " + system_text(), "expected a regular file");
-    }
-    const auto file_size = static_cast<std::uint64_t>(end);
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, const FileSystem& files)
+    : SafetensorsFile(path, open_to_read(path, files)) {}
+
+SafetensorsFile::SafetensorsFile(std::filesystem::path path, std::unique_ptr<const InputFile> file)
+    : path_(std::move(path)), file_(std::move(file)) {
+    const std::uint64_t file_size = file_->size();
     if (file_size < length_size) {
         fail(path_, file_size, "the file ends after " + bytes_text(file_size),
              "expected the 8 bytes of the header's length; the file is truncated");
@@ -540,17 +531,18 @@ const TensorEntry* SafetensorsFile::find(std::string_view name) const {
 
 void SafetensorsFile::read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const {
     while (!bytes.empty()) {
-        const ssize_t count =
-            ::pread(::fileno(file_.get()), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (count < 0) {
-            fail(path_, offset, "cannot be read: " + system_text(), "expected " + bytes_text(bytes.size()));
+        std::error_code error;
+        const std::size_t count = file_->read(offset, bytes, error);
+        if (error) {
+            fail(path_, offset, "cannot be read: " + error.message(),
+                 "expected " + bytes_text(bytes.size()));
         }
         if (count == 0) {
             fail(path_, offset, "the file ends here, it has shrunk since it was opened",
                  "expected another " + bytes_text(bytes.size()));
         }
-        bytes = bytes.subspan(static_cast<std::size_t>(count));
-        offset += static_cast<std::uint64_t>(count);
+        bytes = bytes.subspan(count);
+        offset += count;
     }
 }
 
@@ -588,15 +580,16 @@ std::vector<std::uint64_t> SafetensorsFile::read_u64(std::string_view name) cons
 }
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
-                                     const std::map<std::string, std::string>& metadata)
-    : path_(std::move(path)), partial_path_(path_.string() + ".partial"), header_("{") {
+                                     const std::map<std::string, std::string>& metadata, FileSystem& files)
+    : files_(files), path_(std::move(path)), partial_path_(path_.string() + ".partial"), header_("{") {
     if (!metadata.empty()) {
         header_ += encode(path_, length_size, std::string(metadata_key)) + ":" +
                    encode(path_, length_size, metadata);
     }
-    file_.reset(std::fopen(partial_path_.c_str(), "wb"));
-    if (!file_) {
-        fail(partial_path_, 0, "cannot be created: " + system_text(),
+    std::error_code error;
+    file_ = files_.create(partial_path_, error);
+    if (error) {
+        fail(partial_path_, 0, "cannot be created: " + error.message(),
              "expected a folder that can be written to");
     }
 }
@@ -604,8 +597,7 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
 SafetensorsWriter::~SafetensorsWriter() {
     if (!finished_) {
         file_.reset();
-        std::error_code ignored;
-        std::filesystem::remove(partial_path_, ignored);
+        static_cast<void>(files_.remove(partial_path_)); // it is never taken for the whole
     }
 }
 
@@ -662,12 +654,16 @@ void SafetensorsWriter::finish() {
         fail(path_, written_, tensor(declared_[next_].name) + " was not written",
              "write all declared tensors before finishing");
     }
-    // A failed write may show only now, when the buffer is emptied.
-    if (std::fclose(file_.release()) != 0) {
-        fail(partial_path_, written_, "cannot be written: " + system_text(), "expected enough free space");
+    // A failed write may show only now. A name that is there before the data would be one of a torn file
+    // after a crash of the machine.
+    std::error_code error = file_->sync();
+    const std::error_code closed = file_->close();
+    file_.reset();
+    if (error || closed) {
+        fail(partial_path_, written_, "cannot be written: " + (error ? error : closed).message(),
+             "expected enough free space");
     }
-    std::error_code error;
-    std::filesystem::rename(partial_path_, path_, error);
+    error = files_.rename(partial_path_, path_);
     if (error) {
         fail(path_, 0, "cannot be replaced by the finished partial file: " + error.message(),
              "expected a file, or nothing, under this name");
@@ -717,12 +713,12 @@ void SafetensorsWriter::write_header() {
 }
 
 void SafetensorsWriter::write_bytes(std::span<const std::byte> bytes) {
-    const std::size_t count = std::fwrite(bytes.data(), 1, bytes.size(), file_.get());
-    written_ += count;
-    if (count != bytes.size()) {
-        const std::string reason = system_text();
+    std::error_code error;
+    written_ += write_all(*file_, bytes, error);
+    if (error) {
         file_.reset(); // it can no longer become right
-        fail(partial_path_, written_, "cannot be written: " + reason, "expected enough free space");
+        fail(partial_path_, written_, "cannot be written: " + error.message(),
+             "expected enough free space");
     }
 }
 
