@@ -76,10 +76,10 @@ Manifest parse_manifest(const std::string& text, const std::string& path, Index 
         auto json = ordered_json::parse(text, watch);
         if (json.at("format") != checkpoint_format || json.at("version") != checkpoint_version)
             throw damaged("it is not a manifest of a scape-checkpoint of version 1");
+        const auto written = whole(json.at("checksum"));
         // White space, a number's spelling, a key that is there twice: the checksum sees none of them.
         if (text != as_written(json))
             throw damaged("it is damaged: its text is not as it was written");
-        const auto written = whole(json.at("checksum"));
         json.erase("checksum");
         if (written != checksum(json.dump()))
             throw damaged("it is damaged: its checksum is not its text's");

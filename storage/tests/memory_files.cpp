@@ -10,8 +10,8 @@ namespace scape::storage::memory {
 namespace {
 
 constexpr std::size_t sector = 512;
-constexpr std::size_t few = 64;        // outcomes of one file or folder: all of them
-constexpr std::size_t few_trees = 400; // and of all together
+constexpr std::size_t few = 32;        // outcomes of one file or folder: all of them
+constexpr std::size_t few_trees = 120; // and of all together
 
 std::error_code code(std::errc error) {
     return std::make_error_code(error);

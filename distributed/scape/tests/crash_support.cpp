@@ -170,8 +170,14 @@ void Reader::read(const std::vector<Tree>& trees) {
     if (fresh.empty())
         return;
     std::vector<std::unique_ptr<Files>> disks;
-    for (const Tree* tree : fresh)
+    std::vector<bool> goes_on; // where other names are there than ever before
+    for (const Tree* tree : fresh) {
         disks.push_back(std::make_unique<Files>(State(*tree)));
+        std::string all;
+        for (const auto& [path, contents] : *tree)
+            all += path + "\n";
+        goes_on.push_back(names_.insert(all).second);
+    }
     run_ranks(readers, [&](Communicator& communicator) {
         const auto rank = static_cast<std::size_t>(communicator.rank());
         for (std::size_t i = 0; i < fresh.size(); ++i) {
@@ -190,10 +196,12 @@ void Reader::read(const std::vector<Tree>& trees) {
                         verdict.error = "a state that no checkpoint holds";
                 }
                 // Whatever was left over, the run goes on from here, saves, and finds what it saved.
-                take_steps(*optimizer, 0, communicator.rank(), optimizer->steps() + 1);
-                const auto next = save_checkpoint(*optimizer, communicator, folder, *view);
-                if (latest_checkpoint(folder, *view) != next)
-                    verdict.error += "; the next checkpoint is not found";
+                if (goes_on[i]) {
+                    take_steps(*optimizer, 0, communicator.rank(), optimizer->steps() + 1);
+                    const auto next = save_checkpoint(*optimizer, communicator, folder, *view);
+                    if (latest_checkpoint(folder, *view) != next)
+                        verdict.error += "; the next checkpoint is not found";
+                }
             } catch (const Error& error) {
                 verdict.error = error.what();
             }
@@ -212,6 +220,8 @@ void end_everywhere(Tally& tally, Reader& reader, const Files& files, const std:
     order.insert(order.end(), saves.begin(), saves.end());
     const std::size_t before = history.begun.size();
     for (const Cut& cut : cuts(files)) {
+        if (!tally.finding.empty())
+            return;
         ++tally.cuts;
         const std::vector<Tree> trees = cut.state.outcomes(seed + tally.cuts);
         tally.outcomes += trees.size();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,8 @@ struct Cut {
 };
 [[nodiscard]] std::vector<Cut> cuts(const Files& files);
 
-/// Reads what is left with all that a user calls, on two ranks, and goes on from there.
+/// Reads what is left with all that a user calls, on two ranks, and goes on from there: once for all trees
+/// of the same names.
 class Reader {
   public:
     struct Verdict {
@@ -77,6 +79,7 @@ class Reader {
   private:
     std::map<Save, std::vector<std::optional<RankState>>> expected_; ///< by rank
     std::map<Tree, Verdict> verdicts_;
+    std::set<std::string> names_; ///< of trees that were gone on from
 };
 
 /// What came before a writer: checkpoints that were begun, in their order, and how many of these have to be

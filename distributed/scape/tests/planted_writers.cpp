@@ -1,6 +1,6 @@
 #include "planted_writers.hpp"
 
-#include <deque>
+#include <algorithm>
 #include <functional>
 #include <mutex>
 
@@ -180,7 +180,7 @@ class WritesLate : public WrappedFiles {
             }
         }
         const std::error_code error = inner().rename(from, to);
-        return error || !is_partial(from) ? error : write(from, to);
+        return error || from.parent_path() != folder ? error : write(from, to);
     }
     [[nodiscard]] std::error_code exchange(const Path& first, const Path& second) override {
         const std::error_code error = inner().exchange(first, second);
@@ -255,15 +255,20 @@ Layer folders(UnsyncedFolders::Which which) {
 
 const std::vector<Planted>& planted_writers() {
     static const std::vector<Planted> all{
-        {"a rank's file is not synced", layer<UnsyncedFiles>(std::string("rank-"))},
-        {"the manifest is not synced", layer<UnsyncedFiles>(std::string("manifest"))},
+        {"a rank's file is not synced", layer<UnsyncedFiles>(std::string("rank-")),
+         "sync folder /home/new/checkpoints"},
+        {"the manifest is not synced", layer<UnsyncedFiles>(std::string("manifest")),
+         "sync folder /home/new/checkpoints"},
         {"the checkpoint's own folder is not synced",
-         folders([](const Path& path, bool, const FileSystem&) { return is_partial(path); })},
+         folders([](const Path& path, bool, const FileSystem&) { return is_partial(path); }),
+         "sync folder /home/new/checkpoints"},
         {"the folder is not synced after the rename",
-         folders([](const Path& path, bool, const FileSystem&) { return path == folder; })},
+         folders([](const Path& path, bool, const FileSystem&) { return path == folder; }), "done 0"},
         {"the folder above a new one is not synced",
-         folders([](const Path& path, bool, const FileSystem&) { return path.filename() == ".."; })},
-        {"the old one is removed before the new one's name lasts", layer<RemovesTooEarly>()},
+         folders([](const Path& path, bool, const FileSystem&) { return path.filename() == ".."; }),
+         "done 0"},
+        {"the old one is removed before the new one's name lasts", layer<RemovesTooEarly>(),
+         "remove /home/new/checkpoints/step-0000000001.partial/rank-0000.safetensors"},
         {"a left-over is removed before the names last",
          folders([](const Path& path, bool exchanged, const FileSystem& files) {
              if (path != folder || exchanged)
@@ -271,15 +276,22 @@ const std::vector<Planted>& planted_writers() {
              std::error_code error;
              const auto names = files.list(folder, error); // a sync while a left-over is there
              return std::ranges::any_of(names, [](const std::string& name) { return is_partial(name); });
-         })},
-        {"the old one is removed, then the new one renamed", layer<RemovesThenRenames>()},
-        {"two renames in place of an exchange", layer<RenamesTwice>()},
-        {"written under its own name from the beginning", layer<WritesInPlace>()},
+         }),
+         "remove /home/new/checkpoints/step-0000000002.partial/rank-0000.safetensors"},
+        {"the old one is removed, then the new one renamed", layer<RemovesThenRenames>(),
+         "remove /home/new/checkpoints/step-0000000001/rank-0000.safetensors"},
+        {"two renames in place of an exchange", layer<RenamesTwice>(),
+         "rename /home/new/checkpoints/step-0000000001.partial to /home/new/checkpoints/step-0000000001"},
+        {"written under its own name from the beginning", layer<WritesInPlace>(),
+         "bytes to /home/new/checkpoints/step-0000000001/manifest.json"},
         {"renamed before the ranks' files are written",
-         layer<WritesLate>(std::string("rank-"), std::make_shared<WritesLate::Held>())},
+         layer<WritesLate>(std::string("rank-"), std::make_shared<WritesLate::Held>()),
+         "create /home/new/checkpoints/step-0000000001/rank-0000.safetensors"},
         {"renamed before the manifest is written",
-         layer<WritesLate>(std::string("manifest"), std::make_shared<WritesLate::Held>())},
-        {"a short write is taken for a whole one", layer<ForgetsTheRest>(), 100},
+         layer<WritesLate>(std::string("manifest"), std::make_shared<WritesLate::Held>()),
+         "bytes to /home/new/checkpoints/step-0000000001/manifest.json"},
+        {"a short write is taken for a whole one", layer<ForgetsTheRest>(),
+         "sync folder /home/new/checkpoints", 100},
     };
     return all;
 }

@@ -12,6 +12,7 @@ namespace scape::distributed::crash {
 struct Planted {
     std::string name;
     Layer layer;
+    std::string found_at; ///< what rank 0 was about to do where the mistake shows first
     std::size_t largest_write = SIZE_MAX;
 };
 
