@@ -1,16 +1,12 @@
 #include <scape/distributed/checkpoint.hpp>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <new>
 #include <string>
 #include <vector>
 
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -21,7 +17,6 @@
 #include <scape/reference/scape.hpp>
 
 #include "manifest.hpp"
-#include "wrapped_files.hpp"
 
 namespace scape::distributed {
 namespace {
@@ -339,88 +334,6 @@ TEST_F(Checkpoint, AFolderThatCannotBeWrittenIsToldOnAllRanks) {
         static_cast<void>(optimizer->coming_mask());
     });
 }
-
-/// What the children of the next test save, one after the other; the last takes the place of the one
-/// before.
-const std::vector<Index> saved_steps{1, 2, 2};
-constexpr int ended = 3;
-
-/// Saves on the disk, and ends this process in place of its nth operation there: of a write half is done.
-/// Says how many checkpoints were reported as done before that.
-[[noreturn]] void end_at(int last, int workers, const fs::path& folder, int& reported) {
-    std::atomic<int> count{0};
-    run_ranks(workers, [&](Communicator& communicator) {
-        storage::WatchedFiles files(
-            storage::disk(), [&](storage::OutputFile* file, std::span<const std::byte> bytes) {
-                if (++count == last) {
-                    std::error_code error;
-                    if (file != nullptr)
-                        static_cast<void>(file->write(bytes.first(bytes.size() / 2), error));
-                    _exit(ended);
-                }
-                return std::error_code();
-            });
-        const auto optimizer = make_optimizer(model(), settings(), communicator, initial());
-        for (const Index step : saved_steps) {
-            take_steps(*optimizer, communicator.rank(), optimizer->steps() + 1, step);
-            save_checkpoint(*optimizer, communicator, folder, files);
-            if (communicator.rank() == 0)
-                ++reported;
-        }
-    });
-    _exit(0);
-}
-
-class EndedProcess : public Checkpoint, public testing::WithParamInterface<int> {};
-
-TEST_P(EndedProcess, AtAnyOperationLeavesTheLastGoodOne) {
-    const int workers = GetParam();
-    void* const shared =
-        mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(shared, MAP_FAILED);
-    int& reported = *new (shared) int{0};
-    int operations = 0;
-    for (bool to_its_end = false; !to_its_end;) {
-        ++operations;
-        SCOPED_TRACE("ended at operation " + std::to_string(operations));
-        const fs::path place = folder_ / std::to_string(operations);
-        reported = 0;
-        const pid_t child = fork();
-        ASSERT_GE(child, 0);
-        if (child == 0)
-            end_at(operations, workers, place, reported);
-        int status = 0;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        ASSERT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == ended || WEXITSTATUS(status) == 0))
-            << status;
-        to_its_end = WEXITSTATUS(status) == 0;
-
-        const auto latest = latest_checkpoint(place);
-        ASSERT_EQ(latest.has_value() || reported == 0, true);
-        if (!latest)
-            continue;
-        run_ranks(workers, [&](Communicator& communicator) {
-            const auto optimizer = make_optimizer(model(), settings(), communicator, initial());
-            restore_checkpoint(*optimizer, communicator, *latest);
-            // The last that was reported, or the one after it.
-            const auto done = static_cast<std::size_t>(reported);
-            EXPECT_TRUE((done > 0 && optimizer->steps() == saved_steps[done - 1]) ||
-                        (done < saved_steps.size() && optimizer->steps() == saved_steps[done]))
-                << optimizer->steps() << " of " << done;
-            const auto through = make_optimizer(model(), settings(), communicator, initial());
-            take_steps(*through, communicator.rank(), 1, optimizer->steps());
-            expect_same(optimizer->state(), through->state());
-            take_steps(*optimizer, communicator.rank(), optimizer->steps() + 1, 3);
-            EXPECT_NO_THROW(save_checkpoint(*optimizer, communicator, place)) << "over what was left";
-        });
-        EXPECT_EQ(latest_checkpoint(place), place / "step-0000000003");
-    }
-    EXPECT_EQ(reported, std::ssize(saved_steps));
-    EXPECT_GE(operations, 45);
-    munmap(shared, sizeof(int));
-}
-
-INSTANTIATE_TEST_SUITE_P(Ranks, EndedProcess, testing::Values(1, 2));
 
 } // namespace
 } // namespace scape::distributed
