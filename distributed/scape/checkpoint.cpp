@@ -58,7 +58,8 @@ void require_none(const std::error_code& error, const fs::path& path, const std:
 /// Calls take(bytes) with all of a file, in pieces of whole words but for the last.
 template <class Take>
 void read_through(const storage::InputFile& file, const fs::path& path, const Take& take) {
-    std::vector<char> buffer(std::size_t{1} << 20U);
+    constexpr std::uint64_t largest = 1U << 20U;
+    std::vector<char> buffer(std::min(largest, (file.size() / 8 + 1) * 8));
     for (std::uint64_t at = 0;;) {
         std::size_t count = 0;
         std::error_code error;

@@ -59,7 +59,7 @@ struct Cut {
 };
 [[nodiscard]] std::vector<Cut> cuts(const Files& files);
 
-/// Reads what is left with all that a user calls, on two ranks, and goes on from there: once for all trees
+/// Reads what is left with all that a user calls, on one rank, and goes on from there: once for all trees
 /// of the same names.
 class Reader {
   public:
@@ -77,7 +77,7 @@ class Reader {
     [[nodiscard]] std::size_t trees() const { return verdicts_.size(); }
 
   private:
-    std::map<Save, std::vector<std::optional<RankState>>> expected_; ///< by rank
+    std::map<Save, std::optional<RankState>> expected_;
     std::map<Tree, Verdict> verdicts_;
     std::set<std::string> names_; ///< of trees that were gone on from
 };
