@@ -34,10 +34,6 @@ std::string range_text(std::uint64_t begin, std::uint64_t end) {
     return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
 }
 
-std::string system_text() {
-    return std::system_category().message(errno);
-}
-
 void fail(const std::filesystem::path& path, std::uint64_t offset, const std::string& wrong,
           const std::string& expected) {
     const std::string text = path.string();

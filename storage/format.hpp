@@ -49,8 +49,6 @@ std::string in_quotes(std::string_view text);
 std::string tensor(std::string_view name);
 std::string bytes_text(std::uint64_t count);
 std::string range_text(std::uint64_t begin, std::uint64_t end);
-/// What the system says of the last call that failed.
-std::string system_text();
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::uint64_t offset, const std::string& wrong,
                        const std::string& expected);

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <numeric>
 #include <system_error>
 #include <tuple>
 #include <utility>
-
-#include <unistd.h>
 
 #include "format.hpp"
 #include "header.hpp"
@@ -45,31 +44,29 @@ void check_coverage(const std::filesystem::path& path, const std::vector<TensorE
     check_gap(covered, data_size);
 }
 
-FileHandle open_to_read(const std::filesystem::path& path) {
+std::unique_ptr<const InputFile> open_to_read(const std::filesystem::path& path, const FileSystem& files) {
     constexpr const char* expected = "expected a readable safetensors file";
-    std::error_code error;
-    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    const FileKind kind = files.kind(path);
     // Opening a pipe would wait for its writer.
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-        fail(path, 0, std::filesystem::is_directory(status) ? "is a directory" : "is not a regular file",
-             expected);
+    if (kind == FileKind::folder || kind == FileKind::other) {
+        fail(path, 0, kind == FileKind::folder ? "is a directory" : "is not a regular file", expected);
     }
-    FileHandle file(std::fopen(path.c_str(), "rb"));
-    if (!file) {
-        fail(path, 0, "cannot be opened: " + system_text(), expected);
+    std::error_code error;
+    std::unique_ptr<const InputFile> file = files.open(path, error);
+    if (error) {
+        fail(path, 0, "cannot be opened: " + error.message(), expected);
     }
     return file;
 }
 
 } // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), file_(open_to_read(path)) {
-    const off_t end = ::lseek(::fileno(file_.get()), 0, SEEK_END);
-    if (end < 0) {
-        fail(path_, 0, "its size cannot be read: " + system_text(), "expected a regular file");
-    }
-    const auto file_size = static_cast<std::uint64_t>(end);
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, const FileSystem& files)
+    : SafetensorsFile(path, open_to_read(path, files)) {}
+
+SafetensorsFile::SafetensorsFile(std::filesystem::path path, std::unique_ptr<const InputFile> file)
+    : path_(std::move(path)), file_(std::move(file)) {
+    const std::uint64_t file_size = file_->size();
     if (file_size < length_size) {
         fail(path_, file_size, "the file ends after " + bytes_text(file_size),
              "expected the 8 bytes of the header's length; the file is truncated");
@@ -119,17 +116,18 @@ const TensorEntry* SafetensorsFile::find(std::string_view name) const {
 
 void SafetensorsFile::read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const {
     while (!bytes.empty()) {
-        const ssize_t count =
-            ::pread(::fileno(file_.get()), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (count < 0) {
-            fail(path_, offset, "cannot be read: " + system_text(), "expected " + bytes_text(bytes.size()));
+        std::error_code error;
+        const std::size_t count = file_->read(offset, bytes, error);
+        if (error) {
+            fail(path_, offset, "cannot be read: " + error.message(),
+                 "expected " + bytes_text(bytes.size()));
         }
         if (count == 0) {
             fail(path_, offset, "the file ends here, it has shrunk since it was opened",
                  "expected another " + bytes_text(bytes.size()));
         }
-        bytes = bytes.subspan(static_cast<std::size_t>(count));
-        offset += static_cast<std::uint64_t>(count);
+        bytes = bytes.subspan(count);
+        offset += count;
     }
 }
 

@@ -28,15 +28,16 @@ std::string encode(const std::filesystem::path& path, std::uint64_t offset, cons
 } // namespace
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
-                                     const std::map<std::string, std::string>& metadata)
-    : path_(std::move(path)), partial_path_(path_.string() + ".partial"), header_("{") {
+                                     const std::map<std::string, std::string>& metadata, FileSystem& files)
+    : files_(files), path_(std::move(path)), partial_path_(path_.string() + ".partial"), header_("{") {
     if (!metadata.empty()) {
         header_ += encode(path_, length_size, std::string(metadata_key)) + ":" +
                    encode(path_, length_size, metadata);
     }
-    file_.reset(std::fopen(partial_path_.c_str(), "wb"));
-    if (!file_) {
-        fail(partial_path_, 0, "cannot be created: " + system_text(),
+    std::error_code error;
+    file_ = files_.create(partial_path_, error);
+    if (error) {
+        fail(partial_path_, 0, "cannot be created: " + error.message(),
              "expected a folder that can be written to");
     }
 }
@@ -44,8 +45,7 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
 SafetensorsWriter::~SafetensorsWriter() {
     if (!finished_) {
         file_.reset();
-        std::error_code ignored;
-        std::filesystem::remove(partial_path_, ignored);
+        static_cast<void>(files_.remove(partial_path_)); // it is never taken for the whole
     }
 }
 
@@ -102,12 +102,16 @@ void SafetensorsWriter::finish() {
         fail(path_, written_, tensor(declared_[next_].name) + " was not written",
              "write all declared tensors before finishing");
     }
-    // A failed write may show only now, when the buffer is emptied.
-    if (std::fclose(file_.release()) != 0) {
-        fail(partial_path_, written_, "cannot be written: " + system_text(), "expected enough free space");
+    // A failed write may show only now. A name that is there before the data would be one of a torn file
+    // after a crash of the machine.
+    std::error_code error = file_->sync();
+    const std::error_code closed = file_->close();
+    file_.reset();
+    if (error || closed) {
+        fail(partial_path_, written_, "cannot be written: " + (error ? error : closed).message(),
+             "expected enough free space");
     }
-    std::error_code error;
-    std::filesystem::rename(partial_path_, path_, error);
+    error = files_.rename(partial_path_, path_);
     if (error) {
         fail(path_, 0, "cannot be replaced by the finished partial file: " + error.message(),
              "expected a file, or nothing, under this name");
@@ -157,12 +161,12 @@ void SafetensorsWriter::write_header() {
 }
 
 void SafetensorsWriter::write_bytes(std::span<const std::byte> bytes) {
-    const std::size_t count = std::fwrite(bytes.data(), 1, bytes.size(), file_.get());
-    written_ += count;
-    if (count != bytes.size()) {
-        const std::string reason = system_text();
+    std::error_code error;
+    written_ += write_all(*file_, bytes, error);
+    if (error) {
         file_.reset(); // it can no longer become right
-        fail(partial_path_, written_, "cannot be written: " + reason, "expected enough free space");
+        fail(partial_path_, written_, "cannot be written: " + error.message(),
+             "expected enough free space");
     }
 }
 

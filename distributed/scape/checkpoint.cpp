@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <scape/problem/digest.hpp>
 #include <scape/problem/error.hpp>
@@ -28,6 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using storage::DataType;
+using storage::FileKind;
+using storage::FileSystem;
 
 using File = Manifest::File;
 
@@ -37,35 +39,86 @@ std::string step_folder(Index step) {
     return text.data();
 }
 
+/// The step in a folder's name; none if it is not a name that step_folder makes.
+std::optional<Index> step_in(const std::string& name) {
+    const std::size_t digits = std::string("step-").size();
+    Index step = 0;
+    const auto [end, error] =
+        std::from_chars(name.data() + std::min(digits, name.size()), name.data() + name.size(), step);
+    return error == std::errc() && step >= 0 && name == step_folder(step) ? std::optional(step)
+                                                                          : std::nullopt;
+}
+
+void require_none(const std::error_code& error, const fs::path& path, const std::string& what,
+                  const std::string& advice = "check the disk") {
+    if (error)
+        throw Error(path.string() + ": " + what + ": " + error.message() + "; " + advice);
+}
+
+/// Calls take(bytes) with all of a file, in pieces of whole words but for the last.
+template <class Take>
+void read_through(const storage::InputFile& file, const fs::path& path, const Take& take) {
+    constexpr std::uint64_t largest = 1U << 20U;
+    std::vector<char> buffer(std::min(largest, (file.size() / 8 + 1) * 8));
+    for (std::uint64_t at = 0;;) {
+        std::size_t count = 0;
+        std::error_code error;
+        for (std::size_t more = 1; more > 0 && count < buffer.size() && !error; count += more)
+            more = file.read(at + count, std::as_writable_bytes(std::span(buffer)).subspan(count), error);
+        require_none(error, path, "it cannot be read", "the checkpoint is not complete");
+        take(std::string_view(buffer.data(), count));
+        at += count;
+        if (count < buffer.size())
+            return;
+    }
+}
+
+std::unique_ptr<const storage::InputFile> open_to_read(const FileSystem& files, const fs::path& path) {
+    // Opening a pipe would wait for its writer.
+    if (const FileKind kind = files.kind(path); kind == FileKind::folder || kind == FileKind::other)
+        throw Error(path.string() + ": it cannot be read: it is not a file; use another checkpoint");
+    std::error_code error;
+    std::unique_ptr<const storage::InputFile> file = files.open(path, error);
+    require_none(error, path, "it cannot be read", "the checkpoint is not complete");
+    return file;
+}
+
 /// A file's size and a 64-bit checksum of its bytes, in which a change of any one byte shows.
-File measure(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
+File measure(const storage::InputFile& file, const fs::path& path) {
     File result{0, 0x9ae1'6a3b'2f90'404fU};
-    std::vector<char> buffer(std::size_t{1} << 20U);
-    while (file) {
-        file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-        const auto count = static_cast<std::size_t>(file.gcount());
-        for (std::size_t at = 0; at < count; at += 8) {
+    read_through(file, path, [&](std::string_view bytes) {
+        for (std::size_t at = 0; at < bytes.size(); at += 8) {
             std::uint64_t word = 0;
-            std::memcpy(&word, buffer.data() + at, std::min<std::size_t>(8, count - at));
+            std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(8, bytes.size() - at));
             result.checksum = std::rotl((result.checksum ^ word) * 0x9e37'79b9'7f4a'7c15U, 27);
         }
-        result.bytes += count;
-    }
-    if (!file.eof())
-        throw Error(path.string() + ": it cannot be read; the checkpoint is not complete");
+        result.bytes += bytes.size();
+    });
     return result;
 }
 
-/// Makes what was written to a file or a folder last, whatever happens to the machine.
-void sync(const fs::path& path) {
-    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool ok = descriptor >= 0 && fsync(descriptor) == 0;
-    const std::string reason = ok ? "" : std::strerror(errno);
-    if (descriptor >= 0)
-        close(descriptor);
-    if (!ok)
-        throw Error(path.string() + ": could not be made to last: " + reason + "; check the disk");
+/// Makes the names in a folder last, whatever happens to the machine.
+void sync_folder(FileSystem& files, const fs::path& folder) {
+    require_none(files.sync_folder(folder), folder, "could not be made to last");
+}
+
+/// Makes a folder and those above it where they are missing, so that they last.
+void make_lasting_folder(FileSystem& files, const fs::path& folder) {
+    const bool missing = files.kind(folder) == FileKind::none;
+    if (missing) {
+        const fs::path above = fs::path(folder / "").parent_path().parent_path();
+        make_lasting_folder(files, above.empty() ? "." : above);
+        if (const std::error_code error = files.make_folder(folder); error != std::errc::file_exists)
+            require_none(error, folder, "the folder could not be made", "give one that can be written");
+    }
+    if (files.kind(folder) != FileKind::folder)
+        throw Error(folder.string() + ": it is not a folder; give one that can be written");
+    // Even one that was there may be of a process that ended before this; one whose parent may not be read
+    // is nothing that was made here.
+    const fs::path parent = folder / "..";
+    if (const std::error_code error = files.sync_folder(parent);
+        missing || error != std::errc::permission_denied)
+        require_none(error, parent, "could not be made to last");
 }
 
 /// The bits of a mask as bytes of eight coordinates.
@@ -86,9 +139,9 @@ Mask to_mask(const std::vector<std::uint8_t>& bytes, Index size, const std::stri
     return mask;
 }
 
-void write_rank_file(const fs::path& path, const RankState& state, const problem::Range& range,
-                     bool with_masks) {
-    storage::SafetensorsWriter writer(path, {{"format", checkpoint_format}});
+void write_rank_file(FileSystem& files, const fs::path& path, const RankState& state,
+                     const problem::Range& range, bool with_masks) {
+    storage::SafetensorsWriter writer(path, {{"format", checkpoint_format}}, files);
     const auto part = [&](Index begin, Index end, const std::vector<float>& values) {
         return std::span<const float>(values).subspan(static_cast<std::size_t>(begin),
                                                       static_cast<std::size_t>(end - begin));
@@ -114,43 +167,54 @@ void write_rank_file(const fs::path& path, const RankState& state, const problem
         writer.write_u8("coming_mask", masks[1]);
     }
     writer.finish();
-    sync(path);
 }
 
-void write_manifest(const fs::path& path, const Scape& optimizer, const std::vector<File>& files) {
+void write_manifest(FileSystem& files, const fs::path& path, const Scape& optimizer,
+                    const std::vector<File>& measured) {
     Manifest manifest{
         optimizer.steps(), problem::model_digest(optimizer.problem(), optimizer.density()), {}};
-    for (std::size_t rank = 0; rank < files.size(); ++rank)
-        manifest.ranks.push_back({optimizer.ranges()[rank], files[rank]});
-    std::ofstream file(path);
-    file << manifest_text(manifest, problem::model_text(optimizer.problem(), optimizer.density()));
-    file.close();
-    if (!file)
-        throw Error(path.string() + ": could not be written; check the space on the disk");
-    sync(path);
+    for (std::size_t rank = 0; rank < measured.size(); ++rank)
+        manifest.ranks.push_back({optimizer.ranges()[rank], measured[rank]});
+    const std::string text =
+        manifest_text(manifest, problem::model_text(optimizer.problem(), optimizer.density()));
+    std::error_code error;
+    const auto file = files.create(path, error);
+    if (!error)
+        static_cast<void>(storage::write_all(*file, std::as_bytes(std::span(text)), error));
+    if (!error)
+        error = file->sync();
+    if (!error)
+        error = file->close();
+    require_none(error, path, "could not be written", "check the space on the disk");
 }
 
-Manifest read_manifest(const fs::path& checkpoint, Index size) {
-    const fs::path path = checkpoint / "manifest.json";
-    std::ifstream file(path);
-    if (!file)
+fs::path manifest_path(const fs::path& checkpoint) {
+    return checkpoint / "manifest.json";
+}
+
+std::string read_manifest(const FileSystem& files, const fs::path& path) {
+    if (files.kind(path) == FileKind::none)
         throw Error(path.string() +
                     ": there is no manifest that can be read; give the path of a complete checkpoint");
-    return parse_manifest(file, path.string(), size);
+    std::string text;
+    read_through(*open_to_read(files, path), path, [&](std::string_view piece) { text += piece; });
+    return text;
 }
 
 /// One rank's file, once it has been found to be what the manifest says.
-storage::SafetensorsFile open_rank_file(const fs::path& checkpoint, const Manifest& manifest,
-                                        std::size_t rank) {
+storage::SafetensorsFile open_rank_file(const FileSystem& files, const fs::path& checkpoint,
+                                        const Manifest& manifest, std::size_t rank) {
     const fs::path path = checkpoint / rank_file(rank);
-    const File found = measure(path);
+    auto file = open_to_read(files, path);
+    const File found = measure(*file, path);
     if (found.bytes != manifest.ranks[rank].file.bytes)
         throw Error(path.string() + ": it has " + std::to_string(found.bytes) +
                     " bytes, the manifest says " + std::to_string(manifest.ranks[rank].file.bytes) +
                     "; use another checkpoint");
     if (found.checksum != manifest.ranks[rank].file.checksum)
         throw Error(path.string() + ": its checksum is not the manifest's; use another checkpoint");
-    return storage::SafetensorsFile(path);
+    // What was measured is what is read, though another file takes its name meanwhile.
+    return {path, std::move(file)};
 }
 
 std::vector<float> read_exactly(const storage::SafetensorsFile& file, const std::string& tensor,
@@ -179,16 +243,28 @@ std::vector<float> read_residual(const std::vector<storage::SafetensorsFile>& fi
     return sum;
 }
 
-RankState read_state(const fs::path& checkpoint, const Scape& optimizer, int rank) {
+/// A folder that has the name of another step's was renamed or copied: latest_checkpoint would take it for
+/// what it is not.
+void require_own_name(const fs::path& checkpoint, Index step) {
+    const fs::path folder = checkpoint.has_filename() ? checkpoint : checkpoint.parent_path();
+    const std::optional<Index> named = step_in(folder.filename().string());
+    if (named && *named != step)
+        throw Error(checkpoint.string() + ": its manifest is of step " + std::to_string(step) +
+                    "; give the folder that name, or use another checkpoint");
+}
+
+RankState read_state(const FileSystem& from, const fs::path& checkpoint, const std::string& manifest_text,
+                     const Scape& optimizer, int rank) {
     const Index d = optimizer.problem().layout.size();
-    const Manifest manifest = read_manifest(checkpoint, d);
+    const Manifest manifest = parse_manifest(manifest_text, manifest_path(checkpoint).string(), d);
     if (manifest.model != problem::model_digest(optimizer.problem(), optimizer.density()))
         throw Error(checkpoint.string() +
                     ": it is of another model, other settings or another density schedule; "
                     "restore it with those it was saved with");
+    require_own_name(checkpoint, manifest.step);
     std::vector<storage::SafetensorsFile> files;
     for (std::size_t other = 0; other < manifest.ranks.size(); ++other)
-        files.push_back(open_rank_file(checkpoint, manifest, other));
+        files.push_back(open_rank_file(from, checkpoint, manifest, other));
 
     RankState state{manifest.step,
                     {},
@@ -226,65 +302,87 @@ void together(Communicator& communicator, const Work& work) {
 
 } // namespace
 
-fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs::path& folder) {
+fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs::path& folder,
+                         FileSystem& files) {
     const RankState state = optimizer.state();
+    const fs::path place = folder.empty() ? "." : folder;
     fs::path finished = folder / step_folder(state.step);
     const fs::path partial = folder / (step_folder(state.step) + ".partial");
     const auto me = static_cast<std::size_t>(communicator.rank());
-    if (me == 0)
-        together(communicator, [&] {
-            std::error_code error;
-            fs::remove_all(partial, error);
-            if (!fs::create_directories(partial, error))
-                throw Error(partial.string() + ": the folder could not be made: " + error.message());
-        });
-    else
-        together(communicator, [] {});
+    together(communicator, [&] {
+        if (me != 0)
+            return;
+        make_lasting_folder(files, place);
+        if (files.kind(partial) != FileKind::none) {
+            // It may be an old checkpoint that has changed places with one whose new name does not last
+            // yet.
+            sync_folder(files, place);
+            require_none(remove_all(files, partial), partial, "a left-over could not be removed",
+                         "remove it");
+        }
+        require_none(files.make_folder(partial), partial, "the folder could not be made",
+                     "check the space on the disk");
+    });
 
     File mine;
     together(communicator, [&] {
         const fs::path path = partial / rank_file(me);
-        write_rank_file(path, state, optimizer.ranges()[me], me == 0);
-        mine = measure(path);
+        write_rank_file(files, path, state, optimizer.ranges()[me], me == 0);
+        mine = measure(*open_to_read(files, path), path);
     });
-    const std::vector<File> files = gather_records(communicator, mine);
+    const std::vector<File> measured = gather_records(communicator, mine);
     together(communicator, [&] {
         if (me != 0)
             return;
-        write_manifest(partial / "manifest.json", optimizer, files);
-        sync(partial);
+        write_manifest(files, manifest_path(partial), optimizer, measured);
+        sync_folder(files, partial);
         // A checkpoint of the same step, from a run that went another way, changes places with the new one.
-        if (fs::exists(finished)) {
-            if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, finished.c_str(), RENAME_EXCHANGE) != 0)
-                throw Error(finished.string() + ": could not be replaced: " + std::strerror(errno) +
-                            "; remove it first");
-            fs::remove_all(partial);
+        if (files.kind(finished) == FileKind::none) {
+            require_none(files.rename(partial, finished), finished, "could not be given its name");
+            sync_folder(files, place);
         } else {
-            fs::rename(partial, finished);
+            require_none(files.exchange(partial, finished), finished, "could not be replaced",
+                         "remove it first");
+            sync_folder(files, place); // before anything of the old one goes
+            // What cannot be removed is a left-over for the next save of this step: this one is done.
+            static_cast<void>(remove_all(files, partial));
         }
-        sync(folder);
-        sync(fs::absolute(folder / "..")); // the folder may be new
     });
     return finished;
 }
 
-std::optional<fs::path> latest_checkpoint(const fs::path& folder) {
-    std::optional<fs::path> latest;
+std::optional<fs::path> latest_checkpoint(const fs::path& folder, const FileSystem& files) {
+    const fs::path place = folder.empty() ? "." : folder;
+    if (files.kind(place) == FileKind::none)
+        return std::nullopt;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-        const std::string name = entry.path().filename().string();
-        const bool complete = name.starts_with("step-") && name.find('.') == std::string::npos &&
-                              fs::exists(entry.path() / "manifest.json");
-        // Names have ten digits, so their order is that of the steps.
-        if (complete && (!latest || latest->filename().string() < name))
-            latest = entry.path();
-    }
-    return latest;
+    std::optional<Index> latest;
+    for (const std::string& name : files.list(place, error))
+        if (const auto step = step_in(name);
+            step && files.kind(manifest_path(folder / name)) == FileKind::file)
+            latest = std::max(latest, step); // nothing is less than any step
+    require_none(error, place, "its checkpoints cannot be listed",
+                 "give the folder that they are saved to");
+    return latest ? std::optional(folder / step_folder(*latest)) : std::nullopt;
 }
 
-void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::path& checkpoint) {
+void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::path& checkpoint,
+                        const FileSystem& files) {
     std::optional<RankState> state;
-    together(communicator, [&] { state = read_state(checkpoint, optimizer, communicator.rank()); });
+    std::uint64_t read = 0;
+    together(communicator, [&] {
+        const std::string manifest = read_manifest(files, manifest_path(checkpoint));
+        read = checksum(manifest);
+        state = read_state(files, checkpoint, manifest, optimizer, communicator.rank());
+    });
+    // Folders of their own, or another run that saves to this one, could have ranks go on from two states.
+    const std::vector<std::uint64_t> all = gather_records(communicator, read);
+    const auto other = std::ranges::adjacent_find(all, std::ranges::not_equal_to());
+    if (other != all.end())
+        throw Error(
+            checkpoint.string() + ": rank " + std::to_string(other - all.begin() + 1) +
+            " has read another checkpoint there than the ranks before it; give all the same folder, "
+            "to which nobody saves meanwhile");
     optimizer.restore(*state);
 }
 

@@ -18,6 +18,10 @@ using nlohmann::ordered_json;
 /// checksum, by a recursion whose depth must not be the file's to choose.
 constexpr int deepest = 3;
 
+std::string as_written(const ordered_json& json) {
+    return json.dump(1) + "\n";
+}
+
 } // namespace
 
 std::string rank_file(std::size_t rank) {
@@ -46,10 +50,10 @@ std::string manifest_text(const Manifest& manifest, const std::string& descripti
                                  {"bytes", manifest.ranks[rank].file.bytes},
                                  {"checksum", manifest.ranks[rank].file.checksum}});
     json["checksum"] = checksum(json.dump());
-    return json.dump(1) + "\n";
+    return as_written(json);
 }
 
-Manifest parse_manifest(std::istream& text, const std::string& path, Index size) {
+Manifest parse_manifest(const std::string& text, const std::string& path, Index size) {
     const auto damaged = [&](const std::string& what) {
         return Error(path + ": " + what + "; give the path of a complete checkpoint");
     };
@@ -73,6 +77,9 @@ Manifest parse_manifest(std::istream& text, const std::string& path, Index size)
         if (json.at("format") != checkpoint_format || json.at("version") != checkpoint_version)
             throw damaged("it is not a manifest of a scape-checkpoint of version 1");
         const auto written = whole(json.at("checksum"));
+        // White space, a number's spelling, a key that is there twice: the checksum sees none of them.
+        if (text != as_written(json))
+            throw damaged("it is damaged: its text is not as it was written");
         json.erase("checksum");
         if (written != checksum(json.dump()))
             throw damaged("it is damaged: its checksum is not its text's");

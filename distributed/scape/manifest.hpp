@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <istream>
 #include <string>
 #include <vector>
 
@@ -46,6 +45,7 @@ struct Manifest {
 [[nodiscard]] std::string manifest_text(const Manifest& manifest, const std::string& description);
 
 /// And read back, for a model of `size` parameters. Throws scape::Error, one line that begins with `path`.
-[[nodiscard]] Manifest parse_manifest(std::istream& text, const std::string& path, Index size);
+/// The text has to be what manifest_text writes to the byte, so that a change of any one shows.
+[[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path, Index size);
 
 } // namespace scape::distributed

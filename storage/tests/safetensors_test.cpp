@@ -756,15 +756,28 @@ TEST_F(SafetensorsTest, WriterOverAFolder) {
     expect_failure(0, "cannot be replaced by the finished partial file", [&] { writer.finish(); });
 }
 
-TEST_F(SafetensorsTest, FullDiskShowsAtTheLatestWhenFinishing) {
+TEST_F(SafetensorsTest, FullDiskShowsAtTheFirstWrite) {
     if (!std::filesystem::exists("/dev/full")) {
         GTEST_SKIP() << "this system has no /dev/full";
     }
     std::filesystem::create_symlink("/dev/full", partial_path());
     SafetensorsWriter writer(path_, {});
     writer.declare("a", DataType::u8, {1});
-    writer.write_u8("a", std::vector<std::uint8_t>{1}); // still in the buffer
-    expect_failure(65, "cannot be written: No space left on device", [&] { writer.finish(); });
+    expect_failure(0, "cannot be written: No space left on device",
+                   [&] { writer.write_u8("a", std::vector<std::uint8_t>{1}); });
+    expect_failure(0, "the file is closed", [&] { writer.finish(); });
+    EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(SafetensorsTest, WhatCannotBeSyncedIsNotRenamed) {
+    if (!std::filesystem::exists("/dev/null")) {
+        GTEST_SKIP() << "this system has no /dev/null";
+    }
+    std::filesystem::create_symlink("/dev/null", partial_path()); // which takes all and can sync nothing
+    SafetensorsWriter writer(path_, {});
+    writer.declare("a", DataType::u8, {1});
+    writer.write_u8("a", std::vector<std::uint8_t>{1});
+    expect_failure(65, "cannot be written: Invalid argument", [&] { writer.finish(); });
     expect_failure(65, "the file is closed", [&] { writer.finish(); });
     EXPECT_FALSE(std::filesystem::exists(path_));
 }

@@ -480,8 +480,8 @@ TEST_F(ReplicasTest, ARankTooManyAndACopyOfAnIntermediateAreWithoutAMeaning) {
 TEST(Replicas, NamesAndBack) {
     for (const trace::Replicas replicas :
          {trace::Replicas::none, trace::Replicas::copies, trace::Replicas::fingerprints})
-        EXPECT_EQ(parse_replicas(std::string(name(replicas))), replicas);
-    EXPECT_TRUE(contains(error_of([] { static_cast<void>(parse_replicas("copy")); }),
+        EXPECT_EQ(trace::parse_replicas(std::string(name(replicas))), replicas);
+    EXPECT_TRUE(contains(error_of([] { static_cast<void>(trace::parse_replicas("copy")); }),
                          "--replicas is 'copy'; it must be none, copies or fingerprints"));
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -11,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <scape/storage/files.hpp>
 
 /// A reader and a writer of safetensors files: eight bytes with the header's length, a JSON header, then
 /// the data of all tensors without gaps. The reader takes nothing in the file on trust. All failures are
@@ -37,17 +38,14 @@ struct TensorEntry {
     std::uint64_t element_count() const;
 };
 
-struct FileCloser {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using FileHandle = std::unique_ptr<std::FILE, FileCloser>;
-
 /// Validates the whole header when opened, in memory of about ten times its size at most; reads data on
 /// demand. The file stays open, so that replacing it under its name does not mix two files; the const
 /// functions may be called from several threads.
 class SafetensorsFile {
   public:
-    explicit SafetensorsFile(const std::filesystem::path& path);
+    explicit SafetensorsFile(const std::filesystem::path& path, const FileSystem& files = disk());
+    /// One that is open already; `path` is for messages.
+    SafetensorsFile(std::filesystem::path path, std::unique_ptr<const InputFile> file);
 
     const std::filesystem::path& path() const { return path_; }
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -69,7 +67,7 @@ class SafetensorsFile {
     std::vector<Element> read(std::string_view name, DataType type) const;
 
     std::filesystem::path path_;
-    FileHandle file_;
+    std::unique_ptr<const InputFile> file_;
     std::uint64_t data_offset_ = 0;
     std::map<std::string, std::string> metadata_;
     std::vector<TensorEntry> tensors_;
@@ -77,11 +75,13 @@ class SafetensorsFile {
 };
 
 /// All tensors are declared first, then their data is streamed in the declared order. The data goes to
-/// "<path>.partial", which finish() renames: under its own name the file is complete or absent. The same
-/// calls make the same bytes.
+/// "<path>.partial", which finish() syncs and renames: under its own name the file is complete or absent,
+/// whatever happens to the process or the machine. That the name lasts too is for whoever syncs the folder.
+/// The same calls make the same bytes.
 class SafetensorsWriter {
   public:
-    SafetensorsWriter(std::filesystem::path path, const std::map<std::string, std::string>& metadata);
+    SafetensorsWriter(std::filesystem::path path, const std::map<std::string, std::string>& metadata,
+                      FileSystem& files = disk());
     /// Without finish(), removes the partial file.
     ~SafetensorsWriter();
     SafetensorsWriter(const SafetensorsWriter&) = delete;
@@ -100,12 +100,13 @@ class SafetensorsWriter {
     void write_bytes(std::span<const std::byte> bytes);
     void require_open() const;
 
+    FileSystem& files_;
     std::filesystem::path path_;
     std::filesystem::path partial_path_;
     std::string header_;
     std::vector<TensorEntry> declared_;
     std::set<std::string> names_;
-    FileHandle file_;
+    std::unique_ptr<OutputFile> file_;
     std::size_t next_ = 0;      // in declared_, the tensor to be written next
     std::uint64_t written_ = 0; // bytes, 0 until the header is out
     bool finished_ = false;

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <scape/optimizer.hpp>
+
+#include "memory_files.hpp"
+
+/// Writers of checkpoints ended at each of their operations, and what is found afterwards by the code that
+/// users call.
+namespace scape::distributed::crash {
+
+using problem::Index;
+using storage::FileSystem;
+using storage::memory::Files;
+using storage::memory::Operation;
+using storage::memory::State;
+using storage::memory::Tree;
+
+inline const std::string above = "/home/new"; // which only /home is there of
+inline const std::string folder = above + "/checkpoints";
+
+/// A checkpoint: of which run (runs go different ways), by how many ranks, after which step.
+struct Save {
+    int run = 0;
+    int workers = 1;
+    Index step = 0;
+
+    auto operator<=>(const Save&) const = default;
+};
+
+/// What a rank writes through, in place of its own view: a mistake, say. The view outlives it.
+using Layer = std::function<std::unique_ptr<FileSystem>(FileSystem&)>;
+
+[[nodiscard]] const Layout& model();
+[[nodiscard]] scape::Settings settings();
+[[nodiscard]] std::unique_ptr<Optimizer> new_optimizer(Communicator& communicator);
+/// Steps of a run up to this one.
+void take_steps(Optimizer& optimizer, int run, int rank, Index last);
+
+/// One process of `workers` ranks that starts a run from nothing on these files, and saves some of its
+/// steps.
+[[nodiscard]] std::unique_ptr<Files> write(const State& begin, const std::vector<Save>& saves,
+                                           const Layer& layer = {}, std::size_t largest_write = SIZE_MAX);
+
+/// A state that all ranks' operations, each up to some one, may have led to: a rank comes past a meeting
+/// only if all have come to it.
+struct Cut {
+    State state;
+    std::string ended_at;     ///< the next operation of each rank
+    std::size_t begun = 0;    ///< of the saves, how many any rank has begun
+    std::size_t reported = 0; ///< and how many were reported as done on any
+};
+[[nodiscard]] std::vector<Cut> cuts(const Files& files);
+
+/// Reads what is left with all that a user calls, on one rank, and goes on from there: once for all trees
+/// of the same names.
+class Reader {
+  public:
+    struct Verdict {
+        std::optional<Save> found; ///< whole, and nothing of another
+        std::string error;         ///< empty where something was found, or there is no checkpoint
+    };
+
+    /// `known`: all checkpoints that may be found.
+    explicit Reader(const std::vector<Save>& known);
+
+    void read(const std::vector<Tree>& trees);
+    /// Of a tree that was read.
+    [[nodiscard]] const Verdict& verdict(const Tree& tree) const { return verdicts_.at(tree); }
+    [[nodiscard]] std::size_t trees() const { return verdicts_.size(); }
+
+  private:
+    std::map<Save, std::optional<RankState>> expected_;
+    std::map<Tree, Verdict> verdicts_;
+    std::set<std::string> names_; ///< of trees that were gone on from
+};
+
+/// What came before a writer: checkpoints that were begun, in their order, and how many of these have to be
+/// there for what was reported as done.
+struct History {
+    std::vector<Save> begun;
+    std::size_t reported = 0;
+};
+
+struct Tally {
+    std::size_t cuts = 0;
+    std::size_t outcomes = 0;
+    std::string finding; ///< the first: where it was ended, and what was found; empty if all is well
+};
+
+/// Ends the writer at every cut, and the machine with it.
+void end_everywhere(Tally& tally, Reader& reader, const Files& files, const std::vector<Save>& saves,
+                    const History& history = {});
+
+[[nodiscard]] bool same(const RankState& a, const RankState& b);
+
+} // namespace scape::distributed::crash
