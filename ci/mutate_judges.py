@@ -1,0 +1,216 @@
+"""Where ci/mutate builds its mutants, and who judges them."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import mutate_operators as operators
+
+GATE = "mutation_gate"
+BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20"]
+MPI_TESTS = "^distributed\\.mpi_"
+
+
+class Trouble(Exception):
+    """It cannot be done."""
+
+
+class Stopped(Exception):
+    """Somebody has interrupted it."""
+
+
+# --- trees of its own
+
+class Processes:
+    """Programs that are running, so that all of them can be ended, and no others."""
+
+    def __init__(self):
+        self.running, self.lock, self.stopped = set(), threading.Lock(), False
+
+    def run(self, command, limit, folder, environment=None):
+        """Its exit status, None if it took too long, and what it said."""
+        with self.lock:
+            if self.stopped:
+                raise Stopped
+            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       start_new_session=True, env={**os.environ, **(environment or {})})
+            self.running.add(process)
+        status = None
+        try:
+            said, _ = process.communicate(timeout=limit)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            self.end(process)
+            said, _ = process.communicate()
+        with self.lock:
+            self.running.discard(process)
+            if self.stopped:
+                raise Stopped
+        return status, said.decode(errors="replace")
+
+    @staticmethod
+    def end(process):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def stop(self):
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                self.end(process)
+
+
+class Tree:
+    """A copy of the sources with a build of its own, and a copy of that build to come back to."""
+
+    def __init__(self, root, folder, processes, configure):
+        self.root, self.folder, self.processes, self.configure = root, folder, processes, configure
+        self.sources, self.build, self.kept, self.mark = folder / "tree", folder / "build", folder / "kept", folder / "mutated"
+
+    def prepare(self, files, targets):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.mark.exists():  # it was killed in the midst of a mutant
+            shutil.rmtree(self.build, ignore_errors=True)
+            self.mark.unlink()
+        here = {str(path.relative_to(self.sources)) for path in self.sources.rglob("*") if path.is_file()}
+        for name in here - set(files):
+            (self.sources / name).unlink()
+        for name in files:
+            copy = self.sources / name
+            if not copy.exists() or copy.read_bytes() != (self.root / name).read_bytes():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(self.root / name, copy)
+        environment = {"CCACHE_BASEDIR": str(self.folder), "CCACHE_NOHASHDIR": "1"}
+        for command in (["cmake", "-S", "tree", "-B", "build", *self.configure], ["cmake", "--build", "build", "--target", *targets]):
+            status, said = self.processes.run(command, 3600, self.folder, environment)
+            if status != 0:
+                raise Trouble(f"{' '.join(command)} in {self.folder}: failed\n" + "\n".join(said.splitlines()[-20:]))
+        shutil.rmtree(self.kept, ignore_errors=True)
+        shutil.copytree(self.build, self.kept, symlinks=True)
+
+    def make(self, target, limit=600):
+        """Without ccache: no mutant is built twice."""
+        status, said = self.processes.run(["ninja", "-C", "build", target], limit, self.folder, {"CCACHE_DISABLE": "1"})
+        return status == 0, said
+
+    def changed(self):
+        """Files of the build that are not those that were kept."""
+        for folder, _, names in os.walk(self.kept):
+            for name in names:
+                kept = pathlib.Path(folder, name)
+                now = self.build / kept.relative_to(self.kept)
+                if not now.exists() or now.stat().st_mtime_ns != kept.stat().st_mtime_ns:
+                    yield kept, now
+
+    def differs(self):
+        """Whether any object has other code now, and whether any was made anew at all."""
+        objects = [(kept, now) for kept, now in self.changed() if kept.suffix == ".o"]
+        return any(kept.read_bytes() != now.read_bytes() for kept, now in objects), bool(objects)
+
+    def put(self, mutant):
+        path = self.sources / mutant.file
+        content, times = path.read_text(), path.stat()
+        self.mark.touch()
+        path.write_text(operators.apply(content, mutant.edits))
+
+        def undo():
+            path.write_text(content)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            for kept, now in list(self.changed()):
+                shutil.copy2(kept, now)
+            self.mark.unlink()
+        return undo
+
+
+# --- the judges
+
+class Judge:
+    """`usual`: how long each judge takes where nothing is wrong. It may take six times as long and `least` seconds more."""
+
+    def __init__(self, tree, usual, least):
+        self.tree, self.usual, self.least = tree, usual, least
+
+    def commands(self, area):
+        """Each judge: what it is called, its target, its command."""
+        build = self.tree.build
+        gate = [str(build / "bin" / GATE), "--brief", "--json", str(build / "results.json")]
+        if area.mpi:
+            as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+            yield "mpi", GATE, ["mpirun", "-n", "4", "--oversubscribe", *as_root, *gate, "--communicator", "mpi", "--cases", "2"]
+            yield "mpi_test", "mpi_test", ["ctest", "--test-dir", str(build), "-R", MPI_TESTS, "--no-tests=error"]
+            return
+        yield "brief", GATE, gate + BRIEF + [word for name in area.implementations for word in ("--implementation", name)]
+        for name in area.implementations:
+            yield name, GATE, [*gate, "--implementation", name]
+        for name in area.tests:
+            yield name, name, [str(build / "bin" / name), "--gtest_brief=1"]
+
+    def run(self, command, limit):
+        results = self.tree.build / "results.json"
+        results.unlink(missing_ok=True)
+        return self.tree.processes.run(command, limit, self.tree.folder)
+
+    def measure(self, area):
+        for name, _, command in self.commands(area):
+            if (name, command[-1]) in self.usual:
+                continue
+            begin = time.monotonic()
+            status, said = self.run(command, 1800)
+            if status != 0:
+                raise Trouble(f"{name} does not pass as the tree is: {' '.join(command)}\n" + "\n".join(said.splitlines()[-20:]))
+            self.usual[name, command[-1]] = time.monotonic() - begin
+
+    def judge(self, mutant, area):
+        undo = self.tree.put(mutant)
+        try:
+            return self.state(area)
+        finally:
+            undo()
+
+    def state(self, area):
+        built, _ = self.tree.make(GATE)
+        if not built:
+            return "does not build", ""
+        differs, anew = self.tree.differs()
+        if not anew:
+            return "equivalent", "unreachable: no object of the gate is made of this file"
+        if not differs:
+            return "equivalent", "same result: the same object code"
+        for name, target, command in self.commands(area):
+            is_gate = target == GATE
+            if not is_gate:
+                built, _ = self.tree.make(target)
+                if not built:
+                    return "killed by unit tests only", f"{target} does not build"
+            limit = self.least + 6 * self.usual[name, command[-1]]
+            status, said = self.run(command, limit)
+            if status is None:
+                return ("timed out", f"{name}, after {limit:.0f} s") if is_gate else ("killed by unit tests only", f"{name} timed out")
+            if status != 0:
+                return ("killed by the gate", self.property_that_failed(name, status, said)) if is_gate else \
+                    ("killed by unit tests only", self.test_that_failed(name, status, said))
+        return "survived", ""
+
+    def property_that_failed(self, name, status, said):
+        try:
+            document = json.loads((self.tree.build / "results.json").read_text())
+        except (OSError, ValueError):
+            running = re.findall(r"--property ([\w.]+)", said)
+            return f"{running[-1] if running else 'the matrix'}, {name}: ended with {status}"
+        failed = [row for row in document["properties"] + document["rows"] if row["status"] not in ("PASSED", "SKIPPED")]
+        names = list(dict.fromkeys(row.get("property", "the matrix") for row in failed))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"{names[0]}{more}, {name}" if names else f"{name}: ended with {status}"
+
+    @staticmethod
+    def test_that_failed(name, status, said):
+        failed = re.findall(r"\[  FAILED  \] ([\w./]+)", said) or re.findall(r"- ([\w.]+) \(", said)
+        return f"{name}: {failed[0] if failed else f'ended with {status}'}"
