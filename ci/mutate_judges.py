@@ -73,7 +73,9 @@ class Tree:
 
     def __init__(self, root, folder, processes, configure):
         self.root, self.folder, self.processes, self.configure = root, folder, processes, configure
-        self.sources, self.build, self.kept, self.mark = folder / "tree", folder / "build", folder / "kept", folder / "mutated"
+        # The build stands where that of a preset does, beside the sources: what ccache knows of theirs it knows of this.
+        self.sources, self.build = folder, folder / "build/mutant"
+        self.kept, self.mark = folder / "build/kept", folder / "build/mutated"
 
     def prepare(self, files, targets):
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -82,14 +84,15 @@ class Tree:
             self.mark.unlink()
         here = {str(path.relative_to(self.sources)) for path in self.sources.rglob("*") if path.is_file()}
         for name in here - set(files):
-            (self.sources / name).unlink()
+            if not name.startswith("build/"):
+                (self.sources / name).unlink()
         for name in files:
             copy = self.sources / name
             if not copy.exists() or copy.read_bytes() != (self.root / name).read_bytes():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(self.root / name, copy)
-        environment = {"CCACHE_BASEDIR": str(self.folder), "CCACHE_NOHASHDIR": "1"}
-        for command in (["cmake", "-S", "tree", "-B", "build", *self.configure], ["cmake", "--build", "build", "--target", *targets]):
+        environment = {"CCACHE_BASEDIR": str(self.folder), "CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-w"}
+        for command in (["cmake", "-S", ".", "-B", "build/mutant", *self.configure], ["cmake", "--build", "build/mutant", "--target", *targets]):
             status, said = self.processes.run(command, 3600, self.folder, environment)
             if status != 0:
                 raise Trouble(f"{' '.join(command)} in {self.folder}: failed\n" + "\n".join(said.splitlines()[-20:]))
@@ -98,7 +101,7 @@ class Tree:
 
     def make(self, target, limit=600):
         """Without ccache: no mutant is built twice."""
-        status, said = self.processes.run(["ninja", "-C", "build", target], limit, self.folder, {"CCACHE_DISABLE": "1"})
+        status, said = self.processes.run(["ninja", "-C", "build/mutant", target], limit, self.folder, {"CCACHE_DISABLE": "1"})
         return status == 0, said
 
     def changed(self):
