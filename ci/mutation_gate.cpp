@@ -1,5 +1,6 @@
-// What ci/mutate judges mutants by: `scape check` of the implementations that can be mutated, and nothing else, so that a
-// mutant builds and links fast. The plain implementation and its planted bugs are left out: they are none of that code.
+// What ci/mutate judges mutants by: `scape check` of the implementations that can be mutated, and nothing
+// else, so that a mutant builds and links fast. The plain implementation and its planted bugs are left out:
+// they are none of that code.
 #include <memory>
 
 #include <scape/gate/gate_main.hpp>
