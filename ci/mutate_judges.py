@@ -14,6 +14,7 @@ import mutate_operators as operators
 
 GATE = "mutation_gate"
 BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20"]
+MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
 MPI_TESTS = "^distributed\\.mpi_"
 
 
@@ -41,13 +42,19 @@ class Processes:
             process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                        start_new_session=True, env={**os.environ, **(environment or {})})
             self.running.add(process)
-        status = None
+        status, said = None, b""
         try:
             said, _ = process.communicate(timeout=limit)
             status = process.returncode
         except subprocess.TimeoutExpired:
+            for how in (signal.SIGTERM, signal.SIGKILL):  # the first for mpirun, which has others to end
+                self.end(process, how)
+                try:
+                    said, _ = process.communicate(timeout=5)
+                    break
+                except subprocess.TimeoutExpired:
+                    pass
             self.end(process)
-            said, _ = process.communicate()
         with self.lock:
             self.running.discard(process)
             if self.stopped:
@@ -55,9 +62,9 @@ class Processes:
         return status, said.decode(errors="replace")
 
     @staticmethod
-    def end(process):
+    def end(process, how=signal.SIGKILL):
         try:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, how)
         except ProcessLookupError:
             pass
 
@@ -75,10 +82,10 @@ class Tree:
         self.root, self.folder, self.processes, self.configure = root, folder, processes, configure
         # The build stands where that of a preset does, beside the sources: what ccache knows of theirs it knows of this.
         self.sources, self.build = folder, folder / "build/mutant"
-        self.kept, self.mark = folder / "build/kept", folder / "build/mutated"
+        self.kept, self.mark, self.scratch = folder / "build/kept", folder / "build/mutated", folder / "build/scratch"
 
     def prepare(self, files, targets):
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.scratch.mkdir(parents=True, exist_ok=True)
         if self.mark.exists():  # it was killed in the midst of a mutant
             shutil.rmtree(self.build, ignore_errors=True)
             self.mark.unlink()
@@ -129,11 +136,17 @@ class Tree:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             for kept, now in list(self.changed()):
                 shutil.copy2(kept, now)
+            shutil.rmtree(self.scratch)
+            self.scratch.mkdir()
             self.mark.unlink()
         return undo
 
 
 # --- the judges
+
+def ended(status):
+    return signal.Signals(-status).name if status < 0 else f"ended with {status}"
+
 
 class Judge:
     """`usual`: how long each judge takes where nothing is wrong. It may take six times as long and `least` seconds more."""
@@ -154,12 +167,14 @@ class Judge:
         for name in area.implementations:
             yield name, GATE, [*gate, "--implementation", name]
         for name in area.tests:
-            yield name, name, [str(build / "bin" / name), "--gtest_brief=1"]
+            yield name, name, [str(build / "bin" / name), "--gtest_color=no"]
 
     def run(self, command, limit):
         results = self.tree.build / "results.json"
         results.unlink(missing_ok=True)
-        return self.tree.processes.run(command, limit, self.tree.folder)
+        # A mutant may ask for any memory and write any file; neither is to hurt the machine.
+        limited = ["sh", "-c", f'ulimit -v {MOST_MEMORY} -f {MOST_FILE}; exec "$@"', "sh", *command]
+        return self.tree.processes.run(limited, limit, self.tree.folder, {"TMPDIR": str(self.tree.scratch)})
 
     def measure(self, area):
         for name, _, command in self.commands(area):
@@ -207,13 +222,14 @@ class Judge:
             document = json.loads((self.tree.build / "results.json").read_text())
         except (OSError, ValueError):
             running = re.findall(r"--property ([\w.]+)", said)
-            return f"{running[-1] if running else 'the matrix'}, {name}: ended with {status}"
+            return f"{running[-1] if running else 'the matrix'}, {name}: {ended(status)}"
         failed = [row for row in document["properties"] + document["rows"] if row["status"] not in ("PASSED", "SKIPPED")]
         names = list(dict.fromkeys(row.get("property", "the matrix") for row in failed))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        return f"{names[0]}{more}, {name}" if names else f"{name}: ended with {status}"
+        return f"{names[0]}{more}, {name}" if names else f"{name}: {ended(status)}"
 
     @staticmethod
     def test_that_failed(name, status, said):
         failed = re.findall(r"\[  FAILED  \] ([\w./]+)", said) or re.findall(r"- ([\w.]+) \(", said)
-        return f"{name}: {failed[0] if failed else f'ended with {status}'}"
+        begun = re.findall(r"\[ RUN      \] ([\w./]+)", said)
+        return f"{name}: " + (failed[0] if failed else ended(status) + (f" in {begun[-1]}" if begun else ""))

@@ -72,12 +72,12 @@ def page(document, style):
     alive = [row for row in rows if row["state"] == "survived"]
     escaped = [row for row in rows if row["state"] == "killed by unit tests only"]
     rest = [row for row in rows if row not in alive and row not in escaped]
-    status = "failed" if alive else "passed"
-    title = f"{len(alive)} of {sums['counted']} mutants live" if alive else f"None of {sums['counted']} mutants lives"
+    status = "failed" if alive else "doubtful" if escaped else "passed"
+    title = f"The gate kills {percent(sums['gate'])} of {sums['counted']} mutants, and {len(alive) or 'none'} {'live' if len(alive) > 1 else 'lives'}"
     counts = "".join(f'<li class="{CLASS[state] if sums[state] else "nothing"}"><b>{sums[state]}</b> {state}</li>' for state in CLASS)
     lead = (f"Seed {document['seed']}: {len(rows)} of {document['mutants_in_all']} mutants were judged in {document['seconds'] / 60:.1f} "
-            f"minutes. The gate kills {percent(sums['gate'])} of those that build and are not equivalent; with the unit tests "
-            f"{percent(sums['gate and unit tests'])} die.")
+            f"minutes ({document['cpu_seconds'] / 60:.1f} of processors). Of those that build and are not equivalent the gate kills "
+            f"{percent(sums['gate'])}, and with the unit tests {percent(sums['gate and unit tests'])} die.")
     parts = section("files", "By file", f'<p class="lead">{lead}</p>' + table(rows))
     for identity, heading, some in (("survived", "Lines that live unguarded", alive), ("escaped", "What the gate does not see, but unit tests do", escaped)):
         if some:
