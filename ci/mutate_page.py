@@ -6,7 +6,7 @@ One file without scripts, in the style of the gate's report (report/page_style.c
 import html
 
 CLASS = {"killed by the gate": "passed", "timed out": "passed", "killed by unit tests only": "doubtful", "survived": "failed",
-         "equivalent": "skipped", "does not build": "skipped"}
+         "equivalent": "skipped", "does not build": "skipped", "not compiled here": "skipped"}
 STYLE = """
 .unguarded + .unguarded { margin-top: 1.6rem; }
 .unguarded h3 { overflow-wrap: anywhere; margin-bottom: .4rem; }
@@ -79,7 +79,8 @@ def page(document, style):
             f"minutes ({document['cpu_seconds'] / 60:.1f} of processors). Of those that build and are not equivalent the gate kills "
             f"{percent(sums['gate'])}, and with the unit tests {percent(sums['gate and unit tests'])} die.")
     parts = section("files", "By file", f'<p class="lead">{lead}</p>' + table(rows))
-    for identity, heading, some in (("survived", "Lines that live unguarded", alive), ("escaped", "What the gate does not see, but unit tests do", escaped)):
+    for identity, heading, some in (("survived", "Lines that live unguarded", alive),
+                                    ("escaped", "What the gate does not see, but unit tests do", escaped)):
         if some:
             parts += section(identity, heading, lines_of(some))
     if rest:

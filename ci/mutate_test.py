@@ -54,7 +54,8 @@ EXAMPLES = [
     ("for (;;) { if (a) break; else continue; }", "jump",
      ["for (;;) { if (a) continue; else continue; }", "for (;;) { if (a) break; else break; }"]),
 ]
-AROUND = ("namespace n {\nstruct S : T {\n    int x = 0;\n};\ntemplate <class T> auto f(int a) const -> std::vector<T> {\n    ", "\n}\n} // namespace n\n")
+AROUND = ("namespace n {\nstruct S : T {\n    int x = 0;\n};\ntemplate <class T> auto f(int a) const -> std::vector<T> {\n    ",
+          "\n}\n} // namespace n\n")
 
 
 def examples():
@@ -91,6 +92,9 @@ int endless(int n) {
     return steps;
 }
 int tuned(int a) { return a + 7; }
+#if 0
+int elsewhere(int a) { return a + 9; }
+#endif
 """
 GATE = """#include <cstdio>
 #include <cstring>
@@ -135,6 +139,7 @@ EXPECTED = {
     ("drop", "n -= 1;", "n -= 1;"): ("timed out", "brief"),
     ("constant+1", "a + 7", "7"): ("equivalent", "tunes speed"),
     ("constant-1", "a + 7", "7"): ("survived", ""),
+    ("constant-1", "a + 9", "9"): ("not compiled here", ""),
 }
 
 
