@@ -12,9 +12,9 @@ import re
 
 import mutate_source
 
-Mutant = collections.namedtuple("Mutant", "file line column operator number text was now edits")
-Mutant.__doc__ = """`number`: the how-manieth of this operator on the line, from 1. `text`: the line, stripped.
-`edits`: (begin, end, replacement) in the source, from the front."""
+Mutant = collections.namedtuple("Mutant", "file line column operator number alike text was now edits")
+Mutant.__doc__ = """`number`: the how-manieth of this operator on the line, from 1. `alike`: the how-manieth such mutant on
+lines with the same text, from 1. `text`: the line, stripped. `edits`: (begin, end, replacement) in the source, from the front."""
 Mutant.name = property(lambda self: f"{self.file}:{self.line}:{self.column}:{self.operator}")
 
 BINARY = {
@@ -78,8 +78,10 @@ class Source(mutate_source.Source):
             edits[-1] = (*edits[-1][:2], edits[-1][2] + "\n" * (was.count("\n") - now.count("\n")))
             if operator in SAID:
                 was, now = self.content[begin:].split("\n", 1)[0], SAID[operator]
-            result.append(Mutant(self.file, line, at - begin + 1, operator, numbers[line, operator],
-                                 self.content[begin:].split("\n", 1)[0].strip(), short(was), short(now), tuple(edits)))
+            text, number = self.content[begin:].split("\n", 1)[0].strip(), numbers[line, operator]
+            numbers[text, operator, number] += 1
+            result.append(Mutant(self.file, line, at - begin + 1, operator, number, numbers[text, operator, number], text, short(was), short(now),
+                                 tuple(edits)))
         return result
 
     def edit(self, i, text, last=None):

@@ -155,7 +155,7 @@ def toy(tool, folder):
     (root / "code").mkdir(parents=True)
     for name, content in (("code/some.cpp", SOURCE), ("gate.cpp", GATE), ("some_test.cpp", TEST), ("CMakeLists.txt", CMAKE)):
         (root / name).write_text(content)
-    (root / "equivalent.txt").write_text("code/*.cpp constant+1 int tuned(int a) { return a + 7; }\n    tunes speed: nobody sees it\n")
+    (root / "equivalent.txt").write_text("code/*.cpp constant+1@1#1 int tuned(int a) { return a + 7; }\n    tunes speed: nobody sees it\n")
     for command in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", *command], cwd=root, check=True)
     areas = [tool.Area(["code/*"], ["only"], ["some_test"])]
