@@ -205,12 +205,18 @@ class Judge:
         built, _ = self.tree.make(GATE)
         if not built:
             return "does not build", ""
-        differs, anew = self.tree.differs()
-        if not anew:
-            return "not compiled here", "no object of the gate is made of this file"
-        if not differs:
-            return ("equivalent", "same result: the same object code") if self.tree.compiles(mutant) else ("not compiled here", "")
-        for name, target, command in self.commands(area):
+        differs, _ = self.tree.differs()
+        commands = list(self.commands(area))
+        if not differs:  # a header may be of the tests alone
+            commands = [command for command in commands if command[1] != GATE]
+            for _, target, _ in commands:
+                self.tree.make(target)
+            differs, anew = self.tree.differs()
+            if not anew or not (differs or self.tree.compiles(mutant)):
+                return "not compiled here", ""
+            if not differs:
+                return "equivalent", "same result: the same object code"
+        for name, target, command in commands:
             is_gate = target == GATE
             if not is_gate:
                 built, _ = self.tree.make(target)
