@@ -81,7 +81,9 @@ class Tree:
 
     def __init__(self, root, folder, processes, configure):
         self.root, self.folder, self.processes, self.configure = root, folder, processes, configure
-        # The build stands where that of a preset does, beside the sources: what ccache knows of theirs it knows of this.
+        # The build stands where that of a preset does, beside the sources: what ccache knows of theirs it knows of this. Mutants go
+        # through it as well, or the objects of tests, which hold their files' names, would differ by the way that they were named.
+        self.environment = {"CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-w"}
         self.sources, self.build = folder, folder / "build/mutant"
         self.kept, self.mark, self.scratch = folder / "build/kept", folder / "build/mutated", folder / "build/scratch"
 
@@ -99,17 +101,15 @@ class Tree:
             if not copy.exists() or copy.read_bytes() != (self.root / name).read_bytes():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(self.root / name, copy)
-        environment = {"CCACHE_BASEDIR": str(self.folder), "CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-w"}
         for command in (["cmake", "-S", ".", "-B", "build/mutant", *self.configure], ["cmake", "--build", "build/mutant", "--target", *targets]):
-            status, said = self.processes.run(command, 3600, self.folder, environment)
+            status, said = self.processes.run(command, 3600, self.folder, self.environment)
             if status != 0:
                 raise Trouble(f"{' '.join(command)} in {self.folder}: failed\n" + "\n".join(said.splitlines()[-20:]))
         shutil.rmtree(self.kept, ignore_errors=True)
         shutil.copytree(self.build, self.kept, symlinks=True)
 
     def make(self, target, limit=600):
-        """Without ccache: no mutant is built twice."""
-        status, said = self.processes.run(["ninja", "-C", "build/mutant", target], limit, self.folder, {"CCACHE_DISABLE": "1"})
+        status, said = self.processes.run(["ninja", "-C", "build/mutant", target], limit, self.folder, self.environment)
         return status == 0, said
 
     def changed(self):
@@ -196,10 +196,9 @@ class Judge:
 
     def judge(self, mutant, area):
         undo = self.tree.put(mutant)
-        try:
-            return self.state(mutant, area)
-        finally:
-            undo()
+        result = self.state(mutant, area)
+        undo()  # not where it was stopped: a compiler may still be writing then, and the mark has all be built anew next time
+        return result
 
     def state(self, mutant, area):
         built, _ = self.tree.make(GATE)
