@@ -1,0 +1,260 @@
+"""Where ci/mutate builds its mutants, and who judges them."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import mutate_operators as operators
+
+GATE = "mutation_gate"
+# The time is for failures that shrink slowly; a brief run that it ends leaves the verdict to the others.
+BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20", "--time-budget", "10"]
+MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
+MPI_TESTS = "^distributed\\.mpi_"
+
+
+class Trouble(Exception):
+    """It cannot be done."""
+
+
+class Stopped(Exception):
+    """Somebody has interrupted it."""
+
+
+# --- trees of its own
+
+class Processes:
+    """Programs that are running, so that all of them can be ended, and no others."""
+
+    def __init__(self):
+        self.running, self.lock, self.stopped = set(), threading.Lock(), False
+
+    def run(self, command, limit, folder, environment=None):
+        """Its exit status, None if it took too long, and what it said."""
+        with self.lock:
+            if self.stopped:
+                raise Stopped
+            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       start_new_session=True, env={**os.environ, **(environment or {})})
+            self.running.add(process)
+        status, said = None, b""
+        try:
+            said, _ = process.communicate(timeout=limit)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            for how in (signal.SIGTERM, signal.SIGKILL):  # the first for mpirun, which has others to end
+                self.end(process, how)
+                try:
+                    said, _ = process.communicate(timeout=5)
+                    break
+                except subprocess.TimeoutExpired:
+                    pass
+            self.end(process)
+        with self.lock:
+            self.running.discard(process)
+            if self.stopped:
+                raise Stopped
+        return status, said.decode(errors="replace")
+
+    @staticmethod
+    def end(process, how=signal.SIGKILL):
+        try:
+            os.killpg(process.pid, how)
+        except ProcessLookupError:
+            pass
+
+    def stop(self):
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                self.end(process)
+
+
+class Tree:
+    """A copy of the sources with a build of its own, and a copy of that build to come back to."""
+
+    def __init__(self, root, folder, processes, configure):
+        self.root, self.folder, self.processes, self.configure = root, folder, processes, configure
+        # The build stands where that of a preset does, beside the sources: what ccache knows of theirs it knows of this. Mutants go
+        # through it as well, or the objects of tests, which hold their files' names, would differ by the way that they were named.
+        self.environment = {"CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-w"}
+        self.sources, self.build = folder, folder / "build/mutant"
+        self.kept, self.mark, self.scratch = folder / "build/kept", folder / "build/mutated", folder / "build/scratch"
+
+    def prepare(self, files, targets):
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        if self.mark.exists():  # it was killed in the midst of a mutant
+            shutil.rmtree(self.build, ignore_errors=True)
+            self.mark.unlink()
+        here = {str(path.relative_to(self.sources)) for path in self.sources.rglob("*") if path.is_file()}
+        for name in here - set(files):
+            if not name.startswith("build/"):
+                (self.sources / name).unlink()
+        for name in files:
+            copy = self.sources / name
+            if not copy.exists() or copy.read_bytes() != (self.root / name).read_bytes():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(self.root / name, copy)
+        for command in (["cmake", "-S", ".", "-B", "build/mutant", *self.configure], ["cmake", "--build", "build/mutant", "--target", *targets]):
+            status, said = self.processes.run(command, 3600, self.folder, self.environment)
+            if status != 0:
+                raise Trouble(f"{' '.join(command)} in {self.folder}: failed\n" + "\n".join(said.splitlines()[-20:]))
+        shutil.rmtree(self.kept, ignore_errors=True)
+        shutil.copytree(self.build, self.kept, symlinks=True)
+
+    def make(self, target, limit=600):
+        status, said = self.processes.run(["ninja", "-C", "build/mutant", target], limit, self.folder, self.environment)
+        return status == 0, said
+
+    def changed(self):
+        """Files of the build that are not those that were kept."""
+        for folder, _, names in os.walk(self.kept):
+            for name in names:
+                kept = pathlib.Path(folder, name)
+                now = self.build / kept.relative_to(self.kept)
+                if not now.exists() or now.stat().st_mtime_ns != kept.stat().st_mtime_ns:
+                    yield kept, now
+
+    def differs(self):
+        """Whether any object has other code now, and whether any was made anew at all."""
+        objects = [(kept, now) for kept, now in self.changed() if kept.suffix == ".o"]
+        return any(kept.read_bytes() != now.read_bytes() for kept, now in objects), bool(objects)
+
+    def compiles(self, mutant):
+        """Whether the compiler sees the place at all: no program holds an @."""
+        at = mutant.edits[0][0]
+        (self.sources / mutant.file).write_text(self.original[:at] + "@" + self.original[at:])
+        return not self.make(GATE)[0]
+
+    def put(self, mutant):
+        path = self.sources / mutant.file
+        content, times = path.read_text(), path.stat()
+        self.original = content
+        self.mark.touch()
+        path.write_text(operators.apply(content, mutant.edits))
+
+        def undo():
+            path.write_text(content)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            for kept, now in list(self.changed()):
+                shutil.copy2(kept, now)
+            shutil.rmtree(self.scratch)
+            self.scratch.mkdir()
+            self.mark.unlink()
+        return undo
+
+
+# --- the judges
+
+def ended(status):
+    return signal.Signals(-status).name if status < 0 else f"ended with {status}"
+
+
+class Judge:
+    """`usual`: how long each judge takes where nothing is wrong. It may take six times as long and `least` seconds more."""
+
+    def __init__(self, tree, usual, least):
+        self.tree, self.usual, self.least = tree, usual, least
+
+    def commands(self, area):
+        """Each judge: what it is called, its target, its command."""
+        build = self.tree.build
+        gate = [str(build / "bin" / GATE), "--brief", "--json", str(build / "results.json")]
+        if area.mpi:
+            as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+            yield "mpi", GATE, ["mpirun", "-n", "4", "--oversubscribe", *as_root, *gate, "--communicator", "mpi", "--cases", "2"]
+            yield "mpi_test", "mpi_test", ["ctest", "--test-dir", str(build), "-R", MPI_TESTS, "--no-tests=error"]
+            return
+        yield "brief", GATE, gate + BRIEF + [word for name in area.implementations for word in ("--implementation", name)]
+        for name in area.implementations:
+            yield name, GATE, [*gate, "--implementation", name]
+        for name in area.tests:
+            yield name, name, [str(build / "bin" / name), "--gtest_color=no"]
+
+    def run(self, command, limit):
+        results = self.tree.build / "results.json"
+        results.unlink(missing_ok=True)
+        # A mutant may ask for any memory and write any file; neither is to hurt the machine.
+        limited = ["sh", "-c", f'ulimit -v {MOST_MEMORY} && ulimit -f {MOST_FILE} && exec "$@"', "sh", *command]
+        return self.tree.processes.run(limited, limit, self.tree.folder, {"TMPDIR": str(self.tree.scratch)})
+
+    def measure(self, area):
+        for name, _, command in self.commands(area):
+            if (name, command[-1]) in self.usual:
+                continue
+            begin = time.monotonic()
+            status, said = self.run(command, 1800)
+            if status != 0:
+                raise Trouble(f"{name} does not pass as the tree is: {' '.join(command)}\n" + "\n".join(said.splitlines()[-20:]))
+            self.usual[name, command[-1]] = time.monotonic() - begin
+
+    def judge(self, mutant, area):
+        undo = self.tree.put(mutant)
+        result = self.state(mutant, area)
+        undo()  # not where it was stopped: a compiler may still be writing then, and the mark has all be built anew next time
+        return result
+
+    def state(self, mutant, area):
+        built, _ = self.tree.make(GATE)
+        if not built:
+            return "does not build", ""
+        differs, _ = self.tree.differs()
+        commands = list(self.commands(area))
+        if not differs:  # a header may be of the tests alone
+            commands = [command for command in commands if command[1] != GATE]
+            for _, target, _ in commands:
+                self.tree.make(target)
+            differs, anew = self.tree.differs()
+            if not anew or not (differs or self.tree.compiles(mutant)):
+                return "not compiled here", ""
+            if not differs:
+                return "equivalent", "same result: the same object code"
+        for name, target, command in commands:
+            is_gate = target == GATE
+            if not is_gate:
+                built, _ = self.tree.make(target)
+                if not built:
+                    return "killed by unit tests only", f"{target} does not build"
+            limit = self.least + 6 * self.usual[name, command[-1]]
+            if is_gate:
+                status, said = self.run(command, limit)
+                if status is None:
+                    return "timed out", f"{name}, after {limit:.0f} s"
+                if status != 0:
+                    return "killed by the gate", self.property_that_failed(name, status, said)
+            elif killer := self.test_that_failed(name, command, limit):
+                return "killed by unit tests only", killer
+        return "survived", ""
+
+    def property_that_failed(self, name, status, said):
+        try:
+            document = json.loads((self.tree.build / "results.json").read_text())
+        except (OSError, ValueError):
+            running = re.findall(r"--property ([\w.]+)", said)
+            return f"{running[-1] if running else 'the matrix'}, {name}: {ended(status)}"
+        failed = [row for row in document["properties"] + document["rows"] if row["status"] not in ("PASSED", "SKIPPED")]
+        names = list(dict.fromkeys(row.get("property", "the matrix") for row in failed))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"{names[0]}{more}, {name}" if names else f"{name}: {ended(status)}"
+
+    def test_that_failed(self, name, command, limit):
+        """Or "". A test that depends on the machine's load may fail without the mutant as well; the others are asked then."""
+        without = []
+        while True:
+            status, said = self.run(command + (["--gtest_filter=-" + ":".join(without)] if without else []), limit)
+            if status == 0:
+                return ""
+            failed = re.findall(r"\[  FAILED  \] ([\w./]+)", said)
+            if not failed:
+                begun = re.findall(r"\[ RUN      \] ([\w./]+)|- ([\w.]+) \(", said)
+                return f"{name}: {'timed out' if status is None else ended(status)}" + (f" in {''.join(begun[-1])}" if begun else "")
+            unchanged = [str(self.tree.kept / "bin" / name), "--gtest_filter=" + failed[0]]
+            if failed[0] in without or all(self.run(unchanged, limit)[0] == 0 for _ in range(2)):
+                return f"{name}: {failed[0]}"
+            without.append(failed[0])

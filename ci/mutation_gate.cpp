@@ -1,0 +1,20 @@
+// What ci/mutate judges mutants by: `scape check` of the implementations that can be mutated, and nothing
+// else, so that a mutant builds and links fast. The plain implementation and its planted bugs are left out:
+// they are none of that code.
+#include <memory>
+
+#include <scape/gate/gate_main.hpp>
+#include <scape/properties/implementations.hpp>
+#include <scape/properties/system.hpp>
+
+int main(int count, char** values) {
+    using namespace scape;
+    gate::System system = properties::system_of_properties();
+    system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
+        gate::Implementations all;
+        for (const auto& implementation : properties::all_implementations(group))
+            all.push_back(implementation);
+        return all;
+    };
+    return gate::gate_main(count, values, {system});
+}
