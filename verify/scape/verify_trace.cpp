@@ -334,6 +334,7 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
                          trace.head().source,
                          describe(trace.head().problem, trace.head().steps()),
                          trace.head().problem.layout,
+                         trace.head().steps(),
                          options.level,
                          options.from.value_or(trace.states_recorded() ? From::recorded : From::start),
                          {},

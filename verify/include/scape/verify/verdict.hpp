@@ -74,6 +74,7 @@ struct TraceVerdict {
     std::string source;
     std::string problem; ///< what was trained, how: one line
     problem::Layout layout;
+    Index steps = 0;
     Level level;
     From from = From::recorded;
     std::vector<Row> rows;
