@@ -134,8 +134,9 @@ class Source(mutate_source.Source):
             whole = re.fullmatch(r"(0[xX][\da-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)", plain)
             if whole is None:
                 continue
-            value = int(whole[1], 0) if whole[1].strip("0") else 0
-            write = hex if whole[1][:2].lower() == "0x" else str
+            octal = re.fullmatch("0[0-7]+", whole[1])
+            value = int(whole[1], 8 if octal else 0)
+            write = hex if whole[1][:2].lower() == "0x" else "0{:o}".format if octal else str
             yield "constant+1", i, [self.edit(i, write(value + 1) + whole[2])]
             if value > 0:
                 yield "constant-1", i, [self.edit(i, write(value - 1) + whole[2])]
