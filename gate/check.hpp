@@ -53,6 +53,7 @@ class Check {
     int run();
 
   private:
+    void trust_itself() const;
     void check_settings() const;
     void check_one_case();
     void check_that_results_can_be_written() const;

@@ -1,6 +1,7 @@
 // The reference put through a scenario: all ranks in lockstep, in one process.
 #include <scape/properties/implementations.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <scape/reference/check.hpp>
@@ -37,6 +38,7 @@ class ReferenceRun {
         Outcome outcome;
         try {
             auto results = run_.step(g, action.learning_rate);
+            told_ = told_of(results);
             mask_ = std::move(results.mask);
             next_ = std::move(results.next_mask);
         } catch (const reference::RefusedStep& refused) {
@@ -67,6 +69,7 @@ class ReferenceRun {
         same.parameters = to_std(state.w);
         same.moment = to_std(state.m);
         same.mask = verify::to_bits(mask_, d);
+        same.told = told_;
         same.residual.assign(static_cast<std::size_t>(d), 0.0F);
         std::vector<View> all(static_cast<std::size_t>(problem_.workers), same);
         for (std::size_t rank = 0; rank < state.e.size(); ++rank)
@@ -79,9 +82,28 @@ class ReferenceRun {
     }
 
   private:
+    /// All but the bytes, which are counted on their way.
+    [[nodiscard]] Told told_of(const verify::StepResults<float>& results) const {
+        Told told;
+        told.step = run_.state().step;
+        told.selected = static_cast<Index>(results.mask.size());
+        if (problem_.algorithm == problem::Algorithm::adams)
+            return told; // nothing changes in its mask, and it does not clip
+        for (const Index coordinate : results.mask)
+            told.kept += std::ranges::binary_search(mask_, coordinate) ? 1 : 0;
+        if (problem_.settings.clip_norm > 0.0) {
+            const Vector<float> ghat = results.reconstructed(results.mask);
+            told.gradient_norm = reference::norm_in_blocks<double>(ghat);
+            told.clip_factor = static_cast<float>(
+                std::min(problem_.settings.clip_norm / (told.gradient_norm + 1e-6), 1.0));
+        }
+        return told;
+    }
+
     problem::Problem problem_;
     problem::DensitySchedule density_;
     Run<float> run_;
+    Told told_;
     Coordinates mask_; ///< of the last step
     Coordinates next_;
 };

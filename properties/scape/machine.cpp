@@ -1,13 +1,43 @@
 // All of section 8 that needs no special case, while steps, refusals, restarts and delays come in any
 // order: the reference goes through the same script, and no bit may differ.
 #include <algorithm>
+#include <bit>
 
+#include <scape/problem/text.hpp>
 #include <scape/properties/implementations.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
 namespace scape::properties {
+
+namespace {
+
+/// What it says of its step is what the reference says, and what was counted on its way.
+void expect_told(Trial& trial, const std::string& who, const Told& should, const Told& is,
+                 const distributed::Bytes& sent) {
+    const auto expect = [&](bool same, const std::string& what, const std::string& one,
+                            const std::string& two) {
+        trial.expect(same, who + "it says that " + what + " is " + two + "; it should be " + one);
+    };
+    const auto same_bits = [](double one, double two) {
+        return std::bit_cast<std::uint64_t>(one) == std::bit_cast<std::uint64_t>(two);
+    };
+    expect(should.step == is.step, "the step", std::to_string(should.step), std::to_string(is.step));
+    expect(should.selected == is.selected, "the number of selected coordinates",
+           std::to_string(should.selected), std::to_string(is.selected));
+    expect(should.kept == is.kept, "the number of those that the mask before had",
+           std::to_string(should.kept), std::to_string(is.kept));
+    expect(same_bits(should.gradient_norm, is.gradient_norm), "the gradient's norm",
+           shortest(should.gradient_norm), shortest(is.gradient_norm));
+    expect(bits_of(should.clip_factor) == bits_of(is.clip_factor), "the clip factor",
+           shortest(should.clip_factor), shortest(is.clip_factor));
+    for (std::size_t kind = 0; kind < sent.size(); ++kind)
+        expect(sent[kind] == is.sent[kind], "what it has sent, of kind " + std::to_string(kind) + ",",
+               std::to_string(sent[kind]), std::to_string(is.sent[kind]));
+}
+
+} // namespace
 
 void same_history(Trial& trial, const Scenario& scenario, const History& expected, const History& actual) {
     for (std::size_t action = 0; action < expected.after.size(); ++action) {
@@ -33,6 +63,8 @@ void same_history(Trial& trial, const Scenario& scenario, const History& expecte
             const bool has_mask =
                 should.kind == Outcome::Kind::taken && scenario.actions[action].kind == Action::Kind::step;
             trial.same_view(step, static_cast<int>(rank), one.views[rank], two.views[rank], has_mask);
+            if (has_mask && two.views[rank].told)
+                expect_told(trial, who, *one.views[rank].told, *two.views[rank].told, is.sent);
         }
     }
     if (std::ranges::any_of(expected.after,

@@ -52,6 +52,8 @@ class Writer {
             add_all(view.moment);
             add_all(view.residual);
             add_all(view.mask);
+            add(view.told.has_value());
+            add(view.told.value_or(Told{}));
             const Outcome& outcome = record.outcomes[i];
             add(outcome.kind);
             add_all(outcome.text);
@@ -100,6 +102,12 @@ class Reader {
             get_all(view.moment);
             get_all(view.residual);
             get_all(view.mask);
+            bool told = false;
+            Told what;
+            get(told);
+            get(what);
+            if (told)
+                view.told = what;
             Outcome& outcome = result.outcomes[i];
             get(outcome.kind);
             get_all(outcome.text);

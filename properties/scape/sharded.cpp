@@ -26,6 +26,11 @@ std::vector<std::uint8_t> bytes_of(const Mask& mask) {
     return bytes;
 }
 
+Told told_of(const distributed::Statistics& statistics) {
+    return {statistics.step,          statistics.selected,    statistics.kept,
+            statistics.gradient_norm, statistics.clip_factor, statistics.sent};
+}
+
 std::vector<float> copy_of(std::span<const float> values) {
     return {values.begin(), values.end()};
 }
@@ -41,8 +46,9 @@ class ScapeCandidate final : public Candidate {
         optimizer_.step(gradient, learning_rate);
     }
     View view() override {
-        return {optimizer_.steps(), copy_of(optimizer_.parameters()), optimizer_.moment(),
-                copy_of(optimizer_.residual()), bytes_of(optimizer_.mask())};
+        return {optimizer_.steps(),          copy_of(optimizer_.parameters()),
+                optimizer_.moment(),         copy_of(optimizer_.residual()),
+                bytes_of(optimizer_.mask()), told_of(optimizer_.statistics())};
     }
     std::vector<std::uint8_t> coming() override { return bytes_of(optimizer_.coming_mask()); }
     void save(const std::filesystem::path& folder) override {
@@ -78,8 +84,9 @@ class AdamSCandidate final : public Candidate {
         communicator_
             .start_all_gather(Traffic::agreement, optimizer_.shard_moment().data(), moment.data(), sizes)
             ->wait();
-        return {optimizer_.steps(), copy_of(optimizer_.parameters()), std::move(moment),
-                std::vector<float>(size_, 0.0F), coming()};
+        return {optimizer_.steps(), copy_of(optimizer_.parameters()),
+                std::move(moment),  std::vector<float>(size_, 0.0F),
+                coming(),           told_of(optimizer_.statistics())};
     }
     std::vector<std::uint8_t> coming() override {
         Mask full(static_cast<Index>(size_));

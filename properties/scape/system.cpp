@@ -14,6 +14,8 @@
 #include <scape/properties/property.hpp>
 #include <scape/verify/record.hpp>
 
+#include "self_test.hpp"
+
 namespace scape::properties {
 
 namespace {
@@ -243,6 +245,7 @@ gate::System system_of_properties() {
     system.standing = standing;
     for (const Property& property : all_properties())
         system.properties.push_back(in_the_gates_terms(property));
+    system.unseen = what_the_gate_does_not_see;
     return system;
 }
 

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <scape/gate/gate_main.hpp>
 #include <scape/gate/search.hpp>
 #include <scape/planted/implementation.hpp>
 #include <scape/planted/plain.hpp>
@@ -330,6 +331,28 @@ TEST(Failure, ItsTraceShowsTheRankThatDrifts) {
     EXPECT_EQ(verdict.first->rank, 2);
     EXPECT_EQ(verdict.first->index, 7);
     std::filesystem::remove(path);
+}
+
+// The gate's test of itself.
+
+TEST(SelfTest, SeesAllThatItIsShown) {
+    EXPECT_EQ(scape().unseen(), std::vector<std::string>());
+}
+
+TEST(SelfTest, AGateThatDoesNotSeeEndsBeforeAnyVerdict) {
+    gate::System blind = system_with({});
+    blind.unseen = [] { return std::vector<std::string>{"moment", "kept told"}; };
+    std::string name = "blind";
+    std::string list = "--brief";
+    char* arguments[] = {name.data(), list.data()};
+    testing::internal::CaptureStderr();
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(gate::gate_main(2, arguments, {blind}), 2);
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+    EXPECT_EQ(
+        testing::internal::GetCapturedStderr(),
+        "blind: unexpected: this gate does not see a wrong answer that it is shown (moment, kept told), so "
+        "that no verdict of it means anything\n");
 }
 
 TEST(Group, RanksThatWorkAndThoseThatDoNotSeeTheSameRecords) {

@@ -57,6 +57,10 @@ struct System {
 
     std::vector<Property> properties; ///< in the order in which they are told and tried
 
+    /// A self-test, tried before anything else: wrong answers that the properties take for right. Any, and
+    /// no verdict means anything.
+    std::function<std::vector<std::string>()> unseen = [] { return std::vector<std::string>(); };
+
     // What is put to the test.
     std::function<Implementations(const std::shared_ptr<const Group>&)> implementations;
     std::vector<Mistake> mistakes;

@@ -30,6 +30,16 @@ struct Setup {
     std::size_t variant = 0; ///< of the ways to split the work (Implementation::variants)
 };
 
+/// What a rank says of the step it has taken, beside its state.
+struct Told {
+    Index step = 0;
+    Index selected = 0;         ///< coordinates of the mask it used
+    Index kept = 0;             ///< of those, how many the mask before had too
+    double gradient_norm = 0.0; ///< of ghat before clipping; 0 where clipping is off
+    float clip_factor = 1.0F;
+    distributed::Bytes sent{}; ///< to other ranks, by kind
+};
+
 /// What a rank shows of itself: vectors in full length.
 struct View {
     Index step = 0; ///< steps taken
@@ -38,6 +48,7 @@ struct View {
     std::vector<float> residual;
     std::vector<std::uint8_t>
         mask; ///< of the last step, as section 9 stores it, with its own bits beyond d
+    std::optional<Told> told = std::nullopt; ///< one may say nothing
 };
 
 /// One rank of an implementation under test. All ranks call the same functions in the same order.

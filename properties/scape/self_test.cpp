@@ -1,0 +1,117 @@
+// Does the gate see what it is there to see? The reference's own answers with one thing changed, where a
+// comparison that stops too early would not look: the last bit of the last element of the last rank after
+// the last step.
+#include "self_test.hpp"
+
+#include <bit>
+#include <functional>
+#include <utility>
+
+#include <scape/properties/implementations.hpp>
+#include <scape/properties/property.hpp>
+
+#include "support.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+class Tampered final : public Implementation {
+  public:
+    Tampered(verify::LevelKind level, std::function<void(History&)> change)
+        : level_(level), change_(std::move(change)) {}
+
+    std::string name() const override { return "tampered"; }
+    std::string communicator() const override { return "-"; }
+    verify::LevelKind level() const override { return level_; }
+    bool takes(int workers) const override { return workers >= 1; }
+    History run(const Scenario& scenario) const override {
+        History history = reference_implementation()->run(scenario);
+        change_(history);
+        return history;
+    }
+
+  private:
+    verify::LevelKind level_;
+    std::function<void(History&)> change_;
+};
+
+struct Change {
+    std::string what;
+    std::function<void(History&)> make;
+};
+
+View& last_view(History& history) {
+    return history.after.back().views.back();
+}
+
+void flip_last_bit(std::vector<float>& values) {
+    values.back() = std::bit_cast<float>(std::bit_cast<std::uint32_t>(values.back()) ^ 1U);
+}
+
+Told& told_of(History& history) {
+    return *last_view(history).told;
+}
+
+std::vector<Change> changes(Index size) {
+    // Its bits beyond the last coordinate have to be 0, and are looked at, too.
+    const auto last_coordinate = static_cast<std::uint8_t>(1U << static_cast<unsigned>((size - 1) % 8));
+    return {
+        {"parameters", [](History& ran) { flip_last_bit(last_view(ran).parameters); }},
+        {"moment", [](History& ran) { flip_last_bit(last_view(ran).moment); }},
+        {"residual", [](History& ran) { flip_last_bit(last_view(ran).residual); }},
+        {"mask", [=](History& ran) { last_view(ran).mask.back() ^= last_coordinate; }},
+        {"mask beyond the model", [](History& ran) { last_view(ran).mask.back() ^= 0x80U; }},
+        {"coming mask", [=](History& ran) { ran.coming.back().back() ^= last_coordinate; }},
+        {"count of steps", [](History& ran) { ++last_view(ran).step; }},
+        {"outcome", [](History& ran) { ran.after.back().outcomes.back().kind = Outcome::Kind::refused; }},
+        {"an action that is missing", [](History& ran) { ran.after.pop_back(); }},
+        {"step told", [](History& ran) { ++told_of(ran).step; }},
+        {"selected told", [](History& ran) { ++told_of(ran).selected; }},
+        {"kept told", [](History& ran) { ++told_of(ran).kept; }},
+        {"norm told",
+         [](History& ran) {
+             double& norm = told_of(ran).gradient_norm;
+             norm = std::bit_cast<double>(std::bit_cast<std::uint64_t>(norm) ^ 1U);
+         }},
+        {"clip factor told",
+         [](History& ran) {
+             float& factor = told_of(ran).clip_factor;
+             factor = std::bit_cast<float>(std::bit_cast<std::uint32_t>(factor) ^ 1U);
+         }},
+        {"bytes told", [](History& ran) { ++told_of(ran).sent.back(); }},
+    };
+}
+
+} // namespace
+
+std::vector<std::string> what_the_gate_does_not_see() {
+    using verify::LevelKind;
+    Case run;
+    run.tensors = {{"a", 14, false}, {"b", 7, false}};
+    run.workers = 3;
+    run.density = 0.3;
+    run.beta1 = 0.9;
+    run.clip_norm = 0.05;
+    run.data = problem::DataClass::normal;
+    run.steps = 3;
+    const Property reference = reference_properties().front();
+    const auto sees = [&](LevelKind level, const std::function<void(History&)>& change) {
+        return judged(Tampered(level, change), reference, run).finding != nullptr;
+    };
+    std::vector<std::string> unseen;
+    for (const LevelKind level : {LevelKind::exact, LevelKind::rel})
+        if (sees(level, [](History&) {}))
+            unseen.emplace_back("that the reference is right");
+    for (const Change& change : changes(run.size()))
+        if (!sees(LevelKind::exact, change.make))
+            unseen.push_back(change.what);
+    // Within a bound a bit is nothing, and a hundredth too much.
+    using Values = std::vector<float> View::*;
+    for (const Values values : {&View::parameters, &View::moment, &View::residual})
+        if (!sees(LevelKind::rel, [values](History& ran) { (last_view(ran).*values).back() += 0.01F; }))
+            unseen.emplace_back("a value beyond its bound");
+    return unseen;
+}
+
+} // namespace scape::properties
