@@ -41,7 +41,7 @@ std::optional<Counterexample> try_case(const Implementation& implementation, con
         judged = property.judge(implementation, line);
     } catch (const std::exception& error) {
         // On one rank only, perhaps: the others must not go on without it.
-        judged.finding = std::make_shared<Unjudged>(std::string("it could not be judged: ") + error.what());
+        judged.finding = std::make_shared<Unjudged>(std::string(could_not_judge) + error.what());
     }
     // What one rank sees, all have to hear of, or they part ways.
     if (implementation.any(judged.finding != nullptr) && !judged.finding)
@@ -51,7 +51,7 @@ std::optional<Counterexample> try_case(const Implementation& implementation, con
     result.counts.add(judged.counts);
     if (!judged.finding)
         return std::nullopt;
-    return Counterexample{line, judged.finding, 0};
+    return Counterexample{line, judged.finding};
 }
 
 SearchResult search(const System& system, const Implementation& implementation, const Property& property,
@@ -71,21 +71,27 @@ SearchResult search(const System& system, const Implementation& implementation, 
             break;
         }
         ++result.cases;
+        ++result.drawn;
         result.counterexample = try_case(implementation, property, line, result);
         if (result.counterexample)
             failing = drawn;
     }
 
-    for (const Line& line : options.also) {
+    SearchResult of_others; // their kinds say nothing of what is drawn
+    for (const Line& other : options.also) {
         if (failing || result.counterexample || result.ended)
             break;
+        const Line line = property.needed(other, options.left_out);
         if (!options.before(line)) {
             result.ended = true;
             break;
         }
         ++result.cases;
-        result.counterexample = try_case(implementation, property, line, result);
+        result.counterexample = try_case(implementation, property, line, of_others);
+        if (result.counterexample)
+            result.counterexample->was_drawn = false;
     }
+    result.counts.add(of_others.counts);
 
     // Always to the first smaller case that fails too.
     SearchResult of_shrinking;
@@ -122,7 +128,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
 std::string too_few(const System& system, const Property& property, const SearchResult& result,
                     const SearchOptions& options) {
     constexpr int enough_to_judge = 50;
-    if (result.cases < enough_to_judge)
+    if (result.drawn < enough_to_judge)
         return {};
     const auto several = result.kinds.find("several ranks");
     if (options.workers_by_default && property.at_least.contains("several ranks") &&
@@ -133,8 +139,8 @@ std::string too_few(const System& system, const Property& property, const Search
             continue;
         const auto found = result.kinds.find(kind);
         const int count = found == result.kinds.end() ? 0 : found->second;
-        if (count * 100 < percent * result.cases)
-            return "only " + std::to_string(count) + " of " + std::to_string(result.cases) +
+        if (count * 100 < percent * result.drawn)
+            return "only " + std::to_string(count) + " of " + std::to_string(result.drawn) +
                    " cases had '" + kind + "'; at least " + std::to_string(percent) +
                    " of a hundred are needed";
     }
@@ -143,7 +149,7 @@ std::string too_few(const System& system, const Property& property, const Search
 
 std::string failure_text(const Counterexample& found) {
     return "  " + found.finding->message() + "\n" + found.finding->details() +
-           "  smallest case: " + found.line + "\n";
+           (found.was_drawn ? "  smallest case: " : "  case, not made smaller: ") + found.line + "\n";
 }
 
 nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include <scape/problem/error.hpp>
 #include <scape/verify/diff.hpp>
 #include <scape/verify/report.hpp>
 
@@ -24,7 +25,9 @@ void add_diff(CLI::App& app, int& status) {
                     "  scape diff two_gpus.safetensors four_gpus.safetensors");
     command->callback([settings, &status] {
         const gate::System& system = system_of_trace(settings->a);
-        static_cast<void>(system_of_trace(settings->b, system.name));
+        if (const gate::System& other = system_of_trace(settings->b); other.name != system.name)
+            throw Error(settings->a + " is a trace of the system " + system.name + " and " + settings->b +
+                        " one of " + other.name + "; compare two of one system");
         const verify::TraceDifference result =
             verify::diff_traces({settings->a, system.traces.schema}, {settings->b, system.traces.schema});
         std::fputs(text_report(result, settings->a, settings->b).c_str(), stdout);

@@ -29,6 +29,9 @@ void diff_configs(const Reader& a, const Reader& b, std::vector<std::string>& li
                             (item.value().is_array() ? "the lists differ"
                                                      : item.value().dump() + " against " + other->dump()));
     }
+    for (const auto& item : config_b.items())
+        if (!config_a.contains(item.key()))
+            lines.push_back("config " + item.key() + ": only the second has it");
 }
 
 template <class Real>
@@ -44,8 +47,17 @@ void diff_series(const std::string& name, const std::vector<Real>& a, const std:
 }
 
 void diff_all_series(const Reader& a, const Reader& b, std::vector<std::string>& lines) {
+    const auto has = [](const Reader& trace, const std::string& name) {
+        return std::ranges::find(trace.schema().series, name, &trace::Series::name) !=
+               trace.schema().series.end();
+    };
+    for (const trace::Series& series : b.schema().series)
+        if (!has(a, series.name))
+            lines.push_back(series.name + ": only the second has it");
     for (const trace::Series& series : a.schema().series)
-        if (series.type == trace::DataType::f64)
+        if (!has(b, series.name))
+            lines.push_back(series.name + ": only the first has it");
+        else if (series.type == trace::DataType::f64)
             diff_series(series.name, a.series_f64(series.name), b.series_f64(series.name), lines);
         else
             diff_series(series.name, a.series_f32(series.name), b.series_f32(series.name), lines);
@@ -68,6 +80,11 @@ class StepDiff {
         for (const trace::Result& result : a_.schema().results)
             for (int rank = 0; rank < ranks_of(result.kind) && !into_.result; ++rank)
                 compare_result(result, step, rank);
+        for (const trace::Result& result : b_.schema().results)
+            if (std::ranges::none_of(a_.schema().results, [&](const trace::Result& other) {
+                    return other.kind.name == result.kind.name;
+                }))
+                note_absent(std::string(result.kind.name), false, true);
     }
 
   private:

@@ -50,4 +50,8 @@ Index Settings::integer(const std::string& option) const {
     return parsed<Index>(option, text(option), "a whole number");
 }
 
+std::uint64_t Settings::seed(const std::string& option) const {
+    return parsed<std::uint64_t>(option, text(option), "a whole number from 0 to 2^64 - 1");
+}
+
 } // namespace scape::verify

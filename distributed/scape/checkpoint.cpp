@@ -374,6 +374,8 @@ void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::
         const std::string manifest = read_manifest(files, manifest_path(checkpoint));
         read = checksum(manifest);
         state = read_state(files, checkpoint, manifest, optimizer, communicator.rank());
+        // Here, as one rank's residual may be what is wrong, and the others would wait for it later.
+        optimizer.check_restorable(*state);
     });
     // Folders of their own, or another run that saves to this one, could have ranks go on from two states.
     const std::vector<std::uint64_t> all = gather_records(communicator, read);

@@ -271,8 +271,7 @@ RankState Scape::state() {
             backend_->coming_mask()};
 }
 
-void Scape::restore(const RankState& state) {
-    join_mask();
+void Scape::check_restorable(const RankState& state) const {
     const auto d = static_cast<std::size_t>(problem_.layout.size());
     if (state.parameters.size() != d || state.residual.size() != d ||
         state.current.size() != problem_.layout.size() || state.coming.size() != problem_.layout.size() ||
@@ -284,6 +283,11 @@ void Scape::restore(const RankState& state) {
     for (const float value : state.packed_moment)
         if (!std::isfinite(value))
             throw Error("restore: a moment is " + shortest(value) + "; it must be finite");
+}
+
+void Scape::restore(const RankState& state) {
+    join_mask();
+    check_restorable(state);
     backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
     // Not from the density: a mask that was made for other ranks has been cut otherwise.
     selected_ = selected_by_rank(state.current);

@@ -207,7 +207,7 @@ gate::Judged judged(const Implementation& implementation, const Property& proper
     } catch (const Violation& found) {
         violation = found;
     } catch (const std::exception& error) {
-        violation = Violation(std::string("it could not be judged: ") + error.what());
+        violation = Violation(std::string(gate::could_not_judge) + error.what());
     }
     gate::Judged result{nullptr, trial.kinds(), trial.counts()};
     if (violation)

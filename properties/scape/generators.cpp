@@ -82,7 +82,7 @@ rc::Gen<Case> case_with(const Choices& choices) {
         rc::gen::set(&Case::data, one_of(choices.data)),
         rc::gen::set(&Case::silent, one_of<int>({nobody, nobody, nobody, nobody, 0, 1})),
         rc::gen::set(&Case::seed, one_of<std::uint64_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})),
-        rc::gen::set(&Case::chosen_rank, number_below<int>(8)),
+        rc::gen::set(&Case::chosen_rank, number_below<int>(33)),
         rc::gen::set(&Case::chosen_place, number_below<Index>(40'320)),
         rc::gen::set(&Case::other_workers, one_of(worker_counts)));
     return rc::gen::map(all, without_certain_halts);
@@ -102,7 +102,7 @@ rc::Gen<Operation> operation() {
                                               Operation::Kind::restart, Operation::Kind::restart,
                                               Operation::Kind::delay, Operation::Kind::undo})),
         rc::gen::set(&Operation::workers, one_of(worker_counts)),
-        rc::gen::set(&Operation::rank, number_below<int>(8)),
+        rc::gen::set(&Operation::rank, number_below<int>(33)),
         rc::gen::set(&Operation::what, number_below<std::uint8_t>(16)));
     // What the kind has no use for says nothing.
     return rc::gen::map(all, [](Operation drawn) {

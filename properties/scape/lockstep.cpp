@@ -124,6 +124,8 @@ class ReferenceImplementation final : public Implementation {
                 outcome = reference.step(action);
             if (action.kind == Action::Kind::restart)
                 reference.restart(action);
+            if (action.kind == Action::Kind::undo)
+                outcome = ReferenceRun(reference).step(action); // which changes nothing
             Snapshot snapshot;
             snapshot.views = reference.views();
             snapshot.outcomes.assign(snapshot.views.size(), outcome);

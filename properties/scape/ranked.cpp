@@ -288,7 +288,7 @@ class RankedImplementation final : public Implementation {
             case Action::Kind::undo:
                 // Over a live object, with the mask of the undone step in flight.
                 candidate->save(undo_folder(i));
-                static_cast<void>(take_step(*candidate, action, ranks.rank()));
+                outcome = take_step(*candidate, action, ranks.rank());
                 candidate->restore(undo_folder(i));
                 break;
             }
@@ -297,8 +297,9 @@ class RankedImplementation final : public Implementation {
             record.outcomes.push_back(std::move(outcome));
             record.views.push_back(full_length(candidate->view(), stage.setup));
         }
-        const bool halted =
-            !record.outcomes.empty() && record.outcomes.back().kind == Outcome::Kind::halted;
+        const bool halted = !record.outcomes.empty() &&
+                            record.outcomes.back().kind == Outcome::Kind::halted &&
+                            scenario.actions[stage.last - 1].kind == Action::Kind::step;
         if (!to.empty())
             candidate->save(to);
         else if (!halted)

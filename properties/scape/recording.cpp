@@ -1,5 +1,7 @@
 #include <scape/properties/recording.hpp>
 
+#include <algorithm>
+
 #include <utility>
 
 #include <scape/verify/results.hpp>
@@ -47,7 +49,13 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
         return masks;
     };
     std::vector<std::vector<std::uint8_t>> coming;
-    if (steps.size() == ran.scenario.actions.size())
+    // What follows the last step, a delay or a step undone, leaves the coming mask as it is; a restart does
+    // too, but the history's is then of other ranks.
+    const bool to_the_end = ran.history.after.size() == ran.scenario.actions.size() &&
+                            std::ranges::none_of(ran.scenario.actions, [](const Action& action) {
+                                return action.kind == Action::Kind::restart;
+                            });
+    if (to_the_end)
         coming = ran.history.coming;
     else if (steps.back() + 1 < ran.history.after.size())
         coming = seen_in(ran.history.after[steps.back() + 1].views);

@@ -399,6 +399,9 @@ TEST_F(ToolTest, ATraceOfAnotherSystemIsNamedAsSuch) {
 }
 
 TEST_F(ToolTest, RecordAsksTheSystemForItsSettings) {
+    ASSERT_EQ(run_tool({"record", "-o", trace_, "--steps", "1", "--seed", "18446744073709551615"}).status,
+              0);
+    std::filesystem::remove(trace_);
     expect_bad_input(run_tool({"record", "-o", trace_, "--system", "averaging"}),
                      "--system averaging has no traces; there are those of scape");
     EXPECT_FALSE(std::filesystem::exists(trace_));

@@ -74,13 +74,6 @@ int workers_of(const Settings& given) {
     return static_cast<int>(workers);
 }
 
-std::uint64_t seed_of(const Settings& given) {
-    const Index seed = given.integer("seed");
-    if (seed < 0)
-        throw Error("--seed is " + std::to_string(seed) + "; it must be 0 or more");
-    return static_cast<std::uint64_t>(seed);
-}
-
 void record_made_up(const MadeUpRun& run) {
     const Settings& given = run.settings;
     const double first = given.number("learning-rate");
@@ -94,7 +87,7 @@ void record_made_up(const MadeUpRun& run) {
         given.integer("steps"),
         first,
         last < 0.0 ? first : last,
-        seed_of(given),
+        given.seed("seed"),
         problem::parse_data_class(given.text("data")),
         {},
         run.intermediates,

@@ -111,6 +111,23 @@ class Drifts final : public Changed {
     int step_ = 0;
 };
 
+/// Restores into a new object only: one that has taken a step goes on as it is.
+class IgnoresARestore final : public Changed {
+  public:
+    using Changed::Changed;
+    void step(std::span<const float> gradient, double learning_rate) override {
+        Changed::step(gradient, learning_rate);
+        is_live_ = true;
+    }
+    void restore(const std::filesystem::path& folder) override {
+        if (!is_live_)
+            Changed::restore(folder);
+    }
+
+  private:
+    bool is_live_ = false;
+};
+
 class SendsTwice final : public Changed {
   public:
     SendsTwice(const Setup& setup, Communicator& communicator)
@@ -330,6 +347,39 @@ TEST(Failure, ItsTraceShowsTheRankThatDrifts) {
     EXPECT_EQ(verdict.first->result, "parameters");
     EXPECT_EQ(verdict.first->rank, 2);
     EXPECT_EQ(verdict.first->index, 7);
+    std::filesystem::remove(path);
+}
+
+TEST(Search, AStepThatARestoreDoesNotUndoIsAViolation) {
+    const auto result = search_for(*made_by<IgnoresARestore>(), "machine");
+    ASSERT_TRUE(result.counterexample.has_value());
+    EXPECT_NE(result.counterexample->line.find("undo"), std::string::npos) << result.counterexample->line;
+}
+
+TEST(Search, LargeCasesKeepTheirRanksWhereNumbersOfRanksArePinned) {
+    const gate::Property& reference = scape().property("reference");
+    int several = 0;
+    for (const gate::Line& line : reference.also({{"workers", {"1", "2", "3"}}}))
+        several += parse_case(line).workers > 1 ? 1 : 0;
+    EXPECT_EQ(reference.also({}).size(), 8U);
+    EXPECT_GE(several, 4);
+}
+
+TEST(Failure, ItsTraceEndsWithTheComingMaskWhateverFollowedTheLastStep) {
+    const auto implementation = planted::implementation(0, threads());
+    Case run;
+    run.tensors = {{"a", 12, false}, {"b", 5, true}};
+    run.workers = 3;
+    run.density = 0.3;
+    Trial trial(*implementation, run);
+    Scenario scenario = trial.steps(run, 3);
+    Action undo = scenario.actions.front();
+    undo.kind = Action::Kind::undo;
+    scenario.actions.push_back(undo);
+    trial(scenario);
+    const auto path = std::filesystem::path(testing::TempDir()) / "undo_test.safetensors";
+    ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
+    EXPECT_EQ(verify::verify_trace(path, {}).status, verify::Status::passed);
     std::filesystem::remove(path);
 }
 

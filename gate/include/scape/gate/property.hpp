@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -57,6 +58,9 @@ class Finding {
     /// What that trace does not show of the failure, " (...)", or "".
     [[nodiscard]] virtual std::string lacks(const std::filesystem::path& /*trace*/) const { return {}; }
 };
+
+/// So begins the message of a finding that is none of the property's: something failed before it was asked.
+constexpr std::string_view could_not_judge = "it could not be judged: ";
 
 /// What came of one case.
 struct Judged {

@@ -30,11 +30,13 @@ struct SearchOptions {
 struct Counterexample {
     Line line;
     std::shared_ptr<const Finding> finding;
-    int evaluations = 0; ///< of shrinking
+    int evaluations = 0;   ///< of shrinking
+    bool was_drawn = true; ///< else it is one that stands, and does not shrink
 };
 
 struct SearchResult {
-    int cases = 0;
+    int cases = 0; ///< all of them
+    int drawn = 0;
     std::map<std::string, int> kinds; ///< of case: how many were of it
     Counts counts;
     std::optional<Counterexample> counterexample;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -14,10 +15,10 @@ namespace scape::verify {
 
 /// A setting of a made-up run, by its option: "density", without the dashes.
 struct Setting {
-    enum class Takes { one, many, nothing };
+    enum class Takes { one, many };
 
     std::string option;
-    std::string value; ///< without the option; "" where it takes many values or none
+    std::string value; ///< without the option; "" where it takes many
     std::string help;
     Takes takes = Takes::one;
 };
@@ -37,6 +38,7 @@ class Settings {
     /// Both throw scape::Error for what is none.
     [[nodiscard]] double number(const std::string& option) const;
     [[nodiscard]] Index integer(const std::string& option) const;
+    [[nodiscard]] std::uint64_t seed(const std::string& option) const;
 
   private:
     Given given_;

@@ -101,7 +101,9 @@ class Scape {
     [[nodiscard]] const Mask& coming_mask();                                    ///< waits for it
 
     [[nodiscard]] RankState state(); ///< waits for the coming mask; Halted where there is none to save
-    /// Throws scape::Error, with nothing changed, if the state is of another model or not finite.
+    /// Throws scape::Error if the state is of another model or not finite.
+    void check_restorable(const RankState& state) const;
+    /// The same, with nothing changed; else goes on from there.
     void restore(const RankState& state);
 
   private:

@@ -33,8 +33,10 @@ struct Setup {
 /// What a rank says of the step it has taken, beside its state.
 struct Told {
     Index step = 0;
-    Index selected = 0;         ///< coordinates of the mask it used
-    Index kept = 0;             ///< of those, how many the mask before had too
+    Index selected = 0; ///< coordinates of the mask it used
+    /// Of those, how many the mask before had too; AdamS says 0. Not looked at where a state has just been
+    /// restored: a checkpoint need not hold that mask.
+    Index kept = 0;
     double gradient_norm = 0.0; ///< of ghat before clipping; 0 where clipping is off
     float clip_factor = 1.0F;
     distributed::Bytes sent{}; ///< to other ranks, by kind
@@ -65,7 +67,7 @@ class Candidate {
     /// The mask of the next step; waits for it.
     [[nodiscard]] virtual std::vector<std::uint8_t> coming() = 0;
     /// Section 7, with all ranks: into an empty folder, and from one that as many or other ranks have
-    /// written.
+    /// written; into a new object, or over a live one with its coming mask in flight.
     virtual void save(const std::filesystem::path& folder) = 0;
     virtual void restore(const std::filesystem::path& folder) = 0;
 };
