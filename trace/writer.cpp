@@ -1,5 +1,7 @@
 #include <scape/trace/writer.hpp>
 
+#include <cstddef>
+
 #include <scape/trace/fingerprint.hpp>
 
 #include "format.hpp"
@@ -51,8 +53,10 @@ bool Writer::writes(const Kind& kind) const {
 
 std::vector<std::string> Writer::names_of(const Kind& kind, Index step) const {
     const bool copies = is_replicated(kind) && replicas_ == Replicas::copies;
+    const int count = kind.per_rank || copies ? schema_.workers : 1;
     std::vector<std::string> all;
-    for (int rank = 0; rank < (kind.per_rank || copies ? schema_.workers : 1); ++rank)
+    all.reserve(static_cast<std::size_t>(count));
+    for (int rank = 0; rank < count; ++rank)
         all.push_back(copies ? copy_name(kind, step, rank) : tensor_name(kind, step, rank));
     return all;
 }
