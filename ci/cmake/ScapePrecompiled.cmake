@@ -1,0 +1,37 @@
+# Headers from outside that most files that nobody waits for read: tests, and what a person types and sees. Parsing them was
+# two fifths of a build's time (docs/decisions.md). A launcher such as ccache has what was compiled before, and does not
+# keep what was compiled so.
+set(precompile ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(precompile OFF)
+endif()
+option(SCAPE_PRECOMPILE "precompile the headers from outside for tests and tools" ${precompile})
+
+# What is not on the way of a step is compiled at -O1: it runs as fast as anybody needs, and is built in half the time.
+add_library(scape_cold_options INTERFACE)
+target_compile_options(scape_cold_options INTERFACE $<$<CONFIG:Release>:-O1>)
+
+# scape_precompiled(NAME LIBRARIES targets HEADERS headers)
+function(scape_precompiled name)
+  cmake_parse_arguments(PRECOMPILED "" "" "LIBRARIES;HEADERS" ${ARGN})
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/${name}.cpp CONTENT "// Only for its headers.\n")
+  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/generated/${name}.cpp)
+  target_link_libraries(${name} PRIVATE ${PRECOMPILED_LIBRARIES} scape_cold_options scape_options)
+  target_precompile_headers(${name} PRIVATE ${PRECOMPILED_HEADERS}
+    <algorithm> <chrono> <filesystem> <fstream> <functional> <iostream> <map> <memory> <mutex> <numeric> <random> <set>
+    <sstream> <string> <thread> <vector>)
+endfunction()
+if(SCAPE_PRECOMPILE)
+  # Two, for GoogleTest's definitions are part of its headers. Eigen's too, and they come with the reference: not here.
+  scape_precompiled(scape_precompiled_tests LIBRARIES GTest::gmock GTest::gtest HEADERS <gmock/gmock.h> <gtest/gtest.h>)
+  scape_precompiled(scape_precompiled_tools LIBRARIES CLI11::CLI11 nlohmann_json::nlohmann_json rapidcheck
+    HEADERS <CLI/CLI.hpp> <nlohmann/json.hpp> <rapidcheck.h>)
+endif()
+
+# scape_cold(TARGET tests|tools): none of its files is on the way of a step.
+function(scape_cold target kind)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:scape_cold_options>)
+  if(SCAPE_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM scape_precompiled_${kind})
+  endif()
+endfunction()
