@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <scape/distributed/mpi.hpp>
 
 #include "missing.hpp"
@@ -21,6 +24,17 @@ constexpr milliseconds between_looks{1};
 constexpr milliseconds courtesy{50};
 /// How long another rank may take to end this one.
 constexpr milliseconds resignation{5000};
+
+/// What a launcher has not read yet when a rank aborts, MPICH's throws away: so wait until the pipe to it
+/// is empty, and never long.
+void until_it_is_read() {
+    for (int waited = 0; waited < 1000; ++waited) {
+        int unread = 0;
+        if (ioctl(STDERR_FILENO, FIONREAD, &unread) != 0 || unread == 0)
+            return;
+        std::this_thread::sleep_for(between_looks);
+    }
+}
 
 } // namespace
 
@@ -129,8 +143,10 @@ std::string MpiWatch::finding(Traffic waits_in, const std::string& where) const 
 }
 
 void end_mpi(const std::string& text) {
-    if (!text.empty())
+    if (!text.empty()) {
         std::fputs(("scape: " + text + "; all ranks end\n").c_str(), stderr);
+        until_it_is_read();
+    }
     if (mpi_runs())
         MPI_Abort(MPI_COMM_WORLD, mpi_abort_status);
     std::_Exit(mpi_abort_status);

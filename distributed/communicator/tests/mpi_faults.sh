@@ -14,7 +14,7 @@ check() {
     local ranks=$1 mode=$2 guilty=$3 status=$4 pattern=$5
     local output code lines expected_lines=1 wrong=""
     output=$(timeout --kill-after=5 "$limit" \
-        "${MPIRUN:-mpirun}" --allow-run-as-root --oversubscribe -n "$ranks" "$program" "$mode" "$guilty" 2>&1)
+        "$(dirname "$0")/../../../ci/ranks" "$ranks" "$program" "$mode" "$guilty" 2>&1)
     code=$?
     lines=$(grep -c '^scape:' <<<"$output")
     case $status in
@@ -39,8 +39,10 @@ check() {
 check 2 --hang 1 abort '^scape: rank 1 did not answer within 2 s in a payload exchange; all ranks end$'
 check 4 --hang 0 abort '^scape: rank 0 did not answer within 2 s in a payload exchange; all ranks end$'
 check 3 --hang 2 abort '^scape: rank 2 did not answer within 2 s in a payload exchange; all ranks end$'
-check 2 --die 0 killed 'rank 0 .*exited on signal 9'
-check 4 --die 3 killed 'rank 3 .*exited on signal 9'
+# Open MPI names the rank that was killed, MPICH only the process.
+of_the_killed() { echo "rank $1 .*exited on signal 9|Killed \(signal 9\)"; }
+check 2 --die 0 killed "$(of_the_killed 0)"
+check 4 --die 3 killed "$(of_the_killed 3)"
 check 2 --throw 1 abort '^scape: rank 1: thrown on purpose; all ranks end$'
 check 4 --throw 2 abort '^scape: rank 2: thrown on purpose; all ranks end$'
 check 4 --throw all abort '^scape: rank [0-3]: thrown on purpose; all ranks end$'

@@ -8,6 +8,79 @@ namespace scape::planted {
 
 namespace {
 
+/// Where each was seen, and what shows.
+std::vector<std::pair<std::string, std::string>> shipped() {
+    return {
+        {"the update has the wrong sign", "torchft #76. w goes uphill, from the first step."},
+        {"b1 and 1-b1 change places in c",
+         "torchft #233. The old moment weighs what the gradient should. Needs a beta1 other than 1/2."},
+        {"the clipped values are made in a copy, and dropped",
+         "torchft #233. Nothing is ever clipped. Needs clipping that bites."},
+        {"the bias correction's counter is not in the checkpoint",
+         "pytorch #74556. Corrections begin anew. Needs a restart and a bias correction."},
+        {"a mask on its way when a state is restored arrives over the restored one",
+         "hivemind #417. The step after it uses the other run's mask. Needs a restore into a live "
+         "optimizer, and a density below 1."},
+        {"what does not fill a bucket of 16 is never reduced",
+         "torchft local_sgd. The last values of a range are their owner's alone. Needs more than 16 "
+         "selected in a range, and P >= 2."},
+        {"every bucket of 4 is completed with the last one's means",
+         "torchft local_sgd. Values land on other coordinates. Needs 8 selected in a range."},
+        {"a rank alone in its group averages nothing, and gets zeros",
+         "hivemind #450. M is 0. Needs P = 1."},
+        {"a rank alone in its group adds its buffer to itself",
+         "Megatron-LM #6660. M is twice c. Needs P = 1."},
+        {"the squares of the norm are added in fp32",
+         "Megatron-LM #6660. The last digits of the norm, and a factor of 0 where it overflows. Needs "
+         "clipping that bites."},
+        {"what every rank holds enters the norm once a rank",
+         "TransformerEngine fork #715. The norm is too large. Needs clipping that bites, an always-dense "
+         "tensor and P >= 2."},
+        {"each range is clipped by a norm of its own, on all ranks alike",
+         "DeepSpeed #8475. The factor depends on who owns what. Needs clipping that bites and two ranges "
+         "with something in them."},
+        {"the gradient's buffer is not zeroed between steps",
+         "DeepSpeed #7839. The second step has the first one's gradient, too."},
+        {"a new mask is multiplied into the old one",
+         "DeepSpeed #1278. What has left the mask never comes back. Needs a mask that changes."},
+        {"the payload's buffer is cleared while it is on its way",
+         "DeepSpeed #5059. Other ranks get zeros, but only where the exchange reads its buffer late: "
+         "Traffic::payload started late."},
+        {"the residual is kept by number of segment, while segments change",
+         "pytorch #48867. Residuals belong to other coordinates. Needs a restart that cuts otherwise, and "
+         "a density below 1."},
+        {"the step counter runs once for every tensor",
+         "pytorch #74737. Bias corrections fade too soon. Needs one, and two tensors."},
+        {"the last rank goes through the coordinates in another order",
+         "nanotron #37. Its values are added to other coordinates' ones. Needs P >= 2 and two selected in "
+         "a range."},
+        {"masks are coded at the coming density, and decoded at the one in use",
+         "mxnet #20007. The mask after a full one is taken for full. Needs a density that falls from 1."},
+        {"places in the payload are counted in 16 bits",
+         "BytePS #299. Needs more than 65,536 selected coordinates."},
+        {"the bias correction's counter has 8 bits",
+         "of the kind of BytePS #299. Needs 256 steps and a bias correction."},
+        {"the payload is divided by its greatest magnitude and multiplied again",
+         "hivemind #266. Zeros become NaN, and what is far smaller than the greatest is lost. Needs a rank "
+         "with nothing to say, or both."},
+        {"k follows the schedule's start, whatever the step",
+         "powersgd #6. Too many coordinates. Needs a density that changes."},
+        {"weights decay only in the warm-up, while the mask is full",
+         "Bagua #485. Needs weight decay and a density below 1."},
+        {"one rank starts from other weights",
+         "prime-diloco #13. The last rank's first parameter differs. Needs P >= 2."},
+        {"the moment is kept in bf16", "OpenTau #181. m has 8 significant bits."},
+        {"the mean over the ranks is taken of the residual, too",
+         "Megatron-LM #3023. What waits shrinks by P in each step. Needs P >= 2 and a density below 1."},
+        {"the learning rate is read once", "of the kind of powersgd #6. Needs a rate that changes."},
+        {"a learning rate of 0 skips the step",
+         "of the kind of Bagua #485. Moment, residual and mask stand still. Needs a rate of 0."},
+        {"the checkpoint holds the mask in use for the coming one",
+         "torchft #277. The first step after a restart uses an old mask. Needs a restart and a mask that "
+         "changes."},
+    };
+}
+
 std::vector<Description> all() {
     const std::vector<std::pair<std::string, std::string>> texts{
         {"payload from the own shard only, divided by P",
@@ -122,6 +195,8 @@ std::vector<Description> all() {
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     for (Description& bug : device_descriptions(bugs_of_section_10 + 1))
         result.push_back(std::move(bug));
+    for (const auto& [name, shows] : shipped())
+        result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;
 }
 

@@ -15,7 +15,7 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group) {
     if (number < 0 || number > count)
         throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
                     std::to_string(count));
-    if (number > bugs_of_section_10) {
+    if (number > bugs_of_section_10 && number < first_that_shipped) {
         properties::Ranked ranked = device_bug(number - bugs_of_section_10 - 1);
         ranked.name = "planted-" + std::to_string(number);
         if (group->name() != "in_process")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -29,8 +30,14 @@ double power(double base, Index t) {
 }
 
 /// Section 5: blocks of 4096, 256 lanes in each, lanes pairwise, blocks ascending.
-double norm(const Floats& x) {
+double norm(const Floats& x, bool in_single) {
     double total = 0.0;
+    if (in_single) {
+        float sum = 0.0F;
+        for (const float value : x)
+            sum += value * value;
+        return static_cast<double>(std::sqrt(sum));
+    }
     for (std::size_t begin = 0; begin < x.size(); begin += 4096) {
         std::array<double, 256> lane{};
         const std::size_t end = std::min(x.size(), begin + 4096);
@@ -42,6 +49,12 @@ double norm(const Floats& x) {
         total += lane[0];
     }
     return std::sqrt(total);
+}
+
+/// To nearest, ties to even.
+float in_bf16(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) & 0xFFFF'0000U);
 }
 
 } // namespace
@@ -70,6 +83,8 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
     if (covered != d_)
         throw Error("plain: the ranges must end at the last parameter");
 
+    if (has(Bug::ranks_start_apart) && me_ > 0 && me_ == ranks_ - 1)
+        w_[0] += 1.0F;
     // Blocks of ceil(d/P), of which the last is shorter if d does not divide by P.
     if (has(Bug::last_range_cut_off))
         for (problem::Range& range : ranges_)
@@ -87,7 +102,13 @@ PlainRank::~PlainRank() {
 
 PlainRank::Scalars PlainRank::scalars(Index t, double learning_rate) const {
     const problem::HyperParameters& settings = problem_.settings;
-    const Index exponent = has(Bug::correction_one_step_off) ? t + 1 : t;
+    Index exponent = has(Bug::correction_one_step_off) ? t + 1 : t;
+    if (has(Bug::counter_not_saved))
+        exponent = t - restored_at_;
+    if (has(Bug::counter_per_tensor))
+        exponent = t * static_cast<Index>(problem_.layout.tensors().size());
+    if (has(Bug::step_in_8_bits))
+        exponent = t % 256;
     Scalars s{};
     s.b1 = once(settings.beta1);
     s.a1 = once(1.0 - settings.beta1);
@@ -106,6 +127,8 @@ PlainRank::Scalars PlainRank::scalars(Index t, double learning_rate) const {
 }
 
 double PlainRank::density_of_next(Index t) const {
+    if (has(Bug::density_of_start))
+        return density_.at(1);
     return density_.at(has(Bug::density_one_step_off) ? t : t + 1);
 }
 
@@ -133,6 +156,13 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
                     std::to_string(d_));
     if (!std::isfinite(learning_rate))
         throw Error("the learning rate must be finite");
+    if (has(Bug::zero_rate_skips) && learning_rate == 0.0) {
+        ++steps_;
+        return;
+    }
+    if (has(Bug::rate_of_first_step))
+        learning_rate = first_rate_.value_or(learning_rate);
+    first_rate_ = learning_rate;
     const Index t = steps_ + 1;
     const Scalars s = scalars(t, learning_rate);
     const bool local_before_check = has(Bug::refused_step_changes_residual) && t > 1;
@@ -148,6 +178,12 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
 
     // 2. Local.
     join_mask();
+    if (has(Bug::gradient_not_zeroed)) {
+        accumulated_.resize(at(d_), 0.0F);
+        for (Index i = 0; i < d_; ++i)
+            accumulated_[at(i)] += gradient[at(i)];
+        gradient = accumulated_;
+    }
     if (!local_before_check)
         make_local(s, gradient);
 
@@ -218,7 +254,9 @@ void PlainRank::refuse_on_all_ranks(std::span<const float> g) {
 
 void PlainRank::make_local(const Scalars& s, std::span<const float> g) {
     for (std::size_t i = 0; i < c_.size(); ++i) {
-        const float moment = multiply_add(s.b1, m_[i], s.a1 * g[i]);
+        const bool swapped = has(Bug::weights_swapped);
+        const float moment =
+            swapped ? (s.a1 * m_[i]) + (s.b1 * g[i]) : multiply_add(s.b1, m_[i], s.a1 * g[i]);
         float residual = e_[i];
         if (has(Bug::residual_decayed))
             residual = s.b1 * residual;
@@ -233,6 +271,8 @@ void PlainRank::store_residual(const Scalars& s, std::span<const float> g, const
         const float from_gradient = s.a1 * g[at(i)];
         float& e = e_[at(i)];
         e = c_[at(i)];
+        if (has(Bug::residual_divided))
+            e = e / static_cast<float>(ranks_);
         if (has(Bug::unselected_momentum_dropped))
             e = from_gradient + before;
         if (has(Bug::residual_counted_twice))
@@ -256,32 +296,35 @@ void PlainRank::reconstruct(const Scalars& s) {
     }
 }
 
-/// s of section 4.7, by the norm of x on S_t.
-float PlainRank::clip_factor(const Floats& x) const {
-    Index begin = 0;
-    Index end = d_;
-    if (has(Bug::clip_by_local_norm)) {
-        begin = ranges_[at(me_)].begin;
-        end = ranges_[at(me_)].end;
-    }
+/// s of section 4.7, by the norm of x on S_t in a range: all of it, but for a bug.
+float PlainRank::clip_factor(const Floats& x, problem::Range range) const {
+    if (has(Bug::clip_by_local_norm))
+        range = ranges_[at(me_)];
     Floats packed;
-    for (Index i = begin; i < end; ++i)
+    for (Index i = range.begin; i < range.end; ++i)
         if (test(mask_, i))
             packed.push_back(x[at(i)]);
-    const double ratio = problem_.settings.clip_norm / (norm(packed) + 1e-6);
+    if (has(Bug::dense_counted_by_all))
+        for (const problem::Segment& segment : problem_.segments)
+            for (Index i = segment.begin; segment.always_dense && i < segment.end; ++i)
+                packed.insert(packed.end(), at(ranks_ - 1), x[at(i)]);
+    const double ratio = problem_.settings.clip_norm / (norm(packed, has(Bug::norm_in_single)) + 1e-6);
     return once(std::min(ratio, 1.0));
 }
 
 void PlainRank::clip(const Scalars& s) {
-    if (!(problem_.settings.clip_norm > 0.0))
+    if (!(problem_.settings.clip_norm > 0.0) || has(Bug::clip_result_dropped))
         return;
-    const float factor = clip_factor(ghat_);
-    for (Index i = 0; i < d_; ++i) {
-        if (!test(mask_, i))
-            continue;
-        ghat_[at(i)] = ghat_[at(i)] * factor;
-        if (!has(Bug::clipped_gradient_unclipped_moment))
-            M_[at(i)] = kept(multiply_add(s.b1, m_[at(i)], s.a1 * ghat_[at(i)]));
+    const std::vector<problem::Range> all{{0, d_}};
+    for (const problem::Range& range : has(Bug::clip_by_owner) ? ranges_ : all) {
+        const float factor = clip_factor(ghat_, range);
+        for (Index i = range.begin; i < range.end; ++i) {
+            if (!test(mask_, i))
+                continue;
+            ghat_[at(i)] = ghat_[at(i)] * factor;
+            if (!has(Bug::clipped_gradient_unclipped_moment))
+                M_[at(i)] = kept(multiply_add(s.b1, m_[at(i)], s.a1 * ghat_[at(i)]));
+        }
     }
 }
 
@@ -290,14 +333,16 @@ void PlainRank::clip(const Scalars& s) {
 void PlainRank::clip_average() {
     if (!(problem_.settings.clip_norm > 0.0))
         return;
-    const float factor = clip_factor(M_);
+    const float factor = clip_factor(M_, {0, d_});
     for (float& M : M_)
         M = M * factor;
 }
 
 void PlainRank::update(const Scalars& s) {
     const bool momentum = problem_.settings.bias_correction == problem::BiasCorrection::momentum;
-    const bool decays = !(has(Bug::one_rank_does_not_decay) && me_ > 0 && me_ == ranks_ - 1);
+    bool decays = !(has(Bug::one_rank_does_not_decay) && me_ > 0 && me_ == ranks_ - 1);
+    if (has(Bug::decay_only_while_full))
+        decays = mask_ == full_mask();
     const float decay = decays ? s.decay : 1.0F;
     for (Index i = 0; i < d_; ++i) {
         float& w = w_[at(i)];
@@ -323,8 +368,8 @@ void PlainRank::update(const Scalars& s) {
         else if (has(Bug::decay_twice_on_mask))
             w = ((w * decay) * decay) - (s.lr * u);
         else
-            w = kept(multiply_add(w, decay, -(s.lr * u)));
-        m = M;
+            w = kept(multiply_add(w, decay, has(Bug::update_with_wrong_sign) ? s.lr * u : -(s.lr * u)));
+        m = has(Bug::moment_in_bf16) ? in_bf16(M) : M;
     }
 }
 

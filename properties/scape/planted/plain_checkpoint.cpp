@@ -60,11 +60,23 @@ void PlainRank::save(const fs::path& folder) {
     file.write(reinterpret_cast<const char*>(&header), sizeof header);
     put(file, w_);
     put(file, m_);
-    put(file, has(Bug::checkpoint_without_residual) ? Floats(e_.size(), 0.0F) : e_);
+    put(file, has(Bug::checkpoint_without_residual) ? Floats(e_.size(), 0.0F) : by_bucket(e_, false));
     put(file, mask_);
-    put(file, next_mask());
+    put(file, has(Bug::coming_mask_not_saved) ? mask_ : next_mask());
     file.close();
     together(file ? "" : path.string() + " could not be written");
+}
+
+/// Only for a bug: e as it would stand with the last segment first, or back from that.
+Floats PlainRank::by_bucket(const Floats& e, bool back) const {
+    if (!has(Bug::residual_by_bucket))
+        return e;
+    Floats other(e.size(), 0.0F);
+    std::size_t place = 0;
+    for (auto segment = problem_.segments.rbegin(); segment != problem_.segments.rend(); ++segment)
+        for (Index i = segment->begin; i < segment->end; ++i, ++place)
+            (back ? other[at(i)] : other[place]) = back ? e[place] : e[at(i)];
+    return other;
 }
 
 PlainRank::State PlainRank::read_state(const fs::path& folder) const {
@@ -82,6 +94,7 @@ PlainRank::State PlainRank::read_state(const fs::path& folder) const {
         get(file, state.w, w_.size());
         get(file, state.m, m_.size());
         get(file, state.e, e_.size());
+        state.e = by_bucket(state.e, true);
         get(file, state.mask, mask_.size());
         get(file, state.coming, mask_.size());
         if (!file)
@@ -113,7 +126,8 @@ PlainRank::State PlainRank::read_state(const fs::path& folder) const {
 }
 
 void PlainRank::restore(const fs::path& folder) {
-    join_mask();
+    if (!has(Bug::loaded_state_overwritten))
+        join_mask();
     State state;
     std::string failure;
     try {
@@ -123,6 +137,7 @@ void PlainRank::restore(const fs::path& folder) {
     }
     together(failure);
     steps_ = state.step;
+    restored_at_ = state.step;
     w_ = std::move(state.w);
     m_ = std::move(state.m);
     e_ = std::move(state.e);

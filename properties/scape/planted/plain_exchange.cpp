@@ -1,4 +1,7 @@
 // Section 4.4: the mean of c over the ranks, on S_t, through the owners of the ranges.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <numeric>
 
 #include "plain_rank.hpp"
@@ -35,6 +38,20 @@ Floats PlainRank::packed_payload() const {
         }
         begin += offsets[rank];
     }
+    if (has(Bug::another_order_of_names) && me_ > 0 && me_ == ranks_ - 1) {
+        auto first = payload.begin();
+        for (const std::size_t count : counts) {
+            std::reverse(first, first + static_cast<std::ptrdiff_t>(count));
+            first += static_cast<std::ptrdiff_t>(count);
+        }
+    }
+    if (has(Bug::zeros_to_nan)) {
+        float greatest = 0.0F;
+        for (const float value : payload)
+            greatest = std::max(greatest, std::abs(value));
+        for (float& value : payload)
+            value = value / greatest * greatest;
+    }
     return payload;
 }
 
@@ -44,6 +61,13 @@ float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t
     const auto ranks = static_cast<std::size_t>(ranks_);
     if (has(Bug::one_rank_for_all))
         return received[j];
+    if (has(Bug::alone_is_zero) && ranks == 1)
+        return 0.0F;
+    if (has(Bug::alone_is_doubled) && ranks == 1)
+        return received[j] + received[j];
+    constexpr std::size_t bucket = 16;
+    if (has(Bug::beyond_last_bucket) && values > bucket && j >= values / bucket * bucket)
+        return received[at(me_) * values + j];
     float sum = received[j];
     for (std::size_t rank = 1; rank < ranks; ++rank)
         sum = sum + received[rank * values + j];
@@ -71,15 +95,20 @@ void PlainRank::exchange() {
         to_owners.push_back(count * sizeof(float));
     const std::vector<std::size_t> from_each(ranks, mine * sizeof(float));
 
-    const Floats payload = packed_payload();
+    Floats payload = packed_payload();
     Floats received(ranks * mine, 0.0F);
-    communicator_
-        .start_all_to_all(distributed::Traffic::payload, payload.data(), to_owners, received.data(),
-                          from_each)
-        ->wait();
+    const auto on_its_way = communicator_.start_all_to_all(distributed::Traffic::payload, payload.data(),
+                                                           to_owners, received.data(), from_each);
+    if (has(Bug::payload_reused))
+        std::ranges::fill(payload, 0.0F);
+    on_its_way->wait();
     Floats means(mine, 0.0F);
     for (std::size_t j = 0; j < mine; ++j)
         means[j] = mean_of(received, mine, j);
+    constexpr std::size_t bucket = 4;
+    if (has(Bug::last_bucket_in_all))
+        for (std::size_t j = 0; j + bucket < mine / bucket * bucket; ++j)
+            means[j] = means[mine / bucket * bucket - bucket + j % bucket];
     Floats packed(payload.size(), 0.0F);
     communicator_.start_all_gather(distributed::Traffic::moment, means.data(), packed.data(), to_owners)
         ->wait();
@@ -89,7 +118,8 @@ void PlainRank::exchange() {
     for (const problem::Range& range : ranges_)
         for (Index i = range.begin; i < range.end; ++i)
             if (test(mask_, i)) {
-                float M = packed[place++];
+                float M = packed[has(Bug::index_in_16_bits) ? place % 65'536 : place];
+                ++place;
                 if (has(Bug::mean_taken_twice))
                     M = quotient(M, static_cast<float>(ranks_));
                 M_[at(i)] = kept(M);

@@ -126,6 +126,7 @@ void PlainRank::start_mask(double density, const Floats& c) {
     }
     incoming_.assign(std::reduce(gather_sizes_.begin(), gather_sizes_.end()), 0);
     density_in_flight_ = density;
+    density_in_use_ = density_.at(steps_ + 1);
     gather_ = communicator_.start_all_gather(distributed::Traffic::mask, outgoing_.data(), incoming_.data(),
                                              gather_sizes_);
 }
@@ -146,6 +147,8 @@ void PlainRank::join_mask() {
             if (test(incoming_, place[at(segment.owner)]++))
                 set(coming_, i);
 
+    if (has(Bug::decoder_of_another_density) && density_in_use_ >= 1.0)
+        coming_ = full_mask();
     if (has(Bug::own_mask_kept) && me_ > 0 && me_ == ranks_ - 1)
         coming_ = own_choice_;
     // A full segment is written in whole bytes, the last one too.
@@ -164,6 +167,9 @@ const Bits& PlainRank::next_mask() const {
 void PlainRank::advance_mask() {
     previous_mask_ = mask_;
     mask_ = next_mask();
+    if (has(Bug::mask_only_shrinks))
+        for (std::size_t byte = 0; byte < mask_.size(); ++byte)
+            mask_[byte] = static_cast<std::uint8_t>(mask_[byte] & previous_mask_[byte]);
     waiting_ = coming_;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,7 +76,7 @@ class PlainRank final : public properties::Candidate {
     void reconstruct(const Scalars& s);
     void clip(const Scalars& s);
     void clip_average();
-    [[nodiscard]] float clip_factor(const Floats& x) const;
+    [[nodiscard]] float clip_factor(const Floats& x, problem::Range range) const;
     void update(const Scalars& s);
     [[nodiscard]] bool all_finite() const;
 
@@ -100,6 +101,7 @@ class PlainRank final : public properties::Candidate {
 
     // plain_checkpoint.cpp
     void together(const std::string& failure);
+    [[nodiscard]] Floats by_bucket(const Floats& e, bool back) const;
     [[nodiscard]] State read_state(const std::filesystem::path& folder) const;
 
     problem::Problem problem_;
@@ -126,9 +128,13 @@ class PlainRank final : public properties::Candidate {
     std::unique_ptr<distributed::Exchange> gather_;
 
     // What only a planted bug needs.
-    Bits previous_mask_; ///< offsets_of_previous_mask
-    Bits waiting_;       ///< mask_two_steps_late: what was made two steps ago
-    Bits own_choice_;    ///< own_mask_kept
+    Bits previous_mask_;               ///< offsets_of_previous_mask
+    Bits waiting_;                     ///< mask_two_steps_late: what was made two steps ago
+    Bits own_choice_;                  ///< own_mask_kept
+    Floats accumulated_;               ///< gradient_not_zeroed
+    Index restored_at_ = 0;            ///< counter_not_saved
+    std::optional<double> first_rate_; ///< rate_of_first_step
+    double density_in_use_ = 1.0;      ///< decoder_of_another_density
 };
 
 } // namespace scape::planted

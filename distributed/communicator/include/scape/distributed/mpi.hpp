@@ -15,8 +15,8 @@ namespace scape::distributed {
 /// payload exchange; all ranks end", then MPI_Abort with this status. One rank prints it, the lowest of
 /// those that wait. abort() does the same with its reason and does not return, and so does an exchange that
 /// is dropped before it has been waited for: whoever wants the text of an error in that line calls abort()
-/// before its exchanges are destroyed. A process that is killed is noticed and named by mpirun itself, and
-/// otherwise found missing when the timeout is over.
+/// before its exchanges are destroyed. A process that is killed is noticed by mpirun itself (Open MPI
+/// names the rank, MPICH the process), and otherwise found missing when the timeout is over.
 constexpr int mpi_abort_status = 3;
 
 struct MpiOptions {

@@ -5,7 +5,7 @@
 
 namespace scape::planted {
 
-/// The mistakes of section 10, numbered as there.
+/// The mistakes of section 10, numbered as there, and from 67 on such as have shipped elsewhere.
 enum class Bug : int {
     none = 0,
     payload_from_own_shard = 1,
@@ -62,9 +62,40 @@ enum class Bug : int {
     subnormals_flushed = 52,
     sign_of_zero_lost = 53,
     residual_counted_twice = 54,
+    update_with_wrong_sign = 67,
+    weights_swapped = 68,
+    clip_result_dropped = 69,
+    counter_not_saved = 70,
+    loaded_state_overwritten = 71,
+    beyond_last_bucket = 72,
+    last_bucket_in_all = 73,
+    alone_is_zero = 74,
+    alone_is_doubled = 75,
+    norm_in_single = 76,
+    dense_counted_by_all = 77,
+    clip_by_owner = 78,
+    gradient_not_zeroed = 79,
+    mask_only_shrinks = 80,
+    payload_reused = 81,
+    residual_by_bucket = 82,
+    counter_per_tensor = 83,
+    another_order_of_names = 84,
+    decoder_of_another_density = 85,
+    index_in_16_bits = 86,
+    step_in_8_bits = 87,
+    zeros_to_nan = 88,
+    density_of_start = 89,
+    decay_only_while_full = 90,
+    ranks_start_apart = 91,
+    moment_in_bf16 = 92,
+    residual_divided = 93,
+    rate_of_first_step = 94,
+    zero_rate_skips = 95,
+    coming_mask_not_saved = 96,
 };
 
 constexpr int bugs_of_section_10 = 54;
+constexpr int first_that_shipped = 67; ///< between them those of code for devices
 
 struct Description {
     int number = 0;
@@ -73,7 +104,7 @@ struct Description {
 };
 
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
-/// has, in the host's form and on a device.
+/// has, in the host's form and on a device, then those that shipped elsewhere.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include <scape/properties/case.hpp>
+
+// Section 2, and the schedule of section 4, once more: coordinate by coordinate, straight from the text.
+// problem/ stands under the reference and every implementation of this tree alike, so that what is wrong
+// there is wrong on both sides of a comparison; the properties of masks ask here instead.
+
+namespace scape::properties {
+
+struct PlainSegment {
+    Index begin = 0;
+    Index end = 0;
+    int owner = 0;
+    bool always_dense = false;
+
+    [[nodiscard]] Index size() const { return end - begin; }
+};
+
+[[nodiscard]] std::vector<PlainSegment> plain_segments(const Case& run);
+
+/// delta(t).
+[[nodiscard]] double plain_density(const Case& run, Index t);
+
+} // namespace scape::properties
