@@ -74,12 +74,15 @@ class TraceCheck {
         const auto used = trace_.mask(kind_of(Result::mask), step_);
         const PerRank<T>& made_from = before.step == 0 ? results.local : local_before_;
         const bool in_every_bit = before.step > 0 && next_was_recorded_;
-        const auto of_masks = judge_masks(Result::mask, results.mask, [&](const Bits& actual) {
-            return compare_mask(results.mask, actual, made_from, before.step + 1, in_every_bit);
-        });
         Comparison of_used;
-        if (used) {
+        if (used)
             of_used = compare_mask(results.mask, *used, made_from, before.step + 1, in_every_bit);
+        const auto of_masks = judge_masks(Result::mask, results.mask, [&](const Bits& actual) {
+            return used && actual == *used
+                       ? of_used
+                       : compare_mask(results.mask, actual, made_from, before.step + 1, in_every_bit);
+        });
+        if (used) {
             if (of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
                 auto again = before;
                 again.S = to_coordinates(*used, head_.problem.layout.size());
@@ -100,8 +103,10 @@ class TraceCheck {
                 add(kind,
                     judge_masks(kind.result, results.next_mask,
                                 [&](const Bits& actual) {
-                                    return compare_mask(results.next_mask, actual, results.local,
-                                                        before.step + 2, false);
+                                    return next && actual == *next
+                                               ? of_next
+                                               : compare_mask(results.next_mask, actual, results.local,
+                                                              before.step + 2, false);
                                 }),
                     0);
             else
@@ -114,11 +119,13 @@ class TraceCheck {
     template <class Compare>
     std::vector<Finding> judge_masks(Result result, const Coordinates& expected, const Compare& compare) {
         const Index size = head_.problem.layout.size();
+        const auto recorded = trace_.replicated_mask(kind_of(result), step_);
         std::optional<ReferenceFingerprint> fingerprint;
         if constexpr (std::is_same_v<T, float>)
-            fingerprint = {trace::fingerprint(std::span<const std::uint8_t>(to_bits(expected, size))),
-                           !expected.empty()};
-        return judge(trace_.replicated_mask(kind_of(result), step_), size, fingerprint, compare);
+            if (recorded.fingerprints)
+                fingerprint = {trace::fingerprint(std::span<const std::uint8_t>(to_bits(expected, size))),
+                               !expected.empty()};
+        return judge(recorded, size, fingerprint, compare);
     }
 
     /// Every vector of one kind that the trace holds of this step.
@@ -129,13 +136,15 @@ class TraceCheck {
             if (expected == nullptr)
                 continue;
             if (is_replicated(kind)) {
+                const auto recorded = trace_.replicated_values(kind, step_);
                 std::optional<ReferenceFingerprint> fingerprint;
                 if constexpr (std::is_same_v<T, float>)
-                    fingerprint = {trace::fingerprint(std::span<const float>(
-                                       expected->data(), static_cast<std::size_t>(expected->size()))),
-                                   (expected->array() != 0.0F).any()};
+                    if (recorded.fingerprints)
+                        fingerprint = {trace::fingerprint(std::span<const float>(
+                                           expected->data(), static_cast<std::size_t>(expected->size()))),
+                                       (expected->array() != 0.0F).any()};
                 return judge(
-                    trace_.replicated_values(kind, step_), head_.problem.layout.size(), fingerprint,
+                    recorded, head_.problem.layout.size(), fingerprint,
                     [&](const std::vector<float>& actual) { return compare_with(*expected, actual); });
             }
             if (const auto actual = trace_.values(kind, step_, rank))
