@@ -1,6 +1,7 @@
 // Section 7: one file a rank, numbers as they stand in memory.
 #include <array>
 #include <fstream>
+#include <ranges>
 
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
@@ -73,8 +74,8 @@ Floats PlainRank::by_bucket(const Floats& e, bool back) const {
         return e;
     Floats other(e.size(), 0.0F);
     std::size_t place = 0;
-    for (auto segment = problem_.segments.rbegin(); segment != problem_.segments.rend(); ++segment)
-        for (Index i = segment->begin; i < segment->end; ++i, ++place)
+    for (const problem::Segment& segment : std::ranges::reverse_view(problem_.segments))
+        for (Index i = segment.begin; i < segment.end; ++i, ++place)
             (back ? other[at(i)] : other[place]) = back ? e[place] : e[at(i)];
     return other;
 }
