@@ -1,7 +1,6 @@
 // Section 7: one file a rank, numbers as they stand in memory.
 #include <array>
 #include <fstream>
-#include <ranges>
 
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
@@ -74,9 +73,11 @@ Floats PlainRank::by_bucket(const Floats& e, bool back) const {
         return e;
     Floats other(e.size(), 0.0F);
     std::size_t place = 0;
-    for (const problem::Segment& segment : std::ranges::reverse_view(problem_.segments))
+    for (std::size_t number = problem_.segments.size(); number > 0; --number) {
+        const problem::Segment& segment = problem_.segments[number - 1];
         for (Index i = segment.begin; i < segment.end; ++i, ++place)
             (back ? other[at(i)] : other[place]) = back ? e[place] : e[at(i)];
+    }
     return other;
 }
 
