@@ -272,6 +272,12 @@ problem::Problem problem_of(const Case& run) {
     return problem;
 }
 
+double jumping_density(const Case& run, Index t) {
+    const std::array<double, 6> cycle{
+        run.start, run.density, run.density, run.start, (run.start + run.density) / 2, 1.0};
+    return cycle[static_cast<std::size_t>(t - 1) % cycle.size()];
+}
+
 problem::DensitySchedule schedule_of(const Case& run) {
     switch (run.schedule) {
     case DensityRule::geometric:
@@ -281,13 +287,10 @@ problem::DensitySchedule schedule_of(const Case& run) {
     case DensityRule::jumps:
         break;
     }
-    // Falls, stays, rises, falls to something between, rises to all.
-    const std::array<double, 6> cycle{
-        run.start, run.density, run.density, run.start, (run.start + run.density) / 2, 1.0};
     std::vector<double> values;
     // A step more than is taken, whose mask is made and not used, and one more for properties that add one.
-    for (std::size_t t = 0; t < static_cast<std::size_t>(run.steps) + run.script.size() + 3; ++t)
-        values.push_back(cycle[t % cycle.size()]);
+    for (Index t = 1; t <= run.steps + static_cast<Index>(run.script.size()) + 3; ++t)
+        values.push_back(jumping_density(run, t));
     return problem::DensitySchedule::recorded(std::move(values));
 }
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "by_hand.hpp"
 #include "generators.hpp"
-#include "plain.hpp"
 #include "support.hpp"
 
 namespace scape::properties {
@@ -64,8 +64,8 @@ void replicas_agree(Trial& trial) {
 
 void check_count(Trial& trial, const std::vector<std::uint8_t>& mask, Index t, int rank) {
     const Case& run = trial.run();
-    const double density = plain_density(run, t);
-    for (const PlainSegment& segment : plain_segments(run)) {
+    const double density = density_by_hand(run, t);
+    for (const SegmentByHand& segment : segments_by_hand(run)) {
         Index count = 0;
         for (Index index = segment.begin; index < segment.end; ++index)
             count += selected(mask, index) ? 1 : 0;
@@ -106,9 +106,9 @@ void order_is_right(Trial& trial) {
                    "equal scores");
     const History& history = trial(trial.steps());
     const Ran& ran = trial.runs().back();
-    const std::vector<PlainSegment> segments = plain_segments(run);
+    const std::vector<SegmentByHand> segments = segments_by_hand(run);
     const auto look = [&](const std::vector<std::uint8_t>& mask, std::size_t made_in, Index t) {
-        for (const PlainSegment& segment : segments) {
+        for (const SegmentByHand& segment : segments) {
             const auto owner = static_cast<std::size_t>(segment.owner);
             const View was = before(ran, made_in, segment.owner);
             const auto score = [&](Index index) {
@@ -133,7 +133,7 @@ void order_is_right(Trial& trial) {
                         segment.owner);
         }
     };
-    if (plain_density(run, 1) < 1.0)
+    if (density_by_hand(run, 1) < 1.0)
         look(history.after[0].views[0].mask, 0, 1);
     for (std::size_t step = 0; step + 1 < history.after.size(); ++step)
         look(history.after[step + 1].views[0].mask, step, static_cast<Index>(step) + 2);

@@ -82,13 +82,11 @@ class TraceCheck {
                        ? of_used
                        : compare_mask(results.mask, actual, made_from, before.step + 1, in_every_bit);
         });
-        if (used) {
-            if (of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
-                auto again = before;
-                again.S = to_coordinates(*used, head_.problem.layout.size());
-                run_.restore(std::move(again));
-                results = run_.step(gradients, learning_rate);
-            }
+        if (used && of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
+            auto again = before;
+            again.S = to_coordinates(*used, head_.problem.layout.size());
+            run_.restore(std::move(again));
+            results = run_.step(gradients, learning_rate);
         }
 
         const auto next = trace_.mask(kind_of(Result::next_mask), step_);

@@ -94,6 +94,8 @@ struct Case {
 
 [[nodiscard]] problem::Problem problem_of(const Case& run);
 [[nodiscard]] problem::DensitySchedule schedule_of(const Case& run);
+/// Of step t where the density jumps: falls, stays, rises, falls to something between, rises to all.
+[[nodiscard]] double jumping_density(const Case& run, Index t);
 [[nodiscard]] std::vector<float> parameters_of(const Case& run);
 /// Of step t. On dyadic data they are whole multiples of the number of workers, so that means are exact.
 [[nodiscard]] Gradients gradients_of(const Case& run, Index step);

@@ -1,16 +1,15 @@
-#include "plain.hpp"
+#include "by_hand.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 
 namespace scape::properties {
 
-std::vector<PlainSegment> plain_segments(const Case& run) {
+std::vector<SegmentByHand> segments_by_hand(const Case& run) {
     const Index size = run.size();
     const Index share = size / run.workers + (size % run.workers == 0 ? 0 : 1);
-    std::vector<PlainSegment> segments;
+    std::vector<SegmentByHand> segments;
     Index begin = 0;
     for (const problem::Tensor& tensor : run.tensors) {
         const Index end = begin + tensor.size;
@@ -31,12 +30,9 @@ std::vector<PlainSegment> plain_segments(const Case& run) {
     return segments;
 }
 
-double plain_density(const Case& run, Index t) {
-    if (run.schedule == DensityRule::jumps) {
-        const std::array<double, 6> cycle{
-            run.start, run.density, run.density, run.start, (run.start + run.density) / 2, 1.0};
-        return cycle[static_cast<std::size_t>(t - 1) % cycle.size()];
-    }
+double density_by_hand(const Case& run, Index t) {
+    if (run.schedule == DensityRule::jumps)
+        return jumping_density(run, t);
     if (run.warm_up == 0)
         return run.density;
     const double way =

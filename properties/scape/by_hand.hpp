@@ -10,7 +10,7 @@
 
 namespace scape::properties {
 
-struct PlainSegment {
+struct SegmentByHand {
     Index begin = 0;
     Index end = 0;
     int owner = 0;
@@ -19,9 +19,9 @@ struct PlainSegment {
     [[nodiscard]] Index size() const { return end - begin; }
 };
 
-[[nodiscard]] std::vector<PlainSegment> plain_segments(const Case& run);
+[[nodiscard]] std::vector<SegmentByHand> segments_by_hand(const Case& run);
 
 /// delta(t).
-[[nodiscard]] double plain_density(const Case& run, Index t);
+[[nodiscard]] double density_by_hand(const Case& run, Index t);
 
 } // namespace scape::properties
