@@ -361,7 +361,7 @@ TEST(Search, LargeCasesKeepTheirRanksWhereNumbersOfRanksArePinned) {
     int several = 0;
     for (const gate::Line& line : reference.also({{"workers", {"1", "2", "3"}}}))
         several += parse_case(line).workers > 1 ? 1 : 0;
-    EXPECT_EQ(reference.also({}).size(), 8U);
+    EXPECT_GE(reference.also({}).size(), 8U);
     EXPECT_GE(several, 4);
 }
 
