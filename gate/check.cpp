@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
+#include <scape/gate/apart.hpp>
 #include <scape/report/folder.hpp>
 #include <scape/verify/level.hpp>
 
@@ -27,11 +29,13 @@ int Check::run() {
     if (settings_.one_case) {
         run_one_case();
     } else {
-        count_searches();
         if (settings_.properties.empty())
             run_matrix();
         if (!settings_.matrix_only)
             run_properties();
+        // Ranks that are processes already are searched together.
+        const bool forks = group_->name() == "in_process";
+        run_pieces(pieces_, {.at_a_time = forks ? settings_.jobs : 0, .most_seconds = case_seconds()});
     }
     return finish();
 }
@@ -55,25 +59,55 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
     options.workers_by_default = workers_by_default_;
     options.left_out = left_out(implementation);
     options.before = [this, &implementation, &property](const Line& line) {
-        return watch_.goes_on(command(implementation, property, line));
+        return watch_.goes_on(command(implementation, property, line), line);
     };
     return options;
 }
 
-void Check::begin_search(const std::string& with) {
+void Check::search_later(const Implementation& implementation, const Property& property,
+                         const SearchOptions& options, const std::string& with,
+                         std::function<void(const SearchResult&)> told) {
+    ++searches_;
+    pieces_.push_back({.work =
+                           [this, &implementation, &property, options, with](const Ended& before) {
+                               if (settings_.verbose && group_->speaks())
+                                   std::fprintf(stderr, "$ %s\n", with.c_str());
+                               return to_json(search_again(system_, implementation, property, options,
+                                                           before, settings_.case_timeout,
+                                                           source(implementation)),
+                                              source(implementation));
+                           },
+                       .told =
+                           [this, told = std::move(told)](const ordered_json& answer) {
+                               const SearchResult result = search_result(answer);
+                               cut_short_ = cut_short_ || result.ended;
+                               told(result);
+                               show_progress();
+                           },
+                       .here = implementation.stays_here()});
+}
+
+void Check::tell_later(std::function<void()> told) {
+    pieces_.push_back({.work = {}, .told = [told = std::move(told)](const ordered_json&) { told(); }});
+}
+
+void Check::show_progress() {
     ++searches_done_;
     const double share = static_cast<double>(searches_done_) / std::max(1, searches_);
-    std::string line = std::to_string(searches_done_) + " of " + std::to_string(searches_);
-    if (searches_done_ > 1) {
-        const double left = watch_.limited() ? settings_.time_budget - watch_.seconds()
-                                             : watch_.seconds() * (1.0 - share) / share;
-        line += ", about " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
-    }
-    if (group_->speaks()) {
-        progress_.show(line);
-        if (settings_.verbose)
-            std::fprintf(stderr, "$ %s\n", with.c_str());
-    }
+    const double left = watch_.limited() ? settings_.time_budget - watch_.seconds()
+                                         : watch_.seconds() * (1.0 - share) / share;
+    if (group_->speaks())
+        progress_.show(std::to_string(searches_done_) + " of " + std::to_string(searches_) + ", about " +
+                       std::to_string(static_cast<int>(std::max(0.0, left))) + " s left");
+}
+
+double Check::case_seconds() const {
+    return settings_.case_timeout > 0.0 ? settings_.case_timeout : 3.0 * settings_.timeout;
+}
+
+/// "": failing cases are not kept.
+std::string Check::source(const Implementation& implementation) const {
+    return settings_.save.empty() || !group_->speaks() ? "" : "scape check, " + implementation.name();
 }
 
 /// The counterexample's failure, told and kept.
@@ -87,8 +121,7 @@ ordered_json Check::failure(const Implementation& implementation, const Property
         std::filesystem::create_directories(settings_.save);
         const std::string name = implementation.name() + "_" + property.name + "_" +
                                  std::to_string(++failures_) + ".safetensors";
-        if (found.finding->save(std::filesystem::path(settings_.save) / name,
-                                "scape check, " + implementation.name()))
+        if (found.finding->save(std::filesystem::path(settings_.save) / name, source(implementation)))
             trace = name;
     }
     constexpr int most_told = 10;
@@ -107,14 +140,6 @@ ordered_json Check::failure(const Implementation& implementation, const Property
                              found.finding->lacks(std::filesystem::path(settings_.save) / trace) + "\n") +
         coloured(Status::failed) + "\n\n");
     return failure_json(found, trace);
-}
-
-SearchResult Check::searched(const Implementation& implementation, const Property& property,
-                             const SearchOptions& options, const std::string& with) {
-    begin_search(with);
-    SearchResult result = search(system_, implementation, property, options);
-    cut_short_ = cut_short_ || result.ended;
-    return result;
 }
 
 bool Check::has_matrix(const Implementation& implementation) const {
@@ -150,30 +175,34 @@ void Check::run_row(const Implementation& implementation, const Pins& pins) {
     options.workers_by_default = false;
     options.also = system_.standing(pins);
     const std::string with = command(implementation) + " --matrix" + narrowed(options);
-    SearchResult result;
-    Verdict verdict{Status::skipped, implementation.unavailable()};
-    if (verdict.reason.empty()) {
-        result = searched(implementation, property, options, with);
-        verdict = judge(system_, property, result, options);
-        if (verdict.status == Status::passed && result.counts.compared == 0)
-            verdict = {Status::untested, "no value was compared"};
-    }
-    ordered_json row{{"implementation", implementation.name()},
-                     {"communicator", implementation.communicator()}};
-    for (const std::string& setting : system_.settings)
-        row[setting] = setting_json(pins.at(system_.option_of(setting)).front());
-    row.update({{"level", level_of(implementation)},
-                {"cases", result.cases},
-                {"compared", result.counts.compared},
-                {"wrong", result.counts.wrong},
-                {"max_ulp", finite_or_text(result.counts.greatest_ulps)},
-                {"share_of_limit", finite_or_text(result.counts.share_of_limit)},
-                {"seconds", result.seconds},
-                {"status", name(verdict.status)},
-                {"reason", verdict.reason},
-                {"command", with},
-                {"failure", failure(implementation, property, result, with)}});
-    results_.add_row(std::move(row));
+    const auto add = [this, &implementation, &property, pins, with](const SearchResult& result,
+                                                                    const Verdict& verdict) {
+        ordered_json row{{"implementation", implementation.name()},
+                         {"communicator", implementation.communicator()}};
+        for (const std::string& setting : system_.settings)
+            row[setting] = setting_json(pins.at(system_.option_of(setting)).front());
+        row.update({{"level", level_of(implementation)},
+                    {"cases", result.cases},
+                    {"compared", result.counts.compared},
+                    {"wrong", result.counts.wrong},
+                    {"max_ulp", finite_or_text(result.counts.greatest_ulps)},
+                    {"share_of_limit", finite_or_text(result.counts.share_of_limit)},
+                    {"seconds", result.seconds},
+                    {"status", name(verdict.status)},
+                    {"reason", verdict.reason},
+                    {"command", with},
+                    {"failure", failure(implementation, property, result, with)}});
+        results_.add_row(std::move(row));
+    };
+    if (const std::string why = implementation.unavailable(); !why.empty())
+        return tell_later([=] { add({}, {Status::skipped, why}); });
+    search_later(implementation, property, options, with,
+                 [this, &property, options, add](const SearchResult& result) {
+                     Verdict verdict = judge(system_, property, result, options);
+                     if (verdict.status == Status::passed && result.counts.compared == 0)
+                         verdict = {Status::untested, "no value was compared"};
+                     add(result, verdict);
+                 });
 }
 
 std::vector<const Property*> Check::chosen_properties() const {
@@ -196,8 +225,9 @@ void Check::run_properties() {
             if (left.empty() && here.empty())
                 run_property(*implementation, *property);
             else if (says_nothing.empty() || !settings_.properties.empty())
-                add_property(*implementation, *property, {}, {Status::skipped, left.empty() ? here : left},
-                             "", nullptr);
+                tell_later([this, &implementation, property, why = left.empty() ? here : left] {
+                    add_property(*implementation, *property, {}, {Status::skipped, why}, "", nullptr);
+                });
         }
 }
 
@@ -205,9 +235,12 @@ void Check::run_property(const Implementation& implementation, const Property& p
     SearchOptions options = options_for(implementation, property, 100, 2000);
     options.also = property.also(pins_);
     const std::string with = command(implementation) + " --property " + property.name + narrowed(options);
-    const SearchResult result = searched(implementation, property, options, with);
-    add_property(implementation, property, result, judge(system_, property, result, options), with,
-                 failure(implementation, property, result, with));
+    search_later(implementation, property, options, with,
+                 [this, &implementation, &property, options, with](const SearchResult& result) {
+                     add_property(implementation, property, result,
+                                  judge(system_, property, result, options), with,
+                                  failure(implementation, property, result, with));
+                 });
 }
 
 void Check::add_property(const Implementation& implementation, const Property& property,
@@ -233,25 +266,13 @@ void Check::run_one_case() {
     const Property& property = *chosen_properties().front();
     const Implementation& implementation = *chosen_.front();
     const std::string with = command(implementation, property, line);
-    static_cast<void>(watch_.goes_on(with));
+    static_cast<void>(watch_.goes_on(with, line));
     SearchResult result;
     result.cases = 1;
-    result.counterexample = try_case(implementation, property, line, result);
+    result.counterexample = try_case(implementation, property, line, {}, result);
     result.seconds = watch_.seconds();
     add_property(implementation, property, result, judge(system_, property, result, {}), with,
                  failure(implementation, property, result, with));
-}
-
-void Check::count_searches() {
-    for (const auto& implementation : chosen_) {
-        if (!implementation->unavailable().empty())
-            continue;
-        if (settings_.properties.empty() && has_matrix(*implementation))
-            searches_ += static_cast<int>(system_.rows(*implementation, pins_).size());
-        if (!settings_.matrix_only)
-            for (const Property* property : chosen_properties())
-                searches_ += why_not(*property, *implementation, left_out(*implementation)).empty() ? 1 : 0;
-    }
 }
 
 int Check::finish() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <scape/gate/processes.hpp>
 #include <scape/gate/results.hpp>
 #include <scape/gate/terminal.hpp>
 
@@ -32,6 +33,8 @@ struct CheckSettings {
     std::uint64_t seed = 1;
     double time_budget = 0.0;
     double timeout = 60.0;
+    double case_timeout = 0.0; ///< 0: three times `timeout`, so that a silent rank is named before
+    int jobs = usual_processes();
     std::string save;
     std::string json;
     std::string report;
@@ -74,11 +77,16 @@ class Check {
     // Searches.
     [[nodiscard]] SearchOptions options_for(const Implementation& implementation, const Property& property,
                                             int usual, int thorough);
-    void begin_search(const std::string& with);
+    /// Finds out later; `told` is called in the order of these.
+    void search_later(const Implementation& implementation, const Property& property,
+                      const SearchOptions& options, const std::string& with,
+                      std::function<void(const SearchResult&)> told);
+    void tell_later(std::function<void()> told);
+    void show_progress();
     nlohmann::ordered_json failure(const Implementation& implementation, const Property& property,
                                    const SearchResult& result, const std::string& with);
-    SearchResult searched(const Implementation& implementation, const Property& property,
-                          const SearchOptions& options, const std::string& with);
+    [[nodiscard]] double case_seconds() const;
+    [[nodiscard]] std::string source(const Implementation& implementation) const;
     [[nodiscard]] bool has_matrix(const Implementation& implementation) const;
     void run_matrix();
     void run_row(const Implementation& implementation, const Pins& pins);
@@ -89,7 +97,6 @@ class Check {
                       const SearchResult& result, const Verdict& verdict, const std::string& with,
                       const nlohmann::ordered_json& failed);
     void run_one_case();
-    void count_searches();
     int finish();
 
     const CheckSettings& settings_;
@@ -106,6 +113,7 @@ class Check {
     LeftOut without_;
     std::optional<Line> one_case_;
     Results results_;
+    std::vector<Piece> pieces_;
     bool cut_short_ = false; ///< by the time budget
     int searches_ = 0;
     int searches_done_ = 0;

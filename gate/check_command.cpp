@@ -128,6 +128,10 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
     command.add_flag("--must-finish", settings->must_finish,
                      "fail if the time budget ends it before all is done");
     command.add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
+    command.add_option("--case-timeout", settings->case_timeout,
+                       "seconds after which a case has failed, whatever it does; 0: three times --timeout");
+    command.add_option("--jobs", settings->jobs,
+                       "processes at work at a time, so that a crash is a failure; 0: all in this one");
     command.add_flag("--list", settings->list, "list implementations and properties, and end");
     command.add_flag("--brief", settings->brief, "print failures and the sum only");
     command.add_flag("--verbose", settings->verbose, "print each command before it is run");

@@ -100,6 +100,8 @@ void Check::check_settings() const {
     };
     at_least("--cases", settings_.cases, 0);
     at_least("--time-budget", settings_.time_budget, 0);
+    at_least("--jobs", settings_.jobs, 0);
+    at_least("--case-timeout", settings_.case_timeout, 0);
     at_least("--planted", settings_.planted.value_or(1), 1);
     if (settings_.planted && !settings_.implementations.empty())
         throw Error("--planted and --implementation exclude each other; leave one out");

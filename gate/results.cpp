@@ -1,14 +1,9 @@
 #include <scape/gate/results.hpp>
 
-#include <array>
-#include <cerrno> // program_invocation_short_name
-#include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
-#include <unistd.h>
-
+#include <scape/gate/processes.hpp>
 #include <scape/problem/text.hpp>
 #include <scape/report/environment.hpp>
 #include <scape/report/table.hpp>
@@ -19,26 +14,6 @@ namespace {
 
 using nlohmann::ordered_json;
 using report::Status;
-
-/// Read by a signal handler: a plain buffer.
-std::array<char, 4096> running{};
-
-void tell(int signal) {
-    const auto say = [](const char* text) {
-        if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
-            return;
-    };
-    say("\n");
-    say(program_invocation_short_name);
-    say(signal == SIGINT || signal == SIGTERM ? ": interrupted" : ": the implementation crashed");
-    if (running[0] != '\0') {
-        say(" while running\n$ ");
-        say(running.data());
-    }
-    say("\n");
-    std::signal(signal, SIG_DFL);
-    static_cast<void>(std::raise(signal));
-}
 
 std::string seconds_text(double seconds) {
     char text[32];
@@ -148,28 +123,13 @@ std::string planted_text(const ordered_json& rows) {
 
 Watch::Watch(double seconds, std::function<bool(bool)> any) : limit_(seconds), any_(std::move(any)) {}
 
-bool Watch::goes_on(const std::string& command) {
-    std::snprintf(running.data(), running.size(), "%s", command.c_str());
+bool Watch::goes_on(const std::string& command, const std::string& line) {
+    now_running(command, line);
     return limit_ <= 0.0 || !any_(seconds() > limit_);
 }
 
 double Watch::seconds() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count();
-}
-
-void tell_of_crashes() {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM})
-        std::signal(signal, tell);
-}
-
-void no_more_to_tell() {
-    running[0] = '\0';
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM})
-        std::signal(signal, SIG_DFL);
-}
-
-std::string what_is_running() {
-    return running[0] == '\0' ? std::string() : std::string(", while running: ") + running.data();
 }
 
 Verdict judge(const System& system, const Property& property, const SearchResult& result,

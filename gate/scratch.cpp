@@ -2,10 +2,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include <unistd.h>
 
 #include <scape/problem/error.hpp>
+
+#include "scratch.hpp"
 
 namespace scape::gate {
 
@@ -26,6 +29,7 @@ fs::path parent() {
 struct Folder {
     std::string path;
     bool own = false;
+    pid_t process = getpid();
 
     explicit Folder(const Group& group) {
         if (group.speaks()) {
@@ -43,16 +47,37 @@ struct Folder {
     Folder& operator=(const Folder&) = delete;
     ~Folder() {
         std::error_code ignored;
-        if (own)
+        if (own && process == getpid())
             fs::remove_all(path, ignored);
     }
 };
 
+std::optional<Folder>& folder() {
+    static std::optional<Folder> only;
+    return only;
+}
+
 } // namespace
 
+/// A process that was started by the folder's owner has a part of it to itself.
 std::string scratch_folder(const Group& group) {
-    static const Folder folder(group);
-    return folder.path;
+    if (!folder())
+        folder().emplace(group);
+    if (folder()->process == getpid())
+        return folder()->path;
+    const fs::path own = fs::path(folder()->path) / std::to_string(getpid());
+    fs::create_directories(own);
+    return own;
+}
+
+void clear_scratch_of(pid_t process) {
+    std::error_code ignored;
+    if (folder())
+        fs::remove_all(fs::path(folder()->path) / std::to_string(process), ignored);
+}
+
+std::string lasting_scratch_file(const std::string& name) {
+    return folder() ? fs::path(folder()->path) / (std::to_string(getpid()) + "_" + name) : fs::path(name);
 }
 
 } // namespace scape::gate

@@ -34,18 +34,27 @@ class Unjudged final : public Finding {
 
 } // namespace
 
-std::optional<Counterexample> try_case(const Implementation& implementation, const Property& property,
-                                       const Line& line, SearchResult& result) {
-    Judged judged;
+std::shared_ptr<const Finding> unjudged(const std::string& message) {
+    return std::make_shared<Unjudged>(message);
+}
+
+Judged judged(const Implementation& implementation, const Property& property, const Line& line) {
     try {
-        judged = property.judge(implementation, line);
+        return property.judge(implementation, line);
     } catch (const std::exception& error) {
         // On one rank only, perhaps: the others must not go on without it.
-        judged.finding = std::make_shared<Unjudged>(std::string(could_not_judge) + error.what());
+        return {
+            .finding = unjudged(std::string(could_not_judge) + error.what()), .kinds = {}, .counts = {}};
     }
+}
+
+std::optional<Counterexample> try_case(const Implementation& implementation, const Property& property,
+                                       const Line& line, const SearchOptions& options,
+                                       SearchResult& result) {
+    Judged judged = options.judge(implementation, property, line);
     // What one rank sees, all have to hear of, or they part ways.
     if (implementation.any(judged.finding != nullptr) && !judged.finding)
-        judged.finding = std::make_shared<Unjudged>("another rank saw it fail");
+        judged.finding = unjudged("another rank saw it fail");
     for (const std::string& kind : judged.kinds)
         ++result.kinds[kind];
     result.counts.add(judged.counts);
@@ -72,7 +81,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
         }
         ++result.cases;
         ++result.drawn;
-        result.counterexample = try_case(implementation, property, line, result);
+        result.counterexample = try_case(implementation, property, line, options, result);
         if (result.counterexample)
             failing = drawn;
     }
@@ -87,7 +96,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
             break;
         }
         ++result.cases;
-        result.counterexample = try_case(implementation, property, line, of_others);
+        result.counterexample = try_case(implementation, property, line, options, of_others);
         if (result.counterexample)
             result.counterexample->was_drawn = false;
     }
@@ -111,7 +120,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
                 break;
             }
             ++evaluations;
-            if (auto found = try_case(implementation, property, line, of_shrinking)) {
+            if (auto found = try_case(implementation, property, line, options, of_shrinking)) {
                 result.counterexample = std::move(found);
                 failing = *candidate;
                 smaller = true;
@@ -153,12 +162,11 @@ std::string failure_text(const Counterexample& found) {
 }
 
 nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace) {
-    const std::optional<Drawing> drawing = found.finding->drawing();
     return {{"message", found.finding->message()},
             {"case", found.line},
             {"trace", trace},
             {"first", found.finding->first()},
-            {"drawing", drawing ? drawing_json(*drawing) : nlohmann::ordered_json()}};
+            {"drawing", found.finding->drawn()}};
 }
 
 } // namespace scape::gate

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include <scape/gate/apart.hpp>
 #include <scape/gate/results.hpp>
 #include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
@@ -15,6 +16,7 @@ namespace scape::tool {
 
 namespace {
 
+using gate::Ended;
 using gate::Implementation;
 using gate::Progress;
 using gate::Property;
@@ -36,6 +38,7 @@ struct Settings {
     int clean_cases = 10'000;
     std::uint64_t seed = 1;
     double timeout = 20.0;
+    int jobs = gate::usual_processes();
     std::string json;
     std::string report;
 };
@@ -50,8 +53,8 @@ class Planted {
           watch_(0.0, [](bool here) { return here; }), progress_("scape planted"), results_(system_) {
         if (system_.mistakes.empty())
             throw Error("there are no planted mistakes in " + system_.name);
-        if (settings.cases < 1 || settings.clean_cases < 0)
-            throw Error("--cases must be at least 1, and --clean-cases 0");
+        if (settings.cases < 1 || settings.clean_cases < 0 || settings.jobs < 0)
+            throw Error("--cases must be at least 1, --clean-cases and --jobs 0");
         if (!(settings.timeout >= 0.001 && settings.timeout <= 31'536'000.0))
             throw Error("--timeout is " + shortest(settings.timeout) +
                         "; it must be 0.001 seconds to a year");
@@ -60,6 +63,7 @@ class Planted {
         for (const Property& property : system_.properties)
             if (std::ranges::find(settings.without, property.name) == settings.without.end())
                 properties_.push_back(&property);
+        static_cast<void>(scratch_folder(*group_));
     }
 
     int run() {
@@ -73,13 +77,13 @@ class Planted {
                 throw Error(
                     "--bug 0 is the clean implementation, which is always tried; the bugs are numbered "
                     "from 1");
-            progress_.show("bug " + std::to_string(number));
             if (implementation->unavailable().empty())
-                catch_bug(number, *implementation);
+                catch_bug_later(number, implementation);
             else
                 skip_bug(number, *implementation);
         }
         accuse_the_clean();
+        run_pieces(pieces_, {.at_a_time = settings_.jobs, .most_seconds = case_seconds()});
         return finish();
     }
 
@@ -102,7 +106,25 @@ class Planted {
         ++skipped_;
     }
 
-    void catch_bug(int number, const Implementation& implementation) {
+    void catch_bug_later(int number, const std::shared_ptr<const Implementation>& implementation) {
+        pieces_.push_back(
+            {.work = [this, number, implementation](
+                         const Ended& before) { return caught(number, *implementation, before); },
+             .told =
+                 [this, number](const ordered_json& row) {
+                     progress_.show("bug " + std::to_string(number));
+                     const bool caught = row["caught"];
+                     caught_ += caught ? 1 : 0;
+                     small_ += caught && row["elements"].get<std::int64_t>() <= 8 ? 1 : 0;
+                     ++made_;
+                     results_.add_planted(row);
+                 },
+             .here = implementation->stays_here()});
+    }
+
+    /// Who catches it, as a row of the results.
+    [[nodiscard]] ordered_json caught(int number, const Implementation& implementation,
+                                      const Ended& before) {
         const gate::Mistake& bug = system_.mistakes[static_cast<std::size_t>(number - 1)];
         ordered_json row{{"number", number},
                          {"name", bug.name},
@@ -128,9 +150,10 @@ class Planted {
             options.most_evaluations = first ? 2000 : 0;
             options.also = property->also({}); // whatever a default check tries
             options.before = [this, number, property](const gate::Line& line) {
-                return watch_.goes_on(command(number, *property, line));
+                return watch_.goes_on(command(number, *property, line), line);
             };
-            const SearchResult result = search(system_, implementation, *property, options);
+            const SearchResult result =
+                search_again(system_, implementation, *property, options, before, case_seconds(), "");
             if (first)
                 seconds += result.seconds;
             if (first)
@@ -152,11 +175,10 @@ class Planted {
             row["failure"] = gate::failure_json(found, "");
         }
         row["seconds"] = seconds;
-        caught_ += row["caught"].get<bool>() ? 1 : 0;
-        small_ += row["caught"].get<bool>() && row["elements"].get<std::int64_t>() <= 8 ? 1 : 0;
-        ++made_;
-        results_.add_planted(std::move(row));
+        return row;
     }
+
+    [[nodiscard]] double case_seconds() const { return 3.0 * settings_.timeout; }
 
     [[nodiscard]] std::string command(int number, const Property& property, const gate::Line& line) const {
         return program_ + " check" + of_system() + " --planted " + std::to_string(number) + " --property " +
@@ -173,45 +195,62 @@ class Planted {
             if (std::ranges::find(system_.clean, implementation->name()) != system_.clean.end())
                 clean.push_back(implementation);
         for (const auto& implementation : clean)
-            for (const Property* property : properties_) {
-                progress_.show(implementation->name() + ", " + property->name);
-                SearchOptions options;
-                const int count = static_cast<int>(properties_.size());
-                options.cases = (settings_.clean_cases + count - 1) / count;
-                options.seed = settings_.seed;
-                options.also = property->also({});
-                const std::string with = program_ + " check" + of_system() + " --implementation " +
-                                         implementation->name() + " --property " + property->name;
-                options.before = [this, &with](const gate::Line& line) {
-                    return watch_.goes_on(with + " --case " + shell_word(line));
-                };
-                const SearchResult result = search(system_, *implementation, *property, options);
-                const Verdict verdict = judge(system_, *property, result, options);
-                clean_cases_ += result.cases;
-                accused_ += result.counterexample ? 1 : 0;
-                mistrusted_ += verdict.status == Status::mistrusted ? 1 : 0;
-                if (result.counterexample)
-                    results_.add_failure("FALSE ACCUSATION of " + implementation->name() + " by " +
-                                         property->name + ":\n" +
-                                         gate::failure_text(*result.counterexample) + "$ " + with +
-                                         " --case " + shell_word(result.counterexample->line) + "\n\n");
-                results_.add_property(
-                    {{"implementation", implementation->name()},
-                     {"communicator", implementation->communicator()},
-                     {"number", property->number},
-                     {"property", property->name},
-                     {"says", property->says},
-                     {"cases", result.cases},
-                     {"classes",
-                      result.kinds.empty() ? ordered_json::object() : ordered_json(result.kinds)},
-                     {"seconds", result.seconds},
-                     {"status", name(verdict.status)},
-                     {"reason", verdict.reason},
-                     {"command", with + " --cases " + std::to_string(options.cases) + " --seed " +
-                                     std::to_string(settings_.seed)},
-                     {"failure", result.counterexample ? gate::failure_json(*result.counterexample, "")
-                                                       : ordered_json(nullptr)}});
-            }
+            for (const Property* property : properties_)
+                accuse_later(implementation, *property);
+    }
+
+    void accuse_later(const std::shared_ptr<const Implementation>& implementation,
+                      const Property& property) {
+        SearchOptions options;
+        const int count = static_cast<int>(properties_.size());
+        options.cases = (settings_.clean_cases + count - 1) / count;
+        options.seed = settings_.seed;
+        options.also = property.also({});
+        const std::string with = program_ + " check" + of_system() + " --implementation " +
+                                 implementation->name() + " --property " + property.name;
+        options.before = [this, with](const gate::Line& line) {
+            return watch_.goes_on(with + " --case " + shell_word(line), line);
+        };
+        pieces_.push_back({.work =
+                               [this, implementation, &property, options](const Ended& before) {
+                                   return to_json(search_again(system_, *implementation, property, options,
+                                                               before, case_seconds(), ""),
+                                                  "");
+                               },
+                           .told =
+                               [this, implementation, &property, options, with](const ordered_json& json) {
+                                   progress_.show(implementation->name() + ", " + property.name);
+                                   accuse(*implementation, property, options, with,
+                                          gate::search_result(json));
+                               },
+                           .here = implementation->stays_here()});
+    }
+
+    void accuse(const Implementation& implementation, const Property& property,
+                const SearchOptions& options, const std::string& with, const SearchResult& result) {
+        const Verdict verdict = judge(system_, property, result, options);
+        clean_cases_ += result.cases;
+        accused_ += result.counterexample ? 1 : 0;
+        mistrusted_ += verdict.status == Status::mistrusted ? 1 : 0;
+        if (result.counterexample)
+            results_.add_failure("FALSE ACCUSATION of " + implementation.name() + " by " + property.name +
+                                 ":\n" + gate::failure_text(*result.counterexample) + "$ " + with +
+                                 " --case " + shell_word(result.counterexample->line) + "\n\n");
+        results_.add_property(
+            {{"implementation", implementation.name()},
+             {"communicator", implementation.communicator()},
+             {"number", property.number},
+             {"property", property.name},
+             {"says", property.says},
+             {"cases", result.cases},
+             {"classes", result.kinds.empty() ? ordered_json::object() : ordered_json(result.kinds)},
+             {"seconds", result.seconds},
+             {"status", name(verdict.status)},
+             {"reason", verdict.reason},
+             {"command", with + " --cases " + std::to_string(options.cases) + " --seed " +
+                             std::to_string(settings_.seed)},
+             {"failure", result.counterexample ? gate::failure_json(*result.counterexample, "")
+                                               : ordered_json(nullptr)}});
     }
 
     int finish() {
@@ -246,6 +285,7 @@ class Planted {
     Progress progress_;
     std::vector<const Property*> properties_;
     gate::Results results_;
+    std::vector<gate::Piece> pieces_;
     int made_ = 0;
     int skipped_ = 0;
     int caught_ = 0;
@@ -277,6 +317,7 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
                         "cases over all properties, for each of the clean implementations");
     command->add_option("--seed", settings->seed, "all cases follow from it");
     command->add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
+    command->add_option("--jobs", settings->jobs, "processes at work at a time; 0: all in this one");
     command->add_flag("--list", settings->list, "list the bugs, and what each one shows");
     command->add_option("--json", settings->json, "write the results to this file (docs/results.md)");
     command->add_option("--report", settings->report,

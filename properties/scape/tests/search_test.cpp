@@ -179,10 +179,10 @@ TEST(Search, ShrinksToTheSmallestCaseAndRepeatsItself) {
 
     SearchResult ignored;
     EXPECT_TRUE(
-        try_case(*bug, scape().property("conservation.exact"), first.counterexample->line, ignored));
+        try_case(*bug, scape().property("conservation.exact"), first.counterexample->line, {}, ignored));
     const auto clean = planted::implementation(0, threads());
     EXPECT_FALSE(
-        try_case(*clean, scape().property("conservation.exact"), first.counterexample->line, ignored));
+        try_case(*clean, scape().property("conservation.exact"), first.counterexample->line, {}, ignored));
 }
 
 TEST(Search, ASeedDrawsItsOwnCases) {

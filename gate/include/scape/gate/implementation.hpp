@@ -32,6 +32,8 @@ class Implementation {
     [[nodiscard]] virtual std::string unavailable() const { return {}; }
     /// The devices and libraries that it runs on, in one line; empty for the processor.
     [[nodiscard]] virtual std::string runs_on() const { return {}; }
+    /// Whether it cannot be run by a process that was forked off: the context of a device outlives no fork.
+    [[nodiscard]] virtual bool stays_here() const { return !runs_on().empty(); }
     [[nodiscard]] virtual LeftOut left_out() const { return {}; }
     /// True on all ranks if it is on any.
     [[nodiscard]] virtual bool any(bool here) const { return here; }

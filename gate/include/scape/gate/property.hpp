@@ -50,6 +50,11 @@ class Finding {
     [[nodiscard]] virtual nlohmann::ordered_json first() const { return nullptr; }
     /// What the page draws, if anything.
     [[nodiscard]] virtual std::optional<Drawing> drawing() const { return std::nullopt; }
+    /// The same for docs/results.md, or null.
+    [[nodiscard]] virtual nlohmann::ordered_json drawn() const {
+        const std::optional<Drawing> picture = drawing();
+        return picture ? drawing_json(*picture) : nlohmann::ordered_json();
+    }
     [[nodiscard]] virtual Size size() const { return {}; }
     /// The run as a trace. False, and no file, if nothing of it can be told.
     virtual bool save(const std::filesystem::path& /*path*/, const std::string& /*source*/) const {

@@ -12,18 +12,18 @@
 #include <scape/gate/search.hpp>
 #include <scape/report/status.hpp>
 
-// What `check` and `planted` share: the time, the crash handler, rows and results.
+// What `check` and `planted` share: the time, rows and results.
 
 namespace scape::gate {
 
-/// The time that a run may take, and the command that is being run, for whoever finds the process dead.
+/// The time that a run may take.
 class Watch {
   public:
     /// `seconds` 0: as long as it takes. `any` makes one verdict of all ranks'.
     Watch(double seconds, std::function<bool(bool)> any);
 
-    /// False when the time is over; the same on all ranks.
-    [[nodiscard]] bool goes_on(const std::string& command);
+    /// False when the time is over; the same on all ranks. The case `line` is run next, by `command`.
+    [[nodiscard]] bool goes_on(const std::string& command, const std::string& line);
     [[nodiscard]] double seconds() const;
     [[nodiscard]] bool limited() const { return limit_ > 0.0; }
 
@@ -34,13 +34,6 @@ class Watch {
     double limit_;
     std::function<bool(bool)> any_;
 };
-
-/// From here on a crash or an interruption prints the command that was being run.
-void tell_of_crashes();
-/// And from here on no more.
-void no_more_to_tell();
-/// ", while running: COMMAND", or "".
-[[nodiscard]] std::string what_is_running();
 
 /// What a search came to.
 struct Verdict {

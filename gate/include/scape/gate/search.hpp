@@ -12,6 +12,12 @@
 
 namespace scape::gate {
 
+/// What a property says of a case. What is thrown is a finding, too.
+[[nodiscard]] Judged judged(const Implementation& implementation, const Property& property,
+                            const Line& line);
+/// A finding that is none of a property's, but one of the gate's.
+[[nodiscard]] std::shared_ptr<const Finding> unjudged(const std::string& message);
+
 struct SearchOptions {
     int cases = 100;
     std::uint64_t seed = 1;
@@ -24,6 +30,8 @@ struct SearchOptions {
     double most_seconds = 120.0; ///< in shrinking: each run of one that hangs lasts as long as the timeout
     /// Called before each evaluation with its case; false ends the search.
     std::function<bool(const Line&)> before = [](const Line&) { return true; };
+    /// Asks the property of one case, in whatever surroundings.
+    std::function<Judged(const Implementation&, const Property&, const Line&)> judge = judged;
 };
 
 /// A case in which a property does not hold: nothing that shrinking tried made it smaller.
@@ -52,7 +60,7 @@ struct SearchResult {
 /// One case. Nothing if the property holds.
 [[nodiscard]] std::optional<Counterexample> try_case(const Implementation& implementation,
                                                      const Property& property, const Line& line,
-                                                     SearchResult& result);
+                                                     const SearchOptions& options, SearchResult& result);
 
 /// Kinds of cases of which there were too few: "" or a sentence. Says nothing of a few cases, or of pinned
 /// ones.
