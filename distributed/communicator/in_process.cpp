@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/tunable.hpp>
 
 #include "in_process_group.hpp"
 
@@ -143,7 +144,7 @@ class Transfer final : public Exchange {
     /// Adds as a tree whose partners are half of the ranks apart. The order is fixed, but it is not the
     /// ascending one: nobody shall come to rely on that.
     void take_sum() {
-        constexpr std::size_t block = 1024;
+        constexpr std::size_t block = problem::tunable<std::size_t>(1024, 7);
         const std::size_t me = index(rank_->rank);
         const std::size_t ranks = meeting_->posts.size();
         const std::size_t count = (offsets_[me + 1] - offsets_[me]) / sizeof(float);

@@ -6,7 +6,7 @@
 // argument, and the compiler need not ask whether it is.
 
 constexpr Index word_bits = Mask::word_bits;
-constexpr Index block_size = 256;
+constexpr Index block_size = problem::tunable<Index>(256, 64);
 
 /// Asks for the word that a stream will hold a page further on. The hardware follows a stream only to the
 /// end of its page, and with more work per cache line than a plain loop has, too few lines would be under

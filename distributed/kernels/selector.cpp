@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <scape/distributed/kernels.hpp>
+#include <scape/problem/tunable.hpp>
 
 #include "scalar.hpp"
 #include "table.hpp"
@@ -26,11 +27,14 @@ namespace {
 constexpr Index word_bits = Mask::word_bits;
 
 // Speed only; any values give the same bits.
-constexpr Index small_segment =
-    8192;                        ///< its scores are copied into the cache and looked at again and again
-constexpr Index block_words = 8; ///< the scores of a block stay in the nearest cache
+/// Its scores are copied into the cache and looked at again and again. Larger ones touch three words at
+/// least.
+constexpr Index small_segment = problem::tunable<Index>(8192, 2 * word_bits);
+/// The scores of a block stay in the nearest cache.
+constexpr Index block_words = problem::tunable<Index>(8, 2);
 constexpr Score hint_reach = Score{1} << 18; ///< a 32nd of an octave... of the last threshold, up and down
-constexpr Index large_segment = Index{1} << 18; ///< a sample costs next to nothing beside the pass
+/// A sample costs next to nothing beside the pass.
+constexpr Index large_segment = problem::tunable<Index>(Index{1} << 18, 300);
 
 struct Bracket {
     Score low = 0;
@@ -228,7 +232,7 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
         return false;
 
     Scratch& memory = scratch();
-    const Index capacity = size() / 16 + 1024;
+    const Index capacity = size() / 16 + problem::tunable<Index>(1024, 4);
     memory.make_room(capacity + 2 * word_bits);
     Candidates candidates{memory.scores.get(), memory.positions.get(), 0, capacity};
 
@@ -284,9 +288,10 @@ Bracket Selection::sample() const {
     // One coordinate at random from each of equally long pieces: the same ones at every call. All are far
     // apart: asked for together, they come together. A large segment has more, for what falls between the
     // guesses is written down.
-    constexpr Index together = 4096;
+    constexpr Index together = problem::tunable<Index>(4096, 16);
+    constexpr Index least = problem::tunable<Index>(1024, 8);
     constexpr Index most = Index{1} << 16;
-    const Index samples = std::clamp<Index>(size() / 64, 1024, std::clamp(size() / 512, together, most));
+    const Index samples = std::clamp<Index>(size() / 64, least, std::clamp(size() / 512, together, most));
     const Index piece = size() / samples;
     std::vector<Score> scores(static_cast<std::size_t>(samples));
     // Where the payload has a coordinate, counting up to it would take longer than all the rest; a value

@@ -6,6 +6,7 @@
 
 #include <scape/distributed/kernels.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/problem/tunable.hpp>
 
 #include "agreement.hpp"
 #include "scalars.hpp"
@@ -50,7 +51,7 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     const int parts = exchange(gradient, by_owner);
 
     // Section 3 on the shard. The mean lives in the cache alone, block after block.
-    constexpr Index block = 4096;
+    constexpr Index block = problem::tunable<Index>(4096, 7);
     std::array<float, block> mean; // NOLINT: written before it is read
     const float* const sums = ranks == 1 ? gradient.data() : received_.data();
     float* const w = w_.data() + shard().begin;

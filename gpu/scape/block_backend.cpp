@@ -16,15 +16,17 @@ std::unique_ptr<distributed::Backend> make_block_backend(const problem::Problem&
                                                          const BlockOptions& options,
                                                          const HostStream& stream) {
     if (options.group_tiles < 0 || options.group_tiles > most_group_tiles)
-        throw Error("group of " + std::to_string(options.group_tiles) + " tiles; it must be 0 to 16");
+        throw Error("group of " + std::to_string(options.group_tiles) + " tiles; it must be 0 to " +
+                    std::to_string(most_group_tiles));
     return std::make_unique<BlockBackend<HostMachine>>(
         problem, parameters, HostMachine(stream, options.exchange), options.group_tiles);
 }
 
 const std::vector<BlockOptions>& block_variants() {
-    static const std::vector<BlockOptions> all{{256, 1, 0, Exchange::device},
+    constexpr int most = problem::tunable(256, 64); // a tile has work for no more
+    static const std::vector<BlockOptions> all{{most, 1, 0, Exchange::device},
                                                {64, 2, 1, Exchange::host},
-                                               {256, 3, 3, Exchange::device},
+                                               {most, 3, 3, Exchange::device},
                                                {32, 4, 0, Exchange::device}};
     return all;
 }

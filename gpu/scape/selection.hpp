@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include <scape/problem/tunable.hpp>
+
 #include "algorithms/code.hpp"
 #include "algorithms/select.hpp"
 #include "masks.hpp"
@@ -60,7 +62,7 @@ class Selection {
         if (group_tiles_ != 0 || own.empty())
             return;
         // Enough groups for every multiprocessor to have some, and no more blocks than that takes.
-        constexpr Index wanted = 2048;
+        constexpr Index wanted = problem::tunable<Index>(2048, 2);
         group_tiles_ =
             std::clamp<Index>((own.back().end - own.front().begin) / tile / wanted, 1, most_group_tiles);
     }

@@ -32,6 +32,7 @@ class ReferenceRun {
           run_(problem_, density_, to_vector(setup.parameters)) {}
 
     Outcome step(const Action& action) {
+        halted_ = false;
         PerRank<float> g;
         for (const auto& of_rank : action.gradients)
             g.push_back(to_vector(of_rank));
@@ -50,6 +51,7 @@ class ReferenceRun {
         } catch (const reference::Halted& halted) {
             outcome.kind = Outcome::Kind::halted;
             outcome.text = halted.what();
+            halted_ = true;
         }
         return outcome;
     }
@@ -77,8 +79,12 @@ class ReferenceRun {
         return all;
     }
 
+    /// Empty after a halt, when nothing is to come.
     [[nodiscard]] std::vector<std::vector<std::uint8_t>> coming() const {
-        return {static_cast<std::size_t>(problem_.workers), verify::to_bits(next_, problem_.layout.size())};
+        const auto ranks = static_cast<std::size_t>(problem_.workers);
+        if (halted_)
+            return std::vector<std::vector<std::uint8_t>>(ranks);
+        return {ranks, verify::to_bits(next_, problem_.layout.size())};
     }
 
   private:
@@ -106,6 +112,7 @@ class ReferenceRun {
     Told told_;
     Coordinates mask_; ///< of the last step
     Coordinates next_;
+    bool halted_ = false; ///< in the last step
 };
 
 class ReferenceImplementation final : public Implementation {

@@ -17,15 +17,20 @@ Vector<float> to_vector(const std::vector<float>& values) {
     return Eigen::Map<const Vector<float>>(values.data(), static_cast<Index>(values.size()));
 }
 
-/// The actions that are steps, up to the first restart, that all ranks came through.
+/// The actions that are steps, up to the first restart, that all ranks came through. Who halts shows no
+/// mask any more, so the last step before that, whose coming mask is not known, is left out, too.
 std::vector<std::size_t> steps_of(const Ran& ran) {
     std::vector<std::size_t> steps;
     const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
     for (std::size_t action = 0; action < ran.history.after.size(); ++action) {
         if (ran.scenario.actions[action].kind == Action::Kind::restart ||
-            ran.history.after[action].views.size() != ranks ||
-            ran.history.after[action].outcomes.front().kind == Outcome::Kind::halted)
+            ran.history.after[action].views.size() != ranks)
             break;
+        if (ran.history.after[action].outcomes.front().kind == Outcome::Kind::halted) {
+            if (!steps.empty())
+                steps.pop_back();
+            break;
+        }
         if (ran.scenario.actions[action].kind == Action::Kind::step)
             steps.push_back(action);
     }
@@ -55,7 +60,16 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
                             std::ranges::none_of(ran.scenario.actions, [](const Action& action) {
                                 return action.kind == Action::Kind::restart;
                             });
-    if (to_the_end)
+    const auto left_out = std::ranges::find_if(ran.history.after, [](const Snapshot& snapshot) {
+        return snapshot.outcomes.front().kind == Outcome::Kind::halted;
+    });
+    if (left_out != ran.history.after.end()) {
+        // The step before the halt, which was left out, has used it.
+        auto action = static_cast<std::size_t>(left_out - ran.history.after.begin());
+        while (ran.scenario.actions[--action].kind != Action::Kind::step || !taken(ran, action)) {
+        }
+        coming = seen_in(ran.history.after[action].views);
+    } else if (to_the_end)
         coming = ran.history.coming;
     else if (steps.back() + 1 < ran.history.after.size())
         coming = seen_in(ran.history.after[steps.back() + 1].views);

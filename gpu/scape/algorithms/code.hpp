@@ -1,5 +1,7 @@
 #pragma once
 
+#include <scape/problem/tunable.hpp>
+
 #include "select.hpp"
 
 // The code in which masks travel (distributed/mask_code.hpp has the format), written and read by blocks.
@@ -9,7 +11,7 @@ namespace scape::gpu {
 /// Coordinates that share a byte of counts in the code of positions.
 constexpr Index code_block = 255;
 /// What a block reads of a segment: 256 of those, and whole bytes of a bitmap.
-constexpr Index code_tile_blocks = 256;
+constexpr Index code_tile_blocks = problem::tunable<Index>(256, 8);
 constexpr Index code_tile = code_block * code_tile_blocks;
 
 /// The code of the own segments from the mask in the making, which has been counted. One block a group.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <scape/gpu/algorithms/prefix.hpp>
+#include <scape/problem/tunable.hpp>
 
 namespace scape::gpu {
 
@@ -57,7 +58,7 @@ SCAPE_BLOCK void store_bits(Block& block, std::uint64_t& word, std::uint64_t own
 /// Ranks of the words, and selected coordinates of each tile; Offsets does the rest. Where `corrupt` is
 /// set, the mask is emptied: what is packed on it stays within its bounds.
 struct CountWords {
-    static constexpr Index tiles = 16; ///< of a block
+    static constexpr Index tiles = problem::tunable<Index>(16, 2); ///< of a block
     static constexpr Index words = tiles * tile_words;
 
     struct Arguments {
@@ -107,7 +108,7 @@ struct CountWords {
 
 /// How many coordinates two masks have in common.
 struct InCommon {
-    static constexpr Index words = 4096; ///< of a block
+    static constexpr Index words = problem::tunable<Index>(4096, 3); ///< of a block
 
     struct Arguments {
         const std::uint64_t* one;

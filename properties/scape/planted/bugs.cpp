@@ -78,6 +78,11 @@ std::vector<std::pair<std::string, std::string>> shipped() {
         {"the checkpoint holds the mask in use for the coming one",
          "torchft #277. The first step after a restart uses an old mask. Needs a restart and a mask that "
          "changes."},
+        {"the bias correction's counter has 16 bits",
+         "of the kind of BytePS #299. Needs 65,536 steps and a bias correction."},
+        {"a parameter that has become infinite is not noticed",
+         "of the kind of Megatron-LM #6660. The run goes on with it. Needs values that grow without "
+         "bound."},
     };
 }
 

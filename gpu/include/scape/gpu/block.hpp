@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <scape/problem/layout.hpp>
+#include <scape/problem/tunable.hpp>
 
 #if defined(__CUDACC__)
 #define SCAPE_BLOCK __device__ inline
@@ -33,7 +34,7 @@ constexpr int warp_threads = 32;
 constexpr int most_threads = 1024;
 constexpr Index word_bits = 64;
 /// Coordinates that a block takes at once.
-constexpr Index tile = 4096;
+constexpr Index tile = problem::tunable<Index>(4096, 256);
 constexpr Index tile_words = tile / word_bits;
 
 SCAPE_BLOCK int bits_set(std::uint64_t word) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <scape/problem/layout.hpp>
+#include <scape/problem/tunable.hpp>
 
 namespace scape::distributed {
 
@@ -16,7 +17,8 @@ using problem::Index;
 class Mask {
   public:
     static constexpr Index word_bits = 64;
-    static constexpr Index chunk = 4096; ///< coordinates; also the unit in which threads share work
+    static constexpr Index chunk =
+        problem::tunable<Index>(4096, 64); ///< coordinates; also the unit in which threads share work
 
     explicit Mask(Index size)
         : size_(size), words_(static_cast<std::size_t>((size + word_bits - 1) / word_bits), 0),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <scape/gpu/block.hpp>
+#include <scape/problem/tunable.hpp>
 
 // Sums over what comes before. All of integers, so that no order of adding shows.
 
@@ -34,7 +35,7 @@ SCAPE_BLOCK void scan(Block& block, Scan<T>& shared, PerThread& mine, PerThread&
 /// offsets[i] = counts[0] + ... + counts[i-1], for i = 0..size. A block does one group of counts, and adds
 /// up by itself what comes before it: that is read from the cache, and no block waits for another.
 struct Offsets {
-    static constexpr Index group = 4096;
+    static constexpr Index group = problem::tunable<Index>(4096, 64);
     static Index blocks(Index size) { return size == 0 ? 1 : (size + group - 1) / group; }
 
     struct Arguments {

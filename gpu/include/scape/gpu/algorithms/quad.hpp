@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <scape/gpu/block.hpp>
+#include <scape/problem/tunable.hpp>
 
 // Four neighbouring values at a time: 16 bytes where the vector begins at a multiple of 16 bytes, and one
 // by one where it does not and behind the last whole four.
@@ -11,7 +12,7 @@ namespace scape::gpu {
 
 constexpr Index quad_size = 4;
 /// Quads that a thread has under way at once.
-constexpr int quads_in_flight = 4;
+constexpr int quads_in_flight = problem::tunable(4, 1);
 
 struct alignas(16) Quad {
     float value[quad_size];

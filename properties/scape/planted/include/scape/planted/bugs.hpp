@@ -92,6 +92,8 @@ enum class Bug : int {
     rate_of_first_step = 94,
     zero_rate_skips = 95,
     coming_mask_not_saved = 96,
+    step_in_16_bits = 97,
+    infinity_not_noticed = 98,
 };
 
 constexpr int bugs_of_section_10 = 54;
