@@ -4,9 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <limits>
 #include <random>
+#include <set>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,6 +83,31 @@ TEST(VariantTest, ThePlainOneIsEverywhereAndTheBestInUse) {
     EXPECT_EQ(name(Variant::avx512), "avx512");
     EXPECT_EQ(name(static_cast<Variant>(9)), "unknown");
     EXPECT_THROW(use_variant(static_cast<Variant>(9)), std::invalid_argument);
+}
+
+/// What the kernel of the operating system says of this machine. A machine that loses its fastest kernels
+/// would test fewer, and pass.
+TEST(VariantTest, NoneIsMissingThatThisMachineHas) {
+    std::ifstream file("/proc/cpuinfo");
+    std::set<std::string> flags;
+    for (std::string line; flags.empty() && std::getline(file, line);)
+        if (line.starts_with("flags")) {
+            std::istringstream words(line);
+            for (std::string word; words >> word;)
+                flags.insert(word);
+        }
+    if (flags.empty())
+        GTEST_SKIP() << "/proc/cpuinfo has no flags: no x86, or no Linux";
+    const auto has = [&](const std::vector<std::string>& all) {
+        return std::ranges::all_of(all, [&](const std::string& flag) { return flags.contains(flag); });
+    };
+    std::vector<Variant> expected{Variant::plain};
+    if (has({"avx2", "bmi1", "popcnt"})) {
+        expected.push_back(Variant::avx2);
+        if (has({"avx512f", "avx512vl", "avx512bw", "avx512dq", "bmi2"}))
+            expected.push_back(Variant::avx512);
+    }
+    EXPECT_EQ(supported_variants(), expected);
 }
 
 TEST_P(KernelTest, FirstUnacceptableIsTheFirst) {
