@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace scape::floats {
+
+/// What measures: the comparator's distance in ULP against the floats' order, that a float is exact for
+/// REL's scalar, and the peers' bf16 against its definition. Over a sample, or all floats.
+bool check_yardsticks(bool all, int threads, const std::function<void(const std::string&)>& say);
+
+} // namespace scape::floats
