@@ -62,6 +62,10 @@ void round_to(const Format& format, mpfr_ptr to, mpfr_srcptr from) {
 
 using Operation = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
 
+int root_of_first(mpfr_ptr to, mpfr_srcptr from, mpfr_srcptr, mpfr_rnd_t rounding) {
+    return mpfr_sqrt(to, from, rounding);
+}
+
 Number apply(Operation operation, Number a, Number b) {
     Registers& r = registers();
     mpfr_set_flt(r.a.get(), a.value, MPFR_RNDN);
@@ -95,18 +99,63 @@ Number operator/(Number a, Number b) {
     return apply(mpfr_div, a, b);
 }
 Number root(Number a) {
-    return apply([](mpfr_ptr to, mpfr_srcptr from, mpfr_srcptr,
-                    mpfr_rnd_t rounding) { return mpfr_sqrt(to, from, rounding); },
-                 a, a);
+    return apply(root_of_first, a, a);
 }
 Wide operator+(Wide a, Wide b) {
     return apply(mpfr_add, a, b);
 }
+Wide operator-(Wide a, Wide b) {
+    return apply(mpfr_sub, a, b);
+}
 Wide operator*(Wide a, Wide b) {
     return apply(mpfr_mul, a, b);
 }
+Wide operator/(Wide a, Wide b) {
+    return apply(mpfr_div, a, b);
+}
+Wide root(Wide a) {
+    return apply(root_of_first, a, a);
+}
+Number narrowed(Wide a) {
+    Registers& r = registers();
+    mpfr_set_d(r.a.get(), a.value, MPFR_RNDN);
+    round_to(fp32, r.narrow.get(), r.a.get());
+    return {mpfr_get_flt(r.narrow.get(), MPFR_RNDN)};
+}
 
 namespace oracle {
+
+Scalars scalars(const problem::HyperParameters& settings, int workers, problem::Index t,
+                double learning_rate) {
+    using problem::BiasCorrection;
+    const Wide one{1.0};
+    const auto correction = [&](double beta) { // 1 - beta^t
+        Wide result = one;
+        Wide base{beta};
+        for (problem::Index rest = t; rest > 0; rest /= 2) {
+            if (rest % 2 == 1)
+                result = result * base;
+            base = base * base;
+        }
+        return one - result;
+    };
+    Scalars s;
+    s.b1 = narrowed({settings.beta1}).value;
+    s.a1 = narrowed(one - Wide{settings.beta1}).value;
+    s.b2 = narrowed({settings.beta2}).value;
+    s.a2 = narrowed(one - Wide{settings.beta2}).value;
+    s.epsilon = narrowed({settings.epsilon}).value;
+    s.learning_rate = narrowed({learning_rate}).value;
+    s.decay = narrowed(one - (Wide{learning_rate} * Wide{settings.weight_decay})).value;
+    s.inv1 = settings.bias_correction == BiasCorrection::none
+                 ? 1.0F
+                 : narrowed(one / correction(settings.beta1)).value;
+    s.invs2 = settings.bias_correction == BiasCorrection::adam
+                  ? narrowed(one / root(correction(settings.beta2))).value
+                  : 1.0F;
+    s.workers = narrowed({static_cast<double>(workers)}).value;
+    return s;
+}
 
 Number local(const Scalars& s, Number m, Number g, Number e) {
     return ((exactly(s.b1) * m) + (exactly(s.a1) * g)) + e;

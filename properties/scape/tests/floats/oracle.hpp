@@ -1,6 +1,7 @@
 #pragma once
 
 #include <scape/distributed/element.hpp>
+#include <scape/problem/problem.hpp>
 
 // Section 5 written a second time, over arithmetic that shares nothing with a processor's: every operation
 // is made with 200 bits and rounded by MPFR, once.
@@ -19,12 +20,16 @@ struct Number {
 [[nodiscard]] Number operator/(Number a, Number b);
 [[nodiscard]] Number root(Number a);
 
-/// The same for the norm's doubles.
+/// The same for doubles: the norm's, and those from which the scalars are rounded.
 struct Wide {
     double value = 0.0;
 };
 [[nodiscard]] Wide operator+(Wide a, Wide b);
+[[nodiscard]] Wide operator-(Wide a, Wide b);
 [[nodiscard]] Wide operator*(Wide a, Wide b);
+[[nodiscard]] Wide operator/(Wide a, Wide b);
+[[nodiscard]] Wide root(Wide a);
+[[nodiscard]] Number narrowed(Wide a);
 
 /// A scalar of section 5, or a value that was given.
 constexpr Number exactly(float value) {
@@ -34,6 +39,10 @@ constexpr Number exactly(float value) {
 namespace oracle {
 
 using distributed::Scalars;
+
+/// The scalars of step t.
+[[nodiscard]] Scalars scalars(const problem::HyperParameters& settings, int workers, problem::Index t,
+                              double learning_rate);
 
 [[nodiscard]] Number local(const Scalars& s, Number m, Number g, Number e);
 [[nodiscard]] Number mean(const Scalars& s, const Number* parts, int workers);
