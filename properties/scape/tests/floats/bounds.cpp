@@ -310,7 +310,7 @@ bool check_bounds(std::uint64_t draws, std::uint64_t seed, int threads,
                 [&](Workplace&, std::uint64_t number) {
                     Rows rows;
                     for (std::uint64_t i = 0; i < steps_at_once; ++i)
-                        judge_step(Random(seed ^ (number * steps_at_once + i) << 8U).bits(), rows);
+                        judge_step(Random(seed ^ ((number * steps_at_once + i) << 8U)).bits(), rows);
                     const std::lock_guard lock(mutex);
                     for (std::size_t row = 0; row < rows.size(); ++row)
                         total[row].add(rows[row]);

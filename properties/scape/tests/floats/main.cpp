@@ -70,9 +70,17 @@ void say(const std::string& text) {
     static_cast<void>(std::fflush(stdout));
 }
 
+std::string names(const std::vector<Form>& forms) {
+    std::string result = "forms:";
+    for (const Form& form : forms)
+        result += " " + form.name + (form.table == forms.back().table ? "\n" : ",");
+    return result;
+}
+
 bool one_variable(const Options& options) {
     bool ok = true;
     const std::vector<Form> forms = all_forms();
+    say(names(forms));
     constexpr Bits quick_mantissas = 64;
     constexpr Bits deep_mantissas = 2048;
     const auto sample = sample_of_all_floats(options.all ? deep_mantissas : quick_mantissas, options.seed);
@@ -92,6 +100,7 @@ bool one_variable(const Options& options) {
 bool several_variables(const Options& options) {
     bool ok = true;
     const std::vector<Form> forms = all_forms();
+    say(names(forms));
     say(head());
     for (const SeveralVariables& function : functions_of_several_variables(options.all, options.seed)) {
         if (!function.name.starts_with(options.only))
