@@ -214,10 +214,23 @@ TEST(Bounded, CancellationCostsWhatTheTermsWereWorth) {
     EXPECT_FALSE(within(sum, 6.0F));
 }
 
-TEST(Bounded, TheErrorOfALongSumDoesNotGrowWithItsLength) {
-    const std::vector<float> values(100'000, 1.0F);
-    EXPECT_LE(bounded_sum(values).error(),
-              Bounded::roundoff * Bounded::longest_plain_sum * static_cast<double>(values.size()));
+/// Each term is lost in the sum, as it is when ranks are added in their order.
+TEST(Bounded, AFoldOverManyRanksLiesWithinTheBound) {
+    for (const std::size_t ranks : {100U, 130U, 1000U, 5000U}) {
+        std::vector<float> values(ranks, 0.999F);
+        values.front() = 0x1p24F;
+        ASSERT_EQ(plain_sum(values), 0x1p24F);
+        EXPECT_TRUE(within(bounded_sum(values), plain_sum(values))) << ranks << " ranks";
+    }
+}
+
+TEST(Bounded, TheErrorOfTheNormDoesNotGrowWithItsLength) {
+    using Norm = reference::ClipReal<Bounded>::type;
+    constexpr Index size = 100'000;
+    const Vector<Bounded> values = Vector<Bounded>::Constant(size, Bounded(1.0));
+    const Bounded norm(reference::norm_in_blocks<Norm>(values));
+    EXPECT_LE(norm.error(), Bounded::roundoff * Bounded::longest_in_blocks * norm.value());
+    EXPECT_GE(norm.error(), Bounded::roundoff * norm.value());
 }
 
 TEST(Bounded, RandomExpressionsInFp32LieWithinTheBound) {
@@ -364,7 +377,7 @@ TEST(Bounded, TheNormInBlocksLiesWithinTheBound) {
             values[i] = random.value(-6, 2);
             bounds[i] = Bounded(widened(values[i]));
         }
-        const auto norm = reference::norm_in_blocks<Bounded>(bounds);
+        const Bounded norm(reference::norm_in_blocks<reference::ClipReal<Bounded>::type>(bounds));
         EXPECT_TRUE(within(norm, reference::norm_in_blocks<float>(values))) << size;
         EXPECT_TRUE(within(norm, static_cast<float>(reference::norm_in_blocks<double>(values)))) << size;
     }

@@ -11,14 +11,14 @@ namespace scape::verify {
 /// pass, from one source.
 ///
 /// Each product, quotient and root of fp32 numbers adds one rounding to what its operands bring along. A
-/// sum of n terms adds n-1 roundings of the sum of magnitudes, whatever its order (longer sums than
-/// `longest_plain_sum` are taken to be made in blocks, as section 5 makes the norm). A scalar that is no
-/// fp32 number adds one rounding.
+/// sum of n terms adds n-1 roundings of the sum of magnitudes, whatever its order: the ranks' in theirs,
+/// too, however many there are. (Only of the norm is it known that it is made in blocks: NormInBlocks.) A
+/// scalar that is no fp32 number adds one rounding.
 class Bounded {
   public:
     static constexpr double roundoff = 0x1p-24;
     static constexpr double smallest = 0x1p-149; ///< a result that underflows may be off by that much
-    static constexpr double longest_plain_sum = 64.0;
+    static constexpr double longest_in_blocks = 64.0;
 
     Bounded() = default;
     Bounded(double value) // NOLINT: as implicit as from a double to a float
@@ -33,7 +33,13 @@ class Bounded {
     [[nodiscard]] double error() const {
         if (std::isinf(inherited_))
             return inherited_;
-        return inherited_ + roundoff * std::min(terms_ - 1.0, longest_plain_sum) * magnitude_;
+        return inherited_ + roundoff * (terms_ - 1.0) * magnitude_;
+    }
+    /// The same where a sum is made in blocks, so that no term goes through more additions than so many.
+    [[nodiscard]] Bounded in_blocks() const {
+        Bounded result = *this;
+        result.terms_ = std::min(terms_, longest_in_blocks + 1.0);
+        return result;
     }
     explicit operator double() const { return value_; }
 

@@ -13,6 +13,32 @@ inline std::uint64_t score(const Bounded& a) {
     return reference::score(a.value());
 }
 
+/// For the norm, whose sum section 5 makes in blocks: its bound does not grow with the model.
+class NormInBlocks {
+  public:
+    NormInBlocks() = default;
+    explicit NormInBlocks(double value) : bounded_(value) {}
+    explicit NormInBlocks(const Bounded& value) : bounded_(value) {}
+    explicit operator Bounded() const { return bounded_; }
+
+    friend NormInBlocks operator+(const NormInBlocks& a, const NormInBlocks& b) {
+        return NormInBlocks((a.bounded_ + b.bounded_).in_blocks());
+    }
+    friend NormInBlocks operator*(const NormInBlocks& a, const NormInBlocks& b) {
+        return NormInBlocks(a.bounded_ * b.bounded_);
+    }
+    friend NormInBlocks operator/(const NormInBlocks& a, const NormInBlocks& b) {
+        return NormInBlocks(a.bounded_ / b.bounded_);
+    }
+    friend NormInBlocks sqrt(const NormInBlocks& a) { return NormInBlocks(sqrt(a.bounded_)); }
+    friend NormInBlocks min(const NormInBlocks& a, const NormInBlocks& b) {
+        return NormInBlocks(min(a.bounded_, b.bounded_));
+    }
+
+  private:
+    Bounded bounded_;
+};
+
 } // namespace scape::verify
 
 namespace scape::reference {
@@ -20,7 +46,7 @@ namespace scape::reference {
 /// An implementation may take the norm in fp32; the bound covers that.
 template <>
 struct ClipReal<verify::Bounded> {
-    using type = verify::Bounded;
+    using type = verify::NormInBlocks;
 };
 
 } // namespace scape::reference

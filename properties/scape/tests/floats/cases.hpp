@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compared.hpp"
+
+namespace scape::floats {
+
+/// A function of one variable: a pass of which all inputs but one are fixed.
+struct OneVariable {
+    std::string name;
+    const Operation* operation = nullptr;
+    int column = 0;
+    Masks masks = Masks::full;
+    int workers = 3;
+    float others = 0.0F;
+    float decay = 0.9999F;
+};
+[[nodiscard]] std::vector<OneVariable> functions_of_one_variable();
+
+/// All signs and exponents, with `mantissas` of each: the ends, evenly spread ones, and as many drawn.
+[[nodiscard]] std::vector<Bits> sample_of_all_floats(Bits mantissas, std::uint64_t seed);
+
+[[nodiscard]] Run over_sample(const OneVariable& function, std::vector<Bits> sample);
+[[nodiscard]] Run over_all_floats(const OneVariable& function);
+
+/// A pass with two of its inputs over all pairs of exponents and signs, or with all inputs drawn, or with
+/// all combinations of special values. What is not said is drawn.
+struct SeveralVariables {
+    std::string name;
+    Run run;
+};
+[[nodiscard]] std::vector<SeveralVariables> functions_of_several_variables(bool all, std::uint64_t seed);
+
+} // namespace scape::floats

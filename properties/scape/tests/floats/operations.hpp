@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/distributed/element.hpp>
+#include <scape/distributed/mask.hpp>
+
+#include "numbers.hpp"
+#include "table.hpp"
+
+// What is compared: the passes of the host's kernels and of a device's blocks, on columns of inputs, each
+// with what the oracle says of one coordinate.
+
+namespace scape::floats {
+
+using distributed::Mask;
+using distributed::Scalars;
+using distributed::host::Table;
+
+/// A prime: values move on through the lanes from batch to batch, and the rest behind whole words and
+/// registers is always there.
+constexpr Index batch_size = 16381;
+constexpr int most_inputs = 7;
+constexpr int most_outputs = 2;
+
+/// Which coordinates the last and the current mask have.
+enum class Masks : std::uint8_t { full, empty, mixed, sparse };
+
+struct Batch {
+    Scalars scalars;
+    float factor = 1.0F; ///< of the clip
+    int workers = 1;
+    Masks masks = Masks::full;
+    /// Column by column.
+    std::vector<float> inputs = std::vector<float>(most_inputs * batch_size);
+
+    [[nodiscard]] float* input(int column) { return inputs.data() + column * batch_size; }
+    [[nodiscard]] const float* input(int column) const { return inputs.data() + column * batch_size; }
+};
+
+struct Outcome {
+    std::array<std::vector<float>, most_outputs> outputs{std::vector<float>(batch_size),
+                                                         std::vector<float>(batch_size)};
+    bool finite = true; ///< the pass's own verdict on its parameters
+
+    [[nodiscard]] float* output(int number) { return outputs[static_cast<std::size_t>(number)].data(); }
+    [[nodiscard]] const float* output(int number) const {
+        return outputs[static_cast<std::size_t>(number)].data();
+    }
+};
+
+/// The masks of each kind, and what a pass works in. One a thread.
+class Workplace {
+  public:
+    Workplace();
+    Workplace(const Workplace&) = delete;
+    Workplace& operator=(const Workplace&) = delete;
+    Workplace(Workplace&&) = delete;
+    Workplace& operator=(Workplace&&) = delete;
+    ~Workplace();
+
+    [[nodiscard]] const Mask& last(Masks kind) const;
+    [[nodiscard]] const Mask& current(Masks kind) const;
+    /// The column packed on the mask.
+    const float* pack(const Mask& mask, const float* column);
+
+    std::vector<float> payload = std::vector<float>(batch_size);
+    std::vector<float> scratch = std::vector<float>(batch_size);
+    struct Device;
+    std::unique_ptr<Device> device;
+
+  private:
+    std::vector<Mask> masks_;
+    std::vector<float> packed_ = std::vector<float>(batch_size);
+};
+
+struct Operation {
+    std::string name;
+    int inputs = 1;
+    int outputs = 1;
+    /// No arithmetic is done, so that a NaN, too, has to keep its bits.
+    bool keeps_nan = false;
+    void (*host)(const Table& table, Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
+    /// Null where a device has no such pass by itself.
+    void (*device)(Workplace& place, const Batch& batch, Outcome& outcome) = nullptr;
+    /// Of coordinate `index`: writes as many values as there are outputs.
+    void (*oracle)(const Workplace& place, const Batch& batch, Index index, float* outputs) = nullptr;
+    Index oracle_values = batch_size; ///< coordinates that there are
+};
+
+[[nodiscard]] const Operation& local();
+[[nodiscard]] const Operation& fold();
+[[nodiscard]] const Operation& reconstruct();
+[[nodiscard]] const Operation& clip();
+[[nodiscard]] const Operation& direction(bool momentum);
+[[nodiscard]] const Operation& update();
+[[nodiscard]] const Operation& dense(bool momentum);
+/// All between the exchange and the end of a step, as a device does it: M, m, w to M and w.
+[[nodiscard]] const Operation& end_of_step(bool momentum, bool clipping);
+[[nodiscard]] const Operation& score();
+/// 1 where a gradient is taken, 0 where it is refused.
+[[nodiscard]] const Operation& acceptable();
+/// 1 for numbers, 0 for NaNs and infinities.
+[[nodiscard]] const Operation& finite();
+/// The sums of squares of the norm's blocks: the doubles' upper and lower halves, of block b at b.
+[[nodiscard]] const Operation& square_sums();
+
+namespace on_device {
+void local(Workplace& place, const Batch& batch, Outcome& outcome);
+void fold(Workplace& place, const Batch& batch, Outcome& outcome);
+void end_of_step(Workplace& place, const Batch& batch, Outcome& outcome, bool momentum, bool clipping);
+void acceptable(Workplace& place, const Batch& batch, Outcome& outcome);
+void square_sums(Workplace& place, const Batch& batch, Outcome& outcome);
+} // namespace on_device
+
+/// Puts sums where square_sums() has them.
+void store_sums(const std::vector<double>& sums, Outcome& outcome);
+
+} // namespace scape::floats
