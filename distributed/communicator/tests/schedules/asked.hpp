@@ -17,9 +17,8 @@ struct Asked {
     std::uint64_t least;
 };
 
-inline void PrintTo(const Asked& asked,
-                    std::ostream* out) { // NOLINT(readability-identifier-naming): GoogleTest's
-    *out << asked.scenario;
+inline std::ostream& operator<<(std::ostream& out, const Asked& asked) {
+    return out << asked.scenario;
 }
 
 inline std::string scenario_of(const ::testing::TestParamInfo<Asked>& info) {

@@ -77,14 +77,14 @@ template <class T>
 class Atomic : public Object {
   public:
     Atomic() = default;
-    Atomic(T value) : value_(value) {} // NOLINT(google-explicit-constructor): as std's
+    Atomic(T value) : value_(value) {}
 
     [[nodiscard]] T load() const {
         Scheduler::now().step("reads", *this);
         Scheduler::now().observe(const_cast<Atomic&>(*this));
         return value_;
     }
-    operator T() const { return load(); } // NOLINT(google-explicit-constructor): as std's
+    operator T() const { return load(); }
     void store(T value) {
         Scheduler::now().step("writes", *this);
         Scheduler::now().overwrite(*this);
@@ -119,11 +119,10 @@ template <class T>
 class Plain {
   public:
     Plain() = default;
-    Plain(T value)
-        : value_(std::move(value)) {} // NOLINT(google-explicit-constructor): stands for the value
+    Plain(T value) : value_(std::move(value)) {}
     Plain(const Plain& other) : value_(other) {}
     ~Plain() = default;
-    operator T() const { // NOLINT(google-explicit-constructor): stands for the value
+    operator T() const {
         Scheduler::now().read(place_);
         return value_;
     }

@@ -67,8 +67,9 @@ PLANTED = [
     (6, GROUP, "sleepers_.fetch_add(1);",
      "if (model::planted(6) && events_ != seen) return true; sleepers_.fetch_add(1); "
      "if (model::planted(6)) { (void)changed_.wait_until(lock, deadline); sleepers_.fetch_sub(1); return events_ != seen; }"),
-    (7, GROUP, "const std::uint64_t seen = events_;\n            if (ready())\n                break;",
-     "std::uint64_t seen = events_;\n            if (ready())\n                break; if (model::planted(7)) seen = events_;"),
+    (7, GROUP, "const std::uint64_t seen = events_;\n            if (ready())\n                break;\n            throw_if",
+     "std::uint64_t seen = events_;\n            if (ready())\n                break;\n"
+     "            seen = model::planted(7) ? events_.load() : seen; throw_if"),
     (8, GROUP, "copying_.fetch_add(1);\n        const bool allowed = !aborted_;",
      "const bool early = model::planted(8) && !aborted_; copying_.fetch_add(1);\n"
      "        const bool allowed = model::planted(8) ? early : !aborted_;"),

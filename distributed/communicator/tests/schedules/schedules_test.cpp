@@ -39,9 +39,8 @@ struct Mistake {
     std::string told;
 };
 
-void PrintTo(const Mistake& mistake,
-             std::ostream* out) { // NOLINT(readability-identifier-naming): GoogleTest's
-    *out << "mistake " << mistake.number << " in " << mistake.scenario;
+std::ostream& operator<<(std::ostream& out, const Mistake& mistake) {
+    return out << "mistake " << mistake.number << " in " << mistake.scenario;
 }
 
 class Planted : public ::testing::TestWithParam<Mistake> {};
