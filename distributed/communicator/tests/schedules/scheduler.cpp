@@ -16,8 +16,8 @@ constexpr int most_fruitless = 32;
 
 Scheduler* current = nullptr;
 
-/// Where the stacks of executions that failed stay, beyond the end of the process, too: what they hold would
-/// run in no execution.
+/// Where the stacks of executions that failed stay, beyond the end of the process, too: what they hold
+/// would run in no execution.
 std::vector<std::unique_ptr<Fiber>>& abandoned() {
     static auto& fibers = *new std::vector<std::unique_ptr<Fiber>>;
     return fibers;
