@@ -174,10 +174,8 @@ class Group {
             throw_if_aborted();
             if (any_left_)
                 end_if_left(meeting, traffic);
-            if (!sleep_until_event(seen, deadline)) {
-                abort(missing_text(missing(meeting), timeout_, exchange_text(traffic)));
-                throw_aborted();
-            }
+            if (!sleep_until_event(seen, deadline))
+                end_if_missing(meeting, traffic);
         }
         waiting = false;
     }
@@ -222,6 +220,15 @@ class Group {
         if (gone.empty())
             return;
         abort(ranks_text(gone) + " left before " + exchange_text(traffic));
+        throw_aborted();
+    }
+
+    /// The last one may have come since the deadline: then nobody is to be named, and nothing ends.
+    void end_if_missing(const Meeting& meeting, Traffic traffic) {
+        const std::vector<int> ranks = missing(meeting);
+        if (ranks.empty())
+            return;
+        abort(missing_text(ranks, timeout_, exchange_text(traffic)));
         throw_aborted();
     }
 

@@ -21,7 +21,7 @@ class Workers {
     [[nodiscard]] int threads() const { return static_cast<int>(threads_.size()) + 1; }
 
     /// Calls task(part) for part 0..threads()-1, the last in the caller's thread, and returns when all
-    /// have.
+    /// have. A task must not throw: the others are still at it, over what its error would take away.
     void run(const std::function<void(int part)>& task);
 
   private:

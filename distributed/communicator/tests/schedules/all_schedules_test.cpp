@@ -1,0 +1,27 @@
+// Up to two preemptions of everything, and many drawn schedules: minutes.
+
+#include "asked.hpp"
+
+namespace scape::model {
+namespace {
+
+TEST_P(Schedules, AllEndWell) {
+    enumerate_all();
+}
+
+TEST_P(Schedules, DrawnOnesEndWell) {
+    draw_some(50'000);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Long, Schedules,
+    ::testing::Values(Asked{"to_owners", 2, 800'000}, Asked{"all_gather", 2, 800'000},
+                      Asked{"reduce_scatter", 2, 800'000}, Asked{"stays", 2, 1'000'000},
+                      Asked{"error_in_flight", 2, 100'000}, Asked{"abort_in_flight", 2, 200'000},
+                      Asked{"error_after", 2, 1'000'000}, Asked{"drops", 2, 200'000},
+                      Asked{"brings_another", 2, 400'000}, Asked{"impatient", 2, 1'000'000},
+                      Asked{"wakes_for_nothing", 2, 900'000}, Asked{"workers_3", 3, 400'000}),
+    scenario_of);
+
+} // namespace
+} // namespace scape::model

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "scheduler.hpp"
+
+namespace scape::model {
+
+/// What is run under all schedules. `body` runs in a thread of the model, starts the others and expects.
+struct Scenario {
+    std::string name;
+    std::function<void()> body;
+    World world{};
+};
+
+/// Ends the execution as a failure unless it holds.
+void expect(bool holds, std::string_view what);
+
+struct Failure {
+    std::string what;
+    std::string schedule; ///< what repeats it
+    std::string story;    ///< its steps, a line each
+};
+
+struct Explored {
+    std::uint64_t schedules = 0;
+    std::uint64_t cut = 0; ///< of these: went on alone from where an earlier one had been
+    std::uint64_t steps = 0;
+    std::optional<Failure> failure;
+    std::set<std::uint64_t> ends; ///< the states in which they ended, if these are kept
+};
+
+struct Way {
+    bool cuts = true;
+    bool keeps_ends = false;
+};
+
+/// All schedules with at most `bound` preemptions and faults that are not bound to happen, one after the
+/// other, until one fails.
+[[nodiscard]] Explored enumerate(const Scenario& scenario, int bound, Way way = {});
+
+/// The same with bounds 0, 1 and so on, so that a failure has the fewest preemptions that it needs.
+[[nodiscard]] Explored enumerate_up_to(const Scenario& scenario, int bound);
+
+/// So many schedules drawn from a seed, with any number of preemptions.
+[[nodiscard]] Explored draw(const Scenario& scenario, std::uint64_t seed, std::uint64_t count);
+
+/// One schedule: `step:option` wherever another option than the first was taken, as in "41:1 97:2".
+[[nodiscard]] Explored repeat(const Scenario& scenario, const std::string& schedule);
+
+} // namespace scape::model

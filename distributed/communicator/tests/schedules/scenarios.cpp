@@ -1,0 +1,299 @@
+#include "scenarios.hpp"
+
+#include <array>
+#include <initializer_list>
+#include <stdexcept>
+
+#include <scape/distributed/in_process.hpp>
+#include <scape/distributed/workers.hpp>
+#include <scape/problem/error.hpp>
+
+#include "exchanges.hpp"
+
+namespace scape::model {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Two exchanges under way, which rank 1 waits for the other way round, and looks after between.
+void two_at_once(Communicator& communicator) {
+    AllGather first(communicator);
+    AllToAll second(communicator);
+    if (communicator.rank() == 1) {
+        communicator.progress();
+        second.wait();
+        first.wait();
+    } else {
+        first.wait();
+        second.wait();
+    }
+}
+
+/// Threads that wait for each other by other means than a communicator's.
+class Crowd {
+  public:
+    void come_and_wait_for(std::size_t others) {
+        std::unique_lock lock(mutex_);
+        ++come_;
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return come_ >= others; });
+    }
+
+  private:
+    Mutex mutex_;
+    ConditionVariable changed_;
+    Plain<std::size_t> come_{0};
+};
+
+/// How an execution that may end badly did: what each rank was told, and the caller.
+struct Ends {
+    std::array<std::string, ranks> of_rank;
+    std::string of_all;
+
+    /// Who was told anything was told this, and the caller too.
+    void expect_all(const std::string& text) const {
+        bool told = false;
+        for (const std::string& end : of_rank) {
+            expect(end == text || end.empty(), "a rank was told: " + end + "; not: " + text);
+            told = told || !end.empty();
+        }
+        expect(of_all == (told ? text : ""), "the caller was told: " + of_all + "; not: " + text);
+    }
+
+    /// These ranks cannot have ended well.
+    void expect_told(std::initializer_list<std::size_t> to_be_told) const {
+        for (const std::size_t rank : to_be_told)
+            expect(!of_rank[rank].empty(), "a rank that could not go on was told nothing");
+    }
+};
+
+Ends run(const std::function<void(Communicator&)>& function) {
+    Ends ends;
+    try {
+        distributed::run_ranks(
+            static_cast<int>(ranks),
+            [&](Communicator& communicator) {
+                try {
+                    function(communicator);
+                } catch (const std::exception& error) {
+                    ends.of_rank[rank_of(communicator)] = error.what();
+                    throw;
+                }
+            },
+            5s);
+    } catch (const std::exception& error) {
+        ends.of_all = error.what();
+    }
+    return ends;
+}
+
+void expect_no_deadline() {
+    expect(Scheduler::now().deadlines() == 0, "a thread slept until its deadline");
+}
+
+std::function<void()> well(const std::function<void(Communicator&)>& function) {
+    return [function] {
+        const Ends ends = run(function);
+        expect(ends.of_all.empty(), "the ranks ended: " + ends.of_all);
+        expect_no_deadline();
+    };
+}
+
+/// An error of rank 1's own, thrown while its exchange is under way: the caller gets it, and the others the
+/// news, unless all have their data by then (rank 1 may have taken its own while it started).
+void error_in_flight() {
+    const Ends ends = run([](Communicator& communicator) {
+        AllToAll exchange(communicator);
+        if (communicator.rank() == 1)
+            throw std::runtime_error("out of luck");
+        exchange.wait();
+    });
+    expect(ends.of_all == "out of luck", "the caller was told: " + ends.of_all);
+    for (const std::size_t rank : Sizes{0, 2})
+        expect(ends.of_rank[rank].empty() ||
+                   ends.of_rank[rank] == "rank 1: an error left a payload exchange unfinished",
+               "a rank was told: " + ends.of_rank[rank]);
+    expect_no_deadline();
+}
+
+/// Rank 1 ends all, by its own decision, before, while or after the others read its buffer.
+void abort_in_flight() {
+    const Ends ends = run([](Communicator& communicator) {
+        AllToAll exchange(communicator);
+        if (communicator.rank() == 1) {
+            communicator.abort("enough");
+            throw Aborted("rank 1: enough");
+        }
+        exchange.wait();
+    });
+    ends.expect_all("rank 1: enough");
+    ends.expect_told({1});
+    expect_no_deadline();
+}
+
+/// An error of rank 1's own, after its exchange: the others have their data, or have not finished.
+void error_after() {
+    const Ends ends = run([](Communicator& communicator) {
+        AllToAll(communicator).wait();
+        if (communicator.rank() == 1)
+            throw std::runtime_error("out of luck");
+    });
+    expect(ends.of_all == "out of luck", "the caller was told: " + ends.of_all);
+    for (const std::size_t rank : Sizes{0, 2})
+        expect(ends.of_rank[rank].empty() || ends.of_rank[rank] == "rank 1: out of luck",
+               "a rank was told: " + ends.of_rank[rank]);
+    expect_no_deadline();
+}
+
+/// Rank 2 starts no exchange.
+void leaves() {
+    const Ends ends = run([](Communicator& communicator) {
+        if (communicator.rank() != 2)
+            AllToAll(communicator).wait();
+    });
+    ends.expect_all("rank 2 left before a payload exchange");
+    ends.expect_told({0, 1});
+    expect_no_deadline();
+}
+
+/// Rank 0 does not wait for its exchange, which matters to nobody if all have their data by then.
+void drops() {
+    const Ends ends = run([](Communicator& communicator) {
+        AllToAll exchange(communicator);
+        if (communicator.rank() != 0)
+            exchange.wait();
+    });
+    ends.expect_all("rank 0: a payload exchange was never waited for");
+    expect_no_deadline();
+}
+
+/// Rank 1 starts an exchange of another kind of traffic: each rank says so of the first that differs from
+/// its own, and the first to say so is heard.
+void brings_another() {
+    const Ends ends = run([](Communicator& communicator) {
+        AllToAll(communicator, communicator.rank() == 1 ? Traffic::moment : Traffic::payload).wait();
+    });
+    const std::string other = " started a moment exchange (all-to-all) where rank ";
+    const std::string own = " started a payload exchange (all-to-all)";
+    const std::string first =
+        "rank 1" + other + (ends.of_all.find("rank 0") != std::string::npos ? "0" : "2") + own;
+    ends.expect_all(ends.of_all.starts_with("rank 1")
+                        ? first
+                        : "rank 0" + own + " where rank 1 started a moment exchange (all-to-all)");
+    ends.expect_told({0, 1, 2});
+    expect_no_deadline();
+}
+
+/// What a rank does after its exchange must not be what lets the others go on.
+void stays() {
+    Crowd crowd;
+    const Ends ends = run([&](Communicator& communicator) {
+        AllToAll(communicator).wait();
+        crowd.come_and_wait_for(ranks);
+    });
+    expect(ends.of_all.empty(), "the ranks ended: " + ends.of_all);
+    expect_no_deadline();
+}
+
+/// Rank 2 does something else until the others have given up.
+void never_comes() {
+    Crowd crowd;
+    const Ends ends = run([&](Communicator& communicator) {
+        if (communicator.rank() == 2) {
+            crowd.come_and_wait_for(ranks);
+            return;
+        }
+        try {
+            AllToAll(communicator).wait();
+        } catch (const Aborted&) {
+            crowd.come_and_wait_for(1);
+            throw;
+        }
+    });
+    ends.expect_all("rank 2 did not answer within 5 s in a payload exchange");
+    ends.expect_told({0, 1});
+}
+
+/// Deadlines may pass at any time: all end, nobody reads what is gone, and whoever is told is told of a
+/// rank.
+void impatient() {
+    const Ends ends = run([](Communicator& communicator) { AllToAll(communicator).wait(); });
+    for (const std::string& end : ends.of_rank)
+        expect(end.empty() ||
+                   end.find_first_of("012") < end.find(" did not answer within 5 s in a payload exchange"),
+               "a rank was told: " + end);
+}
+
+void no_thread_for_a_rank() {
+    const Ends ends = run([](Communicator& communicator) { AllToAll(communicator).wait(); });
+    expect(ends.of_all.starts_with("only 2 of 3 ranks could be given a thread"),
+           "the caller was told: " + ends.of_all);
+    expect_no_deadline();
+}
+
+/// Two loops over the parts, the second over what the first has left.
+std::function<void()> workers(int threads) {
+    return [threads] {
+        distributed::Workers pool(threads);
+        std::vector<Plain<int>> done(static_cast<std::size_t>(threads));
+        for (int round = 1; round <= 2; ++round) {
+            pool.run([&](int part) {
+                Plain<int>& mine = done[static_cast<std::size_t>(part)];
+                mine = mine + round;
+            });
+            for (const Plain<int>& part : done)
+                expect(part == round * (round + 1) / 2, "a part of a loop was not done once");
+        }
+    };
+}
+
+void no_thread_for_a_worker() {
+    try {
+        const distributed::Workers pool(3);
+    } catch (const Error& error) {
+        expect(std::string(error.what()).starts_with("threads is 3, and only 1 could be had"),
+               error.what());
+        return;
+    }
+    expect(false, "a thread was had that there was not");
+}
+
+} // namespace
+
+std::vector<Scenario> scenarios() {
+    return {
+        {"all_to_all", well([](Communicator& communicator) { AllToAll(communicator).wait(); })},
+        {"to_owners", well(to_owners)},
+        {"all_gather", well([](Communicator& communicator) { AllGather(communicator).wait(); })},
+        {"reduce_scatter", well(reduce_scatter)},
+        {"two_at_once", well(two_at_once)},
+        {"stays", stays},
+        {"error_in_flight", error_in_flight},
+        {"abort_in_flight", abort_in_flight},
+        {"error_after", error_after},
+        {"leaves", leaves},
+        {"drops", drops},
+        {"brings_another", brings_another},
+        {"never_comes", never_comes},
+        {"impatient", impatient, {.impatient = true}},
+        {"wakes_for_nothing",
+         well([](Communicator& communicator) { AllToAll(communicator).wait(); }),
+         {.wakes_for_nothing = true}},
+        {"no_thread_for_a_rank", no_thread_for_a_rank, {.threads_to_be_had = 2}},
+        {"workers_1", workers(1)},
+        {"workers_2", workers(2)},
+        {"workers_3", workers(3), {.wakes_for_nothing = true}},
+        {"no_thread_for_a_worker", no_thread_for_a_worker, {.threads_to_be_had = 1}},
+    };
+}
+
+Scenario scenario(const std::string& name, int planted) {
+    for (Scenario& found : scenarios())
+        if (found.name == name) {
+            found.world.planted = planted;
+            return found;
+        }
+    throw std::invalid_argument("no scenario: " + name);
+}
+
+} // namespace scape::model

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "explorer.hpp"
+
+namespace scape::model {
+
+/// What three ranks and a few workers do: each kind of exchange, several at once, and each way to end
+/// badly.
+[[nodiscard]] std::vector<Scenario> scenarios();
+
+/// By name; with a mistake of model_copy.py switched on, if any.
+[[nodiscard]] Scenario scenario(const std::string& name, int planted = 0);
+
+} // namespace scape::model
