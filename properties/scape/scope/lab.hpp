@@ -44,8 +44,10 @@ class Tally {
 struct Lab {
     std::shared_ptr<const properties::Implementation> implementation;
     std::shared_ptr<const properties::Implementation> reference;
+    std::size_t variant = 0; ///< of the implementation's kernels
 
-    [[nodiscard]] std::optional<Difference> judge(const Scenario& scenario) const {
+    [[nodiscard]] std::optional<Difference> judge(Scenario scenario) const {
+        scenario.setup.variant = variant;
         return difference(reference->run(scenario), implementation->run(scenario));
     }
     /// Counts it, and if it fails tells of the smallest problem that still does.

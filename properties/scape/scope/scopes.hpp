@@ -13,6 +13,7 @@ struct Scope {
     std::string proves;     ///< "proved for all: ...", or what was drawn
     std::string stands_for; ///< the problems that its cases stand for, beside themselves; or empty
     std::vector<Task> tasks;
+    bool batched = false; ///< many problems in one model
 };
 
 /// How much of it: some seconds, or minutes.
@@ -20,8 +21,7 @@ enum class Extent : std::uint8_t { quick, all };
 
 // scopes_whole.cpp: models of at most three parameters, each by itself.
 [[nodiscard]] Scope settings_by_hand();
-[[nodiscard]] Scope whole_problems(Extent extent);
-[[nodiscard]] Scope clipped_problems(Extent extent);
+[[nodiscard]] std::vector<Scope> whole_problems(Extent extent);
 [[nodiscard]] Scope drawn_whole(Extent extent);
 
 // scopes_batched.cpp: segments, many in one model.

@@ -213,7 +213,7 @@ Batch::Shape shape_of(int segment, int workers, const Densities& densities, Bias
 } // namespace
 
 Scope segments(Extent extent) {
-    Scope scope{"segments", "", "", {}};
+    Scope scope{"segments", "", "", {}, true};
     const auto add = [&](int segment, int workers, BiasCorrection correction, bool exact, bool turned) {
         for_each_k(segment, [&](int k1, int k2, int k3) {
             add_segments(scope.tasks, shape_of(segment, workers, densities_for(segment, k1, k2, k3),
@@ -246,7 +246,7 @@ Scope segments(Extent extent) {
 }
 
 Scope coordinates(Extent extent) {
-    Scope scope{"coordinates", "", "", {}};
+    Scope scope{"coordinates", "", "", {}, true};
     const int most = extent == Extent::quick ? 2 : 3;
     for (const BiasCorrection correction : corrections)
         for (const bool exact : {false, true})
@@ -263,7 +263,7 @@ Scope coordinates(Extent extent) {
 }
 
 Scope choices(Extent extent) {
-    Scope scope{"choices", "", "", {}};
+    Scope scope{"choices", "", "", {}, true};
     const bool all = extent == Extent::all;
     const auto add = [&](int segment, int workers, bool exact) {
         for_each_k(segment, [&](int k1, int k2, int k3) {
@@ -330,8 +330,12 @@ Scope drawn_segments(Extent extent) {
 }
 
 std::vector<Scope> all_scopes(Extent extent) {
-    return {settings_by_hand(),  whole_problems(extent), clipped_problems(extent), segments(extent),
-            coordinates(extent), choices(extent),        drawn_whole(extent),      drawn_segments(extent)};
+    std::vector<Scope> all{settings_by_hand()};
+    auto whole = whole_problems(extent);
+    std::move(whole.begin(), whole.end(), std::back_inserter(all));
+    for (const auto& make : {segments, coordinates, choices, drawn_whole, drawn_segments})
+        all.push_back(make(extent));
+    return all;
 }
 
 } // namespace scape::scope

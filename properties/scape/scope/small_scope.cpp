@@ -1,9 +1,13 @@
 // Every small problem, enumerated: docs/small-scope.md says what that proves.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -26,27 +30,38 @@ struct Settings {
     std::string implementation = "host";
     std::string problem;
     std::string only;
+    std::size_t variant = 0;
     int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
 
-Lab lab_of(const std::string& name) {
-    auto group = make_fiber_group();
-    if (name == "plain")
-        return {planted::implementation(0, group), properties::reference_implementation()};
-    std::string names = "plain";
-    for (const auto& implementation : properties::all_implementations(group)) {
-        if (implementation->name() == name && implementation->unavailable().empty())
-            return {implementation, properties::reference_implementation()};
-        names += ", " + implementation->name();
-    }
-    throw Error("--implementation is '" + name + "'; there are " + names);
+bool is_of_devices(int bug) {
+    return bug > planted::bugs_of_section_10 && bug < planted::first_that_shipped;
 }
 
 /// Devices' ranks meet in their streams, each on a thread.
 Lab lab_of_bug(int number) {
-    const bool device = number > planted::bugs_of_section_10 && number < planted::first_that_shipped;
-    const auto group = device ? gate::make_thread_group(std::chrono::seconds(60)) : make_fiber_group();
+    const auto group =
+        is_of_devices(number) ? gate::make_thread_group(std::chrono::seconds(60)) : make_fiber_group();
     return {planted::implementation(number, group), properties::reference_implementation()};
+}
+
+Lab lab_of(const Settings& settings) {
+    const std::string& name = settings.implementation;
+    constexpr std::string_view mistake = "planted-";
+    if (name == "plain" || name.starts_with(mistake))
+        return lab_of_bug(name == "plain" ? 0 : std::atoi(name.c_str() + mistake.size()));
+    std::string names = "plain, planted-1 and so on";
+    for (const auto& implementation : properties::all_implementations(make_fiber_group())) {
+        if (implementation->name() != name || !implementation->unavailable().empty()) {
+            names += ", " + implementation->name();
+            continue;
+        }
+        if (settings.variant >= implementation->variants().size())
+            throw Error("--variant is " + std::to_string(settings.variant) + "; " + name + " has " +
+                        std::to_string(implementation->variants().size()) + ", the first is 0");
+        return {implementation, properties::reference_implementation(), settings.variant};
+    }
+    throw Error("--implementation is '" + name + "'; there are " + names);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -63,22 +78,22 @@ void tell(const Mismatch& mismatch, const std::string& implementation) {
 }
 
 int one_problem(const Settings& settings) {
-    const Lab lab = lab_of(settings.implementation);
+    const Lab lab = lab_of(settings);
     const auto found = lab.judge(scenario_of(parse_tiny(settings.problem)));
     std::cout << (found ? "MISMATCH: " + found->text : "every bit is the reference's") << "\n";
     return found ? 1 : 0;
 }
 
 int enumerate(const Settings& settings) {
-    static_cast<void>(lab_of(settings.implementation));
+    static_cast<void>(lab_of(settings));
     int status = 0;
     for (const Scope& scope : all_scopes(settings.all ? Extent::all : Extent::quick)) {
         if (!settings.only.empty() && scope.name != settings.only)
             continue;
         const auto begin = std::chrono::steady_clock::now();
         Tally tally;
-        run_tasks([&] { return lab_of(settings.implementation); }, settings.threads, scope.tasks, tally);
-        std::printf("%-14s %11llu cases", scope.name.c_str(),
+        run_tasks([&] { return lab_of(settings); }, settings.threads, scope.tasks, tally);
+        std::printf("%-15s %11llu cases", scope.name.c_str(),
                     static_cast<unsigned long long>(tally.cases()));
         if (!scope.stands_for.empty())
             std::printf(" for %s", scope.stands_for.c_str());
@@ -96,33 +111,63 @@ int enumerate(const Settings& settings) {
     return status;
 }
 
+/// Why a planted mistake is beyond every scope here. Of code for devices, more than these may show.
+std::string beyond(int number) {
+    static const std::map<std::string, std::set<int>> all{
+        {"needs messages that come late", {41, 81}},
+        {"needs a restart", {46, 47, 48, 70, 71, 82, 96}},
+        {"needs a gradient that has to be refused", {49, 50, 51}},
+        {"needs subnormals", {52}},
+        {"needs 65,536 selected coordinates", {86}},
+        {"needs 256 steps", {87}},
+        {"needs a learning rate that changes, or is 0", {94, 95}},
+    };
+    for (const auto& [why, numbers] : all)
+        if (numbers.contains(number))
+            return why;
+    return "";
+}
+
 /// Which of the planted mistakes some scope sees, and which one first.
 int planted_table(const Settings& settings) {
-    const auto scopes = all_scopes(settings.all ? Extent::all : Extent::quick);
-    int caught = 0;
+    const auto scopes = all_scopes(Extent::quick);
+    int seen = 0;
+    int status = 0;
     const auto judge = [&](int number, const std::string& name) {
         for (const Scope& scope : scopes) {
+            // Threads are too slow for models one by one.
+            if (is_of_devices(number) && !scope.batched)
+                continue;
             Tally tally;
-            run_tasks([&] { return lab_of_bug(number); }, settings.threads, scope.tasks, tally);
+            run_tasks([number] { return lab_of_bug(number); }, settings.threads, scope.tasks, tally);
             if (const auto& mismatch = tally.mismatch()) {
-                std::cout << number << " caught by " << scope.name << " (" << name
-                          << "): " << mismatch->what << "\n"
-                          << "    " << (mismatch->problem.empty() ? mismatch->batch : mismatch->problem)
+                std::cout << number << " | " << name << " | " << scope.name << " | " << mismatch->what
+                          << " | " << (mismatch->problem.empty() ? mismatch->batch : mismatch->problem)
                           << std::endl;
                 return true;
             }
         }
         return false;
     };
-    if (judge(0, "the clean one"))
+    if (judge(0, "none")) {
+        std::cout << "the clean one is accused\n";
         return 1;
-    for (const planted::Description& bug : planted::bugs())
-        if (judge(bug.number, bug.name))
-            ++caught;
-        else
-            std::cout << bug.number << " NOT SEEN (" << bug.name << "): " << bug.shows << std::endl;
-    std::cout << caught << " of " << planted::bugs().size() << " are seen\n";
-    return 0;
+    }
+    for (const planted::Description& bug : planted::bugs()) {
+        const std::string why = beyond(bug.number);
+        const bool is_seen = judge(bug.number, bug.name);
+        seen += is_seen ? 1 : 0;
+        if (!is_seen)
+            std::cout << bug.number << " | " << bug.name << " | not seen | "
+                      << (why.empty() ? "UNEXPLAINED: " + bug.shows : why) << std::endl;
+        if (is_seen != why.empty())
+            status = 1;
+    }
+    std::cout << seen << " of " << planted::bugs().size() << " planted mistakes are seen; "
+              << (status == 0 ? "each of the others needs what no scope has"
+                              : "the list of the others is not true")
+              << "\n";
+    return status;
 }
 
 int main(int count, char** arguments) {
@@ -132,7 +177,9 @@ int main(int count, char** arguments) {
         "1, 2}, by scopes (docs/small-scope.md)"};
     app.add_flag("--all", settings.all, "minutes in place of seconds");
     app.add_flag("--planted", settings.planted, "which planted mistakes are seen");
-    app.add_option("--implementation", settings.implementation, "host, cuda-blocks, plain; default host");
+    app.add_option("--implementation", settings.implementation,
+                   "host, cuda-blocks, plain, planted-1 and so on; default host");
+    app.add_option("--variant", settings.variant, "which of the implementation's kernels, by number");
     app.add_option("--problem", settings.problem, "one problem, as a mismatch prints it");
     app.add_option("--scope", settings.only, "one scope, by its name");
     app.add_option("--threads", settings.threads, "how many share the work")->check(CLI::Range(1, 1024));
