@@ -70,7 +70,7 @@ class FiberCommunicator final : public Communicator {
 
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int size() const override { return exchanges_.size(); }
-    [[nodiscard]] std::string name() const override { return "in_process"; }
+    [[nodiscard]] std::string name() const override { return "fibers"; }
 
     std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
                                                void* receive, Sizes receive_sizes) override {
@@ -257,7 +257,7 @@ void Exchanges::carry_out(std::deque<Part>& parts) {
 
 class FiberGroup final : public gate::Group {
   public:
-    [[nodiscard]] std::string name() const override { return "in_process"; }
+    [[nodiscard]] std::string name() const override { return "fibers"; }
     [[nodiscard]] bool takes(int workers) const override { return workers >= 1; }
     void run(int workers, const Work& work) const override { ring_->run(workers, work); }
     [[nodiscard]] std::vector<Bytes> exchange(int workers,

@@ -1,5 +1,6 @@
 #include "lab.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -35,6 +36,14 @@ Tiny smallest(const Lab& lab, Tiny problem) {
             value = kept;
         }
     };
+    // First all of a step at once, since one value alone may be what breaks a tie.
+    for (std::size_t step = 0; step < steps; ++step) {
+        Tiny candidate = problem;
+        for (std::vector<float>& g : candidate.gradients[step])
+            std::fill(g.begin(), g.end(), 0.0F);
+        if (fails(candidate))
+            problem = std::move(candidate);
+    }
     for (Gradients& of_step : problem.gradients)
         for (std::vector<float>& g : of_step)
             for (float& value : g)

@@ -13,7 +13,6 @@ struct Scope {
     std::string proves;     ///< "proved for all: ...", or what was drawn
     std::string stands_for; ///< the problems that its cases stand for, beside themselves; or empty
     std::vector<Task> tasks;
-    bool batched = false; ///< many problems in one model
 };
 
 /// How much of it: some seconds, or minutes.

@@ -213,7 +213,7 @@ Batch::Shape shape_of(int segment, int workers, const Densities& densities, Bias
 } // namespace
 
 Scope segments(Extent extent) {
-    Scope scope{"segments", "", "", {}, true};
+    Scope scope{"segments", "", "", {}};
     const auto add = [&](int segment, int workers, BiasCorrection correction, bool exact, bool turned) {
         for_each_k(segment, [&](int k1, int k2, int k3) {
             add_segments(scope.tasks, shape_of(segment, workers, densities_for(segment, k1, k2, k3),
@@ -246,7 +246,7 @@ Scope segments(Extent extent) {
 }
 
 Scope coordinates(Extent extent) {
-    Scope scope{"coordinates", "", "", {}, true};
+    Scope scope{"coordinates", "", "", {}};
     const int most = extent == Extent::quick ? 2 : 3;
     for (const BiasCorrection correction : corrections)
         for (const bool exact : {false, true})
@@ -263,7 +263,7 @@ Scope coordinates(Extent extent) {
 }
 
 Scope choices(Extent extent) {
-    Scope scope{"choices", "", "", {}, true};
+    Scope scope{"choices", "", "", {}};
     const bool all = extent == Extent::all;
     const auto add = [&](int segment, int workers, bool exact) {
         for_each_k(segment, [&](int k1, int k2, int k3) {

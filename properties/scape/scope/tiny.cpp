@@ -53,22 +53,22 @@ double density_for(int k) {
 }
 
 std::string text(const Tiny& problem) {
-    std::string result = properties::text(problem.settings) + ";" +
+    std::string result = properties::text(problem.settings) + "|" +
                          list(std::vector<double>(problem.densities.begin(), problem.densities.end())) +
-                         ";" + list(problem.parameters);
+                         "|" + list(problem.parameters);
     for (const Gradients& of_step : problem.gradients) {
         std::string ranks;
         for (const std::vector<float>& g : of_step)
             ranks += (ranks.empty() ? "" : "/") + list(g);
-        result += ";" + ranks;
+        result += "|" + ranks;
     }
     return result;
 }
 
 Tiny parse_tiny(const std::string& text) {
-    const auto parts = split(text, ';');
+    const auto parts = split(text, '|');
     if (parts.size() != 3 + steps)
-        throw Error("problem: write settings;densities;parameters;gradients of step 1;of step 2");
+        throw Error("problem: write settings|densities|parameters|gradients of step 1|of step 2");
     Tiny result;
     result.settings = properties::parse_case(parts[0]);
     const auto d = static_cast<std::size_t>(result.settings.size());

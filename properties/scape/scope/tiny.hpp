@@ -33,7 +33,7 @@ struct Tiny {
     std::array<Gradients, steps> gradients;
 };
 
-/// "tensors=a:2,workers=2;1,0.5,0.5;0.5,-2;1,2/0,-1;..." : settings, densities, parameters, and each step's
+/// "tensors=a:2,workers=2|1,0.5,0.5|0.5,-2|1,2/0,-1|..." : settings, densities, parameters, and each step's
 /// gradients, a rank's after a slash.
 [[nodiscard]] std::string text(const Tiny& problem);
 /// And back. Throws scape::Error.
