@@ -68,13 +68,14 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void tell(const Mismatch& mismatch, const std::string& implementation) {
+void tell(const Mismatch& mismatch, const Settings& settings) {
     std::cout << "MISMATCH: " << mismatch.what << "\n";
     if (mismatch.problem.empty())
         std::cout << "  " << mismatch.batch << "\n";
     else
-        std::cout << "  small_scope --implementation " << implementation << " --problem \""
-                  << mismatch.problem << "\"\n";
+        std::cout << "  small_scope --implementation " << settings.implementation
+                  << (settings.variant == 0 ? "" : " --variant " + std::to_string(settings.variant))
+                  << " --problem \"" << mismatch.problem << "\"\n";
 }
 
 int one_problem(const Settings& settings) {
@@ -84,31 +85,38 @@ int one_problem(const Settings& settings) {
     return found ? 1 : 0;
 }
 
-int enumerate(const Settings& settings) {
-    static_cast<void>(lab_of(settings));
-    int status = 0;
-    for (const Scope& scope : all_scopes(settings.all ? Extent::all : Extent::quick)) {
-        if (!settings.only.empty() && scope.name != settings.only)
+/// Goes through a scope, says so in one line, and returns whether nothing was found.
+bool passes(const Scope& scope, const Settings& settings) {
+    const auto begin = std::chrono::steady_clock::now();
+    Tally tally;
+    run_tasks([&] { return lab_of(settings); }, settings.threads, scope.tasks, tally);
+    std::printf("%-15s %11llu cases", scope.name.c_str(), static_cast<unsigned long long>(tally.cases()));
+    if (!scope.stands_for.empty())
+        std::printf(" for %s", scope.stands_for.c_str());
+    std::printf(", %.1f s: %s\n", seconds_since(begin), tally.mismatch() ? "FAILED" : scope.proves.c_str());
+    std::fflush(stdout);
+    if (tally.mismatch())
+        tell(*tally.mismatch(), settings);
+    return !tally.mismatch();
+}
+
+int enumerate(Settings settings) {
+    const auto variants = lab_of(settings).implementation->variants();
+    bool good = true;
+    for (const Scope& scope : all_scopes(settings.all ? Extent::all : Extent::quick))
+        if (settings.only.empty() || scope.name == settings.only)
+            good = passes(scope, settings) && good;
+    // The same work split otherwise, by other kernels: those that other machines get are among them.
+    for (std::size_t other = 0; settings.all && settings.only.empty() && other < variants.size(); ++other) {
+        if (other == settings.variant)
             continue;
-        const auto begin = std::chrono::steady_clock::now();
-        Tally tally;
-        run_tasks([&] { return lab_of(settings); }, settings.threads, scope.tasks, tally);
-        std::printf("%-15s %11llu cases", scope.name.c_str(),
-                    static_cast<unsigned long long>(tally.cases()));
-        if (!scope.stands_for.empty())
-            std::printf(" for %s", scope.stands_for.c_str());
-        std::printf(", %.1f s: ", seconds_since(begin));
-        if (const auto& mismatch = tally.mismatch()) {
-            std::printf("FAILED\n");
-            std::fflush(stdout);
-            tell(*mismatch, settings.implementation);
-            status = 1;
-        } else {
-            std::printf("%s\n", scope.proves.c_str());
-        }
-        std::fflush(stdout);
+        std::cout << "with " << variants[other] << ":" << std::endl;
+        Settings others = settings;
+        others.variant = other;
+        for (const auto& make : {segments, coordinates, choices, drawn_segments})
+            good = passes(make(Extent::quick), others) && good;
     }
-    return status;
+    return good ? 0 : 1;
 }
 
 /// Why a planted mistake is beyond every scope here.
