@@ -263,6 +263,7 @@ class FiberGroup final : public gate::Group {
     [[nodiscard]] std::vector<Bytes> exchange(int workers,
                                               const std::function<Bytes(int rank)>& mine) const override {
         std::vector<Bytes> all;
+        all.reserve(static_cast<std::size_t>(workers));
         for (int rank = 0; rank < workers; ++rank)
             all.push_back(mine(rank));
         return all;
