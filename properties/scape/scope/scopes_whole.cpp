@@ -273,7 +273,7 @@ std::vector<Scope> whole_problems(Extent extent) {
 }
 
 Scope drawn_whole(Extent extent) {
-    const std::uint64_t draws = extent == Extent::quick ? 10 : 1000;
+    const std::uint64_t draws = extent == Extent::quick ? 10 : 200;
     Scope scope{"drawn whole",
                 "drawn, not proved: " + std::to_string(draws) +
                     " gradients (seed 1) of each distinct cut of at most 3 parameters on at most 3 ranks, "
