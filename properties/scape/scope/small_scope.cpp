@@ -1,0 +1,224 @@
+// Every small problem, enumerated: docs/small-scope.md says what that proves.
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <scape/planted/bugs.hpp>
+#include <scape/planted/implementation.hpp>
+#include <scape/problem/error.hpp>
+
+#include "fibers.hpp"
+#include "scopes.hpp"
+
+namespace scape::scope {
+
+namespace {
+
+struct Settings {
+    bool all = false;
+    bool planted = false;
+    std::string implementation = "host";
+    std::string problem;
+    std::string only;
+    std::size_t variant = 0;
+    int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+};
+
+bool is_of_devices(int bug) {
+    return bug > planted::bugs_of_section_10 && bug < planted::first_that_shipped;
+}
+
+Lab lab_of_bug(int number) {
+    if (is_of_devices(number))
+        throw Error("planted-" + std::to_string(number) +
+                    " is of code for devices, whose ranks have to be threads");
+    return {planted::implementation(number, make_fiber_group()), properties::reference_implementation()};
+}
+
+int number_of(const std::string& text) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size())
+        throw Error("'" + text + "' is no planted mistake's number");
+    return number;
+}
+
+Lab lab_of(const Settings& settings) {
+    const std::string& name = settings.implementation;
+    constexpr std::string_view mistake = "planted-";
+    if (name == "plain" || name.starts_with(mistake))
+        return lab_of_bug(name == "plain" ? 0 : number_of(name.substr(mistake.size())));
+    std::string names = "plain, planted-1 and so on";
+    for (const auto& implementation : properties::all_implementations(make_fiber_group())) {
+        if (implementation->name() != name || !implementation->unavailable().empty()) {
+            names += ", " + implementation->name();
+            continue;
+        }
+        if (settings.variant >= implementation->variants().size())
+            throw Error("--variant is " + std::to_string(settings.variant) + "; " + name + " has " +
+                        std::to_string(implementation->variants().size()) + ", the first is 0");
+        return {implementation, properties::reference_implementation(), settings.variant};
+    }
+    throw Error("--implementation is '" + name + "'; there are " + names);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void tell(const Mismatch& mismatch, const Settings& settings) {
+    std::cout << "MISMATCH: " << mismatch.what << "\n";
+    if (mismatch.problem.empty())
+        std::cout << "  " << mismatch.batch << "\n";
+    else
+        std::cout << "  small_scope --implementation " << settings.implementation
+                  << (settings.variant == 0 ? "" : " --variant " + std::to_string(settings.variant))
+                  << " --problem \"" << mismatch.problem << "\"\n";
+}
+
+int one_problem(const Settings& settings) {
+    const Lab lab = lab_of(settings);
+    const auto found = lab.judge(scenario_of(parse_tiny(settings.problem)));
+    std::cout << (found ? "MISMATCH: " + found->text : "every bit is the reference's") << "\n";
+    return found ? 1 : 0;
+}
+
+/// Goes through a scope, says so in one line, and returns whether nothing was found.
+bool passes(const Scope& scope, const Settings& settings) {
+    const auto begin = std::chrono::steady_clock::now();
+    Tally tally;
+    run_tasks([&] { return lab_of(settings); }, settings.threads, scope.tasks, tally);
+    std::printf("%-15s %11llu cases", scope.name.c_str(), static_cast<unsigned long long>(tally.cases()));
+    if (!scope.stands_for.empty())
+        std::printf(" for %s", scope.stands_for.c_str());
+    std::printf(", %.1f s: %s\n", seconds_since(begin), tally.mismatch() ? "FAILED" : scope.proves.c_str());
+    std::fflush(stdout);
+    if (tally.mismatch())
+        tell(*tally.mismatch(), settings);
+    return !tally.mismatch();
+}
+
+int enumerate(const Settings& settings) {
+    const auto variants = lab_of(settings).implementation->variants();
+    bool good = true;
+    for (const Scope& scope : all_scopes(settings.all ? Extent::all : Extent::quick))
+        if (settings.only.empty() || scope.name == settings.only)
+            good = passes(scope, settings) && good;
+    // The same work split otherwise, by other kernels: those that other machines get are among them.
+    for (std::size_t other = 0; settings.all && settings.only.empty() && other < variants.size(); ++other) {
+        if (other == settings.variant)
+            continue;
+        std::cout << "with " << variants[other] << ":" << std::endl;
+        Settings others = settings;
+        others.variant = other;
+        for (const auto& make : {segments, coordinates, choices, drawn_segments})
+            good = passes(make(Extent::quick), others) && good;
+    }
+    return good ? 0 : 1;
+}
+
+/// Why a planted mistake is beyond every scope here.
+std::string beyond(int number) {
+    static const std::map<std::string, std::set<int>> all{
+        {"needs messages that come late", {41}},
+        {"needs a restart", {46, 47, 48, 70, 71, 82, 96}},
+        {"needs a gradient that has to be refused", {49, 50, 51}},
+        {"needs subnormals", {52}},
+        {"needs 65,536 selected coordinates", {86}},
+        {"needs 256 steps, or 65,536", {87, 97}},
+        {"needs values that grow without bound", {98}},
+        {"needs a learning rate that changes, or is 0", {94, 95}},
+    };
+    for (const auto& [why, numbers] : all)
+        if (numbers.contains(number))
+            return why;
+    return "";
+}
+
+/// Which of the planted mistakes some scope sees, and which one first.
+int planted_table(const Settings& settings) {
+    const auto scopes = all_scopes(Extent::quick);
+    int seen = 0;
+    int asked = 0;
+    int status = 0;
+    const auto judge = [&](int number, const std::string& name) {
+        for (const Scope& scope : scopes) {
+            Tally tally;
+            run_tasks([number] { return lab_of_bug(number); }, settings.threads, scope.tasks, tally);
+            if (const auto& mismatch = tally.mismatch()) {
+                std::cout << number << " | " << name << " | " << scope.name << " | " << mismatch->what
+                          << " | " << (mismatch->problem.empty() ? mismatch->batch : mismatch->problem)
+                          << std::endl;
+                return true;
+            }
+        }
+        return false;
+    };
+    if (judge(0, "none")) {
+        std::cout << "the clean one is accused\n";
+        return 1;
+    }
+    for (const planted::Description& bug : planted::bugs()) {
+        if (is_of_devices(bug.number))
+            continue;
+        ++asked;
+        const std::string why = beyond(bug.number);
+        const bool is_seen = judge(bug.number, bug.name);
+        seen += is_seen ? 1 : 0;
+        if (!is_seen)
+            std::cout << bug.number << " | " << bug.name << " | not seen | "
+                      << (why.empty() ? "UNEXPLAINED: " + bug.shows : why) << std::endl;
+        if (is_seen != why.empty())
+            status = 1;
+    }
+    std::cout << seen << " of " << asked << " planted mistakes are seen; "
+              << (status == 0 ? "each of the others needs what no scope has"
+                              : "the list of the others is not true")
+              << "\n";
+    return status;
+}
+
+int main(int count, char** arguments) {
+    Settings settings;
+    CLI::App app{
+        "Every problem of at most 3 parameters, 3 ranks, 2 steps and gradients of {-2, -1, -0.5, 0, 0.5, "
+        "1, 2}, by scopes (docs/small-scope.md)"};
+    app.add_flag("--all", settings.all, "minutes in place of seconds");
+    app.add_flag("--planted", settings.planted, "which planted mistakes are seen");
+    app.add_option("--implementation", settings.implementation,
+                   "host, cuda-blocks, plain, planted-1 and so on; default host");
+    app.add_option("--variant", settings.variant, "which of the implementation's kernels, by number");
+    app.add_option("--problem", settings.problem, "one problem, as a mismatch prints it");
+    app.add_option("--scope", settings.only, "one scope, by its name");
+    app.add_option("--threads", settings.threads, "how many share the work")->check(CLI::Range(1, 1024));
+    CLI11_PARSE(app, count, arguments);
+    try {
+        if (!settings.problem.empty())
+            return one_problem(settings);
+        return settings.planted ? planted_table(settings) : enumerate(settings);
+    } catch (const Error& error) {
+        std::cerr << "small_scope: " << error.what() << "\n";
+    } catch (const std::exception& error) {
+        std::cerr << "small_scope: " << error.what() << "\n";
+    }
+    return 2;
+}
+
+} // namespace
+
+} // namespace scape::scope
+
+int main(int count, char** arguments) {
+    return scape::scope::main(count, arguments);
+}

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/properties/case.hpp>
+#include <scape/properties/implementation.hpp>
+
+namespace scape::scope {
+
+using problem::Index;
+using properties::Gradients;
+using properties::History;
+using properties::Scenario;
+
+constexpr std::array<float, 7> values{-2.0F, -1.0F, -0.5F, 0.0F, 0.5F, 1.0F, 2.0F};
+constexpr int steps = 2;
+
+/// delta(1), delta(2) and delta(3): two steps make three masks.
+using Densities = std::array<double, 3>;
+
+/// A density for which a segment of 3 has this k. One of 2 has k = 1 for the first two.
+[[nodiscard]] double density_for(int k);
+
+/// A whole problem, told in one line: settings in the words of a case of the gate, whose own gradients and
+/// parameters are drawn, and so are not used.
+struct Tiny {
+    properties::Case settings;
+    Densities densities{1.0, 1.0, 1.0};
+    std::vector<float> parameters;
+    std::array<Gradients, steps> gradients;
+};
+
+/// "tensors=a:2,workers=2|1,0.5,0.5|0.5,-2|1,2/0,-1|..." : settings, densities, parameters, and each step's
+/// gradients, a rank's after a slash.
+[[nodiscard]] std::string text(const Tiny& problem);
+/// And back. Throws scape::Error.
+[[nodiscard]] Tiny parse_tiny(const std::string& text);
+
+[[nodiscard]] Scenario scenario_of(const Tiny& problem);
+
+/// The scenario of two steps over any segments.
+[[nodiscard]] Scenario two_steps(problem::Problem problem, std::vector<problem::Range> ranges,
+                                 const Densities& densities, std::vector<float> parameters,
+                                 std::array<Gradients, steps> gradients);
+
+/// Where two runs part first.
+struct Difference {
+    Index coordinate = 0; ///< -1: none is to be named
+    std::string text;
+};
+
+/// Every bit that every rank shows after each step, and of the coming mask.
+[[nodiscard]] std::optional<Difference> difference(const History& expected, const History& actual);
+
+} // namespace scape::scope
