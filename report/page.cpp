@@ -16,11 +16,13 @@ std::string section(const std::string& id, const std::string& heading, const std
 /// For the tab: a tick or a cross. It is part of the page, so that no browser asks for another file.
 std::string icon(Status status) {
     const bool good = status == Status::passed;
-    return std::string("data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
-                       "%3Ccircle cx='8' cy='8' r='8' fill='%23") +
-           (good ? "1a7546" : "b3261e") + "'/%3E%3Cpath d='" +
-           (good ? "M4 8.5l3 3 5-6" : "M5 5l6 6M11 5l-6 6") +
-           "' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
+    std::string text("data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+                     "%3Ccircle cx='8' cy='8' r='8' fill='%23");
+    text += good ? "1a7546" : "b3261e";
+    text += "'/%3E%3Cpath d='";
+    text += good ? "M4 8.5l3 3 5-6" : "M5 5l6 6M11 5l-6 6";
+    text += "' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
+    return text;
 }
 
 std::string count_chip(const Gathered& all, Status status, const std::string& word) {

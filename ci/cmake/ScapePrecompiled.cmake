@@ -22,10 +22,11 @@ function(scape_precompiled name)
     <sstream> <string> <thread> <vector>)
 endfunction()
 if(SCAPE_PRECOMPILE)
-  # Two, for GoogleTest's definitions are part of its headers. Eigen's too, and they come with the reference: not here.
+  # Two, for GoogleTest's definitions are part of its headers. Eigen's too, and they come with the reference: not here. Nor CLI11's: its
+  # objects at namespace scope make code in every file that they come to, 3 s of it in one that says nothing of a command line.
   scape_precompiled(scape_precompiled_tests LIBRARIES GTest::gmock GTest::gtest HEADERS <gmock/gmock.h> <gtest/gtest.h>)
-  scape_precompiled(scape_precompiled_tools LIBRARIES CLI11::CLI11 nlohmann_json::nlohmann_json rapidcheck
-    HEADERS <CLI/CLI.hpp> <nlohmann/json.hpp> <rapidcheck.h>)
+  scape_precompiled(scape_precompiled_tools LIBRARIES nlohmann_json::nlohmann_json rapidcheck
+    HEADERS <nlohmann/json.hpp> <rapidcheck.h>)
 endif()
 
 # scape_cold(TARGET tests|tools): none of its files is on the way of a step.

@@ -220,8 +220,13 @@ gate::Property in_the_gates_terms(const Property& property) {
         [&property](const Line& line, const LeftOut& left_out) { return needed(property, line, left_out); },
         [&property](const Pins& pins) {
             std::vector<Line> lines;
-            if (!is_another_model(pins))
-                for (const Case& run : property.also)
+            if (is_another_model(pins))
+                return lines;
+            // So many steps are no matter of ranks, and take seconds where each has to be told to
+            // processes.
+            constexpr Index many = 1000;
+            for (const Case& run : property.also)
+                if (run.steps <= many || !pins.contains("workers"))
                     lines.push_back(pinned(text(run), pins));
             return lines;
         }};
