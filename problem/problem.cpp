@@ -104,9 +104,7 @@ template DecayOrder parse<DecayOrder>(std::string_view);
 template KRounding parse<KRounding>(std::string_view);
 template PartitionRule parse<PartitionRule>(std::string_view);
 
-void check(const Problem& problem) {
-    const HyperParameters& settings = problem.settings;
-    check_workers(problem.workers);
+void check(const HyperParameters& settings) {
     // Written so that a NaN is refused too.
     check_range("beta1", settings.beta1, settings.beta1 >= 0.0 && settings.beta1 < 1.0, "in [0, 1)");
     check_range("beta2", settings.beta2, settings.beta2 >= 0.0 && settings.beta2 < 1.0, "in [0, 1)");
@@ -119,8 +117,13 @@ void check(const Problem& problem) {
     check_range("clip_norm", settings.clip_norm,
                 settings.clip_norm >= 0.0 && std::isfinite(settings.clip_norm),
                 "0 (no clipping) or more and finite");
-    if (problem.algorithm == Algorithm::adams && settings.clip_norm > 0.0)
-        throw Error("clip_norm is " + shortest(settings.clip_norm) +
+}
+
+void check(const Problem& problem) {
+    check_workers(problem.workers);
+    check(problem.settings);
+    if (problem.algorithm == Algorithm::adams && problem.settings.clip_norm > 0.0)
+        throw Error("clip_norm is " + shortest(problem.settings.clip_norm) +
                     "; algorithm adams has no clipping (section 3), set it to 0");
     static_cast<void>(checked_segments(problem.layout, problem.workers, problem.segments));
 }

@@ -40,7 +40,8 @@ struct Problem {
     friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// Throws scape::Error, one line, if a setting is impossible.
+/// Both throw scape::Error, one line, if a setting is impossible.
+void check(const HyperParameters& settings);
 void check(const Problem& problem);
 
 /// A problem whose segments follow from a rule.

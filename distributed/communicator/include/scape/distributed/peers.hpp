@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <scape/distributed/communicator.hpp>
+
+namespace scape::distributed {
+
+/// A message that is awaited from one peer.
+class Incoming {
+  public:
+    virtual ~Incoming() = default;
+    /// Returns when the first `bytes` of the message are there, with its beginning; what follows them may
+    /// still be on its way. They stay as they are for as long as this object lives. Throws Aborted, which
+    /// names the peer, if it has ended, failed, not answered in time, or sent another message than this.
+    virtual const std::byte* wait(std::size_t bytes) = 0;
+};
+
+/// Messages between two ranks, and nothing that concerns all of them: no rank ever waits but for the one
+/// whose message it needs. The second way for ranks to exchange data, beside Communicator.
+///
+/// Messages from one rank to another come in the order in which they were sent. Both sides say what a
+/// message is (kind of traffic, number, size); where they disagree the receiver gets Aborted.
+class Peers {
+  public:
+    virtual ~Peers() = default;
+
+    [[nodiscard]] virtual int rank() const = 0;
+    [[nodiscard]] virtual int size() const = 0;
+    [[nodiscard]] virtual std::string name() const = 0;
+
+    /// The first `bytes` of `message` go to `peer`. Returns at once, whatever the peer does, and does not
+    /// copy where that can be avoided: nobody may change them while anybody else holds the message
+    /// (`message.use_count()`). It is let go of when it has been taken, or will never be.
+    virtual void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
+                      std::size_t bytes) = 0;
+
+    /// The next message from `peer`, which has to be this one. Started at once, waited for later; several
+    /// may be under way, from one peer in their order. One that is dropped before it has come is discarded
+    /// when it comes.
+    [[nodiscard]] virtual std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                            std::size_t bytes) = 0;
+
+    /// Lets messages that are under way move on. Whoever computes for long may call it.
+    virtual void progress() = 0;
+
+    /// This rank ends, and sends no more. What it has sent still arrives; whoever waits for anything else
+    /// from it, now or later, gets Aborted with the reason, "" where there is none to give. Only the first
+    /// call counts.
+    virtual void leave(const std::string& reason) noexcept = 0;
+};
+
+} // namespace scape::distributed

@@ -1,0 +1,1 @@
+#include <scape/gasloc/stability.hpp>
