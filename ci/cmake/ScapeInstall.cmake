@@ -7,7 +7,7 @@ add_library(scape_gate_at_home INTERFACE)
 target_link_libraries(scape_gate_at_home INTERFACE scape_properties)
 set_target_properties(scape_gate_at_home PROPERTIES EXPORT_NAME gate)
 set(installed_targets
-  scape_problem scape_storage scape_trace scape_report scape_reference scape_communicator scape_kernels scape_distributed scape_verify
+  scape_problem scape_storage scape_trace scape_report reference_arithmetic scape_reference scape_communicator scape_kernels scape_distributed scape_verify
   scape_traces scape_gate scape_properties)
 install(TARGETS ${installed_targets} scape_gate_at_home EXPORT scapeTargets)
 foreach(target IN LISTS installed_targets)
