@@ -39,6 +39,7 @@ SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint6
 }
 
 #include "packed.hpp"
+#include "meetings.hpp"
 #include "words.hpp"
 
 } // namespace
@@ -56,6 +57,9 @@ const Table avx2_table{.first_unacceptable = avx2::first_unacceptable,
                        .update = avx2::update,
                        .dense = avx2::dense,
                        .finite = avx2::finite,
+                       .inner = avx2::inner,
+                       .drift = avx2::drift,
+                       .gossip = avx2::gossip,
                        .score_words = avx2::score_words,
                        .count_at_least = avx2::count_at_least,
                        .between = avx2::between,

@@ -22,6 +22,7 @@ namespace avx512 {
 namespace {
 
 #include "packed.hpp"
+#include "meetings.hpp"
 
 constexpr unsigned group_size = 16; ///< coordinates in a register
 constexpr unsigned groups = 4;      ///< in a word
@@ -378,6 +379,9 @@ const Table avx512_table{.first_unacceptable = avx512::first_unacceptable,
                          .update = avx512::update,
                          .dense = avx512::dense,
                          .finite = avx512::finite,
+                         .inner = avx512::inner,
+                         .drift = avx512::drift,
+                         .gossip = avx512::gossip,
                          .score_words = avx512::score_words,
                          .count_at_least = avx512::count_at_least,
                          .between = avx512::between,

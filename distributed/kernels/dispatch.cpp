@@ -3,6 +3,7 @@
 #include <string>
 
 #include <scape/distributed/kernels.hpp>
+#include <scape/distributed/local.hpp>
 
 #include "table.hpp"
 
@@ -133,6 +134,18 @@ bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index siz
 
 bool finite(const float* values, Index size) {
     return table().finite(values, size);
+}
+
+bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end, const InnerStep& vectors) {
+    return table().inner(rule, scalars, begin, end, vectors);
+}
+
+void drift(float eta, Index begin, Index end, const float* theta, float* x) {
+    table().drift(eta, begin, end, theta, x);
+}
+
+bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float* before, float* theta) {
+    return table().gossip(gossip, begin, end, y, before, theta);
 }
 
 } // namespace scape::distributed::host

@@ -25,6 +25,7 @@ void between(const Score* scores, Score low, Score high, std::uint64_t& above, s
 }
 
 #include "packed.hpp"
+#include "meetings.hpp"
 #include "words.hpp"
 
 } // namespace
@@ -42,6 +43,9 @@ const Table plain_table{.first_unacceptable = plain::first_unacceptable,
                         .update = plain::update,
                         .dense = plain::dense,
                         .finite = plain::finite,
+                        .inner = plain::inner,
+                        .drift = plain::drift,
+                        .gossip = plain::gossip,
                         .score_words = plain::score_words,
                         .count_at_least = plain::count_at_least,
                         .between = plain::between,

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <scape/distributed/kernels.hpp>
+#include <scape/distributed/local.hpp>
 
 // What a variant consists of: the passes, in one instruction set. The passes of kernels.hpp go through such
 // a table, and so do the parts of selection that touch every coordinate.
@@ -52,6 +53,12 @@ struct Table {
     bool (*dense)(problem::BiasCorrection correction, const Scalars& scalars, Index size, const float* g,
                   float* m, float* w);
     bool (*finite)(const float* values, Index size);
+
+    bool (*inner)(InnerRule rule, const Scalars& scalars, Index begin, Index end,
+                  const InnerStep& vectors);
+    void (*drift)(float eta, Index begin, Index end, const float* theta, float* x);
+    bool (*gossip)(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
+                   float* theta);
 
     /// The scores of `words` whole words.
     void (*score_words)(const CandidateSource& source, Index words, Score* scores);

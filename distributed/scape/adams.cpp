@@ -5,11 +5,11 @@
 #include <utility>
 
 #include <scape/distributed/kernels.hpp>
+#include <scape/distributed/scalars.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/tunable.hpp>
 
 #include "agreement.hpp"
-#include "scalars.hpp"
 
 namespace scape::distributed {
 

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <utility>
 
+#include <scape/distributed/scalars.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 
 #include "agreement.hpp"
-#include "scalars.hpp"
 
 namespace scape::distributed {
 

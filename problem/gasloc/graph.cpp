@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/mix64.hpp>
 #include <scape/problem/text.hpp>
 
 namespace scape::gasloc {
@@ -18,15 +19,6 @@ constexpr std::string_view names[]{"pairs",     "two_peers", "ring", "exponentia
 
 // 128 bits are an extension of the compiler's.
 __extension__ using Wide = unsigned __int128;
-
-std::uint64_t mix64(std::uint64_t value) {
-    value ^= value >> 30U;
-    value *= 0xbf58476d1ce4e5b9U;
-    value ^= value >> 27U;
-    value *= 0x94d049bb133111ebU;
-    value ^= value >> 31U;
-    return value;
-}
 
 Edge edge(int a, int b, double weight = 1.0) {
     return {std::min(a, b), std::max(a, b), weight};
@@ -174,6 +166,7 @@ std::vector<Neighbour> neighbours(const Graph& graph, int worker) {
 }
 
 std::uint64_t random_number(std::uint64_t seed, Index round, int number) {
+    using problem::mix64;
     return mix64(mix64(seed ^ mix64(static_cast<std::uint64_t>(round))) +
                  static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15U);
 }

@@ -57,4 +57,13 @@ void check(const Settings& settings) {
     problem::check(settings.hyper);
 }
 
+Graph graph_of(const Settings& settings, Index round, int workers) {
+    if (settings.law != Law::given)
+        return graph_of(settings.law, settings.seed, round, workers);
+    if (settings.given.empty())
+        return {};
+    const auto turn = static_cast<std::size_t>((round - 1) % static_cast<Index>(settings.given.size()));
+    return checked(settings.given[turn], workers, "round " + std::to_string(round));
+}
+
 } // namespace scape::gasloc

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "scalars.hpp"
+#include <scape/distributed/scalars.hpp>
 
 namespace scape::floats {
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include <scape/distributed/scalars.hpp>
 #include <scape/reference/coefficients.hpp>
 #include <scape/verify/bounded.hpp>
 #include <scape/verify/comparator.hpp>
@@ -12,7 +13,6 @@
 #include "compared.hpp"
 #include "oracle.hpp"
 #include "peers/arithmetic.hpp"
-#include "scalars.hpp"
 
 namespace scape::floats {
 

@@ -3,18 +3,12 @@
 #include <cstdint>
 #include <span>
 
+#include <scape/problem/mix64.hpp>
+
 /// A vector in 64 bits, so that ranks can tell whether they hold the same one without sending it.
 namespace scape::trace {
 
-/// SplitMix64's finalizer: one to one, and a bit that changes turns about half of them.
-[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t value) {
-    value ^= value >> 30U;
-    value *= 0xbf58476d1ce4e5b9U;
-    value ^= value >> 27U;
-    value *= 0x94d049bb133111ebU;
-    value ^= value >> 31U;
-    return value;
-}
+using problem::mix64;
 
 /// H = the sum over i of mix64(bits of value i xor mix64(i)), modulo 2^64. `begin`
 /// is the global index of the first value: the fingerprints of a vector's parts add up to its own, in any

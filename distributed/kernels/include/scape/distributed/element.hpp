@@ -77,6 +77,34 @@ SCAPE_ELEMENT float update(const Scalars& s, float decayed, float u) {
     return decayed - (s.learning_rate * u);
 }
 
+/// v of AdamW, which stores it (section 13.2), and its u.
+SCAPE_ELEMENT float second_moment(const Scalars& s, float v, float g) {
+    return (s.b2 * v) + (s.a2 * (g * g));
+}
+
+SCAPE_ELEMENT float direction_adamw(const Scalars& s, float m, float v) {
+    return (m * s.inv1) / ((std::sqrt(v) * s.invs2) + s.epsilon);
+}
+
+/// y of section 13.3.
+SCAPE_ELEMENT float drift(float eta, float theta, float x) {
+    return theta + (eta * (x - theta));
+}
+
+/// One neighbour more of section 13.4, and z from all of them.
+SCAPE_ELEMENT float pull(float acc, float lambda, float y, float of_neighbour) {
+    return acc + (lambda * (y - of_neighbour));
+}
+
+SCAPE_ELEMENT float gossiped(float a, float y, float acc) {
+    return y - (a * acc);
+}
+
+/// theta of section 13.5; `moves` is y or z.
+SCAPE_ELEMENT float carried(float gamma, float z, float moves, float before) {
+    return z + (gamma * (moves - before));
+}
+
 } // namespace element
 
 } // namespace scape::distributed

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include <scape/gasloc/graph.hpp>
 #include <scape/problem/problem.hpp>
@@ -28,6 +29,7 @@ struct Settings {
     Momentum momentum = Momentum::local;
     Law law = Law::pairs;
     std::uint64_t seed = 1;
+    std::vector<Graph> given{}; ///< of the law explicit: round by round, and from the first again
     bool allow_unstable = false;
 
     friend bool operator==(const Settings&, const Settings&) = default;
@@ -38,5 +40,8 @@ constexpr std::uint64_t greatest_seed = std::uint64_t{1} << 53U; ///< that JSON 
 /// Throws scape::Error, one line, for what no number of workers can have. What is stable is
 /// `check_stable`'s.
 void check(const Settings& settings);
+
+/// The graph of a round, from 1 on.
+[[nodiscard]] Graph graph_of(const Settings& settings, Index round, int workers);
 
 } // namespace scape::gasloc

@@ -18,8 +18,9 @@ inline double power(double base, problem::Index t) {
     return result;
 }
 
-inline Scalars scalars_of(const problem::Problem& problem, problem::Index t, double learning_rate) {
-    const problem::HyperParameters& settings = problem.settings;
+/// Of the t-th step of `workers` whose gradients are averaged.
+inline Scalars scalars_of(const problem::HyperParameters& settings, int workers, problem::Index t,
+                          double learning_rate) {
     const auto once = [](double value) { return static_cast<float>(value); };
     Scalars s;
     s.b1 = once(settings.beta1);
@@ -35,8 +36,12 @@ inline Scalars scalars_of(const problem::Problem& problem, problem::Index t, dou
     s.invs2 = settings.bias_correction == problem::BiasCorrection::adam
                   ? once(1.0 / std::sqrt(1.0 - power(settings.beta2, t)))
                   : 1.0F;
-    s.workers = once(static_cast<double>(problem.workers));
+    s.workers = once(static_cast<double>(workers));
     return s;
+}
+
+inline Scalars scalars_of(const problem::Problem& problem, problem::Index t, double learning_rate) {
+    return scalars_of(problem.settings, problem.workers, t, learning_rate);
 }
 
 } // namespace scape::distributed

@@ -1,0 +1,135 @@
+#include "agreement.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <scape/gasloc/worker.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/mix64.hpp>
+#include <scape/problem/text.hpp>
+
+namespace scape::gasloc {
+
+namespace {
+
+using problem::BiasCorrection;
+
+/// A setting as it travels. Numbers go as their bits, so that they are compared in every one.
+struct Value {
+    const char* what;
+    std::uint64_t bits;
+    std::string (*told)(std::uint64_t bits);
+};
+
+std::string number(std::uint64_t bits) {
+    return shortest(std::bit_cast<double>(bits));
+}
+std::string whole(std::uint64_t bits) {
+    return std::to_string(bits);
+}
+/// What has no short name: that it is another one has to do.
+std::string unlike(std::uint64_t) {
+    return "others";
+}
+template <class Choice>
+std::string word(std::uint64_t bits) {
+    return std::string(name(static_cast<Choice>(bits)));
+}
+
+/// Of everything that was added, and its order.
+struct Digest {
+    std::uint64_t value = 0;
+    void add(std::uint64_t bits) { value = problem::mix64(value + 1) ^ problem::mix64(bits); }
+};
+
+std::uint64_t digest_of(const std::vector<Graph>& graphs) {
+    Digest digest;
+    for (const Graph& graph : graphs) {
+        digest.add(graph.size());
+        for (const Edge& edge : graph) {
+            digest.add(static_cast<std::uint64_t>(edge.a));
+            digest.add(static_cast<std::uint64_t>(edge.b));
+            digest.add(std::bit_cast<std::uint64_t>(edge.weight));
+        }
+    }
+    return digest.value;
+}
+
+std::uint64_t digest_of(const std::vector<float>& values) {
+    Digest digest;
+    for (const float value : values)
+        digest.add(std::bit_cast<std::uint32_t>(value));
+    return digest.value;
+}
+
+std::vector<Value> values_of(const Settings& settings, const State& state) {
+    const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
+    const auto index = [](auto value) { return static_cast<std::uint64_t>(value); };
+    const problem::HyperParameters& hyper = settings.hyper;
+    std::vector<Value> values{
+        {"inner", index(settings.inner), word<Inner>},
+        {"beta1", bits(hyper.beta1), number},
+        {"beta2", bits(hyper.beta2), number},
+        {"epsilon", bits(hyper.epsilon), number},
+        {"weight_decay", bits(hyper.weight_decay), number},
+        {"bias_correction", index(hyper.bias_correction), word<BiasCorrection>},
+        {"eta", bits(settings.eta), number},
+        {"alpha", bits(settings.alpha), number},
+        {"gamma", bits(settings.gamma), number},
+        {"momentum", index(settings.momentum), word<Momentum>},
+        {"law", index(settings.law), word<Law>},
+        {"seed", settings.seed, whole},
+        {"explicit edges", digest_of(settings.given), unlike},
+        {"the number of parameters", state.theta.size(), whole},
+        {"the round", index(state.rounds), whole}};
+    // Workers part by design, but not before the first round.
+    if (state.rounds == 0)
+        values.push_back({"parameters", digest_of(state.theta), unlike});
+    return values;
+}
+
+} // namespace
+
+void agree_on_settings(distributed::Peers& peers, const Settings& settings, const State& state) {
+    const std::vector<Value> mine = values_of(settings, state);
+    // Of one length for all, also where only some begin anew.
+    constexpr std::size_t most = 16;
+    using Record = std::array<std::uint64_t, most>;
+    auto record = std::make_shared<Record>();
+    for (std::size_t i = 0; i < mine.size(); ++i)
+        (*record)[i] = mine[i].bits;
+    const auto ranks = static_cast<std::size_t>(peers.size());
+    const auto me = static_cast<std::size_t>(peers.rank());
+    std::vector<std::unique_ptr<distributed::Incoming>> incoming(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+        if (rank != me)
+            incoming[rank] = peers.receive(distributed::Traffic::agreement, static_cast<int>(rank), 0,
+                                           sizeof(Record));
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+        if (rank != me)
+            peers.send(distributed::Traffic::agreement, static_cast<int>(rank), 0, record, sizeof(Record));
+    std::vector<Record> all(ranks, *record);
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+        if (rank != me)
+            std::memcpy(&all[rank], incoming[rank]->wait(sizeof(Record)), sizeof(Record));
+    // The same line on all ranks: the first rank that is unlike rank 0.
+    for (std::size_t rank = 1; rank < ranks; ++rank)
+        for (std::size_t i = 0; i < most; ++i)
+            if (all[rank][i] != all[0][i]) {
+                const bool named = i < mine.size() && mine[i].told != unlike;
+                const std::string what = i < mine.size() ? mine[i].what : "parameters";
+                throw Error("rank " + std::to_string(rank) + " has " + what + " " +
+                            (named ? mine[i].told(all[rank][i]) + " where rank 0 has " +
+                                         mine[i].told(all[0][i])
+                                   : "that are not those of rank 0") +
+                            "; start all ranks with the same");
+            }
+}
+
+} // namespace scape::gasloc

@@ -1,0 +1,200 @@
+#include "by_hand.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace scape::gasloc::by_hand {
+
+namespace {
+
+std::uint64_t spread(std::uint64_t x) {
+    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31U);
+}
+
+/// The high 64 bits of a product, from its four partial ones.
+std::uint64_t high(std::uint64_t a, std::uint64_t b) {
+    const std::uint64_t low_a = a & 0xffffffffU;
+    const std::uint64_t low_b = b & 0xffffffffU;
+    const std::uint64_t high_a = a >> 32U;
+    const std::uint64_t high_b = b >> 32U;
+    const std::uint64_t middle = high_a * low_b + ((low_a * low_b) >> 32U);
+    const std::uint64_t other = low_a * high_b + (middle & 0xffffffffU);
+    return high_a * high_b + (middle >> 32U) + (other >> 32U);
+}
+
+std::vector<int> order(std::uint64_t seed, Index round, int workers) {
+    std::vector<int> p;
+    for (int i = 0; i < workers; ++i)
+        p.push_back(i);
+    const std::uint64_t of_round = spread(seed ^ spread(static_cast<std::uint64_t>(round)));
+    for (auto k = static_cast<std::uint64_t>(workers) - 1; k >= 1; --k)
+        std::swap(p[k], p[high(spread(of_round + k * 0x9e3779b97f4a7c15U), k + 1)]);
+    return p;
+}
+
+} // namespace
+
+Graph graph_of(const Settings& settings, Index round, int workers) {
+    std::vector<std::vector<double>> weights(static_cast<std::size_t>(workers),
+                                             std::vector<double>(static_cast<std::size_t>(workers), 0.0));
+    const auto join = [&](int a, int b, double weight) {
+        if (a != b)
+            weights[static_cast<std::size_t>(std::min(a, b))][static_cast<std::size_t>(std::max(a, b))] =
+                weight;
+    };
+    const auto far = [&](int most) {
+        int turns = 0;
+        while ((1 << turns) < workers)
+            ++turns;
+        return workers > 1 ? 1 << ((round - 1) % turns) : most;
+    };
+    switch (settings.law) {
+    case Law::pairs: {
+        const std::vector<int> p = order(settings.seed, round, workers);
+        for (std::size_t i = 1; i < p.size(); i += 2)
+            join(p[i - 1], p[i], 1.0);
+        break;
+    }
+    case Law::two_peers: {
+        const std::vector<int> p = order(settings.seed, round, workers);
+        for (std::size_t i = 0; i < p.size(); ++i)
+            join(p[i], p[(i + 1) % p.size()], 1.0);
+        break;
+    }
+    case Law::ring:
+        for (int i = 0; i < workers; ++i)
+            join(i, (i + 1) % workers, 1.0);
+        break;
+    case Law::exponential:
+        for (int i = 0; i < workers; ++i)
+            join(i, (i + far(0)) % workers, 1.0);
+        break;
+    case Law::hypercube:
+        for (int i = 0; i < workers; ++i)
+            join(i, i ^ far(0), 1.0);
+        break;
+    case Law::complete:
+        for (int a = 0; a < workers; ++a)
+            for (int b = 0; b < a; ++b)
+                join(a, b, 2.0 / workers);
+        break;
+    case Law::none:
+        break;
+    case Law::given:
+        if (!settings.given.empty())
+            for (const Edge& edge :
+                 settings.given[static_cast<std::size_t>(round - 1) % settings.given.size()])
+                join(edge.a, edge.b, edge.weight);
+        break;
+    }
+    Graph graph;
+    for (int a = 0; a < workers; ++a)
+        for (int b = a + 1; b < workers; ++b)
+            if (const double weight = weights[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
+                weight > 0.0)
+                graph.push_back({a, b, weight});
+    return graph;
+}
+
+std::vector<bool> light_cone(const Scenario& scenario, int worker, Index first, Index last) {
+    std::vector<bool> reached(static_cast<std::size_t>(scenario.workers), false);
+    reached[static_cast<std::size_t>(worker)] = true;
+    for (Index round = first; round <= last; ++round) {
+        const std::vector<bool> before = reached;
+        for (const Edge& edge : graph_of(scenario.settings, round, scenario.workers)) {
+            const auto a = static_cast<std::size_t>(edge.a);
+            const auto b = static_cast<std::size_t>(edge.b);
+            if (before[a])
+                reached[b] = true;
+            if (before[b])
+                reached[a] = true;
+        }
+    }
+    return reached;
+}
+
+Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner begin) {
+    const auto gradients = scenario.gradients(worker, round);
+    for (const auto& g : gradients)
+        for (const float value : g)
+            if (!std::isfinite(value))
+                return begin;
+    const auto& hyper = scenario.settings.hyper;
+    const auto power = [](double base, Index times) {
+        double result = 1.0;
+        for (; times > 0; times /= 2, base = base * base)
+            if (times % 2 == 1)
+                result = result * base;
+        return result;
+    };
+    const auto rounded = [](double value) { return static_cast<float>(value); };
+    const bool adamw = scenario.settings.inner == gasloc::Inner::adamw;
+    const float b1 = rounded(hyper.beta1), a1 = rounded(1.0 - hyper.beta1), b2 = rounded(hyper.beta2),
+                a2 = rounded(1.0 - hyper.beta2), eps = rounded(hyper.epsilon);
+    Inner now = std::move(begin);
+    for (std::size_t h = 0; h < gradients.size(); ++h) {
+        const double learning_rate = scenario.learning_rate(round, static_cast<Index>(h) + 1);
+        const float lr = rounded(learning_rate);
+        const float keep = rounded(1.0 - learning_rate * hyper.weight_decay);
+        ++now.s;
+        float inv1 = 1.0F, invs2 = 1.0F;
+        const bool none = !adamw && hyper.bias_correction == problem::BiasCorrection::none;
+        const bool momentum = !adamw && hyper.bias_correction == problem::BiasCorrection::momentum;
+        if (!none)
+            inv1 = rounded(1.0 / (1.0 - power(hyper.beta1, now.s)));
+        if (!none && !momentum)
+            invs2 = rounded(1.0 / std::sqrt(1.0 - power(hyper.beta2, now.s)));
+        for (std::size_t i = 0; i < now.x.size(); ++i) {
+            const float g = gradients[h][i];
+            float u = g;
+            if (scenario.settings.inner == gasloc::Inner::adams) {
+                const float m = now.m[i], next = (b1 * m) + (a1 * g), q = m * inv1;
+                const float second = momentum ? (b2 * (q * q)) + (a2 * (g * g))
+                                              : (b2 * (m * m)) + (a2 * (g * g));
+                const float root = momentum ? std::sqrt(second) : std::sqrt(second) * invs2;
+                u = (next * inv1) / (root + eps);
+                now.m[i] = next;
+            }
+            if (adamw) {
+                now.m[i] = (b1 * now.m[i]) + (a1 * g);
+                now.v[i] = (b2 * now.v[i]) + (a2 * (g * g));
+                u = (now.m[i] * inv1) / ((std::sqrt(now.v[i]) * invs2) + eps);
+            }
+            now.x[i] = (now.x[i] * keep) - (lr * u);
+        }
+    }
+    return now;
+}
+
+std::vector<std::vector<double>> diloco(const Scenario& scenario) {
+    const std::size_t d = scenario.start.size();
+    std::vector<double> sum(scenario.start.begin(), scenario.start.end());
+    for (double& value : sum)
+        value *= scenario.workers;
+    std::vector<double> last = sum;
+    std::vector<std::vector<double>> all;
+    for (Index round = 1; round <= scenario.rounds; ++round) {
+        std::vector<double> moved = sum;
+        for (int worker = 0; worker < scenario.workers; ++worker) {
+            const auto gradients = scenario.gradients(worker, round);
+            bool finite = true;
+            for (const auto& g : gradients)
+                finite = finite && std::all_of(g.begin(), g.end(), [](float x) { return std::isfinite(x); });
+            for (std::size_t h = 0; finite && h < gradients.size(); ++h)
+                for (std::size_t i = 0; i < d; ++i)
+                    moved[i] -= scenario.settings.eta *
+                                scenario.learning_rate(round, static_cast<Index>(h) + 1) *
+                                static_cast<double>(gradients[h][i]);
+        }
+        for (std::size_t i = 0; i < d; ++i) {
+            sum[i] = moved[i] + scenario.settings.gamma * (moved[i] - last[i]);
+            last[i] = moved[i];
+        }
+        all.push_back(sum);
+    }
+    return all;
+}
+
+} // namespace scape::gasloc::by_hand

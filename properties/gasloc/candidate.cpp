@@ -1,0 +1,273 @@
+#include "candidate.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include <scape/gasloc/checkpoint.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/storage/files.hpp>
+
+namespace scape::gasloc {
+
+namespace {
+
+using distributed::Peers;
+using distributed::Traffic;
+using gate::Group;
+namespace fs = std::filesystem;
+
+/// A record on its way between processes.
+class Packed {
+  public:
+    explicit Packed(Group::Bytes bytes = {}) : bytes_(std::move(bytes)) {}
+    [[nodiscard]] Group::Bytes& bytes() { return bytes_; }
+
+    void put(std::uint64_t value) { add(&value, sizeof value); }
+    void put(const std::string& text) {
+        put(text.size());
+        add(text.data(), text.size());
+    }
+    void put(const std::vector<float>& values) {
+        put(values.size());
+        add(values.data(), values.size() * sizeof(float));
+    }
+    void put(const State& state) {
+        put(static_cast<std::uint64_t>(state.rounds));
+        put(static_cast<std::uint64_t>(state.s));
+        for (const auto* part : {&state.theta, &state.before, &state.m, &state.v})
+            put(*part);
+    }
+
+    std::uint64_t number() {
+        std::uint64_t value = 0;
+        take(&value, sizeof value);
+        return value;
+    }
+    Index index() { return static_cast<Index>(number()); }
+    std::string text() {
+        std::string result(number(), ' ');
+        take(result.data(), result.size());
+        return result;
+    }
+    std::vector<float> values() {
+        std::vector<float> result(number());
+        take(result.data(), result.size() * sizeof(float));
+        return result;
+    }
+    State state() {
+        State state;
+        state.rounds = index();
+        state.s = index();
+        for (auto* part : {&state.theta, &state.before, &state.m, &state.v})
+            *part = values();
+        return state;
+    }
+
+  private:
+    void add(const void* from, std::size_t size) {
+        const auto* begin = static_cast<const std::uint8_t*>(from);
+        bytes_.insert(bytes_.end(), begin, begin + size);
+    }
+    void take(void* to, std::size_t size) {
+        if (size > bytes_.size() - at_)
+            throw std::logic_error("a record is too short");
+        if (size > 0)
+            std::memcpy(to, bytes_.data() + at_, size);
+        at_ += size;
+    }
+
+    Group::Bytes bytes_;
+    std::size_t at_ = 0;
+};
+
+Group::Bytes written(const Life& life) {
+    Packed packed;
+    packed.put(life.rounds.size());
+    for (const auto& [round, seen] : life.rounds) {
+        packed.put(static_cast<std::uint64_t>(round));
+        packed.put(seen.state);
+        packed.put(std::uint64_t{seen.skipped});
+        packed.put(seen.sent.size());
+        for (const auto& [peer, bytes] : seen.sent) {
+            packed.put(static_cast<std::uint64_t>(peer));
+            packed.put(bytes);
+        }
+    }
+    packed.put(life.begun);
+    packed.put(std::uint64_t{life.restarted});
+    packed.put(static_cast<std::uint64_t>(life.halted));
+    packed.put(static_cast<std::uint64_t>(life.left_alone));
+    packed.put(life.reason);
+    packed.put(life.refused);
+    packed.put(life.others);
+    return packed.bytes();
+}
+
+Life read(const Group::Bytes& bytes) {
+    Packed packed(bytes);
+    Life life;
+    for (std::uint64_t rounds = packed.number(); rounds > 0; --rounds) {
+        Seen& seen = life.rounds[packed.index()];
+        seen.state = packed.state();
+        seen.skipped = packed.number() != 0;
+        for (std::uint64_t peers = packed.number(); peers > 0; --peers) {
+            const int peer = static_cast<int>(packed.index());
+            seen.sent[peer] = packed.number();
+        }
+    }
+    life.begun = packed.state();
+    life.restarted = packed.number() != 0;
+    life.halted = packed.index();
+    life.left_alone = packed.index();
+    life.reason = packed.text();
+    life.refused = packed.text();
+    life.others = packed.number();
+    return life;
+}
+
+/// What a scenario's number of disturbances means. Not the same for all, and not for all the same.
+distributed::PeerDisturbance disturbance(Index late, int rank) {
+    distributed::PeerDisturbance result;
+    if (late == 0)
+        return result;
+    result.late_start = static_cast<unsigned>((late + rank) % 4);
+    result.hold_back = late % 2 == 1;
+    return result;
+}
+
+class HostSubject final : public Subject {
+  public:
+    explicit HostSubject(const Settings& settings, std::unique_ptr<Worker> worker)
+        : settings_(settings), worker_(std::move(worker)) {}
+    bool step(std::span<const float> gradient, double learning_rate) override {
+        return worker_->step(gradient, learning_rate);
+    }
+    bool round() override { return worker_->round().skipped; }
+    State state() const override { return worker_->state(); }
+    void save(const fs::path& folder, int rank, int workers) const override {
+        gasloc::save(folder, settings_, worker_->state(), rank, workers);
+    }
+
+  private:
+    Settings settings_;
+    std::unique_ptr<Worker> worker_;
+};
+
+} // namespace
+
+Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const Group> group)
+    : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)) {}
+
+std::vector<Life> Candidate::run(const Scenario& scenario) const {
+    std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
+    const fs::path folder =
+        fs::path(gate::scratch_folder(*group_)) / ("gasloc-" + std::to_string(++runs_));
+    const auto part = [&](int workers, Index first, Index last) {
+        group_->run_peers(workers, [&](Peers& peers) {
+            play(scenario, first, last, folder, peers, lives[static_cast<std::size_t>(peers.rank())]);
+        });
+    };
+    const bool restarts = scenario.restart > 0 && scenario.restart < scenario.rounds;
+    const auto ended = [&] {
+        bool any = false;
+        for (const Life& life : lives)
+            any = any || life.halted > 0 || life.left_alone > 0 || !life.refused.empty();
+        return group_->any(any);
+    };
+    part(scenario.workers, 1, restarts ? scenario.restart : scenario.rounds);
+    if (restarts && !ended())
+        part(scenario.workers_in(scenario.rounds), scenario.restart + 1, scenario.rounds);
+    std::vector<Life> all;
+    const int most = static_cast<int>(lives.size());
+    for (const Group::Bytes& bytes : group_->exchange(most, [&](int rank) {
+             return written(lives[static_cast<std::size_t>(rank)]);
+         }))
+        if (!bytes.empty()) // of a process that had no part in it
+            all.push_back(read(bytes));
+    if (restarts && group_->speaks()) {
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+    }
+    return all;
+}
+
+void Candidate::play(const Scenario& scenario, Index first, Index last, const fs::path& folder, Peers& peers,
+                     Life& life) const {
+    const int rank = peers.rank();
+    distributed::CountingPeers counted(peers, disturbance(scenario.late, rank));
+    const Settings settings = scenario.settings_of(rank, scenario.settings);
+    std::unique_ptr<Subject> subject;
+    try {
+        if (first == 1) {
+            subject = subjects_.start(settings, scenario.start_of(rank, scenario.start), counted,
+                                      scenario.threads);
+        } else {
+            subject = subjects_.restart(settings, folder, counted, scenario.threads);
+            life.begun = subject->state();
+            life.restarted = true;
+        }
+    } catch (const Error& error) {
+        life.refused = error.what();
+        return;
+    }
+    const std::uint64_t before = counted.bytes_in_all();
+    std::uint64_t parameters = 0;
+    std::vector<std::uint64_t> so_far(static_cast<std::size_t>(peers.size()), 0);
+    for (Index round = first; round <= last; ++round) {
+        scenario.before_round(rank, round);
+        Seen seen;
+        try {
+            subjects_.train(*subject, scenario, rank, round);
+            seen.skipped = subject->round();
+            seen.state = subject->state();
+        } catch (const Halted& halted) {
+            life.halted = round;
+            life.reason = halted.what();
+            break;
+        } catch (const distributed::Aborted& aborted) {
+            life.left_alone = round;
+            life.reason = aborted.what();
+            counted.leave(aborted.what());
+            break;
+        }
+        for (int peer = 0; peer < peers.size(); ++peer) {
+            std::uint64_t& sent = so_far[static_cast<std::size_t>(peer)];
+            const std::uint64_t now = counted.bytes(Traffic::parameters, peer);
+            if (now > sent)
+                seen.sent[peer] = now - sent;
+            parameters += now - sent;
+            sent = now;
+        }
+        life.rounds[round] = std::move(seen);
+    }
+    life.others = life.halted > 0 || life.left_alone > 0 ? 0 : counted.bytes_in_all() - before - parameters;
+    if (last < scenario.rounds && life.halted == 0 && life.left_alone == 0)
+        subject->save(folder, rank, scenario.workers);
+}
+
+void train(Subject& subject, const Scenario& scenario, int worker, Index round) {
+    for (Index step = 1; step <= scenario.steps(worker, round); ++step)
+        static_cast<void>(
+            subject.step(scenario.gradient(worker, round, step), scenario.learning_rate(round, step)));
+}
+
+Subjects workers() {
+    return {[](const Settings& settings, std::span<const float> parameters, Peers& peers, int threads) {
+                return std::make_unique<HostSubject>(
+                    settings, std::make_unique<Worker>(settings, parameters, peers, Options{threads}));
+            },
+            [](const Settings& settings, const fs::path& folder, Peers& peers, int threads) {
+                const auto checkpoint = latest(folder);
+                if (!checkpoint)
+                    throw Error(folder.string() + ": there is no checkpoint; save one first");
+                return std::make_unique<HostSubject>(
+                    settings,
+                    std::make_unique<Worker>(settings,
+                                             load(*checkpoint, settings, peers.rank(), peers.size()),
+                                             peers, Options{threads}));
+            },
+            train};
+}
+
+} // namespace scape::gasloc

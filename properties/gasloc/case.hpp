@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <rapidcheck.h>
+
+#include <scape/gasloc/settings.hpp>
+#include <scape/problem/data.hpp>
+
+namespace scape::gasloc {
+
+/// A few numbers and words, from which a whole run follows: one line of text.
+struct Case {
+    Law law = Law::pairs;
+    Inner inner = Inner::sgd;
+    Momentum momentum = Momentum::local;
+    problem::BiasCorrection bias = problem::BiasCorrection::adam;
+    problem::DataClass data = problem::DataClass::dyadic;
+    Index workers = 1;
+    Index size = 1; ///< parameters; 0 is one, too
+    Index rounds = 1;
+    Index steps = 1;  ///< inner ones in a round
+    Index uneven = 0; ///< 1: up to `steps`, by worker and round; also none
+    Index skip = 0;   ///< a gradient that is not finite in this round, of some worker; 0: in none
+    Index restart = 0; ///< after this round; 0: none
+    Index to = 0;      ///< with so many workers; 0: as many
+    Index late = 0;    ///< how messages are disturbed; 0: not at all
+    Index threads = 1; ///< of each worker
+    Index seed = 1;
+    double alpha = 1.0;
+    double gamma = 0.0;
+    double eta = 1.0;
+    double lr = 0.125;
+    double decay = 0.0;
+    double beta1 = 0.5;
+    double beta2 = 0.75;
+    double epsilon = 0x1p-20;
+};
+
+/// "law=pairs,inner=sgd,...". What has its default is left out, but for law, workers, size and rounds.
+[[nodiscard]] std::string text(const Case& run);
+/// And back. All but the law may be left out; that one no other system knows. Throws scape::Error.
+[[nodiscard]] Case parse_case(const std::string& text);
+/// Shrinks towards Case{}.
+[[nodiscard]] rc::Gen<Case> any_case();
+/// All of it is exact in fp32: sgd, dyadic data and settings, few rounds, weights that are powers of two.
+[[nodiscard]] Case exact(Case run);
+
+/// The greatest number of workers that is there at any time.
+[[nodiscard]] Index most_workers(const Case& run);
+
+} // namespace scape::gasloc

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/gate/property.hpp>
+
+#include "candidate.hpp"
+
+namespace scape::gasloc {
+
+/// What is told and drawn of a case in which a property does not hold: the state after `round`.
+[[nodiscard]] std::shared_ptr<const gate::Finding> difference(std::string message, std::string details,
+                                                              const Case& run, const Scenario& scenario,
+                                                              std::vector<Life> lives, Index round);
+
+} // namespace scape::gasloc

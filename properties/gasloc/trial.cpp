@@ -1,0 +1,220 @@
+#include "trial.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <scape/gasloc/reference.hpp>
+#include <scape/problem/layout.hpp>
+
+#include "difference.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+using Floats = std::vector<float>;
+
+Vector<float> to_vector(const Floats& values) {
+    Vector<float> result(static_cast<Index>(values.size()));
+    std::copy(values.begin(), values.end(), result.begin());
+    return result;
+}
+
+Floats to_floats(const Vector<float>& values) {
+    return {values.begin(), values.end()};
+}
+
+State to_state(const WorkerState<float>& worker, Index rounds) {
+    return {rounds,           worker.s, to_floats(worker.theta), to_floats(worker.before), to_floats(worker.m),
+            to_floats(worker.v)};
+}
+
+std::vector<Gradients<float>> gradients_of(const Scenario& scenario, Index round,
+                                           const std::vector<bool>& ended) {
+    std::vector<Gradients<float>> all(ended.size());
+    for (std::size_t worker = 0; worker < ended.size(); ++worker)
+        if (!ended[worker])
+            for (const Floats& gradient : scenario.gradients(static_cast<int>(worker), round))
+                all[worker].push_back(to_vector(gradient));
+    return all;
+}
+
+std::set<std::string> kinds_of(const Case& run, const Scenario& scenario) {
+    std::set<std::string> kinds;
+    const auto add = [&kinds](bool is, const char* kind) {
+        if (is)
+            kinds.insert(kind);
+    };
+    bool meets = false;
+    bool several = false;
+    bool idle = false;
+    bool skips = false;
+    bool without = false;
+    for (Index round = 1; round <= run.rounds; ++round) {
+        const Graph graph = graph_of(scenario.settings, round, scenario.workers_in(round));
+        meets = meets || !graph.empty();
+        for (int worker = 0; worker < scenario.workers_in(round); ++worker) {
+            const std::size_t met = neighbours(graph, worker).size();
+            several = several || met > 1;
+            idle = idle || (met == 0 && !graph.empty());
+            const Index steps = scenario.steps(worker, round);
+            without = without || steps == 0;
+            skips = skips || (round == run.skip && steps > 0);
+        }
+    }
+    add(run.workers > 1, "several ranks");
+    add(run.workers > 1 && run.workers % 2 == 1, "odd number of ranks");
+    add(run.workers > run.size, "more ranks than parameters");
+    add(run.rounds > 1, "several rounds");
+    add(meets, "neighbours");
+    add(several, "several neighbours");
+    add(idle, "one that meets nobody");
+    add(without, "no inner steps");
+    add(run.steps > 1, "several inner steps");
+    add(run.uneven != 0, "uneven");
+    add(skips, "skipped");
+    add(run.gamma > 0.0, "momentum");
+    add(run.restart > 0, "restart");
+    add(run.restart > 0 && run.to > 0 && run.to != run.workers, "other number of ranks");
+    add(run.late > 0, "late");
+    add(run.threads > 1, "threads");
+    add(run.inner != Inner::sgd, "adaptive");
+    return kinds;
+}
+
+} // namespace
+
+std::vector<Life> expected_lives(const Scenario& scenario) {
+    Reference<float> reference(scenario.settings, scenario.workers, to_vector(scenario.start));
+    std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
+    std::vector<bool> ended(reference.state.size(), false);
+    const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(scenario.size);
+    for (Index round = 1; round <= scenario.rounds; ++round) {
+        if (scenario.restart > 0 && round == scenario.restart + 1) {
+            if (std::find(ended.begin(), ended.end(), true) != ended.end())
+                break;
+            reference.state = redistribute(std::move(reference.state), scenario.workers_in(round));
+            ended.assign(reference.state.size(), false);
+            for (std::size_t i = 0; i < reference.state.size(); ++i) {
+                lives[i].begun = to_state(reference.state[i], round - 1);
+                lives[i].restarted = true;
+            }
+        }
+        const Graph graph = graph_of(scenario.settings, round, static_cast<int>(reference.state.size()));
+        const auto went = reference.round(gradients_of(scenario, round, ended),
+                                          scenario.learning_rates(round), graph);
+        const std::vector<bool> before = ended;
+        for (std::size_t i = 0; i < reference.state.size(); ++i) {
+            if (before[i])
+                continue;
+            Seen seen{to_state(reference.state[i], round), went[i].skipped, {}};
+            for (const Neighbour& neighbour : neighbours(graph, static_cast<int>(i))) {
+                if (before[static_cast<std::size_t>(neighbour.worker)])
+                    lives[i].left_alone = round;
+                if (bytes > 0)
+                    seen.sent[neighbour.worker] = bytes;
+            }
+            // Whoever is left alone does not get as far as to halt.
+            if (lives[i].left_alone == 0 && reference.halted(static_cast<int>(i)))
+                lives[i].halted = round;
+            ended[i] = lives[i].left_alone > 0 || lives[i].halted > 0;
+            if (!ended[i])
+                lives[i].rounds[round] = std::move(seen);
+        }
+    }
+    return lives;
+}
+
+std::string worker_text(int worker, Index round) {
+    return "worker " + std::to_string(worker) + " after round " + std::to_string(round);
+}
+
+Trial::Trial(const gate::Implementation& implementation, const Case& of)
+    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Candidate&>(implementation)) {
+    judged.kinds = kinds_of(run, scenario);
+}
+
+void Trial::violated(Index round, const std::string& message, const std::string& details) {
+    if (!judged.finding)
+        judged.finding = difference(message, details, run, scenario, lives, round);
+}
+
+void Trial::add(const verify::Comparison& compared) {
+    judged.counts.add({compared.compared, compared.mismatched, compared.greatest_ulps, 0.0});
+}
+
+bool Trial::same(const Floats& expected, const Floats& actual, Index round, int worker,
+                 const std::string& what, const std::string& whose) {
+    const auto compared = verify::compare(expected, actual, verify::Level::exact());
+    add(compared);
+    if (compared.ok())
+        return true;
+    const auto size = static_cast<Index>(expected.size());
+    violated(round, worker_text(worker, round) + ": " + what + " is not " + whose + ": " +
+                        verify::summary(compared),
+             size > 0 ? verify::details(compared, problem::Layout({{"x", size, false}}), "  ") : "");
+    return false;
+}
+
+void Trial::same(const State& expected, const State& actual, Index round, int worker,
+                 const std::string& whose) {
+    same(expected.theta, actual.theta, round, worker, "theta", whose);
+    same(expected.before, actual.before, round, worker, "what goes into the momentum", whose);
+    same(expected.m, actual.m, round, worker, "the first moment", whose);
+    same(expected.v, actual.v, round, worker, "the second moment", whose);
+    if (expected.s != actual.s)
+        violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.s) +
+                            " inner steps; " + whose + " are " + std::to_string(expected.s));
+    if (expected.rounds != actual.rounds)
+        violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.rounds) +
+                            " rounds; " + whose + " are " + std::to_string(expected.rounds));
+}
+
+void Trial::same(const std::vector<Life>& expected, const std::vector<Life>& actual,
+                 const std::string& whose) {
+    // By rounds, so that the first difference is the first that was made.
+    for (Index round = 1; round <= scenario.rounds; ++round)
+        for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i) {
+            const int worker = static_cast<int>(i);
+            const Life& wanted = expected[i];
+            const Life& life = actual[i];
+            if (round == scenario.restart + 1 && wanted.restarted && life.restarted)
+                same(wanted.begun, life.begun, round - 1, worker, whose + " after the restart");
+            const auto right = wanted.rounds.find(round);
+            const auto found = life.rounds.find(round);
+            if (right != wanted.rounds.end() && found != life.rounds.end()) {
+                same(right->second.state, found->second.state, round, worker, whose);
+                if (right->second.skipped != found->second.skipped)
+                    violated(round, worker_text(worker, round) +
+                                        (found->second.skipped ? " says that it skipped the round"
+                                                               : " does not say that it skipped the round"));
+            } else if (right != wanted.rounds.end()) {
+                violated(round, "worker " + std::to_string(worker) + " did not end round " +
+                                    std::to_string(round) + ": " +
+                                    (life.refused.empty() ? life.reason : life.refused));
+            }
+            if (wanted.halted == round && life.halted != round)
+                violated(round, worker_text(worker, round) +
+                                    " goes on with a model that is not finite; it has to halt");
+            if (wanted.left_alone == round && life.left_alone != round)
+                violated(round, "worker " + std::to_string(worker) + " ended round " +
+                                    std::to_string(round) + " without the neighbour that has halted");
+        }
+    if (actual.size() != expected.size())
+        violated(scenario.rounds, std::to_string(actual.size()) + " workers were seen, not " +
+                                      std::to_string(expected.size()));
+}
+
+bool Trial::whole(const std::vector<Life>& played) {
+    for (std::size_t i = 0; i < played.size(); ++i)
+        for (Index round = 1; round <= scenario.rounds; ++round)
+            if (static_cast<int>(i) < scenario.workers_in(round) && !played[i].rounds.contains(round)) {
+                violated(round, "worker " + std::to_string(i) + " did not end round " +
+                                    std::to_string(round) + ": " +
+                                    (played[i].refused.empty() ? played[i].reason : played[i].refused));
+                return false;
+            }
+    return true;
+}
+
+} // namespace scape::gasloc
