@@ -175,8 +175,7 @@ std::vector<int> permutation(std::uint64_t seed, Index round, int workers) {
     std::vector<int> p(static_cast<std::size_t>(workers));
     std::iota(p.begin(), p.end(), 0);
     for (int k = workers - 1; k > 0; --k) {
-        const Wide product =
-            static_cast<Wide>(random_number(seed, round, k)) * static_cast<Wide>(k + 1);
+        const Wide product = static_cast<Wide>(random_number(seed, round, k)) * static_cast<Wide>(k + 1);
         std::swap(p[static_cast<std::size_t>(k)], p[static_cast<std::size_t>(product >> 64U)]);
     }
     return p;

@@ -1,7 +1,5 @@
-#include <algorithm>
-#include <cstdint>
+#include <functional>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,8 +39,7 @@ TEST(Graph, OfEachLaw) {
     EXPECT_EQ(graph_of(Law::exponential, 1, 3, 8), (Graph{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
     EXPECT_EQ(graph_of(Law::exponential, 1, 4, 8), graph_of(Law::ring, 1, 1, 8));
     EXPECT_EQ(graph_of(Law::hypercube, 1, 2, 4), (Graph{{0, 2}, {1, 3}}));
-    EXPECT_EQ(graph_of(Law::complete, 1, 1, 3),
-              (Graph{{0, 1, 2.0 / 3}, {0, 2, 2.0 / 3}, {1, 2, 2.0 / 3}}));
+    EXPECT_EQ(graph_of(Law::complete, 1, 1, 3), (Graph{{0, 1, 2.0 / 3}, {0, 2, 2.0 / 3}, {1, 2, 2.0 / 3}}));
     EXPECT_EQ(graph_of(Law::two_peers, 5, 1, 3), (Graph{{0, 1}, {0, 2}, {1, 2}}));
     EXPECT_EQ(graph_of(Law::two_peers, 5, 1, 2), (Graph{{0, 1}}));
     EXPECT_EQ(graph_of(Law::none, 1, 1, 4), Graph{});
@@ -93,7 +90,8 @@ TEST(Graph, WhatIsNoneIsRefused) {
     };
     EXPECT_EQ(refused({2, 2}),
               "round 2: the edge between workers 2 and 2 leads back to where it begins; leave it out");
-    EXPECT_EQ(refused({1, 0}), "round 2: the edge between workers 0 and 1 is there twice; a pair counts once");
+    EXPECT_EQ(refused({1, 0}),
+              "round 2: the edge between workers 0 and 1 is there twice; a pair counts once");
     EXPECT_EQ(refused({1, 3}),
               "round 2: the edge between workers 1 and 3 names one that does not exist; there are 3");
     EXPECT_EQ(refused({1, 2, 0.0}),
