@@ -1,6 +1,7 @@
 #include <scape/distributed/communicator.hpp>
 
 #include <sstream>
+#include <stdexcept>
 
 #include "missing.hpp"
 
@@ -35,16 +36,58 @@ std::string exchange_text(Traffic traffic) {
     return (traffic == Traffic::agreement ? "an " : "a ") + std::string(name(traffic)) + " exchange";
 }
 
+namespace {
+
+std::string seconds_text(std::chrono::milliseconds time) {
+    std::ostringstream text;
+    text << static_cast<double>(time.count()) / 1000 << " s";
+    return text.str();
+}
+
+std::string message_text(const Label& label) {
+    return std::string(name(label.traffic)) + " (message " + std::to_string(label.number);
+}
+
+std::string message_and_size_text(const Label& label) {
+    return message_text(label) + ", " + std::to_string(label.bytes) + " bytes)";
+}
+
+} // namespace
+
 std::string missing_text(std::span<const int> ranks, std::chrono::milliseconds timeout,
                          const std::string& where) {
-    std::ostringstream text;
-    text << ranks_text(ranks) << " did not answer within " << static_cast<double>(timeout.count()) / 1000
-         << " s in " << where;
-    return text.str();
+    return ranks_text(ranks) + " did not answer within " + seconds_text(timeout) + " in " + where;
 }
 
 std::string reason_text(int rank, const std::string& reason) {
     return "rank " + std::to_string(rank) + ": " + reason;
+}
+
+std::string late_text(int from, const Label& label, int to, std::chrono::milliseconds timeout) {
+    return "rank " + std::to_string(from) + " did not send its " + message_text(label) + ") to rank " +
+           std::to_string(to) + " within " + seconds_text(timeout);
+}
+
+std::string left_text(int from, const Label& label, int to) {
+    return "rank " + std::to_string(from) + " has left and did not send its " + message_text(label) +
+           ") to rank " + std::to_string(to);
+}
+
+std::string other_text(int from, const Label& sent, int to, const Label& awaited) {
+    return "rank " + std::to_string(from) + " sent its " + message_and_size_text(sent) + " where rank " +
+           std::to_string(to) + " awaits its " + message_and_size_text(awaited);
+}
+
+std::string end_text(int rank, const std::string& reason, const std::string& told) {
+    if (reason.empty() || (!told.empty() && reason.starts_with(told)))
+        return reason;
+    return "rank " + std::to_string(rank) + " has failed: " + reason;
+}
+
+void check_peer(int peer, int rank, int size) {
+    if (peer < 0 || peer >= size || peer == rank)
+        throw std::invalid_argument("rank " + std::to_string(peer) + " is no peer of rank " +
+                                    std::to_string(rank) + " of " + std::to_string(size));
 }
 
 } // namespace scape::distributed

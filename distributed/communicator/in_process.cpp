@@ -6,12 +6,11 @@
 #include <exception>
 #include <numeric>
 #include <string>
-#include <system_error>
 
-#include <scape/problem/error.hpp>
 #include <scape/problem/tunable.hpp>
 
 #include "in_process_group.hpp"
+#include "rank_threads.hpp"
 
 namespace scape::distributed {
 namespace in_process {
@@ -289,49 +288,13 @@ std::unique_ptr<Communicator> InProcessGroup::communicator(int rank) {
 void run_ranks(int size, const std::function<void(Communicator&)>& function,
                std::chrono::milliseconds timeout) {
     InProcessGroup group(size, timeout);
-    std::mutex mutex;
-    std::exception_ptr cause; // the first error of a rank's own
-    std::exception_ptr end;   // the first Aborted
-    const auto keep = [&mutex](std::exception_ptr& first) {
-        const std::lock_guard lock(mutex);
-        if (!first)
-            first = std::current_exception();
-    };
-    const auto run = [&](Communicator& communicator) {
-        try {
-            function(communicator);
-        } catch (const Aborted& error) {
-            keep(end);
-            communicator.abort(error.what());
-        } catch (const std::exception& error) {
-            keep(cause);
-            communicator.abort(error.what());
-        } catch (...) {
-            keep(cause);
-            communicator.abort("an error that is no std::exception");
-        }
-    };
-    {
-        std::vector<std::unique_ptr<Communicator>> communicators;
-        communicators.reserve(static_cast<std::size_t>(size));
-        for (int rank = 0; rank < size; ++rank)
-            communicators.push_back(group.communicator(rank));
-        std::vector<std::jthread> threads;
-        threads.reserve(communicators.size());
-        try {
-            for (auto& communicator : communicators)
-                threads.emplace_back([&run, mine = std::move(communicator)] { run(*mine); });
-        } catch (const std::system_error& error) {
-            // The communicators of the ranks that have no thread go, which ends those that have one.
-            communicators.clear();
-            throw Error("only " + std::to_string(threads.size()) + " of " + std::to_string(size) +
-                        " ranks could be given a thread (" + error.what() + "); use fewer ranks, or MPI");
-        }
-    }
-    if (cause)
-        std::rethrow_exception(cause);
-    if (end)
-        std::rethrow_exception(end);
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    communicators.reserve(static_cast<std::size_t>(size));
+    for (int rank = 0; rank < size; ++rank)
+        communicators.push_back(group.communicator(rank));
+    in_process::run_threads(
+        std::move(communicators), function,
+        [](Communicator& communicator, const std::string& reason) { communicator.abort(reason); });
 }
 
 } // namespace scape::distributed

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -20,5 +22,31 @@ namespace scape::distributed {
 
 /// "rank 2: what happened": how each reason is passed on.
 [[nodiscard]] std::string reason_text(int rank, const std::string& reason);
+
+/// What a message between two ranks is. Both sides say it.
+struct Label {
+    Traffic traffic{};
+    std::uint64_t number = 0;
+    std::size_t bytes = 0;
+
+    bool operator==(const Label&) const = default;
+};
+
+/// "rank 2 did not send its parameters (message 7) to rank 3 within 5 s".
+[[nodiscard]] std::string late_text(int from, const Label& label, int to,
+                                    std::chrono::milliseconds timeout);
+
+/// "rank 2 has left and did not send its parameters (message 7) to rank 3".
+[[nodiscard]] std::string left_text(int from, const Label& label, int to);
+
+/// "rank 2 sent its moment (message 7, 4 bytes) where rank 3 awaits its parameters (message 8, 4 bytes)".
+[[nodiscard]] std::string other_text(int from, const Label& sent, int to, const Label& awaited);
+
+/// What the others are told of a rank that has left: its reason; but where it ended by what it was told
+/// itself, that, so that the first cause comes to all.
+[[nodiscard]] std::string end_text(int rank, const std::string& reason, const std::string& told);
+
+/// Throws std::invalid_argument unless a rank may have messages for this one, or from it.
+void check_peer(int peer, int rank, int size);
 
 } // namespace scape::distributed

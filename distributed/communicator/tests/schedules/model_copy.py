@@ -13,9 +13,10 @@ import sys
 
 GROUP = "in_process_group.hpp"
 EXCHANGES = "in_process.cpp"
+THREADS = "rank_threads.hpp"
 POOL = "workers.cpp"
 POOL_HEADER = "scape/distributed/workers.hpp"
-FILES = {GROUP: GROUP, EXCHANGES: EXCHANGES, POOL: POOL, "include/" + POOL_HEADER: POOL_HEADER}
+FILES = {GROUP: GROUP, EXCHANGES: EXCHANGES, THREADS: THREADS, POOL: POOL, "include/" + POOL_HEADER: POOL_HEADER}
 
 NAMES = {
     r"std::atomic<": "model::Atomic<",

@@ -15,7 +15,7 @@ COPY = pathlib.Path(__file__).with_name("model_copy.py")
 def copied(source, file="", found="", new=""):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for part in ("in_process.cpp", "in_process_group.hpp", "workers.cpp", "include/scape/distributed/workers.hpp"):
+        for part in ("in_process.cpp", "in_process_group.hpp", "rank_threads.hpp", "workers.cpp", "include/scape/distributed/workers.hpp"):
             (folder / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source / part, folder / part)
         if file:

@@ -9,13 +9,26 @@
 
 namespace scape::distributed {
 
+/// Whether a message that has been sent is the caller's alone again, and may be changed.
+template <class Message>
+[[nodiscard]] bool is_let_go(const std::shared_ptr<Message>& message) {
+    if (message.use_count() != 1)
+        return false;
+    // The count by itself orders nothing. Letting a copy go comes after all that the others have done
+    // before they let theirs go.
+    std::shared_ptr<Message>(message).reset();
+    return true;
+}
+
 /// A message that is awaited from one peer.
 class Incoming {
   public:
     virtual ~Incoming() = default;
     /// Returns when the first `bytes` of the message are there, with its beginning; what follows them may
     /// still be on its way. They stay as they are for as long as this object lives. Throws Aborted, which
-    /// names the peer, if it has ended, failed, not answered in time, or sent another message than this.
+    /// names the peer, if it has ended, failed, not answered in time, or sent another message than this. A
+    /// rank that ends because of this gives the text to leave() as it is: it names the cause to others,
+    /// too.
     virtual const std::byte* wait(std::size_t bytes) = 0;
 };
 
@@ -33,8 +46,8 @@ class Peers {
     [[nodiscard]] virtual std::string name() const = 0;
 
     /// The first `bytes` of `message` go to `peer`. Returns at once, whatever the peer does, and does not
-    /// copy where that can be avoided: nobody may change them while anybody else holds the message
-    /// (`message.use_count()`). It is let go of when it has been taken, or will never be.
+    /// copy where that can be avoided: nobody may change them until is_let_go(message), which it is
+    /// when it has been taken, or will never be.
     virtual void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
                       std::size_t bytes) = 0;
 
