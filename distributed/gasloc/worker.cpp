@@ -74,9 +74,9 @@ Worker::Worker(const Settings& settings, State state, Peers& peers, Options opti
     : settings_(settings), peers_(peers), workers_(options.threads), rounds_(state.rounds), s_(state.s) {
     check(settings_);
     check_law(settings_.law, peers_.size());
-    check_stable(settings_, peers_.size());
     for (std::size_t i = 0; i < settings_.given.size(); ++i)
-        static_cast<void>(checked(settings_.given[i], peers_.size(), "round " + std::to_string(i + 1)));
+        settings_.given[i] = checked(settings_.given[i], peers_.size(), "round " + std::to_string(i + 1));
+    check_stable(settings_, peers_.size(), settings_.given);
     check_sizes(settings_, state);
     agree_on_settings(peers_, settings_, state);
     m_ = std::move(state.m);

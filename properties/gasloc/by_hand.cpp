@@ -103,7 +103,7 @@ std::vector<bool> light_cone(const Scenario& scenario, int worker, Index first, 
     reached[static_cast<std::size_t>(worker)] = true;
     for (Index round = first; round <= last; ++round) {
         const std::vector<bool> before = reached;
-        for (const Edge& edge : graph_of(scenario.settings, round, scenario.workers)) {
+        for (const Edge& edge : by_hand::graph_of(scenario.settings, round, scenario.workers)) {
             const auto a = static_cast<std::size_t>(edge.a);
             const auto b = static_cast<std::size_t>(edge.b);
             if (before[a])

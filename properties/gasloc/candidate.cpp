@@ -131,9 +131,19 @@ distributed::PeerDisturbance disturbance(Index late, int rank) {
     distributed::PeerDisturbance result;
     if (late == 0)
         return result;
-    result.late_start = static_cast<unsigned>((late + rank) % 4);
-    result.hold_back = late % 2 == 1;
+    constexpr auto parameters = static_cast<std::size_t>(Traffic::parameters);
+    result.late_start[parameters] = static_cast<unsigned>((late + rank) % 4);
+    result.hold_back[parameters] = late % 2 == 1;
+    result.delay_from.resize(4);
+    result.delay_from[static_cast<std::size_t>(late % 4)] = std::chrono::milliseconds(1);
     return result;
+}
+
+std::uint64_t all_of(const distributed::CountingPeers& counted) {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t bytes : counted.bytes())
+        sum += bytes;
+    return sum;
 }
 
 class HostSubject final : public Subject {
@@ -211,7 +221,7 @@ void Candidate::play(const Scenario& scenario, Index first, Index last, const fs
         life.refused = error.what();
         return;
     }
-    const std::uint64_t before = counted.bytes_in_all();
+    const std::uint64_t before = all_of(counted);
     std::uint64_t parameters = 0;
     std::vector<std::uint64_t> so_far(static_cast<std::size_t>(peers.size()), 0);
     for (Index round = first; round <= last; ++round) {
@@ -233,7 +243,7 @@ void Candidate::play(const Scenario& scenario, Index first, Index last, const fs
         }
         for (int peer = 0; peer < peers.size(); ++peer) {
             std::uint64_t& sent = so_far[static_cast<std::size_t>(peer)];
-            const std::uint64_t now = counted.bytes(Traffic::parameters, peer);
+            const std::uint64_t now = counted.sent(Traffic::parameters, peer).bytes;
             if (now > sent)
                 seen.sent[peer] = now - sent;
             parameters += now - sent;
@@ -241,7 +251,7 @@ void Candidate::play(const Scenario& scenario, Index first, Index last, const fs
         }
         life.rounds[round] = std::move(seen);
     }
-    life.others = life.halted > 0 || life.left_alone > 0 ? 0 : counted.bytes_in_all() - before - parameters;
+    life.others = life.halted > 0 || life.left_alone > 0 ? 0 : all_of(counted) - before - parameters;
     if (last < scenario.rounds && life.halted == 0 && life.left_alone == 0)
         subject->save(folder, rank, scenario.workers);
 }

@@ -481,7 +481,7 @@ void settings_matter(Trial& trial) {
         return other;
     };
     differs("alpha", with([](Scenario& s) { s.settings.alpha *= 0.75; }));
-    differs("gamma", with([](Scenario& s) { s.settings.gamma = s.settings.gamma / 2 + 0.125; }));
+    differs("gamma", with([](Scenario& s) { s.settings.gamma = s.settings.gamma == 0.25 ? 0.5 : 0.25; }));
     differs("eta", with([](Scenario& s) { s.settings.eta *= 0.75; }));
     differs("seed of the graph", with([](Scenario& s) {
                 // One that leads to other pairs in the first round.
@@ -574,6 +574,7 @@ void refusals(Trial& trial) {
         unstable.settings.law = Law::pairs;
         unstable.settings.alpha = 1.0;
         unstable.settings.gamma = 0.9375;
+        unstable.settings.momentum = Momentum::local;
         if (scenario.workers > 2)
             refused("it diverges", unstable, {"gamma"});
         for (const Graph& edges : {Graph{{0, 0}}, Graph{{0, 1}, {1, 0}}, Graph{{0, scenario.workers}}}) {

@@ -19,10 +19,10 @@ class Trial {
   public:
     using Floats = std::vector<float>;
 
-    Trial(const gate::Implementation& implementation, const Case& run);
+    Trial(const gate::Implementation& implementation, const Case& of);
 
     /// What the implementation makes of a scenario.
-    [[nodiscard]] std::vector<Life> play(const Scenario& scenario) const { return candidate.run(scenario); }
+    [[nodiscard]] std::vector<Life> play(const Scenario& of) const { return candidate.run(of); }
 
     /// The first finding is the one that is told.
     void violated(Index round, const std::string& message, const std::string& details = "");

@@ -1,0 +1,57 @@
+#pragma once
+
+namespace scape::gasloc {
+
+/// What is wrong with a planted implementation.
+enum Number {
+    none,
+    drift_sign,
+    eta_on_x,
+    mix_dropped,
+    alpha_swapped,
+    pairs_twice,
+    in_place,
+    as_they_come,
+    before_never_saved,
+    before_zero,
+    before_gossiped,
+    momentum_on_theta,
+    before_not_in_checkpoint,
+    seed_not_restored,
+    round_not_restored,
+    local_round,
+    odd_not_updated,
+    odd_with_itself,
+    stale_peer,
+    greatest_steps,
+    moments_reset,
+    bias_by_round,
+    first_rate,
+    bucket_lost,
+    last_bucket_everywhere,
+    alone_adds_zeros,
+    outer_over_nothing,
+    other_starts,
+    mean_of_neighbours,
+    weights_ignored,
+    skipped_not_gossiped,
+    skipped_counts,
+    bad_gradient_taken,
+    skipped_silently,
+    decay_forgotten,
+    restart_sums,
+    restart_own_steps,
+    barrier,
+    to_everybody,
+    settings_not_compared,
+    unstable_accepted,
+    not_finite_goes_on,
+    gamma_twice,
+    counters_of_rank,
+    moments_not_in_checkpoint,
+    eta_twice,
+    edges_one_way,
+    last_number = edges_one_way
+};
+
+} // namespace scape::gasloc

@@ -1,0 +1,426 @@
+#include "plain_worker.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <scape/gasloc/stability.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+#include "../by_hand.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+using distributed::Peers;
+using distributed::Traffic;
+using Floats = std::vector<float>;
+
+constexpr std::size_t bucket = 4; ///< values that a mistake sends at a time
+
+float once(double value) {
+    return static_cast<float>(value);
+}
+
+bool finite(std::span<const float> values) {
+    return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
+double power(double base, Index times) {
+    double result = 1.0;
+    for (; times > 0; times /= 2, base *= base)
+        if (times % 2 == 1)
+            result *= base;
+    return result;
+}
+
+/// Settings as words, one each, so that the first that differs can be named.
+std::vector<std::pair<std::string, std::string>> words_of(const Settings& s, const Floats& start) {
+    std::uint64_t sum = 0;
+    for (const float value : start)
+        sum = sum * 31 + std::bit_cast<std::uint32_t>(value);
+    return {{"inner", std::string(name(s.inner))},
+            {"weight_decay", shortest(s.hyper.weight_decay)},
+            {"alpha", shortest(s.alpha)},
+            {"gamma", shortest(s.gamma)},
+            {"eta", shortest(s.eta)},
+            {"law", std::string(name(s.law))},
+            {"seed", std::to_string(s.seed)},
+            {"parameters", std::to_string(sum)}};
+}
+
+} // namespace
+
+PlainWorker::PlainWorker(Number mistake, const Settings& settings, State state, Peers& peers)
+    : mistake_(mistake), settings_(settings), state_(std::move(state)), peers_(peers) {
+    check(settings_);
+    check_law(settings_.law, peers_.size());
+    for (Graph& graph : settings_.given)
+        graph = checked(graph, peers_.size(), "edges");
+    if (mistake_ != unstable_accepted)
+        check_stable(settings_, peers_.size(), settings_.given);
+    if (mistake_ == other_starts && state_.rounds == 0)
+        for (float& value : state_.theta)
+            value += 0.25F * static_cast<float>(peers_.rank());
+    if (mistake_ == before_zero && state_.rounds == 0)
+        state_.before.assign(state_.before.size(), 0.0F);
+    if (state_.rounds == 0 && mistake_ != settings_not_compared)
+        agree();
+    now_ = state_;
+}
+
+/// Everybody tells everybody, in texts of one length.
+void PlainWorker::agree() {
+    constexpr std::size_t length = 48;
+    Floats start = state_.theta;
+    if (mistake_ == other_starts)
+        start.clear();
+    const auto mine = words_of(settings_, start);
+    const auto text = std::make_shared<std::string>();
+    for (const auto& [what, value] : mine) {
+        std::string field = value.substr(0, length);
+        field.resize(length, ' ');
+        *text += field;
+    }
+    const auto bytes = text->size();
+    std::vector<std::string> all(static_cast<std::size_t>(peers_.size()), *text);
+    std::vector<std::unique_ptr<distributed::Incoming>> incoming(all.size());
+    for (int peer = 0; peer < peers_.size(); ++peer)
+        if (peer != peers_.rank()) {
+            incoming[static_cast<std::size_t>(peer)] = peers_.receive(Traffic::agreement, peer, 0, bytes);
+            peers_.send(Traffic::agreement, peer, 0, std::shared_ptr<const void>(text, text->data()), bytes);
+        }
+    for (std::size_t peer = 0; peer < all.size(); ++peer)
+        if (incoming[peer])
+            std::memcpy(all[peer].data(), incoming[peer]->wait(bytes), bytes);
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+        for (std::size_t i = 0; i < mine.size(); ++i)
+            if (all[rank].compare(i * length, length, all[0], i * length, length) != 0)
+                throw Error("rank " + std::to_string(rank) + " has another " + mine[i].first + " than rank 0");
+}
+
+bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
+    if (skipped_)
+        return false;
+    if (steps_ == 0)
+        first_rate_ = learning_rate;
+    ++steps_;
+    if (!finite(gradient) && mistake_ != bad_gradient_taken) {
+        skipped_ = true;
+        const Index counted = now_.s;
+        now_ = state_;
+        if (mistake_ == skipped_counts)
+            now_.s = counted + 1;
+        return false;
+    }
+    ++now_.s;
+    const auto& hyper = settings_.hyper;
+    const bool adamw = settings_.inner == Inner::adamw;
+    const bool none_at_all = !adamw && hyper.bias_correction == problem::BiasCorrection::none;
+    const bool momentum = !adamw && hyper.bias_correction == problem::BiasCorrection::momentum;
+    const double rate = mistake_ == first_rate ? first_rate_ : learning_rate;
+    const float lr = once(rate);
+    const float keep = mistake_ == decay_forgotten ? 1.0F : once(1.0 - rate * hyper.weight_decay);
+    const Index t = mistake_ == bias_by_round ? state_.rounds + 1 : now_.s;
+    const float inv1 = none_at_all ? 1.0F : once(1.0 / (1.0 - power(hyper.beta1, t)));
+    const float invs2 =
+        none_at_all || momentum ? 1.0F : once(1.0 / std::sqrt(1.0 - power(hyper.beta2, t)));
+    const float b1 = once(hyper.beta1);
+    const float a1 = once(1.0 - hyper.beta1);
+    const float b2 = once(hyper.beta2);
+    const float a2 = once(1.0 - hyper.beta2);
+    const float epsilon = once(hyper.epsilon);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+        const float g = gradient[i];
+        float u = g;
+        if (settings_.inner == Inner::adams) {
+            const float m = now_.m[i];
+            now_.m[i] = (b1 * m) + (a1 * g);
+            const float q = momentum ? m * inv1 : m;
+            const float v = (b2 * (q * q)) + (a2 * (g * g));
+            const float below = momentum ? std::sqrt(v) + epsilon : (std::sqrt(v) * invs2) + epsilon;
+            u = (now_.m[i] * inv1) / below;
+        } else if (adamw) {
+            now_.m[i] = (b1 * now_.m[i]) + (a1 * g);
+            now_.v[i] = (b2 * now_.v[i]) + (a2 * (g * g));
+            u = (now_.m[i] * inv1) / ((std::sqrt(now_.v[i]) * invs2) + epsilon);
+        }
+        now_.theta[i] = (now_.theta[i] * keep) - (lr * u);
+    }
+    return true;
+}
+
+Floats PlainWorker::drifted() const {
+    Floats y = state_.theta;
+    if (steps_ == 0 || skipped_)
+        return y;
+    const float eta = once(mistake_ == eta_twice ? settings_.eta * settings_.eta : settings_.eta);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+        const float x = now_.theta[i];
+        const float theta = state_.theta[i];
+        if (mistake_ == eta_on_x)
+            y[i] = theta + ((eta * x) - theta);
+        else if (mistake_ == drift_sign)
+            y[i] = theta - (eta * (x - theta));
+        else
+            y[i] = theta + (eta * (x - theta));
+    }
+    return y;
+}
+
+void PlainWorker::send(int peer, const Floats& values, Index number) {
+    const auto message = std::make_shared<Floats>(values);
+    peers_.send(Traffic::parameters, peer, static_cast<std::uint64_t>(number),
+                std::shared_ptr<const void>(message, message->data()), message->size() * sizeof(float));
+}
+
+Floats PlainWorker::received(int peer, std::size_t size, Index number) {
+    const auto incoming = peers_.receive(Traffic::parameters, peer, static_cast<std::uint64_t>(number),
+                                         size * sizeof(float));
+    Floats values(size);
+    const std::byte* const bytes = incoming->wait(size * sizeof(float));
+    if (size > 0)
+        std::memcpy(values.data(), bytes, size * sizeof(float));
+    return values;
+}
+
+Floats PlainWorker::in_place_gossiped(Floats y, const std::vector<Neighbour>& met) {
+    const float a = once(settings_.alpha / 2);
+    for (const Neighbour& j : met) {
+        send(j.worker, y, state_.rounds + 1);
+        const Floats of_j = received(j.worker, y.size(), state_.rounds + 1);
+        for (std::size_t i = 0; i < y.size(); ++i)
+            y[i] = y[i] - (a * (0.0F + (once(j.weight) * (y[i] - of_j[i]))));
+    }
+    return y;
+}
+
+Floats PlainWorker::gossiped(const Floats& y, const std::vector<Neighbour>& met) {
+    if (mistake_ == in_place)
+        return in_place_gossiped(y, met);
+    const Index number = state_.rounds + 1;
+    const bool silent = mistake_ == skipped_not_gossiped && skipped_;
+    Floats told = silent ? Floats(y.size(), 0.0F) : y;
+    const std::size_t whole = y.size() / bucket * bucket;
+    if (mistake_ == bucket_lost)
+        told.resize(whole);
+    for (const Neighbour& j : met)
+        send(j.worker, told, number);
+    if (mistake_ == to_everybody)
+        for (int peer = 0; peer < peers_.size(); ++peer)
+            if (peer != peers_.rank() && std::none_of(met.begin(), met.end(), [peer](const Neighbour& j) {
+                    return j.worker == peer;
+                }))
+                send(peer, told, number);
+    std::vector<Floats> of(met.size());
+    for (std::size_t k = 0; k < met.size(); ++k) {
+        of[k] = received(met[k].worker, told.size(), number);
+        for (std::size_t i = of[k].size(); i < y.size(); ++i) // what was lost is one's own
+            of[k].push_back(y[i]);
+        if (mistake_ == last_bucket_everywhere && whole > bucket)
+            for (std::size_t i = 0; i < whole; ++i)
+                of[k][i] = of[k][whole - bucket + i % bucket];
+        if (mistake_ == stale_peer) {
+            Floats& last = last_of_[met[k].worker];
+            std::swap(last, of[k]);
+            if (of[k].empty())
+                of[k] = y;
+        }
+    }
+    if (mistake_ == to_everybody)
+        for (int peer = 0; peer < peers_.size(); ++peer)
+            if (peer != peers_.rank() && std::none_of(met.begin(), met.end(), [peer](const Neighbour& j) {
+                    return j.worker == peer;
+                }))
+                static_cast<void>(received(peer, told.size(), number));
+    if (mistake_ == odd_with_itself && met.empty() && peers_.size() > 1 && settings_.law == Law::pairs) {
+        Floats z = y;
+        for (std::size_t i = 0; i < z.size(); ++i)
+            z[i] = z[i] - (once(settings_.alpha / 2) * (y[i] - state_.before[i]));
+        return z;
+    }
+    if (met.empty() || mistake_ == mix_dropped)
+        return y;
+    std::vector<std::size_t> order(met.size());
+    for (std::size_t k = 0; k < order.size(); ++k)
+        order[k] = mistake_ == as_they_come ? order.size() - 1 - k : k;
+    const double alpha = mistake_ == alpha_swapped ? 1.0 - settings_.alpha : settings_.alpha;
+    const float a = once(alpha / 2);
+    Floats z = y;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+        float acc = 0.0F;
+        for (const std::size_t k : order) {
+            if (mistake_ == edges_one_way && met[k].worker < peers_.rank())
+                continue;
+            const float lambda = mistake_ == weights_ignored ? 1.0F : once(met[k].weight);
+            acc = acc + (lambda * (y[i] - of[k][i]));
+            if (mistake_ == pairs_twice)
+                acc = acc + (lambda * (y[i] - of[k][i]));
+        }
+        if (mistake_ == mean_of_neighbours)
+            acc = acc / static_cast<float>(met.size());
+        z[i] = y[i] - (a * acc);
+    }
+    return z;
+}
+
+/// Which round's graph it takes to be this one's.
+Index PlainWorker::graphs_round() const {
+    if (mistake_ == local_round)
+        return rounds_with_steps_ + 1;
+    if (mistake_ == round_not_restored)
+        return of_this_life_ + 1;
+    return state_.rounds + 1;
+}
+
+/// Everybody waits for everybody.
+void PlainWorker::all_meet() {
+    const auto nothing = std::make_shared<int>(0);
+    for (int peer = 0; peer < peers_.size(); ++peer)
+        if (peer != peers_.rank())
+            peers_.send(Traffic::agreement, peer, 1, nothing, sizeof(int));
+    for (int peer = 0; peer < peers_.size(); ++peer)
+        if (peer != peers_.rank())
+            static_cast<void>(peers_.receive(Traffic::agreement, peer, 1, sizeof(int))->wait(sizeof(int)));
+}
+
+bool PlainWorker::round() {
+    const bool was_skipped = skipped_;
+    if (mistake_ == barrier)
+        all_meet();
+    if (mistake_ == seed_not_restored && of_this_life_ < state_.rounds)
+        settings_.seed += 1;
+    const std::vector<Neighbour> met =
+        neighbours(by_hand::graph_of(settings_, graphs_round(), peers_.size()), peers_.rank());
+    if (mistake_ == seed_not_restored && of_this_life_ < state_.rounds)
+        settings_.seed -= 1;
+    const Floats y = drifted();
+    const Floats z = gossiped(y, met);
+    const bool local = settings_.momentum == Momentum::local;
+    const Floats& moves = mistake_ == momentum_on_theta ? z : (local ? y : z);
+    const Floats before = mistake_ == momentum_on_theta ? state_.theta : state_.before;
+    const float gamma = once(settings_.gamma);
+    Floats theta = z;
+    const bool carried = settings_.gamma != 0.0;
+    for (std::size_t i = 0; carried && i < theta.size(); ++i) {
+        theta[i] = z[i] + (gamma * (moves[i] - before[i]));
+        if (mistake_ == gamma_twice)
+            theta[i] = theta[i] + (gamma * (moves[i] - before[i]));
+    }
+    if (mistake_ == odd_not_updated && met.empty() && peers_.size() > 1)
+        theta = state_.theta;
+    if (mistake_ == alone_adds_zeros && peers_.size() == 1)
+        theta = state_.theta;
+    if (mistake_ == outer_over_nothing)
+        theta = now_.theta;
+    State next = now_;
+    next.theta = std::move(theta);
+    next.before = local ? y : z;
+    if (mistake_ == before_gossiped)
+        next.before = z;
+    if (mistake_ == before_never_saved || (mistake_ == before_zero && state_.rounds == 0))
+        next.before = state_.before;
+    if (mistake_ == moments_reset) {
+        next.m.assign(next.m.size(), 0.0F);
+        next.v.assign(next.v.size(), 0.0F);
+    }
+    if (mistake_ == counters_of_rank && peers_.rank() > 0)
+        next.s = std::max(next.s, state_.s + 1);
+    ++next.rounds;
+    if (steps_ > 0)
+        ++rounds_with_steps_;
+    ++of_this_life_;
+    state_ = std::move(next);
+    now_ = state_;
+    steps_ = 0;
+    skipped_ = false;
+    if (!finite(state_.theta) && mistake_ != not_finite_goes_on) {
+        peers_.leave("rank " + std::to_string(peers_.rank()) + " has halted");
+        throw Halted("halted after round " + std::to_string(state_.rounds));
+    }
+    return was_skipped && mistake_ != skipped_silently;
+}
+
+State PlainWorker::state() const {
+    return state_;
+}
+
+namespace {
+
+std::filesystem::path plain_file(const std::filesystem::path& folder, int rank, int workers) {
+    return folder / ("plain-" + std::to_string(rank) + "-of-" + std::to_string(workers));
+}
+
+constexpr std::vector<float> State::*parts[]{&State::theta, &State::before, &State::m, &State::v};
+
+State read_one(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    State state;
+    const auto number = [&file] {
+        std::uint64_t value = 0;
+        file.read(reinterpret_cast<char*>(&value), sizeof value);
+        return value;
+    };
+    state.rounds = static_cast<Index>(number());
+    state.s = static_cast<Index>(number());
+    for (const auto part : parts) {
+        (state.*part).resize(number());
+        file.read(reinterpret_cast<char*>((state.*part).data()),
+                  static_cast<std::streamsize>((state.*part).size() * sizeof(float)));
+    }
+    if (!file)
+        throw Error(path.string() + ": it is no plain state");
+    return state;
+}
+
+} // namespace
+
+void PlainWorker::save(const std::filesystem::path& folder, int rank, int workers) const {
+    std::filesystem::create_directories(folder);
+    std::ofstream file(plain_file(folder, rank, workers), std::ios::binary);
+    const auto put = [&file](std::uint64_t value) {
+        file.write(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    put(static_cast<std::uint64_t>(state_.rounds));
+    put(static_cast<std::uint64_t>(state_.s));
+    for (const auto part : parts) {
+        put((state_.*part).size());
+        file.write(reinterpret_cast<const char*>((state_.*part).data()),
+                   static_cast<std::streamsize>((state_.*part).size() * sizeof(float)));
+    }
+}
+
+State read_plain(Number mistake, const std::filesystem::path& folder, int rank, int workers) {
+    int made_by = 1;
+    while (!std::filesystem::exists(plain_file(folder, 0, made_by)))
+        ++made_by;
+    State state = read_one(plain_file(folder, made_by == workers ? rank : 0, made_by));
+    if (made_by != workers) {
+        for (int other = 1; other < made_by; ++other) {
+            const State more = read_one(plain_file(folder, other, made_by));
+            for (const auto part : parts)
+                for (std::size_t i = 0; i < (state.*part).size(); ++i)
+                    (state.*part)[i] = (state.*part)[i] + (more.*part)[i];
+            if (mistake != restart_own_steps)
+                state.s = std::max(state.s, more.s);
+        }
+        if (mistake != restart_sums)
+            for (const auto part : parts)
+                for (float& value : state.*part)
+                    value = value / static_cast<float>(made_by);
+    }
+    if (mistake == before_not_in_checkpoint)
+        state.before = state.theta;
+    if (mistake == moments_not_in_checkpoint) {
+        state.m.assign(state.m.size(), 0.0F);
+        state.v.assign(state.v.size(), 0.0F);
+    }
+    return state;
+}
+
+} // namespace scape::gasloc

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "../candidate.hpp"
+#include "numbers.hpp"
+
+namespace scape::gasloc {
+
+/// One worker as plain as can be, with one mistake. It shares nothing with the optimized one.
+class PlainWorker final : public Subject {
+  public:
+    PlainWorker(Number mistake, const Settings& settings, State state, distributed::Peers& peers);
+
+    bool step(std::span<const float> gradient, double learning_rate) override;
+    bool round() override;
+    State state() const override;
+    void save(const std::filesystem::path& folder, int rank, int workers) const override;
+
+  private:
+    using Floats = std::vector<float>;
+
+    void agree();
+    [[nodiscard]] Floats drifted() const;
+    [[nodiscard]] Floats gossiped(const Floats& y, const std::vector<Neighbour>& met);
+    [[nodiscard]] Floats in_place_gossiped(Floats y, const std::vector<Neighbour>& met);
+    [[nodiscard]] Floats received(int peer, std::size_t size, Index number);
+    void send(int peer, const Floats& values, Index number);
+    void all_meet();
+    [[nodiscard]] Index graphs_round() const;
+
+    Number mistake_;
+    Settings settings_;
+    State state_; ///< when the round began
+    State now_;   ///< theta: x
+    distributed::Peers& peers_;
+    Index steps_ = 0;
+    Index rounds_with_steps_ = 0;
+    Index of_this_life_ = 0; ///< rounds since the start or restart
+    double first_rate_ = 0.0;
+    bool skipped_ = false;
+    std::map<int, Floats> last_of_; ///< what each peer sent last
+};
+
+/// Plain files, a worker each; no more than tests need.
+[[nodiscard]] State read_plain(Number mistake, const std::filesystem::path& folder, int rank, int workers);
+
+} // namespace scape::gasloc

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <scape/gate/group.hpp>
+#include <scape/gate/system.hpp>
+
+namespace scape::gasloc {
+
+/// Mistakes as they have been made, most of them in public code: section 18, and a few more.
+[[nodiscard]] std::vector<gate::Mistake> mistakes();
+/// A second, plain implementation with that mistake; 0 has none.
+[[nodiscard]] std::shared_ptr<const gate::Implementation>
+planted(int number, const std::shared_ptr<const gate::Group>& group);
+
+} // namespace scape::gasloc

@@ -1,0 +1,93 @@
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <scape/gate/search.hpp>
+#include <scape/gate/system.hpp>
+#include <scape/problem/error.hpp>
+
+#include "by_hand.hpp"
+#include "candidate.hpp"
+#include "planted/planted.hpp"
+#include "properties.hpp"
+#include "trial.hpp"
+
+namespace scape::systems {
+gate::System gasloc_system();
+}
+
+namespace scape::gasloc {
+namespace {
+
+const gate::System& tested() {
+    static const gate::System system = systems::gasloc_system();
+    return system;
+}
+
+const std::shared_ptr<const gate::Group>& threads() {
+    static const auto group = gate::make_thread_group(std::chrono::seconds(5));
+    return group;
+}
+
+std::optional<gate::Counterexample> counterexample(const gate::Implementation& implementation,
+                                                   const std::string& property, int cases = 100) {
+    gate::SearchOptions options;
+    options.cases = cases;
+    return gate::search(tested(), implementation, tested().property(property), options).counterexample;
+}
+
+TEST(Case, IsALineAndBack) {
+    for (const char* line :
+         {"law=pairs,workers=1,size=1,rounds=1",
+          "law=explicit,inner=adamw,momentum=gossiped,bias=none,data=wide,workers=3,size=0,rounds=4,steps=2,"
+          "uneven=1,skip=1,restart=2,to=5,late=3,threads=2,seed=7,alpha=0.5,gamma=0.9,eta=2,lr=0.1,decay=0.1,"
+          "beta1=0.9,beta2=0.999,epsilon=1e-08"})
+        EXPECT_EQ(text(parse_case(line)), line);
+    for (const char* wrong : {"", "workers=2", "law=star", "law=ring,workers=0", "law=ring,size=-1",
+                              "law=hypercube,workers=3", "law=ring,density=1", "law=ring,alpha=x"})
+        EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
+}
+
+// The chapter's laws a second time, beside those that the workers use.
+TEST(ByHand, GraphsAreThoseOfTheLaws) {
+    for (const Law law : all_laws)
+        for (int workers = 1; workers <= 33; ++workers)
+            for (Index round = 1; round <= 6; ++round) {
+                if (law == Law::given || (law == Law::hypercube && (workers & (workers - 1)) != 0))
+                    continue;
+                Settings settings;
+                settings.law = law;
+                settings.seed = static_cast<std::uint64_t>(workers);
+                EXPECT_EQ(by_hand::graph_of(settings, round, workers),
+                          gasloc::graph_of(law, settings.seed, round, workers))
+                    << name(law) << " " << workers << " " << round;
+            }
+}
+
+TEST(Properties, HoldOfTheWorkers) {
+    const auto implementations = tested().implementations(threads());
+    for (const auto& implementation : implementations)
+        for (const gate::Property& property : tested().properties)
+            if (const auto found = counterexample(*implementation, property.name, 60))
+                ADD_FAILURE() << implementation->name() << " " << property.name << "\n"
+                              << gate::failure_text(*found);
+}
+
+TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
+    for (const char* line :
+         {"law=two_peers,inner=adamw,data=normal,workers=4,size=3,rounds=500,steps=2,uneven=1,gamma=0.5,eta=0.7,"
+          "alpha=0.5",
+          "law=pairs,inner=adams,momentum=gossiped,data=normal,workers=5,size=3,rounds=500,steps=1,gamma=0.25"}) {
+        Trial trial(*tested().implementations(threads()).front(), parse_case(line));
+        trial.lives = trial.play(trial.scenario);
+        trial.same(expected_lives(trial.scenario), trial.lives, "the reference's");
+        EXPECT_FALSE(trial.judged.finding) << trial.judged.finding->message();
+        EXPECT_GT(trial.judged.counts.compared, 1000);
+    }
+}
+
+} // namespace
+} // namespace scape::gasloc
