@@ -1,6 +1,9 @@
 #include <scape/gate/group.hpp>
 
+#include <stdexcept>
+
 #include <scape/distributed/in_process.hpp>
+#include <scape/distributed/in_process_peers.hpp>
 
 namespace scape::gate {
 
@@ -15,6 +18,9 @@ class ThreadGroup final : public Group {
     void run(int workers, const Work& work) const override {
         distributed::run_ranks(workers, work, timeout_);
     }
+    void run_peers(int workers, const PeerWork& work) const override {
+        distributed::run_peers(workers, work, timeout_);
+    }
     std::vector<Bytes> exchange(int workers, const std::function<Bytes(int)>& mine) const override {
         std::vector<Bytes> all;
         all.reserve(static_cast<std::size_t>(workers));
@@ -28,6 +34,10 @@ class ThreadGroup final : public Group {
 };
 
 } // namespace
+
+void Group::run_peers(int /*workers*/, const PeerWork& /*work*/) const {
+    throw std::logic_error("the ranks of " + name() + " send no messages to peers");
+}
 
 std::shared_ptr<const Group> make_thread_group(std::chrono::milliseconds timeout) {
     return std::make_shared<ThreadGroup>(timeout);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <scape/distributed/communicator.hpp>
+#include <scape/distributed/peers.hpp>
 
 namespace scape::gate {
 
@@ -21,6 +22,11 @@ class Group {
     using Work = std::function<void(distributed::Communicator&)>;
     /// Runs the work on so many ranks and returns when all have ended; throws if one has failed.
     virtual void run(int workers, const Work& work) const = 0;
+
+    using PeerWork = std::function<void(distributed::Peers&)>;
+    /// The same of work that sends messages between two ranks, and ends only those that need a failed one.
+    /// Not of a group that does not say so.
+    virtual void run_peers(int workers, const PeerWork& work) const;
 
     using Bytes = std::vector<std::uint8_t>;
     /// One record of each of the ranks that have just worked, everywhere. `mine` belongs to a rank of this
