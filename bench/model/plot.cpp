@@ -134,7 +134,7 @@ std::string Plot::svg() const {
         if (!curve.name.empty())
             names.push_back({y.place(curve.y.back()), curve.name, color});
     }
-    std::sort(names.begin(), names.end(), [](const Name& a, const Name& b) { return a.y < b.y; });
+    std::stable_sort(names.begin(), names.end(), [](const Name& a, const Name& b) { return a.y < b.y; });
     constexpr double apart = 16;
     for (std::size_t i = 1; i < names.size(); ++i)
         names[i].y = std::max(names[i].y, names[i - 1].y + apart);

@@ -256,7 +256,7 @@ TEST(Stable, WhatIsNotIsToldWithTheNearestThatIs) {
 }
 
 TEST(Stable, GivenGraphsEachByItself) {
-    const Graph star{{0, 1}, {0, 2}, {0, 3}, {0, 4}}; // eigenvalues 0, 0.5 (three times), 2.5
+    const Graph star{{0, 2}, {1, 2}, {2, 3}, {2, 4}}; // eigenvalues 0, 0.5 (three times), 2.5
     const Graph pair{{0, 1}};
     EXPECT_EQ(refused(settings_of(Law::given, 1, 0.3), 5, {pair, {}, star}), "no error");
     EXPECT_EQ(
