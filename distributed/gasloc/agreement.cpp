@@ -72,22 +72,21 @@ std::vector<Value> values_of(const Settings& settings, const State& state) {
     const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
     const auto index = [](auto value) { return static_cast<std::uint64_t>(value); };
     const problem::HyperParameters& hyper = settings.hyper;
-    std::vector<Value> values{
-        {"inner", index(settings.inner), word<Inner>},
-        {"beta1", bits(hyper.beta1), number},
-        {"beta2", bits(hyper.beta2), number},
-        {"epsilon", bits(hyper.epsilon), number},
-        {"weight_decay", bits(hyper.weight_decay), number},
-        {"bias_correction", index(hyper.bias_correction), word<BiasCorrection>},
-        {"eta", bits(settings.eta), number},
-        {"alpha", bits(settings.alpha), number},
-        {"gamma", bits(settings.gamma), number},
-        {"momentum", index(settings.momentum), word<Momentum>},
-        {"law", index(settings.law), word<Law>},
-        {"seed", settings.seed, whole},
-        {"explicit edges", digest_of(settings.given), unlike},
-        {"the number of parameters", state.theta.size(), whole},
-        {"the round", index(state.rounds), whole}};
+    std::vector<Value> values{{"inner", index(settings.inner), word<Inner>},
+                              {"beta1", bits(hyper.beta1), number},
+                              {"beta2", bits(hyper.beta2), number},
+                              {"epsilon", bits(hyper.epsilon), number},
+                              {"weight_decay", bits(hyper.weight_decay), number},
+                              {"bias_correction", index(hyper.bias_correction), word<BiasCorrection>},
+                              {"eta", bits(settings.eta), number},
+                              {"alpha", bits(settings.alpha), number},
+                              {"gamma", bits(settings.gamma), number},
+                              {"momentum", index(settings.momentum), word<Momentum>},
+                              {"law", index(settings.law), word<Law>},
+                              {"seed", settings.seed, whole},
+                              {"explicit edges", digest_of(settings.given), unlike},
+                              {"the number of parameters", state.theta.size(), whole},
+                              {"the round", index(state.rounds), whole}};
     // Workers part by design, but not before the first round.
     if (state.rounds == 0)
         values.push_back({"parameters", digest_of(state.theta), unlike});
@@ -109,8 +108,8 @@ void agree_on_settings(distributed::Peers& peers, const Settings& settings, cons
     std::vector<std::unique_ptr<distributed::Incoming>> incoming(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank)
         if (rank != me)
-            incoming[rank] = peers.receive(distributed::Traffic::agreement, static_cast<int>(rank), 0,
-                                           sizeof(Record));
+            incoming[rank] =
+                peers.receive(distributed::Traffic::agreement, static_cast<int>(rank), 0, sizeof(Record));
     for (std::size_t rank = 0; rank < ranks; ++rank)
         if (rank != me)
             peers.send(distributed::Traffic::agreement, static_cast<int>(rank), 0, record, sizeof(Record));
@@ -124,11 +123,11 @@ void agree_on_settings(distributed::Peers& peers, const Settings& settings, cons
             if (all[rank][i] != all[0][i]) {
                 const bool named = i < mine.size() && mine[i].told != unlike;
                 const std::string what = i < mine.size() ? mine[i].what : "parameters";
-                throw Error("rank " + std::to_string(rank) + " has " + what + " " +
-                            (named ? mine[i].told(all[rank][i]) + " where rank 0 has " +
-                                         mine[i].told(all[0][i])
-                                   : "that are not those of rank 0") +
-                            "; start all ranks with the same");
+                throw Error(
+                    "rank " + std::to_string(rank) + " has " + what + " " +
+                    (named ? mine[i].told(all[rank][i]) + " where rank 0 has " + mine[i].told(all[0][i])
+                           : "that are not those of rank 0") +
+                    "; start all ranks with the same");
             }
 }
 

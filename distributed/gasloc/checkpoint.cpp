@@ -111,7 +111,8 @@ int complete(const FileSystem& files, const fs::path& checkpoint) {
         const std::size_t of = name.rfind("-of-");
         if (of == std::string::npos || !name.ends_with(suffix))
             continue;
-        const Index workers = number(std::string_view(name).substr(of + 4, name.size() - of - 4 - suffix.size()));
+        const Index workers =
+            number(std::string_view(name).substr(of + 4, name.size() - of - 4 - suffix.size()));
         if (workers < 1 || workers > problem::most_workers)
             continue;
         int rank = 0;
@@ -152,8 +153,9 @@ void add(State& sum, const State& other, const fs::path& path) {
         std::vector<float>& into = sum.*part;
         const std::vector<float>& from = other.*part;
         if (into.size() != from.size() || sum.rounds != other.rounds)
-            throw Error(path.string() + ": it is not of the same model and round as worker 0's; use another "
-                                        "checkpoint");
+            throw Error(path.string() +
+                        ": it is not of the same model and round as worker 0's; use another "
+                        "checkpoint");
         for (std::size_t i = 0; i < into.size(); ++i)
             into[i] = into[i] + from[i];
     }

@@ -210,16 +210,15 @@ void Worker::gossip(Round& round) {
         const host::Gossip with{met, static_cast<float>(settings_.alpha / 2),
                                 static_cast<float>(settings_.gamma), settings_.gamma != 0.0,
                                 settings_.momentum == Momentum::gossiped};
-        finite = everywhere(begin, end,
-                            [&](Index first, Index last) {
-                                return host::gossip(with, first, last, x_->values.data(), before,
-                                                    theta_.data());
-                            }) &&
-                 finite;
+        finite =
+            everywhere(begin, end,
+                       [&](Index first, Index last) {
+                           return host::gossip(with, first, last, x_->values.data(), before, theta_.data());
+                       }) &&
+            finite;
         begin = end;
     } while (begin < d);
-    ended_ = finite ? ""
-                    : "after round " + std::to_string(round.number) + " a parameter is not finite";
+    ended_ = finite ? "" : "after round " + std::to_string(round.number) + " a parameter is not finite";
 }
 
 void Worker::must_be_able_to_go_on() const {

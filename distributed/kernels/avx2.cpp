@@ -39,6 +39,7 @@ SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint6
 }
 
 #include "packed.hpp"
+// Over the blocks of packed.hpp.
 #include "meetings.hpp"
 #include "words.hpp"
 

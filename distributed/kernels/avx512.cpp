@@ -22,6 +22,7 @@ namespace avx512 {
 namespace {
 
 #include "packed.hpp"
+// Over the blocks of packed.hpp.
 #include "meetings.hpp"
 
 constexpr unsigned group_size = 16; ///< coordinates in a register

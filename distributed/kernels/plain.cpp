@@ -25,6 +25,7 @@ void between(const Score* scores, Score low, Score high, std::uint64_t& above, s
 }
 
 #include "packed.hpp"
+// Over the blocks of packed.hpp.
 #include "meetings.hpp"
 #include "words.hpp"
 

@@ -54,8 +54,7 @@ struct Table {
                   float* m, float* w);
     bool (*finite)(const float* values, Index size);
 
-    bool (*inner)(InnerRule rule, const Scalars& scalars, Index begin, Index end,
-                  const InnerStep& vectors);
+    bool (*inner)(InnerRule rule, const Scalars& scalars, Index begin, Index end, const InnerStep& vectors);
     void (*drift)(float eta, Index begin, Index end, const float* theta, float* x);
     bool (*gossip)(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
                    float* theta);

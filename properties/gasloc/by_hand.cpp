@@ -151,8 +151,8 @@ Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner
             float u = g;
             if (scenario.settings.inner == gasloc::Inner::adams) {
                 const float m = now.m[i], next = (b1 * m) + (a1 * g), q = m * inv1;
-                const float second = momentum ? (b2 * (q * q)) + (a2 * (g * g))
-                                              : (b2 * (m * m)) + (a2 * (g * g));
+                const float second =
+                    momentum ? (b2 * (q * q)) + (a2 * (g * g)) : (b2 * (m * m)) + (a2 * (g * g));
                 const float root = momentum ? std::sqrt(second) : std::sqrt(second) * invs2;
                 u = (next * inv1) / (root + eps);
                 now.m[i] = next;
@@ -181,7 +181,8 @@ std::vector<std::vector<double>> diloco(const Scenario& scenario) {
             const auto gradients = scenario.gradients(worker, round);
             bool finite = true;
             for (const auto& g : gradients)
-                finite = finite && std::all_of(g.begin(), g.end(), [](float x) { return std::isfinite(x); });
+                finite =
+                    finite && std::all_of(g.begin(), g.end(), [](float x) { return std::isfinite(x); });
             for (std::size_t h = 0; finite && h < gradients.size(); ++h)
                 for (std::size_t i = 0; i < d; ++i)
                     moved[i] -= scenario.settings.eta *

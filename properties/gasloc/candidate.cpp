@@ -171,8 +171,7 @@ Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const 
 
 std::vector<Life> Candidate::run(const Scenario& scenario) const {
     std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
-    const fs::path folder =
-        fs::path(gate::scratch_folder(*group_)) / ("gasloc-" + std::to_string(++runs_));
+    const fs::path folder = fs::path(gate::scratch_folder(*group_)) / ("gasloc-" + std::to_string(++runs_));
     const auto part = [&](int workers, Index first, Index last) {
         group_->run_peers(workers, [&](Peers& peers) {
             play(scenario, first, last, folder, peers, lives[static_cast<std::size_t>(peers.rank())]);
@@ -190,9 +189,8 @@ std::vector<Life> Candidate::run(const Scenario& scenario) const {
         part(scenario.workers_in(scenario.rounds), scenario.restart + 1, scenario.rounds);
     std::vector<Life> all;
     const int most = static_cast<int>(lives.size());
-    for (const Group::Bytes& bytes : group_->exchange(most, [&](int rank) {
-             return written(lives[static_cast<std::size_t>(rank)]);
-         }))
+    for (const Group::Bytes& bytes :
+         group_->exchange(most, [&](int rank) { return written(lives[static_cast<std::size_t>(rank)]); }))
         if (!bytes.empty()) // of a process that had no part in it
             all.push_back(read(bytes));
     if (restarts && group_->speaks()) {
@@ -202,8 +200,8 @@ std::vector<Life> Candidate::run(const Scenario& scenario) const {
     return all;
 }
 
-void Candidate::play(const Scenario& scenario, Index first, Index last, const fs::path& folder, Peers& peers,
-                     Life& life) const {
+void Candidate::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
+                     Peers& peers, Life& life) const {
     const int rank = peers.rank();
     distributed::CountingPeers counted(peers, disturbance(scenario.late, rank));
     const Settings settings = scenario.settings_of(rank, scenario.settings);
@@ -272,10 +270,9 @@ Subjects workers() {
                 if (!checkpoint)
                     throw Error(folder.string() + ": there is no checkpoint; save one first");
                 return std::make_unique<HostSubject>(
-                    settings,
-                    std::make_unique<Worker>(settings,
-                                             load(*checkpoint, settings, peers.rank(), peers.size()),
-                                             peers, Options{threads}));
+                    settings, std::make_unique<Worker>(
+                                  settings, load(*checkpoint, settings, peers.rank(), peers.size()), peers,
+                                  Options{threads}));
             },
             train};
 }

@@ -59,15 +59,14 @@ constexpr std::array<Number, 11> numbers{{
     {"seed", &Case::seed, 0, 1'000'000, false},
 }};
 
-constexpr std::array<std::pair<std::string_view, double Case::*>, 8> reals{
-    {{"alpha", &Case::alpha},
-     {"gamma", &Case::gamma},
-     {"eta", &Case::eta},
-     {"lr", &Case::lr},
-     {"decay", &Case::decay},
-     {"beta1", &Case::beta1},
-     {"beta2", &Case::beta2},
-     {"epsilon", &Case::epsilon}}};
+constexpr std::array<std::pair<std::string_view, double Case::*>, 8> reals{{{"alpha", &Case::alpha},
+                                                                            {"gamma", &Case::gamma},
+                                                                            {"eta", &Case::eta},
+                                                                            {"lr", &Case::lr},
+                                                                            {"decay", &Case::decay},
+                                                                            {"beta1", &Case::beta1},
+                                                                            {"beta2", &Case::beta2},
+                                                                            {"epsilon", &Case::epsilon}}};
 
 template <class Value>
 Value parsed(const std::string& key, const std::string& text) {
@@ -107,9 +106,8 @@ rc::Gen<Index> from_to(Index first, Index last) {
 /// One of them, by its place; shrinks towards the first.
 template <class Value>
 rc::Gen<Value> one_of(std::vector<Value> values) {
-    return rc::gen::map(from_to(0, static_cast<Index>(values.size()) - 1), [values](Index place) {
-        return values[static_cast<std::size_t>(place)];
-    });
+    return rc::gen::map(from_to(0, static_cast<Index>(values.size()) - 1),
+                        [values](Index place) { return values[static_cast<std::size_t>(place)]; });
 }
 
 /// What goes together, so that every case that is drawn is one.
@@ -170,9 +168,10 @@ rc::Gen<Case> any_case() {
                                          DataClass::ties, DataClass::sparse, DataClass::wide,
                                          DataClass::subnormal, DataClass::zeros, DataClass::limit});
     // Now and then.
-    const auto rarely = [](Index last) { return rc::gen::map(from_to(0, 4 * last), [last](Index drawn) {
-        return drawn > last ? Index{0} : drawn;
-    }); };
+    const auto rarely = [](Index last) {
+        return rc::gen::map(from_to(0, 4 * last),
+                            [last](Index drawn) { return drawn > last ? Index{0} : drawn; });
+    };
     return rc::gen::map(
         rc::gen::build<Case>(
             rc::gen::set(&Case::law, laws),
@@ -181,7 +180,8 @@ rc::Gen<Case> any_case() {
             rc::gen::set(&Case::bias, one_of<BiasCorrection>({BiasCorrection::adam, BiasCorrection::none,
                                                               BiasCorrection::momentum})),
             rc::gen::set(&Case::data, data), rc::gen::set(&Case::workers, from_to(1, 9)),
-            rc::gen::set(&Case::size, rc::gen::map(from_to(1, 41), [](Index n) { return n == 41 ? 0 : n; })),
+            rc::gen::set(&Case::size,
+                         rc::gen::map(from_to(1, 41), [](Index n) { return n == 41 ? 0 : n; })),
             rc::gen::set(&Case::rounds, from_to(1, 5)), rc::gen::set(&Case::steps, from_to(0, 4)),
             rc::gen::set(&Case::uneven, from_to(0, 1)), rc::gen::set(&Case::skip, rarely(4)),
             rc::gen::set(&Case::restart, rarely(4)), rc::gen::set(&Case::to, from_to(0, 5)),

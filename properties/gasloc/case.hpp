@@ -20,9 +20,9 @@ struct Case {
     Index workers = 1;
     Index size = 1; ///< parameters; 0 is one, too
     Index rounds = 1;
-    Index steps = 1;  ///< inner ones in a round
-    Index uneven = 0; ///< 1: up to `steps`, by worker and round; also none
-    Index skip = 0;   ///< a gradient that is not finite in this round, of some worker; 0: in none
+    Index steps = 1;   ///< inner ones in a round
+    Index uneven = 0;  ///< 1: up to `steps`, by worker and round; also none
+    Index skip = 0;    ///< a gradient that is not finite in this round, of some worker; 0: in none
     Index restart = 0; ///< after this round; 0: none
     Index to = 0;      ///< with so many workers; 0: as many
     Index late = 0;    ///< how messages are disturbed; 0: not at all

@@ -18,9 +18,7 @@ class Difference final : public gate::Finding {
     std::string message() const override { return message_; }
     std::string details() const override { return details_; }
     std::optional<gate::Drawing> drawing() const override;
-    Size size() const override {
-        return {run_.size, static_cast<int>(most_workers(run_)), run_.rounds};
-    }
+    Size size() const override { return {run_.size, static_cast<int>(most_workers(run_)), run_.rounds}; }
 
   private:
     /// A part of every worker's state after a round, or a row of blanks.
@@ -54,17 +52,17 @@ class Difference final : public gate::Finding {
 /// Each worker's model before the round, its gradients, and what it ends with, beside the reference.
 std::optional<gate::Drawing> Difference::drawing() const {
     const int workers = scenario_.workers_in(round_);
-    if (lives_.size() < static_cast<std::size_t>(workers) || scenario_.size > gate::Drawing::most_coordinates ||
-        scenario_.size < 1 || round_ < 1)
+    if (lives_.size() < static_cast<std::size_t>(workers) ||
+        scenario_.size > gate::Drawing::most_coordinates || scenario_.size < 1 || round_ < 1)
         return std::nullopt;
     const std::vector<Life> expected = expected_lives(scenario_);
     gate::Drawing drawing{"round " + std::to_string(round_), scenario_.size, workers};
     drawing.tensors = {{"x", 0, scenario_.size}};
     gate::Lane before{"before", "theta at the round's begin"};
     for (int worker = 0; worker < workers; ++worker)
-        before.values.push_back(round_ == 1 ? gate::texts(scenario_.start)
-                                            : texts_of(expected[static_cast<std::size_t>(worker)],
-                                                       round_ - 1, &State::theta));
+        before.values.push_back(
+            round_ == 1 ? gate::texts(scenario_.start)
+                        : texts_of(expected[static_cast<std::size_t>(worker)], round_ - 1, &State::theta));
     drawing.lanes.push_back(before);
     constexpr Index most_gradients = 4;
     for (Index step = 1; step <= std::min(most_gradients, scenario_.most_steps(round_)); ++step) {

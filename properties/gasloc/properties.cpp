@@ -32,12 +32,14 @@ std::vector<const Seen*> seen_after(const std::vector<Life>& lives, Index round,
     return all;
 }
 
-void told(Trial& trial, bool ok, Index round, const std::string& message) {
+/// The message is made where it is told alone: most are not.
+template <class Message>
+void told(Trial& trial, bool ok, Index round, const Message& message) {
     ++trial.judged.counts.compared;
     if (ok)
         return;
     ++trial.judged.counts.wrong;
-    trial.violated(round, message);
+    trial.violated(round, message());
 }
 
 // 1. The sum of z is the sum of y. y is what the momentum is made of next time, and z is theta without it.
@@ -60,9 +62,11 @@ void mean_is_kept(Trial& trial) {
                 of_y += y;
                 of_z += static_cast<double>(seen[rank]->state.theta[i]) - gamma * (y - before);
             }
-            told(trial, of_y == of_z, round,
-                 "after round " + std::to_string(round) + " the sum of z over workers at coordinate " +
-                     std::to_string(i) + " is " + shortest(of_z) + "; that of y is " + shortest(of_y));
+            told(trial, of_y == of_z, round, [&] {
+                return "after round " + std::to_string(round) +
+                       " the sum of z over workers at coordinate " + std::to_string(i) + " is " +
+                       shortest(of_z) + "; that of y is " + shortest(of_y);
+            });
         }
     }
 }
@@ -81,10 +85,10 @@ void consensus_stays(Trial& trial) {
     };
     for (Index round = 1; round <= trial.run.rounds; ++round)
         for (int worker = 0; worker < trial.scenario.workers_in(round); ++worker)
-            trial.same(unsigned_zero(trial.scenario.start),
-                       unsigned_zero(
-                           trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).state.theta),
-                       round, worker, "theta", "what all began with, though nothing has drifted");
+            trial.same(
+                unsigned_zero(trial.scenario.start),
+                unsigned_zero(trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).state.theta),
+                round, worker, "theta", "what all began with, though nothing has drifted");
 }
 
 /// One worker of a scenario, by itself.
@@ -131,18 +135,20 @@ void inner_optimizer(Trial& trial) {
             now = by_hand::after_inner_steps(trial.scenario, worker, round, now);
             trial.same(now.m, seen.state.m, round, worker, "the first moment", "the inner optimizer's");
             trial.same(now.v, seen.state.v, round, worker, "the second moment", "the inner optimizer's");
-            told(trial, now.s == seen.state.s, round,
-                 worker_text(worker, round) + " counts " + std::to_string(seen.state.s) +
-                     " inner steps; it has taken " + std::to_string(now.s));
+            told(trial, now.s == seen.state.s, round, [&] {
+                return worker_text(worker, round) + " counts " + std::to_string(seen.state.s) +
+                       " inner steps; it has taken " + std::to_string(now.s);
+            });
             for (std::size_t i = 0; i < theta.size(); ++i) {
                 // Two roundings: of x - theta, and of the sum.
                 const double x = static_cast<double>(now.x[i]);
-                const double limit = 0x1p-23 * (std::abs(x) + std::abs(static_cast<double>(theta[i]))) +
-                                     0x1p-148;
-                told(trial, !(std::abs(static_cast<double>(seen.state.theta[i]) - x) > limit), round,
-                     worker_text(worker, round) + " has " + shortest(seen.state.theta[i]) +
-                         " at coordinate " + std::to_string(i) + "; the inner optimizer makes it " +
-                         shortest(now.x[i]));
+                const double limit =
+                    0x1p-23 * (std::abs(x) + std::abs(static_cast<double>(theta[i]))) + 0x1p-148;
+                told(trial, !(std::abs(static_cast<double>(seen.state.theta[i]) - x) > limit), round, [&] {
+                    return worker_text(worker, round) + " has " + shortest(seen.state.theta[i]) +
+                           " at coordinate " + std::to_string(i) + "; the inner optimizer makes it " +
+                           shortest(now.x[i]);
+                });
             }
             now.x = seen.state.theta;
         }
@@ -157,9 +163,11 @@ void sums_are_dilocos(Trial& trial) {
             for (const Seen* seen : seen_after(trial.lives, round, trial.scenario.workers))
                 sum += static_cast<double>(seen->state.theta[i]);
             const double wanted = sums[static_cast<std::size_t>(round - 1)][i];
-            told(trial, sum == wanted, round,
-                 "after round " + std::to_string(round) + " the sum of theta over workers at coordinate " +
-                     std::to_string(i) + " is " + shortest(sum) + "; DiLoCo's is " + shortest(wanted));
+            told(trial, sum == wanted, round, [&] {
+                return "after round " + std::to_string(round) +
+                       " the sum of theta over workers at coordinate " + std::to_string(i) + " is " +
+                       shortest(sum) + "; DiLoCo's is " + shortest(wanted);
+            });
         }
 }
 
@@ -205,18 +213,20 @@ void light_cone(Trial& trial) {
     };
     const std::vector<Life> other = trial.play(changed);
     for (Index round = 1; round <= scenario.rounds; ++round) {
-        const std::vector<bool> reached = round < from
-                                              ? std::vector<bool>(static_cast<std::size_t>(scenario.workers))
-                                              : by_hand::light_cone(scenario, source, from, round);
+        const std::vector<bool> reached =
+            round < from ? std::vector<bool>(static_cast<std::size_t>(scenario.workers))
+                         : by_hand::light_cone(scenario, source, from, round);
         for (int worker = 0; worker < scenario.workers; ++worker) {
             const auto i = static_cast<std::size_t>(worker);
             if (reached[i])
                 continue;
             const auto& first = trial.lives[i].rounds;
             const auto& second = other[i].rounds;
-            told(trial, first.contains(round) == second.contains(round), round,
-                 "worker " + std::to_string(worker) + " ends round " + std::to_string(round) +
-                     " or not by what worker " + std::to_string(source) + " does, which cannot be known there");
+            told(trial, first.contains(round) == second.contains(round), round, [&] {
+                return "worker " + std::to_string(worker) + " ends round " + std::to_string(round) +
+                       " or not by what worker " + std::to_string(source) +
+                       " does, which cannot be known there";
+            });
             if (first.contains(round) && second.contains(round))
                 trial.same(first.at(round).state, second.at(round).state, round, worker,
                            "what it was before a gradient of worker " + std::to_string(source) +
@@ -230,8 +240,7 @@ void relabelled(Trial& trial) {
     Scenario& scenario = trial.scenario;
     const int last = scenario.workers - 1;
     for (Index round = 1; round <= scenario.rounds; ++round)
-        scenario.settings.given.push_back(
-            by_hand::graph_of(scenario.settings, round, scenario.workers));
+        scenario.settings.given.push_back(by_hand::graph_of(scenario.settings, round, scenario.workers));
     scenario.settings.law = Law::given;
     Scenario other = scenario;
     for (Graph& graph : other.settings.given) {
@@ -239,7 +248,9 @@ void relabelled(Trial& trial) {
             edge = {last - edge.b, last - edge.a, edge.weight};
         graph = checked(graph, scenario.workers, "relabelled");
     }
-    other.steps = [scenario, last](int worker, Index round) { return scenario.steps(last - worker, round); };
+    other.steps = [scenario, last](int worker, Index round) {
+        return scenario.steps(last - worker, round);
+    };
     other.gradient = [scenario, last](int worker, Index round, Index step) {
         return scenario.gradient(last - worker, round, step);
     };
@@ -267,25 +278,28 @@ void traffic(Trial& trial) {
             for (const Neighbour& neighbour : neighbours(graph, worker))
                 if (bytes > 0)
                     wanted[neighbour.worker] = bytes;
-            const auto& sent =
-                trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).sent;
+            const auto& sent = trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).sent;
             for (int peer = 0; peer < workers; ++peer) {
                 const auto of = [peer](const std::map<int, std::uint64_t>& all) {
                     const auto found = all.find(peer);
                     return found == all.end() ? 0 : found->second;
                 };
-                told(trial, of(sent) == of(wanted), round,
-                     "in round " + std::to_string(round) + " worker " + std::to_string(worker) + " sent " +
-                         std::to_string(of(sent)) + " bytes to worker " + std::to_string(peer) + "; " +
-                         (of(wanted) > 0 ? "its neighbour gets " + std::to_string(bytes)
-                                         : "they do not meet"));
+                told(trial, of(sent) == of(wanted), round, [&] {
+                    return "in round " + std::to_string(round) + " worker " + std::to_string(worker) +
+                           " sent " + std::to_string(of(sent)) + " bytes to worker " +
+                           std::to_string(peer) + "; " +
+                           (of(wanted) > 0 ? "its neighbour gets " + std::to_string(bytes)
+                                           : "they do not meet");
+                });
             }
         }
     }
     for (std::size_t worker = 0; worker < trial.lives.size(); ++worker)
-        told(trial, trial.lives[worker].others == 0, trial.run.rounds,
-             "worker " + std::to_string(worker) + " sent " + std::to_string(trial.lives[worker].others) +
-                 " bytes after its start that are no parameters for a neighbour");
+        told(trial, trial.lives[worker].others == 0, trial.run.rounds, [&] {
+            return "worker " + std::to_string(worker) + " sent " +
+                   std::to_string(trial.lives[worker].others) +
+                   " bytes after its start that are no parameters for a neighbour";
+        });
 }
 
 // 11. Whoever does not depend on a worker that is held back goes on.
@@ -329,9 +343,10 @@ void no_barrier(Trial& trial) {
     trial.lives = trial.play(scenario);
     scenario.before_round = [](int, Index) {};
     for (std::size_t i = 0; late && i < ahead.size(); ++i)
-        told(trial, false, from,
-             "worker " + std::to_string(held) + " was held back before round " + std::to_string(from) +
-                 ", and workers that do not depend on it waited for it");
+        told(trial, false, from, [&] {
+            return "worker " + std::to_string(held) + " was held back before round " +
+                   std::to_string(from) + ", and workers that do not depend on it waited for it";
+        });
     trial.same(expected, trial.lives, "the reference's");
 }
 
@@ -366,9 +381,11 @@ void skipped(Trial& trial) {
                        "those without inner steps in the skipped round");
             const bool bad = without.steps(static_cast<int>(i), round) !=
                              trial.scenario.steps(static_cast<int>(i), round);
-            told(trial, found->second.skipped == bad, round,
-                 worker_text(static_cast<int>(i), round) +
-                     (bad ? " does not say that it skipped the round" : " says that it skipped the round"));
+            told(trial, found->second.skipped == bad, round, [&] {
+                return worker_text(static_cast<int>(i), round) +
+                       (bad ? " does not say that it skipped the round"
+                            : " says that it skipped the round");
+            });
         }
 }
 
@@ -385,11 +402,13 @@ void restart_same(Trial& trial) {
                 trial.same(seen.state, found->second.state, round, static_cast<int>(i),
                            "those of a run without a restart");
             else if (round <= trial.scenario.restart || trial.lives[i].restarted)
-                told(trial, false, round, "worker " + std::to_string(i) + " did not end round " +
-                                              std::to_string(round) + " after the restart: " +
-                                              trial.lives[i].reason);
+                told(trial, false, round, [&] {
+                    return "worker " + std::to_string(i) + " did not end round " + std::to_string(round) +
+                           " after the restart: " + trial.lives[i].reason;
+                });
             else if (!trial.lives[i].refused.empty())
-                told(trial, false, round, "the restart was refused: " + trial.lives[i].refused);
+                told(trial, false, round,
+                     [&] { return "the restart was refused: " + trial.lives[i].refused; });
         }
 }
 
@@ -414,7 +433,7 @@ void restart_other(Trial& trial) {
     for (int worker = 0; worker < trial.scenario.to; ++worker) {
         const Life& life = trial.lives[static_cast<std::size_t>(worker)];
         told(trial, life.restarted, at,
-             "worker " + std::to_string(worker) + " did not begin again: " + life.refused);
+             [&] { return "worker " + std::to_string(worker) + " did not begin again: " + life.refused; });
         if (life.restarted)
             trial.same(mean, life.begun, at, worker, "the mean of all workers before the restart");
     }
@@ -457,10 +476,11 @@ void contraction(Trial& trial) {
                     static_cast<double>(trial.lives[worker].rounds.at(round).state.theta[i]);
                 // Some ten roundings a round, each passed on at most as the rest is where it is stable.
                 const double limit = 0x1p-24 * 40.0 * static_cast<double>(round) * size + 0x1p-140;
-                told(trial, !(std::abs(seen - theta[worker]) > limit), round,
-                     worker_text(static_cast<int>(worker), round) + " has " + shortest(seen) +
-                         " at coordinate " + std::to_string(i) + "; without drift it would be " +
-                         shortest(theta[worker]));
+                told(trial, !(std::abs(seen - theta[worker]) > limit), round, [&] {
+                    return worker_text(static_cast<int>(worker), round) + " has " + shortest(seen) +
+                           " at coordinate " + std::to_string(i) + "; without drift it would be " +
+                           shortest(theta[worker]);
+                });
             }
         }
     }
@@ -479,7 +499,8 @@ void settings_matter(Trial& trial) {
                 any = any || found == trial.lives[i].rounds.end() ||
                       found->second.state.theta != seen.state.theta;
             }
-        told(trial, any, scenario.rounds, std::string("another ") + what + " gives the same bits");
+        told(trial, any, scenario.rounds,
+             [&] { return std::string("another ") + what + " gives the same bits"; });
     };
     const auto with = [&](const std::function<void(Scenario&)>& change) {
         Scenario other = scenario;
@@ -535,11 +556,12 @@ void refusals(Trial& trial) {
             bool says = !lives[i].refused.empty();
             for (const std::string& word : words)
                 says = says && lives[i].refused.find(word) != std::string::npos;
-            told(trial, says, 1,
-                 "worker " + std::to_string(i) +
-                     (lives[i].refused.empty()
-                          ? " begins, though " + what
-                          : " does not say that " + what + ": '" + lives[i].refused + "'"));
+            told(trial, says, 1, [&] {
+                return "worker " + std::to_string(i) +
+                       (lives[i].refused.empty()
+                            ? " begins, though " + what
+                            : " does not say that " + what + ": '" + lives[i].refused + "'");
+            });
         }
     };
     const auto of_last = [&](const std::function<void(Settings&)>& change) {
@@ -553,17 +575,17 @@ void refusals(Trial& trial) {
     };
     if (scenario.workers > 1) {
         const std::string rank = "rank " + std::to_string(odd);
-        refused(rank + " has another alpha", of_last([](Settings& s) { s.alpha += 0.125; }), {rank, "alpha"});
-        refused(rank + " has another gamma", of_last([](Settings& s) { s.gamma = 0.0625; }), {rank, "gamma"});
+        refused(rank + " has another alpha", of_last([](Settings& s) { s.alpha += 0.125; }),
+                {rank, "alpha"});
+        refused(rank + " has another gamma", of_last([](Settings& s) { s.gamma = 0.0625; }),
+                {rank, "gamma"});
         refused(rank + " has another eta", of_last([](Settings& s) { s.eta *= 2; }), {rank, "eta"});
-        refused(rank + " has another law", of_last([](Settings& s) {
-                    s.law = s.law == Law::none ? Law::pairs : Law::none;
-                }),
+        refused(rank + " has another law",
+                of_last([](Settings& s) { s.law = s.law == Law::none ? Law::pairs : Law::none; }),
                 {rank, "law"});
         refused(rank + " has another seed", of_last([](Settings& s) { ++s.seed; }), {rank, "seed"});
-        refused(rank + " has another inner optimizer", of_last([](Settings& s) {
-                    s.inner = s.inner == Inner::sgd ? Inner::adamw : Inner::sgd;
-                }),
+        refused(rank + " has another inner optimizer",
+                of_last([](Settings& s) { s.inner = s.inner == Inner::sgd ? Inner::adamw : Inner::sgd; }),
                 {rank, "inner"});
         refused(rank + " has another weight decay",
                 of_last([](Settings& s) { s.hyper.weight_decay += 0.5; }), {rank, "weight_decay"});
@@ -611,26 +633,25 @@ Case as_it_is(Case run) {
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
                         AtLeast at_least = {}, Change change = as_it_is) {
-    gate::Property made{
-        number,
-        name,
-        says,
-        [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
-        [judge, change](const gate::Implementation& implementation, const Line& line) {
-            Trial trial(implementation, change(parse_case(line)));
-            judge(trial);
-            return trial.judged;
-        },
-        std::move(at_least),
-        [](const gate::Implementation&) { return std::string(); },
-        [change](const Line& line, const gate::LeftOut& left_out) {
-            Case run = change(parse_case(line));
-            if (left_out.contains("restart.same") || left_out.contains("restart")) {
-                run.restart = 0;
-                run.to = 0;
-            }
-            return text(run);
-        }};
+    gate::Property made{number,
+                        name,
+                        says,
+                        [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
+                        [judge, change](const gate::Implementation& implementation, const Line& line) {
+                            Trial trial(implementation, change(parse_case(line)));
+                            judge(trial);
+                            return trial.judged;
+                        },
+                        std::move(at_least),
+                        [](const gate::Implementation&) { return std::string(); },
+                        [change](const Line& line, const gate::LeftOut& left_out) {
+                            Case run = change(parse_case(line));
+                            if (left_out.contains("restart.same") || left_out.contains("restart")) {
+                                run.restart = 0;
+                                run.to = 0;
+                            }
+                            return text(run);
+                        }};
     return made;
 }
 
@@ -747,8 +768,9 @@ std::vector<gate::Property> properties() {
                  light_cone, meets, without_restart),
         property(8, "relabelled", "Workers under other numbers come to the same.", relabelled,
                  {{"neighbours", 40}}, few_neighbours),
-        property(10, "traffic", "y goes to each neighbour of the round, to nobody else, and nothing besides.",
-                 traffic, meets, exact_local),
+        property(10, "traffic",
+                 "y goes to each neighbour of the round, to nobody else, and nothing besides.", traffic,
+                 meets, exact_local),
         property(11, "no_barrier", "Whoever does not depend on a worker that is held back goes on.",
                  no_barrier, {{"several ranks", 60}}, without_restart),
         property(12, "delay", "When messages come changes no bit.", delays, meets, without_restart),
@@ -758,8 +780,9 @@ std::vector<gate::Property> properties() {
                  {{"restart", 90}}, restarted),
         property(14, "restart.other", "With another number of workers all begin with the mean.",
                  restart_other, {{"other number of ranks", 90}}, restarted_with_others),
-        property(15, "contraction", "Without drift disagreement becomes what the chapter's map makes of it.",
-                 drifts_once, {{"neighbours", 40}}, drifting_once),
+        property(15, "contraction",
+                 "Without drift disagreement becomes what the chapter's map makes of it.", drifts_once,
+                 {{"neighbours", 40}}, drifting_once),
         property(17, "settings", "Each setting matters: another value gives other bits.", settings_matter,
                  {{"neighbours", 90}}, mattering),
         property(18, "refusal", "What cannot go well does not begin on any rank, and says why.", refusals,

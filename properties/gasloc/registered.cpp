@@ -68,8 +68,8 @@ std::vector<Pins> rows(const gate::Implementation& implementation, const Pins& p
     };
     std::vector<Pins> all;
     for (const std::string& workers : values("workers", {"1", "2", "3", "4", "5", "7", "8", "16", "33"}))
-        for (const std::string& law : values("law", {"pairs", "two_peers", "ring", "exponential", "hypercube",
-                                                     "complete", "none", "explicit"})) {
+        for (const std::string& law : values("law", {"pairs", "two_peers", "ring", "exponential",
+                                                     "hypercube", "complete", "none", "explicit"})) {
             const int count = std::stoi(workers);
             if (law == "hypercube" && (count & (count - 1)) != 0)
                 continue;
@@ -92,15 +92,17 @@ gate::System gasloc_system() {
         return static_cast<int>(gasloc::most_workers(parse_case(line)));
     };
     for (const Option& option : options)
-        system.pins.push_back({option.option, option.help, true,
-                               [key = std::string(option.key)](const std::string& text) { check(key, text); }});
+        system.pins.push_back(
+            {option.option, option.help, true,
+             [key = std::string(option.key)](const std::string& text) { check(key, text); }});
     system.pinned = pinned;
     system.decided = [](const std::string& kind, const Pins& pins, const gate::LeftOut& left_out) {
         if (kind == "restart" || kind == "other number of ranks")
             return pins.contains("workers") || left_out.contains("restart");
         if (kind == "adaptive")
             return pins.contains("inner");
-        if (kind == "uneven" || kind == "no inner steps" || kind == "several inner steps" || kind == "skipped")
+        if (kind == "uneven" || kind == "no inner steps" || kind == "several inner steps" ||
+            kind == "skipped")
             return pins.contains("inner-steps");
         // The rest depends on who meets whom.
         return pins.contains("workers") || pins.contains("law");
@@ -109,9 +111,8 @@ gate::System gasloc_system() {
     system.rows = rows;
     system.properties = gasloc::properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        return gate::Implementations{
-            std::make_shared<gasloc::Candidate>("host", gasloc::workers(), group),
-            gasloc::planted(0, group)};
+        return gate::Implementations{std::make_shared<gasloc::Candidate>("host", gasloc::workers(), group),
+                                     gasloc::planted(0, group)};
     };
     system.mistakes = gasloc::mistakes();
     system.planted = gasloc::planted;

@@ -94,9 +94,9 @@ Scenario scenario_of(const Case& run) {
         // In the last step, so that those before it have to be taken back.
         const auto skipping = static_cast<int>(seed % static_cast<std::uint64_t>(run.workers));
         if (round == run.skip && worker == skipping && run.size > 0 && step == steps(worker, round))
-            values[static_cast<std::size_t>(run.size / 2)] =
-                seed % 2 == 0 ? std::numeric_limits<float>::infinity()
-                              : std::numeric_limits<float>::quiet_NaN();
+            values[static_cast<std::size_t>(run.size / 2)] = seed % 2 == 0
+                                                                 ? std::numeric_limits<float>::infinity()
+                                                                 : std::numeric_limits<float>::quiet_NaN();
         return values;
     };
     // By powers of two, so that what is exact stays so.

@@ -25,7 +25,11 @@ Floats to_floats(const Vector<float>& values) {
 }
 
 State to_state(const WorkerState<float>& worker, Index rounds) {
-    return {rounds,           worker.s, to_floats(worker.theta), to_floats(worker.before), to_floats(worker.m),
+    return {rounds,
+            worker.s,
+            to_floats(worker.theta),
+            to_floats(worker.before),
+            to_floats(worker.m),
             to_floats(worker.v)};
 }
 
@@ -101,8 +105,8 @@ std::vector<Life> expected_lives(const Scenario& scenario) {
             }
         }
         const Graph graph = graph_of(scenario.settings, round, static_cast<int>(reference.state.size()));
-        const auto went = reference.round(gradients_of(scenario, round, ended),
-                                          scenario.learning_rates(round), graph);
+        const auto went =
+            reference.round(gradients_of(scenario, round, ended), scenario.learning_rates(round), graph);
         const std::vector<bool> before = ended;
         for (std::size_t i = 0; i < reference.state.size(); ++i) {
             if (before[i])
@@ -150,8 +154,9 @@ bool Trial::same(const Floats& expected, const Floats& actual, Index round, int 
     if (compared.ok())
         return true;
     const auto size = static_cast<Index>(expected.size());
-    violated(round, worker_text(worker, round) + ": " + what + " is not " + whose + ": " +
-                        verify::summary(compared),
+    violated(round,
+             worker_text(worker, round) + ": " + what + " is not " + whose + ": " +
+                 verify::summary(compared),
              size > 0 ? verify::details(compared, problem::Layout({{"x", size, false}}), "  ") : "");
     return false;
 }
@@ -185,9 +190,10 @@ void Trial::same(const std::vector<Life>& expected, const std::vector<Life>& act
             if (right != wanted.rounds.end() && found != life.rounds.end()) {
                 same(right->second.state, found->second.state, round, worker, whose);
                 if (right->second.skipped != found->second.skipped)
-                    violated(round, worker_text(worker, round) +
-                                        (found->second.skipped ? " says that it skipped the round"
-                                                               : " does not say that it skipped the round"));
+                    violated(round,
+                             worker_text(worker, round) +
+                                 (found->second.skipped ? " says that it skipped the round"
+                                                        : " does not say that it skipped the round"));
             } else if (right != wanted.rounds.end()) {
                 violated(round, "worker " + std::to_string(worker) + " did not end round " +
                                     std::to_string(round) + ": " +

@@ -27,8 +27,8 @@ class Trial {
     /// The first finding is the one that is told.
     void violated(Index round, const std::string& message, const std::string& details = "");
     /// Bit for bit. True if they are the same.
-    bool same(const Floats& expected, const Floats& actual, Index round, int worker, const std::string& what,
-              const std::string& whose);
+    bool same(const Floats& expected, const Floats& actual, Index round, int worker,
+              const std::string& what, const std::string& whose);
     /// All that a worker holds after a round.
     void same(const State& expected, const State& actual, Index round, int worker,
               const std::string& whose);

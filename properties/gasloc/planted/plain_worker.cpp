@@ -11,7 +11,7 @@
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 
-#include "../by_hand.hpp"
+#include "by_hand.hpp"
 
 namespace scape::gasloc {
 
@@ -93,7 +93,8 @@ void PlainWorker::agree() {
     for (int peer = 0; peer < peers_.size(); ++peer)
         if (peer != peers_.rank()) {
             incoming[static_cast<std::size_t>(peer)] = peers_.receive(Traffic::agreement, peer, 0, bytes);
-            peers_.send(Traffic::agreement, peer, 0, std::shared_ptr<const void>(text, text->data()), bytes);
+            peers_.send(Traffic::agreement, peer, 0, std::shared_ptr<const void>(text, text->data()),
+                        bytes);
         }
     for (std::size_t peer = 0; peer < all.size(); ++peer)
         if (incoming[peer])
@@ -101,7 +102,8 @@ void PlainWorker::agree() {
     for (std::size_t rank = 1; rank < all.size(); ++rank)
         for (std::size_t i = 0; i < mine.size(); ++i)
             if (all[rank].compare(i * length, length, all[0], i * length, length) != 0)
-                throw Error("rank " + std::to_string(rank) + " has another " + mine[i].first + " than rank 0");
+                throw Error("rank " + std::to_string(rank) + " has another " + mine[i].first +
+                            " than rank 0");
 }
 
 bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
@@ -128,8 +130,7 @@ bool PlainWorker::step(std::span<const float> gradient, double learning_rate) {
     const float keep = mistake_ == decay_forgotten ? 1.0F : once(1.0 - rate * hyper.weight_decay);
     const Index t = mistake_ == bias_by_round ? state_.rounds + 1 : now_.s;
     const float inv1 = none_at_all ? 1.0F : once(1.0 / (1.0 - power(hyper.beta1, t)));
-    const float invs2 =
-        none_at_all || momentum ? 1.0F : once(1.0 / std::sqrt(1.0 - power(hyper.beta2, t)));
+    const float invs2 = none_at_all || momentum ? 1.0F : once(1.0 / std::sqrt(1.0 - power(hyper.beta2, t)));
     const float b1 = once(hyper.beta1);
     const float a1 = once(1.0 - hyper.beta1);
     const float b2 = once(hyper.beta2);
@@ -180,8 +181,8 @@ void PlainWorker::send(int peer, const Floats& values, Index number) {
 }
 
 Floats PlainWorker::received(int peer, std::size_t size, Index number) {
-    const auto incoming = peers_.receive(Traffic::parameters, peer, static_cast<std::uint64_t>(number),
-                                         size * sizeof(float));
+    const auto incoming =
+        peers_.receive(Traffic::parameters, peer, static_cast<std::uint64_t>(number), size * sizeof(float));
     Floats values(size);
     const std::byte* const bytes = incoming->wait(size * sizeof(float));
     if (size > 0)

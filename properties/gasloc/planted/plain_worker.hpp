@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "../candidate.hpp"
+#include "candidate.hpp"
 #include "numbers.hpp"
 
 namespace scape::gasloc {

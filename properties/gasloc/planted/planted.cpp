@@ -35,17 +35,17 @@ Subjects subjects(Number mistake) {
             state.v.assign(parameters.size(), 0.0F);
         return state;
     };
-    return {[=](const Settings& settings, std::span<const float> parameters, distributed::Peers& peers, int) {
-                return std::make_unique<PlainWorker>(mistake, settings, first(settings, parameters), peers);
-            },
-            [=](const Settings& settings, const std::filesystem::path& folder, distributed::Peers& peers,
-                int) {
-                return std::make_unique<PlainWorker>(
-                    mistake, settings, read_plain(mistake, folder, peers.rank(), peers.size()), peers);
-            },
-            [=](Subject& subject, const Scenario& scenario, int worker, Index round) {
-                train_wrongly(mistake, subject, scenario, worker, round);
-            }};
+    return {
+        [=](const Settings& settings, std::span<const float> parameters, distributed::Peers& peers, int) {
+            return std::make_unique<PlainWorker>(mistake, settings, first(settings, parameters), peers);
+        },
+        [=](const Settings& settings, const std::filesystem::path& folder, distributed::Peers& peers, int) {
+            return std::make_unique<PlainWorker>(
+                mistake, settings, read_plain(mistake, folder, peers.rank(), peers.size()), peers);
+        },
+        [=](Subject& subject, const Scenario& scenario, int worker, Index round) {
+            train_wrongly(mistake, subject, scenario, worker, round);
+        }};
 }
 
 } // namespace
@@ -53,7 +53,8 @@ Subjects subjects(Number mistake) {
 std::vector<gate::Mistake> mistakes() {
     return {
         {drift_sign, "the drift has the wrong sign", "Training goes uphill. Shows at the first step."},
-        {eta_on_x, "eta on x instead of the drift", "Models shrink or grow by eta. Needs eta other than 1."},
+        {eta_on_x, "eta on x instead of the drift",
+         "Models shrink or grow by eta. Needs eta other than 1."},
         {mix_dropped, "the result of the mix is dropped", "Workers never meet. Needs an edge."},
         {alpha_swapped, "alpha and 1 - alpha swapped", "Needs an edge, and alpha other than 1/2."},
         {pairs_twice, "each pair counts twice, as (i,j) and (j,i)", "Mixing is twice as strong."},
@@ -61,7 +62,8 @@ std::vector<gate::Mistake> mistakes() {
          "Needs a worker with two neighbours."},
         {as_they_come, "neighbours are added as they come", "Other bits at each run. Needs three of them."},
         {before_never_saved, "y of the last round is never saved", "Momentum grows. Needs two rounds."},
-        {before_zero, "y of the last round is zero at the start", "The first momentum is the model itself."},
+        {before_zero, "y of the last round is zero at the start",
+         "The first momentum is the model itself."},
         {before_gossiped, "y is saved after the gossip", "Needs an edge, momentum and two rounds."},
         {momentum_on_theta, "momentum on theta instead of y", "Needs momentum and an edge."},
         {before_not_in_checkpoint, "y of the last round is not in the checkpoint",
@@ -81,7 +83,8 @@ std::vector<gate::Mistake> mistakes() {
         {bucket_lost, "what does not fill a bucket is never sent", "Needs a size that is no multiple."},
         {last_bucket_everywhere, "the last bucket lands in all", "Needs two buckets."},
         {alone_adds_zeros, "a world of one adds zeros", "One worker alone never moves."},
-        {outer_over_nothing, "the outer step goes over no parameters", "Workers never meet, eta is not used."},
+        {outer_over_nothing, "the outer step goes over no parameters",
+         "Workers never meet, eta is not used."},
         {other_starts, "workers start from different weights", "Nobody compares them."},
         {mean_of_neighbours, "the mean over neighbours where the sum was asked",
          "Needs a worker with two neighbours."},
@@ -96,7 +99,8 @@ std::vector<gate::Mistake> mistakes() {
          "Bias correction is behind. Needs unequal H and a restart."},
         {barrier, "all wait for all before a round", "Everybody is as slow as the slowest."},
         {to_everybody, "y goes to everybody", "n-1 times the traffic; results are right."},
-        {settings_not_compared, "settings are not compared at the start", "Ranks train by different rules."},
+        {settings_not_compared, "settings are not compared at the start",
+         "Ranks train by different rules."},
         {unstable_accepted, "what diverges is begun", "Disagreement grows without bound."},
         {not_finite_goes_on, "a model that is not finite goes on", "It takes its neighbours along."},
         {gamma_twice, "momentum is added twice", "Needs momentum."},

@@ -41,10 +41,11 @@ std::optional<gate::Counterexample> counterexample(const gate::Implementation& i
 
 TEST(Case, IsALineAndBack) {
     for (const char* line :
-         {"law=pairs,workers=1,size=1,rounds=1",
-          "law=explicit,inner=adamw,momentum=gossiped,bias=none,data=wide,workers=3,size=0,rounds=4,steps=2,"
-          "uneven=1,skip=1,restart=2,to=5,late=3,threads=2,seed=7,alpha=0.5,gamma=0.9,eta=2,lr=0.1,decay=0.1,"
-          "beta1=0.9,beta2=0.999,epsilon=1e-08"})
+         {"law=pairs,workers=1,size=1,rounds=1", "law=explicit,inner=adamw,momentum=gossiped,bias=none,"
+                                                 "data=wide,workers=3,size=0,rounds=4,steps=2,"
+                                                 "uneven=1,skip=1,restart=2,to=5,late=3,threads=2,seed=7,"
+                                                 "alpha=0.5,gamma=0.9,eta=2,lr=0.1,decay=0.1,"
+                                                 "beta1=0.9,beta2=0.999,epsilon=1e-08"})
         EXPECT_EQ(text(parse_case(line)), line);
     for (const char* wrong : {"", "workers=2", "law=star", "law=ring,workers=0", "law=ring,size=-1",
                               "law=hypercube,workers=3", "law=ring,density=1", "law=ring,alpha=x"})
@@ -77,10 +78,11 @@ TEST(Properties, HoldOfTheWorkers) {
 }
 
 TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
-    for (const char* line :
-         {"law=two_peers,inner=adamw,data=normal,workers=4,size=3,rounds=500,steps=2,uneven=1,gamma=0.5,eta=0.7,"
-          "alpha=0.5",
-          "law=pairs,inner=adams,momentum=gossiped,data=normal,workers=5,size=3,rounds=500,steps=1,gamma=0.25"}) {
+    for (const char* line : {"law=two_peers,inner=adamw,data=normal,workers=4,size=3,rounds=500,steps=2,"
+                             "uneven=1,gamma=0.5,eta=0.7,"
+                             "alpha=0.5",
+                             "law=pairs,inner=adams,momentum=gossiped,data=normal,workers=5,size=3,rounds="
+                             "500,steps=1,gamma=0.25"}) {
         Trial trial(*tested().implementations(threads()).front(), parse_case(line));
         trial.lives = trial.play(trial.scenario);
         trial.same(expected_lives(trial.scenario), trial.lives, "the reference's");

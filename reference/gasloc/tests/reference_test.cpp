@@ -23,7 +23,8 @@ Floats floats(std::initializer_list<float> values) {
     for (Index i = 0; i < wanted.size(); ++i)
         if (i >= actual.size() ||
             std::bit_cast<std::uint32_t>(actual[i]) != std::bit_cast<std::uint32_t>(wanted[i]))
-            return ::testing::AssertionFailure() << "value " << i << " is " << actual[i] << ", not " << wanted[i];
+            return ::testing::AssertionFailure()
+                   << "value " << i << " is " << actual[i] << ", not " << wanted[i];
     return ::testing::AssertionSuccess();
 }
 
@@ -38,13 +39,14 @@ Settings plain_sgd() {
     return settings;
 }
 
-// x_0 = 1 - 0.5*2 - 0.5*1 = -0.5 and x_1 = 1 - 0.5*(-4) = 3. With eta 0.5: y_0 = 1 + 0.5*(-1.5) = 0.25, y_1 = 2;
-// an edge with weight 1 and alpha 1 makes the mean of both.
+// x_0 = 1 - 0.5*2 - 0.5*1 = -0.5 and x_1 = 1 - 0.5*(-4) = 3. With eta 0.5: y_0 = 1 + 0.5*(-1.5) = 0.25, y_1
+// = 2; an edge with weight 1 and alpha 1 makes the mean of both.
 TEST(Reference, TwoWorkersMeetInTheMiddle) {
     Settings settings = plain_sgd();
     settings.eta = 0.5;
     Reference<float> pair(settings, 2, floats({1.0F}));
-    const auto went = pair.round({{floats({2.0F}), floats({1.0F})}, {floats({-4.0F})}}, {0.5, 0.5}, {{0, 1}});
+    const auto went =
+        pair.round({{floats({2.0F}), floats({1.0F})}, {floats({-4.0F})}}, {0.5, 0.5}, {{0, 1}});
     EXPECT_TRUE(same(went[0].x, {-0.5F}));
     EXPECT_TRUE(same(went[1].x, {3.0F}));
     EXPECT_TRUE(same(went[0].y, {0.25F}));
@@ -87,7 +89,8 @@ TEST(Reference, NobodyReadsAYThatHasBeenGossiped) {
 }
 
 TEST(Reference, ABadGradientSkipsTheRoundOfItsWorkerAlone) {
-    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
         Settings settings = plain_sgd();
         settings.inner = Inner::adamw;
         Reference<float> pair(settings, 2, floats({1.0F, -0.0F}));
@@ -102,7 +105,8 @@ TEST(Reference, ABadGradientSkipsTheRoundOfItsWorkerAlone) {
     }
 }
 
-// The first step of Adam is lr*sign(g), but for epsilon; and the bias correction goes by s, not by the round.
+// The first step of Adam is lr*sign(g), but for epsilon; and the bias correction goes by s, not by the
+// round.
 TEST(Reference, BiasCorrectionGoesByInnerSteps) {
     for (const Inner inner : {Inner::adams, Inner::adamw}) {
         Settings settings = plain_sgd();

@@ -12,11 +12,12 @@ namespace scape::gasloc {
 /// saves for itself and waits for nobody: the checkpoint is complete when the last one's file is there. A
 /// file is written under another name, synced and renamed, so that a crash at any moment leaves it whole or
 /// absent, and lasts once this has returned. Returns the folder of the round.
-std::filesystem::path save(const std::filesystem::path& folder, const Settings& settings, const State& state,
-                           int rank, int workers, storage::FileSystem& files = storage::disk());
+std::filesystem::path save(const std::filesystem::path& folder, const Settings& settings,
+                           const State& state, int rank, int workers,
+                           storage::FileSystem& files = storage::disk());
 
-/// The folder of the greatest round of which all workers' files are there; none if there is none, or no such
-/// folder. Throws scape::Error if it cannot be read.
+/// The folder of the greatest round of which all workers' files are there; none if there is none, or no
+/// such folder. Throws scape::Error if it cannot be read.
 [[nodiscard]] std::optional<std::filesystem::path>
 latest(const std::filesystem::path& folder, const storage::FileSystem& files = storage::disk());
 
