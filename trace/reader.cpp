@@ -81,11 +81,12 @@ void Reader::examine_tensors() {
     std::set<std::size_t> held;
     for (Index step = 1; step <= schema_.steps; ++step) {
         for (const Kind& kind : schema_.inputs)
-            for (int rank = 0; rank < ranks_of(kind); ++rank) {
-                const std::string name = tensor_name(kind, step, rank);
-                expect_vector(name, kind);
-                known.insert(name);
-            }
+            for (int rank = 0; rank < ranks_of(kind); ++rank)
+                if (schema_.has_input(kind, step, rank)) {
+                    const std::string name = tensor_name(kind, step, rank);
+                    expect_vector(name, kind);
+                    known.insert(name);
+                }
         for (std::size_t i = 0; i < schema_.results.size(); ++i) {
             const Kind& kind = schema_.results[i].kind;
             const bool replicas = is_replicated(kind) && examine_replicas(kind, step, known);

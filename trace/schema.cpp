@@ -31,9 +31,12 @@ Replicas parse_replicas(const std::string& text) {
     throw Error("--replicas is '" + text + "'; it must be none, copies or fingerprints");
 }
 
+std::string name(const Kind& kind) {
+    return std::string(kind.name) + (kind.part > 0 ? "." + std::to_string(kind.part) : "");
+}
+
 std::string tensor_name(const Kind& kind, Index step, int rank) {
-    return step_folder(step) + std::string(kind.name) +
-           (kind.per_rank ? "/rank" + std::to_string(rank) : "");
+    return step_folder(step) + name(kind) + (kind.per_rank ? "/rank" + std::to_string(rank) : "");
 }
 
 std::string copy_name(const Kind& kind, Index step, int rank) {

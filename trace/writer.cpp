@@ -26,7 +26,8 @@ void Writer::declare() {
     for (Index step = 1; step <= schema_.steps; ++step) {
         for (const Kind& kind : schema_.inputs)
             for (int rank = 0; rank < (kind.per_rank ? schema_.workers : 1); ++rank)
-                file_.declare(tensor_name(kind, step, rank), DataType::f32, {size});
+                if (schema_.has_input(kind, step, rank))
+                    file_.declare(tensor_name(kind, step, rank), DataType::f32, {size});
         declare_results(step, false);
     }
     for (Index step = 1; replicas_ == Replicas::fingerprints && step <= schema_.steps; ++step)

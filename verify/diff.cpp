@@ -71,12 +71,7 @@ class StepDiff {
     void compare_step(Index step) {
         for (const trace::Kind& kind : a_.schema().inputs)
             for (int rank = 0; rank < ranks_of(kind) && !into_.input; ++rank)
-                if (auto comparison =
-                        compare(a_.input(kind, step, rank), b_.input(kind, step, rank), Level::exact());
-                    !comparison.ok())
-                    into_.input =
-                        divergence(step, "input", std::string(kind.name),
-                                   kind.per_rank ? rank : Divergence::all_ranks, std::move(comparison));
+                compare_input(kind, step, rank);
         for (const trace::Result& result : a_.schema().results)
             for (int rank = 0; rank < ranks_of(result.kind) && !into_.result; ++rank)
                 compare_result(result, step, rank);
@@ -90,6 +85,16 @@ class StepDiff {
   private:
     [[nodiscard]] int ranks_of(const trace::Kind& kind) const {
         return kind.per_rank ? a_.schema().workers : 1;
+    }
+
+    /// What only one of them has is a difference of their settings.
+    void compare_input(const trace::Kind& kind, Index step, int rank) {
+        if (!a_.schema().has_input(kind, step, rank) || !b_.schema().has_input(kind, step, rank))
+            return;
+        auto comparison = compare(a_.input(kind, step, rank), b_.input(kind, step, rank), Level::exact());
+        if (!comparison.ok())
+            into_.input = divergence(step, "input", name(kind),
+                                     kind.per_rank ? rank : Divergence::all_ranks, std::move(comparison));
     }
 
     void compare_result(const trace::Result& result, Index step, int rank) {

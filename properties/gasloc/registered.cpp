@@ -1,6 +1,7 @@
 // GASLoC, in the gate's terms.
 #include <algorithm>
 
+#include <scape/gasloc/traces.hpp>
 #include <scape/gate/system.hpp>
 #include <scape/problem/error.hpp>
 
@@ -117,6 +118,7 @@ gate::System gasloc_system() {
     system.mistakes = gasloc::mistakes();
     system.planted = gasloc::planted;
     system.clean = {"host"};
+    system.traces = gasloc::traces();
     return system;
 }
 

@@ -383,7 +383,7 @@ TEST_F(ToolTest, ATraceOfAnotherSystemIsNamedAsSuch) {
     expect_bad_input(run_tool({"verify", "--system", "averaging", trace_}), scapes);
     EXPECT_EQ(run_tool({"verify", "--system", "scape", trace_}).status, 0);
     expect_bad_input(run_tool({"verify", "--system", "gossip", trace_}),
-                     "--system is 'gossip'; there are scape, averaging");
+                     "--system is 'gossip'; there are scape, gasloc");
 
     const std::string foreign = file("foreign.safetensors");
     storage::SafetensorsWriter writer(foreign, {{"format", "scape-trace"},

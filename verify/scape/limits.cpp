@@ -8,20 +8,6 @@
 
 namespace scape::verify {
 
-Comparison compare_with(const Vector<float>& expected, const std::vector<float>& actual) {
-    return compare({expected.data(), static_cast<std::size_t>(expected.size())}, actual, Level::exact());
-}
-
-Comparison compare_with(const Vector<Bounded>& expected, const std::vector<float>& actual) {
-    std::vector<double> centres;
-    std::vector<double> limits;
-    for (Index i = 0; i < expected.size(); ++i) {
-        centres.push_back(expected[i].value());
-        limits.push_back(rel_slack * expected[i].error());
-    }
-    return compare(centres, limits, actual);
-}
-
 Bits tolerable_bits(const problem::Problem&, const PerRank<float>&, double, const Bits&) {
     return {};
 }

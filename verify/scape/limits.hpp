@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
+#include <scape/verify/beside.hpp>
 #include <scape/verify/comparator.hpp>
 #include <scape/verify/verify_trace.hpp>
 #include <scape/verify/yardstick.hpp>
@@ -14,21 +14,6 @@
 namespace scape::verify {
 
 using Bits = std::vector<std::uint8_t>;
-
-template <class T>
-Vector<T> to_vector(const std::vector<float>& values) {
-    Vector<T> result(static_cast<Index>(values.size()));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if constexpr (std::is_same_v<T, float>)
-            result[static_cast<Index>(i)] = values[i];
-        else
-            result[static_cast<Index>(i)] = T(static_cast<double>(values[i]));
-    }
-    return result;
-}
-
-[[nodiscard]] Comparison compare_with(const Vector<float>& expected, const std::vector<float>& actual);
-[[nodiscard]] Comparison compare_with(const Vector<Bounded>& expected, const std::vector<float>& actual);
 
 /// The coordinates at which a recorded mask may differ from the reference's, which was made from `c`. At
 /// EXACT none.

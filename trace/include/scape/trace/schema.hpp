@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,11 @@ struct Kind {
     bool per_rank = false;
     bool is_mask = false;      ///< a bit a coordinate, eight in a byte; else fp32
     bool intermediate = false; ///< recorded on request, to tell the phases of a step apart more finely
+    Index part = 0;            ///< of several in a step, from 1 on: "gradient.2"; 0: the only one
 };
+
+/// "gradient.2".
+[[nodiscard]] std::string name(const Kind& kind);
 
 /// What has to be the same on all ranks. (The intermediates that are not per rank are recorded once.)
 [[nodiscard]] constexpr bool is_replicated(const Kind& kind) {
@@ -63,8 +68,12 @@ struct Schema {
     int workers = 1;
     Index steps = 1;
     std::vector<Series> series;
-    std::vector<Kind> inputs; ///< every step has them
+    std::vector<Kind> inputs;
     std::vector<Result> results;
+    /// Whether a step, or a rank in it, has that input.
+    std::function<bool(const Kind&, Index step, int rank)> has_input = [](const Kind&, Index, int) {
+        return true;
+    };
 };
 
 /// The bytes of a mask.

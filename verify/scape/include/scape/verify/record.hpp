@@ -10,6 +10,7 @@
 #include <scape/problem/data.hpp>
 #include <scape/problem/density.hpp>
 #include <scape/problem/problem.hpp>
+#include <scape/verify/made_up.hpp>
 #include <scape/verify/results.hpp>
 
 namespace scape::verify {
@@ -18,14 +19,6 @@ using problem::DataClass;
 using problem::gradient_value;
 using problem::Index;
 using problem::initial_parameter;
-
-/// A value put into the gradients in place of the one that was drawn.
-struct Injection {
-    Index step = 0;
-    int rank = 0;
-    Index index = 0;
-    float value = 0.0F;
-};
 
 struct RecordOptions {
     problem::Problem problem;
@@ -44,10 +37,5 @@ struct RecordOptions {
 
 /// Runs the reference in fp32 on made-up gradients and writes the trace. Throws scape::Error.
 void record(const std::filesystem::path& path, const RecordOptions& options);
-
-/// "wq:60,norm:5:dense" as tensors.
-[[nodiscard]] std::vector<problem::Tensor> parse_tensors(const std::string& text);
-/// "2:0:17:nan": step, rank, coordinate, value.
-[[nodiscard]] Injection parse_injection(const std::string& text);
 
 } // namespace scape::verify

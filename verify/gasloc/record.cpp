@@ -1,0 +1,266 @@
+// Made-up runs of the reference as traces.
+#include <scape/gasloc/traces.hpp>
+
+#include <charconv>
+#include <span>
+
+#include <scape/gasloc/reference.hpp>
+#include <scape/gasloc/stability.hpp>
+#include <scape/problem/data.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/partition.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/verify/made_up.hpp>
+
+namespace scape::gasloc {
+
+namespace {
+
+using verify::Injection;
+using verify::Setting;
+using Takes = Setting::Takes;
+
+std::vector<Setting> settings() {
+    const Settings usual;
+    return {
+        {"workers", "4", "number of workers"},
+        {"steps", "6", "number of rounds"},
+        {"tensors", "embed:40,norm:5,mlp:55", "name:size, with commas between"},
+        {"inner", std::string(name(usual.inner)), "sgd, adams or adamw"},
+        {"inner-steps", "2",
+         "inner steps of a round; several with commas: worker after worker, round after round"},
+        {"law", std::string(name(usual.law)),
+         "pairs, two_peers, ring, exponential, hypercube, complete, none or explicit"},
+        {"edge", "", "round:a:b:weight of the law explicit, such as 1:0:2:0.5", Takes::many},
+        {"momentum", std::string(name(usual.momentum)), "local or gossiped"},
+        {"eta", shortest(usual.eta), "outer learning rate"},
+        {"alpha", shortest(usual.alpha), "strength of the gossip"},
+        {"gamma", shortest(usual.gamma), "momentum, in [0, 1)"},
+        {"allow-unstable", "no", "yes: also what diverges"},
+        {"learning-rate", "0.01", "of the first inner step"},
+        {"final-learning-rate", "-1", "of the last round, on a straight line; below 0: as the first"},
+        {"beta1", shortest(usual.hyper.beta1), "decay of the first moment, in [0, 1)"},
+        {"beta2", shortest(usual.hyper.beta2), "of the second moment, in [0, 1)"},
+        {"epsilon", shortest(usual.hyper.epsilon), "added to the denominator"},
+        {"weight-decay", shortest(usual.hyper.weight_decay), "decoupled decay"},
+        {"bias-correction", "adam", "of adams: none, adam or momentum"},
+        {"seed", "1", "of the graphs, the gradients and the initial parameters"},
+        {"data", "normal", "class of the gradients: " + problem::data_class_names()},
+        {"inject", "", "round:worker:coordinate:value put into the last gradient of that round",
+         Takes::many},
+    };
+}
+
+/// "2,1,0" over workers and rounds.
+std::vector<std::vector<Index>> inner_steps_of(const std::string& text, int workers, Index rounds) {
+    std::vector<Index> list;
+    for (const std::string& part : verify::split(text, ',')) {
+        Index value = -1;
+        const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+        if (error != std::errc{} || end != part.data() + part.size() || value < 0 || value > 10'000)
+            throw Error("--inner-steps has '" + part +
+                        "'; write whole numbers from 0 to 10000, with commas between");
+        list.push_back(value);
+    }
+    std::vector<std::vector<Index>> all(static_cast<std::size_t>(rounds));
+    std::size_t at = 0;
+    for (std::vector<Index>& of_round : all)
+        for (int worker = 0; worker < workers; ++worker)
+            of_round.push_back(list[at++ % list.size()]);
+    return all;
+}
+
+double number(const std::string& text, const std::string& whole) {
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+        throw Error("--edge has '" + whole + "'; write round:a:b:weight, as in 1:0:2:0.5");
+    return value;
+}
+
+std::vector<Graph> given_graphs(const verify::Settings& given, int workers, Index rounds) {
+    std::vector<Graph> graphs(static_cast<std::size_t>(rounds));
+    for (const std::string& text : given.texts("edge")) {
+        const auto fields = verify::split(text, ':');
+        if (fields.size() != 4)
+            throw Error("--edge has '" + text + "'; write round:a:b:weight, as in 1:0:2:0.5");
+        const double round = number(fields[0], text);
+        if (!(round >= 1.0 && round <= static_cast<double>(rounds)))
+            throw Error("--edge has '" + text + "'; there are rounds 1 to " + std::to_string(rounds));
+        graphs[static_cast<std::size_t>(round) - 1].push_back({static_cast<int>(number(fields[1], text)),
+                                                               static_cast<int>(number(fields[2], text)),
+                                                               number(fields[3], text)});
+    }
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+        graphs[i] = checked(graphs[i], workers, "--edge of round " + std::to_string(i + 1));
+    return graphs;
+}
+
+Config config_of(const verify::Settings& given) {
+    const Index workers = given.integer("workers");
+    problem::check_workers(workers);
+    const Index rounds = given.integer("steps");
+    if (rounds < 1)
+        throw Error("--steps is " + std::to_string(rounds) + "; at least 1 is needed");
+    Settings settings;
+    settings.inner = parse_inner(given.text("inner"));
+    settings.hyper.beta1 = given.number("beta1");
+    settings.hyper.beta2 = given.number("beta2");
+    settings.hyper.epsilon = given.number("epsilon");
+    settings.hyper.weight_decay = given.number("weight-decay");
+    settings.hyper.bias_correction = problem::parse<problem::BiasCorrection>(given.text("bias-correction"));
+    settings.eta = given.number("eta");
+    settings.alpha = given.number("alpha");
+    settings.gamma = given.number("gamma");
+    settings.momentum = parse_momentum(given.text("momentum"));
+    settings.law = parse_law(given.text("law"));
+    settings.seed = given.seed("seed");
+    const std::string unstable = given.text("allow-unstable");
+    if (unstable != "yes" && unstable != "no")
+        throw Error("--allow-unstable is '" + unstable + "'; it must be yes or no");
+    settings.allow_unstable = unstable == "yes";
+    check(settings);
+    check_law(settings.law, static_cast<int>(workers));
+    if (settings.law == Law::given)
+        settings.given = given_graphs(given, static_cast<int>(workers), rounds);
+    else if (given.given("edge"))
+        throw Error("--edge is for --law explicit; this is " + std::string(name(settings.law)));
+    check_stable(settings, static_cast<int>(workers), settings.given);
+    Config config{settings, static_cast<int>(workers),
+                  problem::Layout(verify::parse_tensors(given.text("tensors"))), 0,
+                  inner_steps_of(given.text("inner-steps"), static_cast<int>(workers), rounds)};
+    for (Index round = 1; round <= rounds; ++round)
+        config.edges += static_cast<Index>(graph_of(settings, round, config.workers).size());
+    return config;
+}
+
+std::vector<double> edges_of(const Config& config) {
+    std::vector<double> series;
+    for (Index round = 1; round <= config.rounds(); ++round)
+        for (const Edge& edge : graph_of(config.settings, round, config.workers))
+            for (const double value : {static_cast<double>(round), static_cast<double>(edge.a),
+                                       static_cast<double>(edge.b), edge.weight})
+                series.push_back(value);
+    return series;
+}
+
+std::vector<double> learning_rates_of(const Config& config, const verify::Settings& given) {
+    const double first = given.number("learning-rate");
+    const double last =
+        given.number("final-learning-rate") < 0.0 ? first : given.number("final-learning-rate");
+    std::vector<double> all;
+    for (Index round = 1; round <= config.rounds(); ++round)
+        for (Index h = 0; h < config.most_steps(round); ++h)
+            all.push_back(config.rounds() == 1 ? first
+                                               : first + (last - first) * static_cast<double>(round - 1) /
+                                                             static_cast<double>(config.rounds() - 1));
+    return all;
+}
+
+std::vector<Injection> injections_of(const Config& config, const verify::Settings& given) {
+    std::vector<Injection> all;
+    for (const std::string& text : given.texts("inject")) {
+        const Injection injection = verify::parse_injection(text);
+        if (injection.step < 1 || injection.step > config.rounds() || injection.rank < 0 ||
+            injection.rank >= config.workers || injection.index < 0 ||
+            injection.index >= config.layout.size())
+            throw Error("--inject has '" + text + "'; there are rounds 1 to " +
+                        std::to_string(config.rounds()) + ", workers 0 to " +
+                        std::to_string(config.workers - 1) + ", coordinates 0 to " +
+                        std::to_string(config.layout.size() - 1));
+        if (config.steps(injection.rank, injection.step) == 0)
+            throw Error("--inject has '" + text + "'; that worker has no inner step in that round");
+        all.push_back(injection);
+    }
+    return all;
+}
+
+std::span<const float> span_of(const Vector<float>& values) {
+    return {values.data(), static_cast<std::size_t>(values.size())};
+}
+
+/// Each inner step has gradients of its own.
+Vector<float> gradient_of(const Config& config, const verify::Settings& given,
+                          const std::vector<Injection>& injections, int worker, Index round, Index h) {
+    const auto data = problem::parse_data_class(given.text("data"));
+    Vector<float> gradient(config.layout.size());
+    for (Index i = 0; i < gradient.size(); ++i)
+        gradient[i] =
+            problem::gradient_value(data, given.seed("seed"), worker, (round - 1) * 10'000 + h, i);
+    for (const Injection& injection : injections)
+        if (injection.step == round && injection.rank == worker && h == config.steps(worker, round))
+            gradient[injection.index] = injection.value;
+    return gradient;
+}
+
+} // namespace
+
+void record(const verify::MadeUpRun& run) {
+    const verify::Settings& given = run.settings;
+    const Config config = config_of(given);
+    const auto injections = injections_of(config, given);
+    const std::vector<double> rates = learning_rates_of(config, given);
+    const std::vector<double> edges = edges_of(config);
+    const auto data = problem::parse_data_class(given.text("data"));
+    Vector<float> start(config.layout.size());
+    for (Index i = 0; i < start.size(); ++i)
+        start[i] = problem::initial_parameter(data, given.seed("seed"), i);
+
+    Reference<float> reference(config.settings, config.workers, start);
+    trace::Writer writer(run.output, schema(config), run.source, run.intermediates, run.replicas);
+    writer.series("initial/parameters", span_of(start));
+    writer.series("learning_rate", std::span<const double>(rates));
+    writer.series("edges", std::span<const double>(edges));
+    const Head head{config, rates, {}, {}};
+    for (Index round = 1; round <= config.rounds(); ++round) {
+        run.progress(round, config.rounds());
+        writer.begin_step();
+        std::vector<Gradients<float>> gradients(static_cast<std::size_t>(config.workers));
+        for (int worker = 0; worker < config.workers; ++worker)
+            for (Index h = 1; h <= config.steps(worker, round); ++h)
+                gradients[static_cast<std::size_t>(worker)].push_back(
+                    gradient_of(config, given, injections, worker, round, h));
+        // In the schema's order: step by step, and of each all workers.
+        for (Index h = 1; h <= config.most_steps(); ++h)
+            for (int worker = 0; worker < config.workers; ++worker)
+                if (h <= config.steps(worker, round))
+                    writer.input(
+                        gradient_kind(h), worker,
+                        span_of(
+                            gradients[static_cast<std::size_t>(worker)][static_cast<std::size_t>(h - 1)]));
+        const auto went = reference.round(gradients, head.learning_rates_of(round),
+                                          graph_of(config.settings, round, config.workers));
+        const auto write = [&](Result which, const auto& of_worker) {
+            if (has(config.settings.inner, which))
+                writer.result(result(which).kind, [&](int worker) {
+                    return span_of(of_worker(static_cast<std::size_t>(worker)));
+                });
+        };
+        write(Result::inner, [&](std::size_t i) -> const Vector<float>& { return went[i].x; });
+        write(Result::first_moment,
+              [&](std::size_t i) -> const Vector<float>& { return reference.state[i].m; });
+        write(Result::second_moment,
+              [&](std::size_t i) -> const Vector<float>& { return reference.state[i].v; });
+        write(Result::drifted, [&](std::size_t i) -> const Vector<float>& { return went[i].y; });
+        write(Result::gossiped, [&](std::size_t i) -> const Vector<float>& { return went[i].z; });
+        write(Result::parameters,
+              [&](std::size_t i) -> const Vector<float>& { return reference.state[i].theta; });
+        for (int worker = 0; worker < config.workers; ++worker)
+            if (reference.halted(worker))
+                throw Error(run.output.string() + ": not written: theta of worker " +
+                            std::to_string(worker) + " is not finite after round " + std::to_string(round) +
+                            " (choose other settings)");
+    }
+    writer.finish();
+}
+
+verify::Traces traces() {
+    return {
+        {"gasloc"},
+        [](const std::string& text, const std::string& what) { return schema(parse_config(text, what)); },
+        verify_trace,
+        settings(),
+        record};
+}
+
+} // namespace scape::gasloc

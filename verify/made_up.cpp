@@ -1,0 +1,63 @@
+#include <scape/verify/made_up.hpp>
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::verify {
+
+namespace {
+
+/// The whole text as a number, or nothing.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+        return std::nullopt;
+    return value;
+}
+
+} // namespace
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    std::size_t begin = 0;
+    while (true) {
+        const std::size_t end = text.find(separator, begin);
+        parts.push_back(text.substr(begin, end - begin));
+        if (end == std::string::npos)
+            return parts;
+        begin = end + 1;
+    }
+}
+
+std::vector<problem::Tensor> parse_tensors(const std::string& text) {
+    std::vector<problem::Tensor> tensors;
+    for (const std::string& part : split(text, ',')) {
+        const auto fields = split(part, ':');
+        const auto size = fields.size() >= 2 ? parse_number<Index>(fields[1]) : std::nullopt;
+        if (!size || fields.size() > 3 || (fields.size() == 3 && fields[2] != "dense"))
+            throw Error("--tensors has '" + part +
+                        "'; write name:size or name:size:dense, with commas between");
+        tensors.push_back({fields[0], *size, fields.size() == 3});
+    }
+    return tensors;
+}
+
+Injection parse_injection(const std::string& text) {
+    const auto fields = split(text, ':');
+    if (fields.size() == 4) {
+        const auto step = parse_number<Index>(fields[0]);
+        const auto rank = parse_number<int>(fields[1]);
+        const auto index = parse_number<Index>(fields[2]);
+        const auto value = parse_number<float>(fields[3]);
+        if (step && rank && index && value)
+            return {*step, *rank, *index, *value};
+    }
+    throw Error("--inject has '" + text + "'; write step:rank:coordinate:value, as in 2:0:17:nan");
+}
+
+} // namespace scape::verify
