@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "recording.hpp"
 #include "trial.hpp"
 
 namespace scape::gasloc {
@@ -18,6 +19,9 @@ class Difference final : public gate::Finding {
     std::string message() const override { return message_; }
     std::string details() const override { return details_; }
     std::optional<gate::Drawing> drawing() const override;
+    bool save(const std::filesystem::path& path, const std::string& source) const override {
+        return record_lives(path, source, scenario_, lives_);
+    }
     Size size() const override { return {run_.size, static_cast<int>(most_workers(run_)), run_.rounds}; }
 
   private:

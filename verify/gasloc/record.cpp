@@ -134,16 +134,6 @@ Config config_of(const verify::Settings& given) {
     return config;
 }
 
-std::vector<double> edges_of(const Config& config) {
-    std::vector<double> series;
-    for (Index round = 1; round <= config.rounds(); ++round)
-        for (const Edge& edge : graph_of(config.settings, round, config.workers))
-            for (const double value : {static_cast<double>(round), static_cast<double>(edge.a),
-                                       static_cast<double>(edge.b), edge.weight})
-                series.push_back(value);
-    return series;
-}
-
 std::vector<double> learning_rates_of(const Config& config, const verify::Settings& given) {
     const double first = given.number("learning-rate");
     const double last =
@@ -200,7 +190,7 @@ void record(const verify::MadeUpRun& run) {
     const Config config = config_of(given);
     const auto injections = injections_of(config, given);
     const std::vector<double> rates = learning_rates_of(config, given);
-    const std::vector<double> edges = edges_of(config);
+    const std::vector<double> edges = edges_series(config);
     const auto data = problem::parse_data_class(given.text("data"));
     Vector<float> start(config.layout.size());
     for (Index i = 0; i < start.size(); ++i)

@@ -123,6 +123,16 @@ std::vector<double> Head::learning_rates_of(Index round) const {
             learning_rates.begin() + static_cast<std::ptrdiff_t>(begin + count)};
 }
 
+std::vector<double> edges_series(const Config& config) {
+    std::vector<double> series;
+    for (Index round = 1; round <= config.rounds(); ++round)
+        for (const Edge& edge : graph_of(config.settings, round, config.workers))
+            for (const double value : {static_cast<double>(round), static_cast<double>(edge.a),
+                                       static_cast<double>(edge.b), edge.weight})
+                series.push_back(value);
+    return series;
+}
+
 TraceReader::TraceReader(const std::filesystem::path& path)
     : Reader(path, [](const std::string& text,
                       const std::string& what) { return gasloc::schema(parse_config(text, what)); }),

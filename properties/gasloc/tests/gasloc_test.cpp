@@ -1,16 +1,21 @@
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
+#include <scape/gasloc/traces.hpp>
 #include <scape/gate/search.hpp>
 #include <scape/gate/system.hpp>
 #include <scape/problem/error.hpp>
 
 #include "by_hand.hpp"
 #include "candidate.hpp"
+#include "planted/numbers.hpp"
 #include "planted/planted.hpp"
 #include "properties.hpp"
 #include "trial.hpp"
@@ -89,6 +94,22 @@ TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
         EXPECT_FALSE(trial.judged.finding) << trial.judged.finding->message();
         EXPECT_GT(trial.judged.counts.compared, 1000);
     }
+}
+
+// What the gate keeps of a failure is judged by `scape verify` in the same way.
+TEST(Properties, AFailureIsKeptAsATrace) {
+    const auto found = counterexample(*planted(drift_sign, threads()), "reference");
+    ASSERT_TRUE(found);
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("gasloc-" + std::to_string(getpid()) + ".safetensors");
+    ASSERT_TRUE(found->finding->save(path, "a test"));
+    const verify::TraceVerdict verdict = verify_trace(path, {});
+    std::filesystem::remove(path);
+    EXPECT_EQ(verdict.status, verify::Status::failed);
+    ASSERT_TRUE(verdict.first);
+    EXPECT_EQ(verdict.first->phase, "drift");
+    ASSERT_TRUE(found->finding->drawing());
+    EXPECT_FALSE(gate::drawing_json(*found->finding->drawing()).is_null());
 }
 
 } // namespace

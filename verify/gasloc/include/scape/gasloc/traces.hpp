@@ -55,6 +55,9 @@ struct Head {
     [[nodiscard]] std::vector<double> learning_rates_of(Index round) const;
 };
 
+/// The series of the edges of all rounds, by the config's law or given graphs.
+[[nodiscard]] std::vector<double> edges_series(const Config& config);
+
 class TraceReader : public trace::Reader {
   public:
     explicit TraceReader(const std::filesystem::path& path);

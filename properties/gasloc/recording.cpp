@@ -1,0 +1,94 @@
+#include "recording.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include <scape/gasloc/traces.hpp>
+
+namespace scape::gasloc {
+
+namespace {
+
+/// What a worker shows: y or z, by what its momentum is made of.
+using Shown = std::vector<std::pair<Result, std::vector<float> State::*>>;
+
+Shown shown(const Settings& settings) {
+    Shown all;
+    if (has(settings.inner, Result::first_moment))
+        all.emplace_back(Result::first_moment, &State::m);
+    if (has(settings.inner, Result::second_moment))
+        all.emplace_back(Result::second_moment, &State::v);
+    all.emplace_back(settings.momentum == Momentum::local ? Result::drifted : Result::gossiped,
+                     &State::before);
+    all.emplace_back(Result::parameters, &State::theta);
+    return all;
+}
+
+Index whole_rounds(const Scenario& scenario, const std::vector<Life>& lives) {
+    Index rounds = 0;
+    while (rounds < scenario.rounds && std::ranges::all_of(lives, [&](const Life& life) {
+               const auto found = life.rounds.find(rounds + 1);
+               return found != life.rounds.end() &&
+                      found->second.state.theta.size() == static_cast<std::size_t>(scenario.size);
+           }))
+        ++rounds;
+    return rounds;
+}
+
+Config config_of(const Scenario& scenario, Index rounds) {
+    Config config{scenario.settings, scenario.workers, problem::Layout({{"x", scenario.size}}), 0, {}};
+    if (config.settings.law == Law::given)
+        config.settings.given.resize(static_cast<std::size_t>(rounds));
+    for (Index round = 1; round <= rounds; ++round) {
+        std::vector<Index>& steps = config.inner_steps.emplace_back();
+        for (int worker = 0; worker < scenario.workers; ++worker)
+            steps.push_back(scenario.steps(worker, round));
+        const Graph graph = graph_of(scenario.settings, round, scenario.workers);
+        if (config.settings.law == Law::given)
+            config.settings.given[static_cast<std::size_t>(round - 1)] = graph;
+        config.edges += static_cast<Index>(graph.size());
+    }
+    return config;
+}
+
+} // namespace
+
+bool record_lives(const std::filesystem::path& path, const std::string& source, const Scenario& scenario,
+                  const std::vector<Life>& lives) {
+    const Index rounds =
+        scenario.restart > 0 || scenario.size < 1 || lives.empty() ? 0 : whole_rounds(scenario, lives);
+    if (rounds == 0)
+        return false;
+    const Config config = config_of(scenario, rounds);
+    const Shown results = shown(scenario.settings);
+    trace::Schema what = schema(config);
+    what.results.clear();
+    for (const auto& [which, part] : results)
+        what.results.push_back(result(which));
+    trace::Writer writer(path, what, source, false, trace::Replicas::none);
+    writer.series("initial/parameters", std::span<const float>(scenario.start));
+    std::vector<double> rates;
+    for (Index round = 1; round <= rounds; ++round)
+        for (Index step = 1; step <= config.most_steps(round); ++step)
+            rates.push_back(scenario.learning_rate(round, step));
+    writer.series("learning_rate", std::span<const double>(rates));
+    const std::vector<double> edges = edges_series(config);
+    writer.series("edges", std::span<const double>(edges));
+    for (Index round = 1; round <= rounds; ++round) {
+        writer.begin_step();
+        for (Index step = 1; step <= config.most_steps(); ++step)
+            for (int worker = 0; worker < scenario.workers; ++worker)
+                if (step <= config.steps(worker, round))
+                    writer.input(gradient_kind(step), worker, scenario.gradient(worker, round, step));
+        for (const auto& [which, part] : results)
+            writer.result(result(which).kind, [&](int worker) {
+                return std::span<const float>(
+                    lives[static_cast<std::size_t>(worker)].rounds.at(round).state.*part);
+            });
+    }
+    writer.finish();
+    return true;
+}
+
+} // namespace scape::gasloc
