@@ -166,6 +166,12 @@ class Judge:
         """Each judge: what it is called, its target, its command."""
         build = self.tree.build
         gate = [str(build / "bin" / GATE), "--brief", "--json", str(build / "results.json")]
+        if area.system:
+            gate += ["--system", area.system]
+            yield "gate", GATE, [*gate, *(word for name in area.implementations for word in ("--implementation", name))]
+            for name in area.tests:
+                yield name, name, [str(build / "bin" / name), "--gtest_color=no"]
+            return
         if area.mpi:
             yield "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
             yield "mpi_test", "mpi_test", ["ctest", "--test-dir", str(build), "-R", MPI_TESTS, "--no-tests=error"]

@@ -7,6 +7,10 @@
 #include <scape/properties/implementations.hpp>
 #include <scape/properties/system.hpp>
 
+namespace scape::systems {
+gate::System gasloc_system();
+}
+
 int main(int count, char** values) {
     using namespace scape;
     gate::System system = properties::system_of_properties();
@@ -16,5 +20,5 @@ int main(int count, char** values) {
             all.push_back(implementation);
         return all;
     };
-    return gate::gate_main(count, values, {system});
+    return gate::gate_main(count, values, {system, systems::gasloc_system()});
 }

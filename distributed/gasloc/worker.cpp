@@ -23,8 +23,8 @@ namespace host = distributed::host;
 namespace {
 
 /// What is folded at a time while more is on its way, and what threads share out: it stays in a cache.
-constexpr Index piece = problem::tunable<Index>(65'536, 64);
-constexpr Index unit = problem::tunable<Index>(4096, 16);
+constexpr Index piece = problem::tunable<Index>(65'536, 8);
+constexpr Index unit = problem::tunable<Index>(4096, 4);
 
 host::InnerRule rule_of(const Settings& settings) {
     if (settings.inner == Inner::sgd)

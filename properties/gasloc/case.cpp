@@ -167,6 +167,10 @@ rc::Gen<Case> any_case() {
     const auto data = one_of<DataClass>({DataClass::dyadic, DataClass::normal, DataClass::normal,
                                          DataClass::ties, DataClass::sparse, DataClass::wide,
                                          DataClass::subnormal, DataClass::zeros, DataClass::limit});
+    // Also none, and one in ten beyond the blocks of kernels.
+    const auto sizes = rc::gen::map(from_to(1, 45), [](Index drawn) {
+        return drawn <= 40 ? drawn : drawn == 41 ? 0 : 200 * (drawn - 41) + 13;
+    });
     // Now and then.
     const auto rarely = [](Index last) {
         return rc::gen::map(from_to(0, 4 * last),
@@ -180,12 +184,11 @@ rc::Gen<Case> any_case() {
             rc::gen::set(&Case::bias, one_of<BiasCorrection>({BiasCorrection::adam, BiasCorrection::none,
                                                               BiasCorrection::momentum})),
             rc::gen::set(&Case::data, data), rc::gen::set(&Case::workers, from_to(1, 9)),
-            rc::gen::set(&Case::size,
-                         rc::gen::map(from_to(1, 41), [](Index n) { return n == 41 ? 0 : n; })),
-            rc::gen::set(&Case::rounds, from_to(1, 5)), rc::gen::set(&Case::steps, from_to(0, 4)),
-            rc::gen::set(&Case::uneven, from_to(0, 1)), rc::gen::set(&Case::skip, rarely(4)),
-            rc::gen::set(&Case::restart, rarely(4)), rc::gen::set(&Case::to, from_to(0, 5)),
-            rc::gen::set(&Case::late, rarely(9)), rc::gen::set(&Case::threads, one_of<Index>({1, 1, 2, 3})),
+            rc::gen::set(&Case::size, sizes), rc::gen::set(&Case::rounds, from_to(1, 5)),
+            rc::gen::set(&Case::steps, from_to(0, 4)), rc::gen::set(&Case::uneven, from_to(0, 1)),
+            rc::gen::set(&Case::skip, rarely(4)), rc::gen::set(&Case::restart, rarely(4)),
+            rc::gen::set(&Case::to, from_to(0, 5)), rc::gen::set(&Case::late, rarely(9)),
+            rc::gen::set(&Case::threads, one_of<Index>({1, 1, 2, 3})),
             rc::gen::set(&Case::seed, from_to(1, 9)),
             rc::gen::set(&Case::alpha, one_of<double>({1.0, 0.5, 0.75, 0.3, 1.25, 0.0})),
             rc::gen::set(&Case::gamma, one_of<double>({0.0, 0.5, 0.25, 0.7, 0.9})),

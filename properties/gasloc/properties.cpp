@@ -742,6 +742,22 @@ Case mattering(Case run) {
     return run;
 }
 
+/// Beyond every piece, block and thread's share; many workers; many rounds.
+std::vector<Line> larger_cases(const gate::Pins& pins) {
+    if (!pins.empty())
+        return {};
+    return {
+        "law=two_peers,inner=adamw,data=normal,workers=3,size=140003,rounds=2,steps=2,gamma=0.5,threads=3",
+        "law=pairs,inner=adams,momentum=gossiped,data=ties,workers=2,size=65537,rounds=3,gamma=0.25,eta=0."
+        "7,late=3",
+        "law=ring,inner=sgd,data=wide,workers=5,size=131072,rounds=2,uneven=1,steps=2,alpha=0.3,decay=0.1,"
+        "threads=2",
+        "law=complete,inner=adamw,data=normal,workers=33,size=7,rounds=3,gamma=0.5,uneven=1,steps=3",
+        "law=exponential,inner=adamw,data=normal,workers=9,size=5,rounds=300,gamma=0.25,alpha=0.3,uneven=1,"
+        "restart=150",
+        "law=pairs,inner=adamw,data=normal,workers=1,size=1,rounds=400,steps=200,gamma=0.5"};
+}
+
 void drifts_once(Trial& trial) {
     trial.scenario.steps = [](int, Index round) { return round == 1 ? Index{1} : Index{0}; };
     contraction(trial);
@@ -797,6 +813,7 @@ std::vector<gate::Property> properties() {
                   {"adaptive", 40},
                   {"momentum", 50},
                   {"several rounds", 50}})};
+    all.back().also = larger_cases;
     for (gate::Property& one : all)
         if (one.name == "no_barrier")
             one.skipped = [](const gate::Implementation& implementation) -> std::string {

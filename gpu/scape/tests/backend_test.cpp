@@ -17,6 +17,7 @@
 #include <scape/problem/error.hpp>
 
 #include "machine.hpp"
+#include "segments.hpp"
 #include "support.hpp"
 
 namespace scape::gpu {
@@ -305,6 +306,17 @@ TEST(BlockBackend, BlocksEqualTheHost) {
                     EXPECT_EQ(bits(host.coming_mask()), bits(blocks.coming_mask()));
                 });
             }
+}
+
+// Before there is any memory for it.
+TEST(Segments, OneThatBlocksCannotCountIsRefused) {
+    const auto of = [](Index size) {
+        return problem::make_problem(problem::Algorithm::scape, 1, problem::Layout({{"x", size}}),
+                                     problem::PartitionRule::by_shard, {});
+    };
+    constexpr Index most = (Index{1} << 32) - tile;
+    EXPECT_EQ(checked_size(of(most)), most);
+    EXPECT_THROW(static_cast<void>(checked_size(of(most + 1))), Error);
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -73,11 +74,16 @@ TEST(ByHand, GraphsAreThoseOfTheLaws) {
             }
 }
 
+int cases_of_a_property() {
+    const char* const asked = std::getenv("SCAPE_PROPERTY_CASES"); // fewer under sanitizers
+    return asked == nullptr ? 60 : std::atoi(asked);
+}
+
 TEST(Properties, HoldOfTheWorkers) {
     const auto implementations = tested().implementations(threads());
     for (const auto& implementation : implementations)
         for (const gate::Property& property : tested().properties)
-            if (const auto found = counterexample(*implementation, property.name, 60))
+            if (const auto found = counterexample(*implementation, property.name, cases_of_a_property()))
                 ADD_FAILURE() << implementation->name() << " " << property.name << "\n"
                               << gate::failure_text(*found);
 }
