@@ -22,12 +22,7 @@ class MpiGroup final : public Group {
     bool takes(int workers) const override { return workers >= 1 && workers <= world_->size(); }
 
     void run(int workers, const Work& work) const override {
-        const bool takes_part = world_->rank() < workers;
-        MPI_Comm ranks = MPI_COMM_NULL;
-        MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, world_->rank(), &ranks);
-        if (!takes_part)
-            return;
-        {
+        on_first(workers, [&](MPI_Comm ranks) {
             const auto communicator = distributed::make_mpi_communicator(ranks, options_);
             try {
                 work(*communicator);
@@ -35,8 +30,19 @@ class MpiGroup final : public Group {
                 communicator->abort(error.what() + doing_());
                 throw;
             }
-        }
-        MPI_Comm_free(&ranks);
+        });
+    }
+
+    void run_peers(int workers, const PeerWork& work) const override {
+        on_first(workers, [&](MPI_Comm ranks) {
+            const auto peers = distributed::make_mpi_peers(ranks, options_);
+            try {
+                work(*peers);
+            } catch (const std::exception& error) {
+                peers->leave(error.what() + doing_());
+                throw;
+            }
+        });
     }
 
     std::vector<Bytes> exchange(int workers, const std::function<Bytes(int)>& mine) const override {
@@ -61,6 +67,17 @@ class MpiGroup final : public Group {
     bool speaks() const override { return world_->rank() == 0; }
 
   private:
+    template <class Run>
+    void on_first(int workers, const Run& run) const {
+        const bool takes_part = world_->rank() < workers;
+        MPI_Comm ranks = MPI_COMM_NULL;
+        MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, world_->rank(), &ranks);
+        if (!takes_part)
+            return;
+        run(ranks);
+        MPI_Comm_free(&ranks);
+    }
+
     std::vector<Bytes> gather(const Bytes& own) const {
         std::vector<std::size_t> sizes;
         std::size_t total = 0;

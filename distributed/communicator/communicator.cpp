@@ -68,6 +68,11 @@ std::string late_text(int from, const Label& label, int to, std::chrono::millise
            std::to_string(to) + " within " + seconds_text(timeout);
 }
 
+std::string untaken_text(int to, const Label& label, int from, std::chrono::milliseconds timeout) {
+    return "rank " + std::to_string(to) + " did not take the " + message_text(label) + ") of rank " +
+           std::to_string(from) + " within " + seconds_text(timeout);
+}
+
 std::string left_text(int from, const Label& label, int to) {
     return "rank " + std::to_string(from) + " has left and did not send its " + message_text(label) +
            ") to rank " + std::to_string(to);

@@ -36,6 +36,10 @@ struct Label {
 [[nodiscard]] std::string late_text(int from, const Label& label, int to,
                                     std::chrono::milliseconds timeout);
 
+/// "rank 2 did not take the parameters (message 7) of rank 3 within 5 s".
+[[nodiscard]] std::string untaken_text(int to, const Label& label, int from,
+                                       std::chrono::milliseconds timeout);
+
 /// "rank 2 has left and did not send its parameters (message 7) to rank 3".
 [[nodiscard]] std::string left_text(int from, const Label& label, int to);
 

@@ -3,58 +3,20 @@
 #include <exception>
 #include <numeric>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include <scape/distributed/mpi_comm.hpp>
 
 #include "missing.hpp"
+#include "mpi_ranks.hpp"
 #include "mpi_watch.hpp"
 
 namespace scape::distributed {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 std::size_t total(Communicator::Sizes sizes) {
     return std::reduce(sizes.begin(), sizes.end());
 }
-
-/// A rank that waits must poll, for MPI moves data only inside its calls, but it must not keep the core
-/// from a rank that has work to do: it yields, and once nothing has come for a while, it sleeps. A poll
-/// that took long has moved data.
-class Patience {
-  public:
-    explicit Patience(std::chrono::milliseconds timeout) : deadline_(start_ + timeout) {}
-
-    /// True when it is time to look at the watch.
-    bool pause() {
-        constexpr std::chrono::microseconds of_work{5};
-        constexpr std::chrono::milliseconds eager{1};
-        constexpr std::chrono::microseconds nap{50};
-        const auto now = Clock::now();
-        if (now - last_pause_ > of_work)
-            idle_since_ = now;
-        if (now - idle_since_ > eager)
-            std::this_thread::sleep_for(nap);
-        else
-            std::this_thread::yield();
-        last_pause_ = Clock::now();
-        if (last_pause_ - last_look_ < eager)
-            return false;
-        last_look_ = last_pause_;
-        return true;
-    }
-
-    [[nodiscard]] bool over() const { return last_look_ > deadline_; }
-
-  private:
-    Clock::time_point start_ = Clock::now();
-    Clock::time_point deadline_;
-    Clock::time_point idle_since_ = start_;
-    Clock::time_point last_pause_ = start_;
-    Clock::time_point last_look_ = start_;
-};
 
 class Transfer;
 
@@ -62,7 +24,7 @@ class Transfer;
 class Rank {
   public:
     Rank(MPI_Comm ranks, MpiOptions options)
-        : options_(options), ranks_(duplicate(ranks, options)), watch_(ranks_, options.timeout) {}
+        : options_(options), ranks_(duplicate_ranks(ranks, options)), watch_(ranks_, options.timeout) {}
     Rank(const Rank&) = delete;
     Rank& operator=(const Rank&) = delete;
 
@@ -83,23 +45,6 @@ class Rank {
     }
 
   private:
-    /// Some rank may have failed before it came here: even this has a timeout.
-    static MPI_Comm duplicate(MPI_Comm ranks, const MpiOptions& options) {
-        MPI_Comm duplicate = MPI_COMM_NULL;
-        MPI_Request request = MPI_REQUEST_NULL;
-        MPI_Comm_idup(ranks, &duplicate, &request);
-        MpiWatch watch(ranks, options.timeout);
-        Patience patience(options.timeout);
-        for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;)
-            if (patience.pause()) {
-                watch.answer(Traffic::agreement);
-                if (patience.over())
-                    watch.time_out(Traffic::agreement, "the set-up of the communicator");
-            }
-        MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
-        return duplicate;
-    }
-
     MpiOptions options_;
     MPI_Comm ranks_;
     MpiWatch watch_;
@@ -371,8 +316,7 @@ int MpiSession::size() const {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm ranks, MpiOptions options) {
-    if (!mpi_runs())
-        throw std::logic_error("MPI has not been started, or has ended; see MpiSession");
+    check_mpi_runs();
     return std::make_unique<MpiCommunicator>(ranks, options);
 }
 

@@ -29,4 +29,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(MpiOptions) {
     refuse();
 }
 
+std::unique_ptr<Peers> make_mpi_peers(MpiOptions) {
+    refuse();
+}
+
 } // namespace scape::distributed

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <scape/distributed/communicator.hpp>
+#include <scape/distributed/peers.hpp>
 
 namespace scape::distributed {
 
@@ -45,5 +46,21 @@ class MpiSession {
 /// On a duplicate of MPI_COMM_WORLD; all ranks call it, and it waits for them. One thread calls the
 /// communicator. MPI has to be started before and ended after it.
 [[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator(MpiOptions options = {});
+
+/// Messages between two of these ranks. All ranks call it, and it waits for them; nothing after it is of
+/// all of them together. One thread calls what it returns.
+///
+/// A message goes to the receiver when that has asked for it, and inside of the sender's calls alone. Where
+/// two ranks send to each other, ask first and then send: who has the other's message has been asked for
+/// its own by then, and may compute.
+///
+/// Destroying the Peers is leave(""). It waits, within the timeout, until what this rank has sent has been
+/// taken, or never will be. MPI_Finalize waits until all ranks have destroyed theirs.
+///
+/// Where a rank has failed, those that do not need it go on to their end, or until the timeout has passed
+/// since. Then one line is printed, "scape: rank 2 has failed: REASON; all ranks end", and the job ends
+/// with mpi_abort_status. So who has called leave() with a reason, or destroys its Peers because of an
+/// error, does not come back from that. A process that is killed ends the job at once, by mpirun.
+[[nodiscard]] std::unique_ptr<Peers> make_mpi_peers(MpiOptions options = {});
 
 } // namespace scape::distributed

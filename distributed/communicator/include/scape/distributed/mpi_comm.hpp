@@ -8,5 +8,6 @@ namespace scape::distributed {
 
 /// On a duplicate of the given communicator: some of the processes, or another order of ranks.
 [[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm ranks, MpiOptions options = {});
+[[nodiscard]] std::unique_ptr<Peers> make_mpi_peers(MPI_Comm ranks, MpiOptions options = {});
 
 } // namespace scape::distributed

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpi.h>
+
+#include <scape/distributed/mpi.hpp>
+
+#include "missing.hpp"
+#include "mpi_notices.hpp"
+
+namespace scape::distributed {
+
+/// The pieces of a message on their way.
+class MpiPieces {
+  public:
+    /// Starts them all: start(begin, count, request).
+    template <class Start>
+    void start(std::size_t bytes, std::size_t piece, const Start& start) {
+        bytes_ = bytes;
+        piece_ = piece;
+        requests_.assign((bytes + piece - 1) / piece, MPI_REQUEST_NULL);
+        for (std::size_t i = 0; i < requests_.size(); ++i)
+            start(i * piece, static_cast<int>(std::min(piece, bytes - i * piece)), &requests_[i]);
+    }
+    /// Looks which have arrived. True when all have.
+    [[nodiscard]] bool test();
+    /// How many bytes have, from the beginning on.
+    [[nodiscard]] std::size_t there() const { return std::min(bytes_, done_ * piece_); }
+
+  private:
+    std::vector<MPI_Request> requests_;
+    std::size_t bytes_ = 0;
+    std::size_t piece_ = 1;
+    std::size_t done_ = 0; ///< of requests_, from the first on
+};
+
+/// A message that this rank has asked for.
+struct MpiArrival {
+    int peer;
+    std::uint64_t sequence; ///< among all from this peer to this rank
+    Label awaited;
+    Label sent{};
+    std::vector<std::byte> buffer{};
+    MpiPieces pieces{};
+    bool coming = false;
+    bool never = false; ///< the peer has ended
+    bool complete = false;
+    bool dropped = false; ///< received all the same, for its sender has to get rid of it
+
+    [[nodiscard]] bool has(std::size_t bytes) const { return coming && pieces.there() >= bytes; }
+    [[nodiscard]] bool is_another() const { return coming && sent != awaited; }
+};
+
+/// All messages of one rank. A message stays with its sender until the receiver wants it, which it says
+/// when it asks for it: so no rank has in MPI what nobody will take. Then the sender says what is coming,
+/// the receiver makes room, and the pieces follow. Everything goes on inside of calls alone.
+class MpiMail {
+  public:
+    MpiMail(MPI_Comm ranks, MpiOptions options);
+    MpiMail(const MpiMail&) = delete;
+    MpiMail& operator=(const MpiMail&) = delete;
+    ~MpiMail() = default;
+
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] int size() const { return static_cast<int>(peers_.size()); }
+    void check(int peer) const;
+
+    void send(int peer, const Label& label, std::shared_ptr<const void> message);
+    [[nodiscard]] std::shared_ptr<MpiArrival> ask_for(int peer, const Label& label);
+    /// Returns when the first bytes are there. Throws Aborted.
+    void wait(const MpiArrival& arrival, std::size_t bytes);
+    void drop(MpiArrival& arrival);
+    void progress();
+    void leave(const std::string& reason);
+    /// The end: returns when nothing of this rank is under way. Of a rank that has failed it does not
+    /// return.
+    void finish();
+
+  private:
+    struct Outgoing {
+        int peer;
+        std::uint64_t sequence;
+        Label label;
+        std::shared_ptr<const void> message;
+        MpiPieces pieces{};
+    };
+    struct End {
+        Notice::End how;
+        std::uint64_t messages; ///< that it has sent to this rank
+        std::string text;
+    };
+    struct Peer {
+        std::deque<Outgoing> queue; ///< not asked for yet
+        std::uint64_t wanted = 0;   ///< by the peer, beyond what this rank has
+        std::uint64_t sent = 0;
+        std::deque<std::shared_ptr<MpiArrival>> asked; ///< of which nothing has come
+        std::uint64_t asked_in_all = 0;
+        std::optional<End> end;
+        std::optional<std::uint64_t> answer; ///< whom it waits for, if it has been asked
+        bool gone = false;
+    };
+
+    [[nodiscard]] Peer& at(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
+    void start(int peer);
+    void handle(int from, const Notice& notice);
+    void come(MpiArrival& arrival, const Notice& notice);
+    void handle_end(int from, const Notice& notice);
+    void announce();
+    void recycle(std::vector<std::byte>& buffer);
+    [[nodiscard]] bool quiet();
+    [[nodiscard]] bool all_others_ended() const;
+    [[nodiscard]] bool speaks() const;
+    [[nodiscard]] std::string untaken() const;
+    [[noreturn]] void end_job();
+    void go();
+    [[noreturn]] void end_by(const MpiArrival& arrival);
+    [[noreturn]] void end(const std::string& text, bool by_another);
+    void time_out(const MpiArrival& arrival, std::size_t bytes);
+
+    MpiOptions options_;
+    MPI_Comm ranks_;
+    std::unique_ptr<MpiNotices> notices_;
+    int rank_ = 0;
+    std::vector<Peer> peers_;
+    std::list<Outgoing> sending_;
+    std::vector<std::shared_ptr<MpiArrival>> arriving_;
+    std::vector<std::vector<std::byte>> buffers_; ///< of one size, to be used again
+    std::uint64_t waits_for_ = Notice::none;      ///< stays when the wait has been in vain
+    std::string told_;                            ///< in the last Aborted
+    bool told_by_another_ = false;
+    std::optional<End> own_end_;
+};
+
+} // namespace scape::distributed
