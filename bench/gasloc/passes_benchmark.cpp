@@ -7,6 +7,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <scape/distributed/kernels.hpp>
 #include <scape/distributed/local.hpp>
 
 #include "../measure.hpp"

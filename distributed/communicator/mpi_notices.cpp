@@ -46,7 +46,11 @@ void MpiNotices::stop() {
     static std::list<Sent> never_taken;
     if (!std::exchange(stopped_, true)) {
         MPI_Cancel(&posted_);
-        MPI_Wait(&posted_, MPI_STATUS_IGNORE);
+        MPI_Wait(&posted_, &held_status_);
+        // What had come already cannot be cancelled. Dropped, it would be waited for without end.
+        int cancelled = 0;
+        MPI_Test_cancelled(&held_status_, &cancelled);
+        held_ = cancelled == 0;
     }
     if (!all_sent())
         never_taken.splice(never_taken.end(), sent_);
@@ -79,6 +83,10 @@ bool MpiNotices::arrives(MPI_Status& status) {
     if (!stopped_) {
         check_mpi(MPI_Test(&posted_, &there, &status));
         return there != 0;
+    }
+    if (std::exchange(held_, false)) {
+        status = held_status_;
+        return true;
     }
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, ranks_, &there, &status));
     if (there != 0)

@@ -15,7 +15,8 @@
 #include "scheduler.hpp"
 
 /// The names of std that the communicator and the thread pool use, in a form whose every visible step is
-/// the scheduler's to place. All atomics are sequentially consistent, as those of the sources are.
+/// the scheduler's to place. All atomics are sequentially consistent, as
+/// those of the sources are, but for the count of a Message.
 namespace scape::model {
 
 [[nodiscard]] inline bool planted(int mistake) {
@@ -85,6 +86,12 @@ class Atomic : public Object {
         return value_;
     }
     operator T() const { return load(); }
+    /// A relaxed load, which orders nothing.
+    [[nodiscard]] T glance() const {
+        Scheduler::now().step("glances at", *this);
+        Scheduler::now().glance(*this);
+        return value_;
+    }
     void store(T value) {
         Scheduler::now().step("writes", *this);
         Scheduler::now().overwrite(*this);
@@ -112,6 +119,46 @@ class Atomic : public Object {
     }
 
     T value_{};
+};
+
+/// A std::shared_ptr<const void> whose count is the scheduler's to see: letting go comes before whatever
+/// the last to let go does, and looking at the count comes after nothing.
+class Message {
+  public:
+    Message() = default;
+    template <class T>
+    Message(std::shared_ptr<T> message)
+        : message_(std::move(message)), holders_(std::make_shared<Atomic<int>>(1)) {}
+    Message(const Message& other) : message_(other.message_), holders_(other.holders_) {
+        if (holders_)
+            holders_->fetch_add(1);
+    }
+    Message(Message&&) noexcept = default;
+    Message& operator=(Message other) noexcept {
+        std::swap(message_, other.message_);
+        std::swap(holders_, other.holders_);
+        return *this;
+    }
+    ~Message() { reset(); }
+
+    void reset() {
+        const auto holders = std::exchange(holders_, nullptr);
+        if (holders)
+            holders->fetch_sub(1);
+        message_.reset();
+    }
+    [[nodiscard]] const void* get() const { return message_.get(); }
+    [[nodiscard]] int use_count() const { return holders_ ? holders_->glance() : 0; }
+    /// For a planted mistake: the bytes, without holding them.
+    [[nodiscard]] Message not_held() const {
+        Message alias;
+        alias.message_ = std::shared_ptr<const void>(std::shared_ptr<const void>(), get());
+        return alias;
+    }
+
+  private:
+    std::shared_ptr<const void> message_;
+    std::shared_ptr<Atomic<int>> holders_; ///< how many
 };
 
 /// What threads share under a mutex, or after one has told the other: who gets that wrong is found out.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies the communicator's and the thread pool's sources into a form that runs under the model's scheduler.
+"""Copies the communicator's, the peers' and the thread pool's sources into a form that runs under the model's scheduler.
 
 What is concurrent in std gets the model's name, a few lines get shorter waits or say what memory they read, and the planted
 mistakes are put in, each behind a switch that is off. Every line keeps its number. A text that does not stand in its file
@@ -14,15 +14,19 @@ import sys
 GROUP = "in_process_group.hpp"
 EXCHANGES = "in_process.cpp"
 THREADS = "rank_threads.hpp"
+PEERS = "in_process_peers.cpp"
+PEERS_HEADER = "scape/distributed/peers.hpp"
 POOL = "workers.cpp"
 POOL_HEADER = "scape/distributed/workers.hpp"
-FILES = {GROUP: GROUP, EXCHANGES: EXCHANGES, THREADS: THREADS, POOL: POOL, "include/" + POOL_HEADER: POOL_HEADER}
+FILES = {GROUP: GROUP, EXCHANGES: EXCHANGES, THREADS: THREADS, PEERS: PEERS, POOL: POOL,
+         "include/" + PEERS_HEADER: PEERS_HEADER, "include/" + POOL_HEADER: POOL_HEADER}
 
 NAMES = {
     r"std::atomic<": "model::Atomic<",
     r"std::condition_variable\b": "model::ConditionVariable",
     r"std::jthread\b": "model::JoiningThread",
     r"std::mutex\b": "model::Mutex",
+    r"std::shared_ptr<const void>": "model::Message",
     r"std::this_thread::yield\(\)": "model::yield()",
     r"std::thread\b": "model::Thread",
     r"std::chrono::steady_clock::now\(\)": "model::now()",
@@ -49,6 +53,13 @@ TUNED = [
      "model::copy(receive + begin, sums.data(), values * sizeof(float));"),
     (EXCHANGES, "for (std::size_t i = 0; i < count; ++i)\n            sum[i]",
      "model::read(values, count * sizeof(float)); for (std::size_t i = 0; i < count; ++i)\n            sum[i]"),
+    (PEERS, "bool come = false;", "model::Plain<bool> come = false;"),
+    (PEERS, "bool dropped = false;", "model::Plain<bool> dropped = false;"),
+    (PEERS, "bool ended = false;", "model::Plain<bool> ended = false;"),
+    (PEERS, "bool closed = false;", "model::Plain<bool> closed = false;"),
+    (PEERS, "std::vector<bool> claimed_;", "std::vector<model::Plain<bool>> claimed_;"),
+    (PEERS_HEADER, "const std::shared_ptr<Message>& message", "const Message& message"),
+    (PEERS_HEADER, "std::shared_ptr<Message>(message)", "Message(message)"),
     (POOL_HEADER, "const std::function<void(int)>* task_ = nullptr;",
      "model::Plain<const std::function<void(int)>*> task_{nullptr};"),
     (POOL_HEADER, "std::size_t round_ = 0;", "model::Plain<std::size_t> round_{0};"),
@@ -87,6 +98,15 @@ PLANTED = [
     (16, POOL, "task_ = &task;\n        busy_ = static_cast<int>(threads_.size());\n        ++round_;\n    }",
      "task_ = &task;\n        busy_ = static_cast<int>(threads_.size());\n        if (!model::planted(16)) ++round_;\n    } if (model::planted(16)) ++round_;"),
     (17, GROUP, "if (ranks.empty())", "if (ranks.empty() && !model::planted(17))"),
+    (18, PEERS, "slot->come = true;\n        }\n        box.changed.notify_one();",
+     "slot->come = true;\n        }\n        if (!model::planted(18)) box.changed.notify_one();"),
+    (19, PEERS, "channel.end = end;\n            }\n            box.changed.notify_one();",
+     "channel.end = end;\n            }\n            if (!model::planted(19)) box.changed.notify_one();"),
+    (20, PEERS, ".message = std::move(message)}", ".message = model::planted(20) ? message.not_held() : std::move(message)}"),
+    (21, PEERS_HEADER, "Message(message).reset();", "if (!model::planted(21)) Message(message).reset();"),
+    (22, PEERS, "                const std::lock_guard lock(box.mutex);\n                Channel& channel",
+     "                std::unique_lock lock(box.mutex); if (model::planted(22)) lock.unlock();\n                Channel& channel"),
+    (23, PEERS, "if (box.closed)", "if (box.closed && !model::planted(23))"),
 ]
 
 

@@ -15,7 +15,8 @@ COPY = pathlib.Path(__file__).with_name("model_copy.py")
 def copied(source, file="", found="", new=""):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for part in ("in_process.cpp", "in_process_group.hpp", "rank_threads.hpp", "workers.cpp", "include/scape/distributed/workers.hpp"):
+        for part in ("in_process.cpp", "in_process_group.hpp", "in_process_peers.cpp", "rank_threads.hpp", "workers.cpp",
+                     "include/scape/distributed/peers.hpp", "include/scape/distributed/workers.hpp"):
             (folder / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source / part, folder / part)
         if file:
@@ -35,6 +36,7 @@ folder = pathlib.Path(sys.argv[1])
 assert copied(folder) == (0, "")
 refused("mistake 5: stands 0 times", folder, "in_process_group.hpp", "{ const std::lock_guard lock(mutex_); } //", "//")
 refused("mistake 14: stands 2 times", folder, "workers.cpp", "if (--busy_ == 0)", "if (--busy_ == 0)\n;if (--busy_ == 0)")
+refused("mistake 23: stands 0 times", folder, "in_process_peers.cpp", "if (box.closed)", "if (box.is_closed)")
 refused("tuned: stands 0 times", folder, "in_process_group.hpp", "looks = 64", "looks = 65")
 refused("the model has no std::shared_mutex", folder, "in_process_group.hpp", "std::mutex mutex_;", "std::shared_mutex mutex_;")
 refused("the model has no memory_order", folder, "in_process_group.hpp", "posted.load()", "posted.load(std::memory_order_relaxed)")

@@ -34,6 +34,10 @@ void Scheduler::observe(Object& object) {
     set(running_ + 1, self.history, mixed(self.history, object.history_));
 }
 
+void Scheduler::glance(const Object& object) {
+    set(running_ + 1, running().history, mixed(running().history, object.history_));
+}
+
 void Scheduler::overwrite(Object& object) {
     Thread& self = running();
     object.clock_ = self.clock;

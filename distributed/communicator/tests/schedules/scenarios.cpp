@@ -1,14 +1,12 @@
 #include "scenarios.hpp"
 
-#include <array>
-#include <initializer_list>
 #include <stdexcept>
 
 #include <scape/distributed/in_process.hpp>
 #include <scape/distributed/workers.hpp>
 #include <scape/problem/error.hpp>
 
-#include "exchanges.hpp"
+#include "ends.hpp"
 
 namespace scape::model {
 namespace {
@@ -29,44 +27,6 @@ void two_at_once(Communicator& communicator) {
     }
 }
 
-/// Threads that wait for each other by other means than a communicator's.
-class Crowd {
-  public:
-    void come_and_wait_for(std::size_t others) {
-        std::unique_lock lock(mutex_);
-        ++come_;
-        changed_.notify_all();
-        changed_.wait(lock, [&] { return come_ >= others; });
-    }
-
-  private:
-    Mutex mutex_;
-    ConditionVariable changed_;
-    Plain<std::size_t> come_{0};
-};
-
-/// How an execution that may end badly did: what each rank was told, and the caller.
-struct Ends {
-    std::array<std::string, ranks> of_rank;
-    std::string of_all;
-
-    /// Who was told anything was told this, and the caller too.
-    void expect_all(const std::string& text) const {
-        bool told = false;
-        for (const std::string& end : of_rank) {
-            expect(end == text || end.empty(), "a rank was told: " + end + "; not: " + text);
-            told = told || !end.empty();
-        }
-        expect(of_all == (told ? text : ""), "the caller was told: " + of_all + "; not: " + text);
-    }
-
-    /// These ranks cannot have ended well.
-    void expect_told(std::initializer_list<std::size_t> to_be_told) const {
-        for (const std::size_t rank : to_be_told)
-            expect(!of_rank[rank].empty(), "a rank that could not go on was told nothing");
-    }
-};
-
 Ends run(const std::function<void(Communicator&)>& function) {
     Ends ends;
     try {
@@ -85,10 +45,6 @@ Ends run(const std::function<void(Communicator&)>& function) {
         ends.of_all = error.what();
     }
     return ends;
-}
-
-void expect_no_deadline() {
-    expect(Scheduler::now().deadlines() == 0, "a thread slept until its deadline");
 }
 
 std::function<void()> well(const std::function<void(Communicator&)>& function) {
@@ -261,7 +217,7 @@ void no_thread_for_a_worker() {
 } // namespace
 
 std::vector<Scenario> scenarios() {
-    return {
+    std::vector<Scenario> all{
         {"all_to_all", well([](Communicator& communicator) { AllToAll(communicator).wait(); })},
         {"to_owners", well(to_owners)},
         {"all_gather", well([](Communicator& communicator) { AllGather(communicator).wait(); })},
@@ -285,6 +241,9 @@ std::vector<Scenario> scenarios() {
         {"workers_3", workers(3), {.wakes_for_nothing = true}},
         {"no_thread_for_a_worker", no_thread_for_a_worker, {.threads_to_be_had = 1}},
     };
+    for (Scenario& of_peers : peer_scenarios())
+        all.push_back(std::move(of_peers));
+    return all;
 }
 
 Scenario scenario(const std::string& name, int planted) {

@@ -97,6 +97,7 @@ class Scheduler {
     // For the model's types, in the thread that is running.
     void step(const char* what, const Object& object);
     void observe(Object& object);
+    void glance(const Object& object);
     void overwrite(Object& object);
     void update(Object& object, bool synchronizes = true);
     void yield();

@@ -1,5 +1,6 @@
-// The sources of the communicator within a process and of the thread pool under a scheduler that takes
-// every decision: docs/schedules.md tells what that shows. all_schedules_test.cpp is the long part.
+// The sources of the communicator and the peers within a process and of the thread pool under a scheduler
+// that takes every decision: docs/schedules.md tells what that shows. all_schedules_test.cpp is the long
+// part.
 
 #include <gmock/gmock.h>
 
@@ -20,16 +21,19 @@ TEST_P(Schedules, DrawnOnesEndWell) {
 
 INSTANTIATE_TEST_SUITE_P(
     Brief, Schedules,
-    ::testing::Values(Asked{"all_to_all", 2, 800'000}, Asked{"to_owners", 1, 30'000},
-                      Asked{"all_gather", 1, 30'000}, Asked{"reduce_scatter", 1, 30'000},
-                      Asked{"two_at_once", 1, 70'000}, Asked{"stays", 1, 90'000},
-                      Asked{"error_in_flight", 1, 3'000}, Asked{"error_after", 1, 30'000},
-                      Asked{"abort_in_flight", 1, 3'000}, Asked{"leaves", 2, 30'000},
-                      Asked{"drops", 1, 5'000}, Asked{"brings_another", 1, 9'000},
-                      Asked{"never_comes", 2, 70'000}, Asked{"impatient", 1, 40'000},
-                      Asked{"wakes_for_nothing", 1, 30'000}, Asked{"no_thread_for_a_rank", 2, 3'000},
-                      Asked{"workers_1", 2, 1}, Asked{"workers_2", 5, 100}, Asked{"workers_3", 2, 20'000},
-                      Asked{"no_thread_for_a_worker", 3, 3}),
+    ::testing::Values(
+        Asked{"all_to_all", 2, 800'000}, Asked{"to_owners", 1, 30'000}, Asked{"all_gather", 1, 30'000},
+        Asked{"reduce_scatter", 1, 30'000}, Asked{"two_at_once", 1, 70'000}, Asked{"stays", 1, 90'000},
+        Asked{"error_in_flight", 1, 3'000}, Asked{"error_after", 1, 30'000},
+        Asked{"abort_in_flight", 1, 3'000}, Asked{"leaves", 2, 30'000}, Asked{"drops", 1, 5'000},
+        Asked{"brings_another", 1, 9'000}, Asked{"never_comes", 2, 70'000}, Asked{"impatient", 1, 40'000},
+        Asked{"wakes_for_nothing", 1, 30'000}, Asked{"no_thread_for_a_rank", 2, 3'000},
+        Asked{"workers_1", 2, 1}, Asked{"workers_2", 5, 100}, Asked{"workers_3", 2, 20'000},
+        Asked{"no_thread_for_a_worker", 3, 3}, Asked{"ring", 2, 25'000}, Asked{"peers_stay", 2, 60'000},
+        Asked{"triangle", 2, 90'000}, Asked{"used_again", 2, 70'000}, Asked{"dropped", 2, 12'000},
+        Asked{"never_taken", 3, 20'000}, Asked{"peer_leaves", 3, 20'000}, Asked{"peer_fails", 3, 20'000},
+        Asked{"peer_hangs", 3, 1'500}, Asked{"impatient_peers", 2, 35'000},
+        Asked{"peers_wake_for_nothing", 2, 120'000}),
     scenario_of);
 
 /// A planted mistake, the scenario that finds it, and what is said of it.
@@ -59,6 +63,7 @@ TEST_P(Planted, IsFoundAndItsScheduleRepeatsIt) {
 
 constexpr const char* gone = "a buffer is used after it was freed";
 constexpr const char* race = "memory is written while another thread may still use it";
+constexpr const char* for_ever = "threads yield for ever";
 constexpr const char* late = "did not answer within 5 s";
 constexpr const char* overslept = "a thread slept until its deadline";
 constexpr const char* asleep = "nothing can go on";
@@ -73,7 +78,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{11, "all_to_all", gone}, Mistake{12, "workers_2", asleep},
                       Mistake{13, "workers_3", asleep}, Mistake{14, "workers_3", asleep},
                       Mistake{15, "workers_2", "memory is"}, Mistake{16, "workers_2", "memory is"},
-                      Mistake{17, "impatient", "a rank was told: ranks  did not answer"}),
+                      Mistake{17, "impatient", "a rank was told: ranks  did not answer"},
+                      Mistake{18, "peers_stay", overslept}, Mistake{19, "peer_leaves", overslept},
+                      Mistake{20, "used_again", gone}, Mistake{21, "used_again", race},
+                      Mistake{22, "peer_leaves", "memory is"}, Mistake{23, "never_taken", for_ever}),
     [](const auto& tested) { return "Mistake" + std::to_string(tested.param.number); });
 
 } // namespace
