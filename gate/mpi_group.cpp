@@ -35,11 +35,14 @@ class MpiGroup final : public Group {
 
     void run_peers(int workers, const PeerWork& work) const override {
         on_first(workers, [&](MPI_Comm ranks) {
-            const auto peers = distributed::make_mpi_peers(ranks, options_);
+            // That a worker ends, and others for want of it, is something that cases ask for.
+            distributed::MpiOptions options = options_;
+            options.ends_job = false;
+            const auto peers = distributed::make_mpi_peers(ranks, options);
             try {
                 work(*peers);
             } catch (const std::exception& error) {
-                peers->leave(error.what() + doing_());
+                world_->abort(error.what() + doing_());
                 throw;
             }
         });

@@ -318,16 +318,16 @@ void MpiMail::announce() {
 /// A rank that ends well waits for whoever has not yet taken what it has sent, and for nobody else.
 void MpiMail::finish() {
     Patience patience(options_.timeout);
-    while (own_end_->how == Notice::End::well && !quiet()) {
+    while ((own_end_->how == Notice::End::well || !options_.ends_job) && !quiet()) {
         if (!patience.pause() || !patience.over())
             continue;
         const std::string fault = untaken();
-        if (fault.empty())
+        if (fault.empty() || !options_.ends_job)
             break;
         own_end_ = End{.how = Notice::End::by_itself, .messages = 0, .text = fault};
         announce();
     }
-    if (own_end_->how != Notice::End::well)
+    if (own_end_->how != Notice::End::well && options_.ends_job)
         end_job();
     go();
 }

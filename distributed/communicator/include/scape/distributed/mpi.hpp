@@ -24,6 +24,9 @@ struct MpiOptions {
     std::chrono::milliseconds timeout{60'000};
     /// What one count or displacement may be. What needs more goes in pieces. Tests make it small.
     std::size_t largest_count = std::numeric_limits<int>::max();
+    /// Of peers: whether one that has left with a reason ends the job when all others have ended. Else it
+    /// just ends: for programs in which that is nothing unusual.
+    bool ends_job = true;
 };
 
 /// Starts MPI, and ends it, unless somebody else has started it. Left by an exception it ends the whole
