@@ -45,8 +45,13 @@ MpiNotices::~MpiNotices() {
 void MpiNotices::stop() {
     static std::list<Sent> never_taken;
     if (!std::exchange(stopped_, true)) {
+        MPI_Status status;
+        int cancelled = 0;
         MPI_Cancel(&posted_);
-        MPI_Wait(&posted_, MPI_STATUS_IGNORE);
+        MPI_Wait(&posted_, &status);
+        MPI_Test_cancelled(&status, &cancelled);
+        if (cancelled == 0)
+            last_ = status;
     }
     if (!all_sent())
         never_taken.splice(never_taken.end(), sent_);
@@ -79,6 +84,10 @@ bool MpiNotices::arrives(MPI_Status& status) {
     if (!stopped_) {
         check_mpi(MPI_Test(&posted_, &there, &status));
         return there != 0;
+    }
+    if (last_) {
+        status = *std::exchange(last_, std::nullopt);
+        return true;
     }
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, ranks_, &there, &status));
     if (there != 0)
