@@ -10,7 +10,7 @@
 #include <scape/distributed/kernels.hpp>
 #include <scape/distributed/local.hpp>
 
-#include "../measure.hpp"
+#include "measure.hpp"
 
 namespace {
 

@@ -45,12 +45,13 @@ MpiNotices::~MpiNotices() {
 void MpiNotices::stop() {
     static std::list<Sent> never_taken;
     if (!std::exchange(stopped_, true)) {
-        MPI_Cancel(&posted_);
-        MPI_Wait(&posted_, &held_status_);
-        // What had come already cannot be cancelled. Dropped, it would be waited for without end.
+        MPI_Status status;
         int cancelled = 0;
-        MPI_Test_cancelled(&held_status_, &cancelled);
-        held_ = cancelled == 0;
+        MPI_Cancel(&posted_);
+        MPI_Wait(&posted_, &status);
+        MPI_Test_cancelled(&status, &cancelled);
+        if (cancelled == 0)
+            last_ = status;
     }
     if (!all_sent())
         never_taken.splice(never_taken.end(), sent_);
@@ -84,8 +85,8 @@ bool MpiNotices::arrives(MPI_Status& status) {
         check_mpi(MPI_Test(&posted_, &there, &status));
         return there != 0;
     }
-    if (std::exchange(held_, false)) {
-        status = held_status_;
+    if (last_) {
+        status = *std::exchange(last_, std::nullopt);
         return true;
     }
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, ranks_, &there, &status));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,9 +63,8 @@ class MpiNotices {
     std::vector<std::byte> place_; ///< where the next one is received
     MPI_Request posted_ = MPI_REQUEST_NULL;
     bool stopped_ = false;
-    bool held_ = false;        ///< what had come when this stopped, and is still to be read
-    MPI_Status held_status_{}; ///< of it
-    std::list<Sent> sent_;     ///< a list, for MPI reads them where they are
+    std::optional<MPI_Status> last_; ///< of one that came while it stopped
+    std::list<Sent> sent_;           ///< a list, for MPI reads them where they are
 };
 
 /// Ends the job with what MPI says, unless the code is success.

@@ -16,6 +16,7 @@
 
 #include <scape/distributed/counting_peers.hpp>
 #include <scape/distributed/mpi_comm.hpp>
+#include <scape/problem/tunable.hpp>
 
 #include "mpi_counted.hpp"
 
@@ -27,6 +28,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds patience = 8s;
 constexpr std::chrono::milliseconds short_patience = 2s; // mpi_peers_faults.sh knows this number
 
+constexpr auto piece = scape::problem::tunable(std::size_t{1} << 20U, std::size_t{24}); // mpi_mail.cpp's
+
 using Message = std::shared_ptr<std::vector<std::byte>>;
 
 std::byte value(int from, std::uint64_t number, std::size_t at) {
@@ -35,7 +38,7 @@ std::byte value(int from, std::uint64_t number, std::size_t at) {
 
 /// Empty ones, small ones, and such of many pieces.
 std::size_t size_of(std::uint64_t number) {
-    constexpr std::size_t mib = std::size_t{1} << 20U;
+    constexpr std::size_t mib = scape::problem::tunable(std::size_t{1} << 20U, std::size_t{2000});
     return number % 5 == 0 ? 0 : number % 7 == 3 ? 2 * mib + number : number * 1000;
 }
 
@@ -59,10 +62,11 @@ std::unique_ptr<Incoming> receive(Peers& peers, int from, std::uint64_t number) 
 }
 
 /// In pieces, each looked at as soon as it is there.
-bool is_right(Incoming& incoming, int from, std::uint64_t number, std::size_t piece = 300'000) {
+bool is_right(Incoming& incoming, int from, std::uint64_t number) {
+    constexpr std::size_t step = 300'000;
     const std::size_t size = size_of(number);
-    for (std::size_t begin = 0; begin <= size; begin += piece) {
-        const std::size_t end = std::min(size, begin + piece);
+    for (std::size_t begin = 0; begin <= size; begin += step) {
+        const std::size_t end = std::min(size, begin + step);
         const std::byte* const data = incoming.wait(end);
         for (std::size_t i = begin; i < end; ++i)
             if (data[i] != value(from, number, i))
@@ -136,7 +140,7 @@ bool many_under_way(Peers& peers) {
 }
 
 /// The peer's second piece is held back, and the first can be read.
-bool first_piece_comes_first(Peers& peers, std::size_t piece) {
+bool first_piece_comes_first(Peers& peers, std::size_t first) {
     constexpr std::uint64_t number = 3; // 2 MiB and 3 bytes
     const int peer = peers.rank() ^ 1;
     if (peer >= peers.size())
@@ -144,8 +148,8 @@ bool first_piece_comes_first(Peers& peers, std::size_t piece) {
     mpi_counted::hold_all_but_first_pieces(true);
     const auto incoming = receive(peers, peer, number);
     send(peers, peer, number);
-    const bool good = *incoming->wait(piece) == value(peer, number, 0) &&
-                      incoming->wait(piece)[piece - 1] == value(peer, number, piece - 1);
+    const bool good = *incoming->wait(first) == value(peer, number, 0) &&
+                      incoming->wait(first)[first - 1] == value(peer, number, first - 1);
     mpi_counted::hold_all_but_first_pieces(false);
     return is_right(*incoming, peer, number) && good;
 }
@@ -266,7 +270,7 @@ int test() {
         const std::string where = ", largest count " + std::to_string(largest);
         const auto peers = make_mpi_peers(options);
         messages(verdict, *peers, where);
-        verdict.check("first piece" + where, first_piece_comes_first(*peers, largest));
+        verdict.check("first piece" + where, first_piece_comes_first(*peers, std::min(largest, piece)));
     }
     for (int session = 0; session < 20; ++session) {
         verdict.check("others go on", others_go_on({.timeout = patience}));
@@ -285,25 +289,28 @@ int test() {
     return verdict.report();
 }
 
+void go_wrong(const std::string& mode) {
+    if (mode == "--throw" || mode == "--unwind")
+        throw std::runtime_error("thrown on purpose");
+    if (mode == "--die")
+        std::raise(SIGKILL);
+    if (mode == "--hang" || mode == "--deaf")
+        std::this_thread::sleep_for(20 * short_patience);
+}
+
 /// Two pairs and what is left over, which is a chain: rank 4 needs rank 3, and rank 5 rank 4. One rank goes
 /// wrong in round 3.
 void rounds(Peers& peers, const std::string& mode, bool guilty) {
     const int rank = peers.rank();
     const int peer = rank < 4 ? rank ^ 1 : rank - 1;
+    const bool alone = peer >= peers.size();
     for (std::uint64_t round = 1; round < 8; ++round) {
-        if (guilty && round == 3) {
-            if (mode == "--throw" || mode == "--unwind")
-                throw std::runtime_error("thrown on purpose");
-            if (mode == "--die")
-                std::raise(SIGKILL);
-            if (mode == "--hang")
-                std::this_thread::sleep_for(20 * short_patience);
-            if (mode == "--deaf") { // sends, and takes nothing; and its peer goes without waiting
-                send(peers, peer, round);
-                std::this_thread::sleep_for(20 * short_patience);
-            }
+        if (guilty && round == 3)
+            go_wrong(mode);
+        if (mode == "--deaf" && round == 3) { // its peer goes without waiting
+            send(peers, peer, round);
+            break;
         }
-        const bool alone = peer >= peers.size();
         const auto awaited = alone ? nullptr : receive(peers, peer, round);
         if (!alone)
             send(peers, peer, guilty && round == 3 && mode == "--wrong" ? 9 : round);
@@ -311,14 +318,8 @@ void rounds(Peers& peers, const std::string& mode, bool guilty) {
             send(peers, 4, round);
         if (rank >= 4 && rank + 1 < peers.size())
             send(peers, rank + 1, round);
-        if (alone)
-            continue;
-        (void)is_right(*awaited, peer, round);
-        if (mode == "--deaf" && round == 3) {
-            std::printf("rank %d ended\n", rank);
-            std::fflush(stdout);
-            return;
-        }
+        if (!alone)
+            (void)is_right(*awaited, peer, round);
     }
     std::printf("rank %d ended\n", rank);
     std::fflush(stdout);

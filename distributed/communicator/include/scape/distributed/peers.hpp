@@ -53,7 +53,8 @@ class Peers {
 
     /// The next message from `peer`, which has to be this one. Started at once, waited for later; several
     /// may be under way, from one peer in their order. One that is dropped before it has come is discarded
-    /// when it comes.
+    /// when it comes. Where two send to each other, ask before you send: the peer's message may wait until
+    /// then, and yours until you call again.
     [[nodiscard]] virtual std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
                                                             std::size_t bytes) = 0;
 
