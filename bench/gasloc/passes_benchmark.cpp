@@ -66,7 +66,8 @@ bool wide() {
 }
 
 std::vector<float> some(const benchmark::State& state, float value) {
-    return std::vector<float>(static_cast<std::size_t>(state.range(0)), value);
+    std::vector<float> values(static_cast<std::size_t>(state.range(0)), value);
+    return values;
 }
 
 void drift_row(benchmark::State& state) {

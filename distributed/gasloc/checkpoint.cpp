@@ -166,7 +166,7 @@ void add(State& sum, const State& other, const fs::path& path) {
 
 fs::path save(const fs::path& folder, const Settings& settings, const State& state, int rank, int workers,
               FileSystem& files) {
-    const fs::path checkpoint = folder / round_folder(state.rounds);
+    fs::path checkpoint = folder / round_folder(state.rounds);
     make_lasting_folder(files, checkpoint);
     Metadata metadata{{"format", std::string(format)},
                       {"settings", settings_text(settings)},

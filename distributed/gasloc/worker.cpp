@@ -70,8 +70,9 @@ void check_sizes(const Settings& settings, const State& state) {
 Worker::Worker(const Settings& settings, std::span<const float> parameters, Peers& peers, Options options)
     : Worker(settings, first_state(settings, parameters), peers, options) {}
 
-Worker::Worker(const Settings& settings, State state, Peers& peers, Options options)
-    : settings_(settings), peers_(peers), workers_(options.threads), rounds_(state.rounds), s_(state.s) {
+Worker::Worker(Settings settings, State state, Peers& peers, Options options)
+    : settings_(std::move(settings)), peers_(peers), workers_(options.threads), rounds_(state.rounds),
+      s_(state.s) {
     check(settings_);
     check_law(settings_.law, peers_.size());
     for (std::size_t i = 0; i < settings_.given.size(); ++i)

@@ -25,9 +25,9 @@ std::uint64_t high(std::uint64_t a, std::uint64_t b) {
 }
 
 std::vector<int> order(std::uint64_t seed, Index round, int workers) {
-    std::vector<int> p;
+    std::vector<int> p(static_cast<std::size_t>(workers));
     for (int i = 0; i < workers; ++i)
-        p.push_back(i);
+        p[static_cast<std::size_t>(i)] = i;
     const std::uint64_t of_round = spread(seed ^ spread(static_cast<std::uint64_t>(round)));
     for (auto k = static_cast<std::uint64_t>(workers) - 1; k >= 1; --k)
         std::swap(p[k], p[high(spread(of_round + k * 0x9e3779b97f4a7c15U), k + 1)]);

@@ -148,8 +148,8 @@ std::uint64_t all_of(const distributed::CountingPeers& counted) {
 
 class HostSubject final : public Subject {
   public:
-    explicit HostSubject(const Settings& settings, std::unique_ptr<Worker> worker)
-        : settings_(settings), worker_(std::move(worker)) {}
+    HostSubject(Settings settings, std::unique_ptr<Worker> worker)
+        : settings_(std::move(settings)), worker_(std::move(worker)) {}
     bool step(std::span<const float> gradient, double learning_rate) override {
         return worker_->step(gradient, learning_rate);
     }

@@ -32,7 +32,8 @@ class Difference final : public gate::Finding {
         if (found != life.rounds.end() &&
             (found->second.state.*part).size() == static_cast<std::size_t>(scenario_.size))
             return gate::texts(found->second.state.*part);
-        return gate::Lane::Values(static_cast<std::size_t>(scenario_.size), "");
+        gate::Lane::Values blanks(static_cast<std::size_t>(scenario_.size), "");
+        return blanks;
     }
     [[nodiscard]] gate::Lane lane(const char* name, const char* title, Part part,
                                   const std::vector<Life>& expected) const {

@@ -110,7 +110,9 @@ void independent(Trial& trial) {
     trial.lives = trial.play(trial.scenario);
     for (int worker = 0; worker < trial.scenario.workers; ++worker) {
         const std::vector<Life> one = trial.play(alone(trial.scenario, worker));
-        for (const auto& [round, seen] : one.front().rounds) {
+        for (const auto& entry : one.front().rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
             const auto& rounds = trial.lives[static_cast<std::size_t>(worker)].rounds;
             if (rounds.contains(round))
                 trial.same(seen.state, rounds.at(round).state, round, worker,
@@ -130,7 +132,9 @@ void inner_optimizer(Trial& trial) {
         const Floats zeros(trial.scenario.start.size(), 0.0F);
         by_hand::Inner now{trial.scenario.start, settings.inner == Inner::sgd ? Floats{} : zeros,
                            settings.inner == Inner::adamw ? zeros : Floats{}, 0};
-        for (const auto& [round, seen] : trial.lives[static_cast<std::size_t>(worker)].rounds) {
+        for (const auto& entry : trial.lives[static_cast<std::size_t>(worker)].rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
             const Floats theta = now.x;
             now = by_hand::after_inner_steps(trial.scenario, worker, round, now);
             trial.same(now.m, seen.state.m, round, worker, "the first moment", "the inner optimizer's");
@@ -373,7 +377,9 @@ void skipped(Trial& trial) {
     // The learning rates of others are what they were.
     const std::vector<Life> lives = trial.play(without);
     for (std::size_t i = 0; i < lives.size(); ++i)
-        for (const auto& [round, seen] : lives[i].rounds) {
+        for (const auto& entry : lives[i].rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
             const auto found = trial.lives[i].rounds.find(round);
             if (found == trial.lives[i].rounds.end())
                 continue;
@@ -396,7 +402,9 @@ void restart_same(Trial& trial) {
     const std::vector<Life> lives = trial.play(going_on);
     trial.lives = trial.play(trial.scenario);
     for (std::size_t i = 0; i < lives.size(); ++i)
-        for (const auto& [round, seen] : lives[i].rounds) {
+        for (const auto& entry : lives[i].rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
             const auto found = trial.lives[i].rounds.find(round);
             if (found != trial.lives[i].rounds.end())
                 trial.same(seen.state, found->second.state, round, static_cast<int>(i),
@@ -496,7 +504,9 @@ void settings_matter(Trial& trial) {
         const std::vector<Life> lives = trial.play(other);
         bool any = false;
         for (std::size_t i = 0; i < lives.size(); ++i)
-            for (const auto& [round, seen] : lives[i].rounds) {
+            for (const auto& entry : lives[i].rounds) {
+                const Index round = entry.first;
+                const Seen& seen = entry.second;
                 const auto found = trial.lives[i].rounds.find(round);
                 any = any || found == trial.lives[i].rounds.end() ||
                       found->second.state.theta != seen.state.theta;
@@ -756,8 +766,8 @@ std::vector<Line> larger_cases(const gate::Pins& pins) {
         "law=ring,inner=sgd,data=wide,workers=5,size=131072,rounds=2,uneven=1,steps=2,alpha=0.3,decay=0.1,"
         "threads=2",
         "law=complete,inner=adamw,data=normal,workers=33,size=7,rounds=3,gamma=0.5,uneven=1,steps=3",
-        "law=exponential,inner=adamw,data=normal,workers=9,size=5,rounds=300,gamma=0.25,alpha=0.3,uneven=1,"
-        "restart=150",
+        "law=exponential,inner=adamw,data=normal,workers=9,size=5,rounds=300,gamma=0.25,alpha=0.3,restart="
+        "150",
         "law=pairs,inner=adamw,data=normal,workers=1,size=1,rounds=400,steps=200,gamma=0.5"};
 }
 

@@ -81,10 +81,10 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
             for (int worker = 0; worker < scenario.workers; ++worker)
                 if (step <= config.steps(worker, round))
                     writer.input(gradient_kind(step), worker, scenario.gradient(worker, round, step));
-        for (const auto& [which, part] : results)
-            writer.result(result(which).kind, [&](int worker) {
+        for (const auto& shows : results)
+            writer.result(result(shows.first).kind, [&](int worker) {
                 return std::span<const float>(
-                    lives[static_cast<std::size_t>(worker)].rounds.at(round).state.*part);
+                    lives[static_cast<std::size_t>(worker)].rounds.at(round).state.*shows.second);
             });
     }
     writer.finish();

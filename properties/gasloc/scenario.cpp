@@ -23,8 +23,9 @@ std::vector<Graph> given_graphs(const Case& run) {
     for (std::size_t round = 0; round < graphs.size(); ++round)
         for (int a = 0; a < workers; ++a)
             for (int b = a + 1; b < workers; ++b) {
-                const std::uint64_t drawn = mixed(static_cast<std::uint64_t>(run.seed), round,
-                                                  static_cast<std::uint64_t>(a * 1000 + b));
+                const std::uint64_t drawn =
+                    mixed(static_cast<std::uint64_t>(run.seed), round,
+                          static_cast<std::uint64_t>(a) * 1000 + static_cast<std::uint64_t>(b));
                 constexpr double weights[]{1.0, 0.5, 0.25, 0.75};
                 if (drawn % 2 == 0)
                     graphs[round].push_back({a, b, weights[drawn / 2 % 4]});

@@ -56,8 +56,8 @@ std::vector<std::pair<std::string, std::string>> words_of(const Settings& s, con
 
 } // namespace
 
-PlainWorker::PlainWorker(Number mistake, const Settings& settings, State state, Peers& peers)
-    : mistake_(mistake), settings_(settings), state_(std::move(state)), peers_(peers) {
+PlainWorker::PlainWorker(Number mistake, Settings settings, State state, Peers& peers)
+    : mistake_(mistake), settings_(std::move(settings)), state_(std::move(state)), peers_(peers) {
     check(settings_);
     check_law(settings_.law, peers_.size());
     for (Graph& graph : settings_.given)

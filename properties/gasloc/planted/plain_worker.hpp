@@ -13,7 +13,7 @@ namespace scape::gasloc {
 /// One worker as plain as can be, with one mistake. It shares nothing with the optimized one.
 class PlainWorker final : public Subject {
   public:
-    PlainWorker(Number mistake, const Settings& settings, State state, distributed::Peers& peers);
+    PlainWorker(Number mistake, Settings settings, State state, distributed::Peers& peers);
 
     bool step(std::span<const float> gradient, double learning_rate) override;
     bool round() override;

@@ -56,7 +56,7 @@ class Worker {
     Worker(const Settings& settings, std::span<const float> parameters, distributed::Peers& peers,
            Options options = {});
     /// Goes on from a state: all ranks with states of the same round.
-    Worker(const Settings& settings, State state, distributed::Peers& peers, Options options = {});
+    Worker(Settings settings, State state, distributed::Peers& peers, Options options = {});
 
     /// What the next gradient is to be taken at: x, and theta between rounds.
     [[nodiscard]] std::span<const float> parameters() const;

@@ -45,7 +45,8 @@ struct WorkerRound {
 template <class T>
 class Reference {
   public:
-    Reference(const Settings& settings, int workers, const Vector<T>& parameters) : settings_(settings) {
+    Reference(Settings settings, int workers, const Vector<T>& parameters)
+        : settings_(std::move(settings)) {
         check(settings_);
         check_law(settings_.law, workers);
         const auto zeros = [&](bool has) {
