@@ -20,15 +20,14 @@ namespace scape::gasloc {
 
 namespace {
 
-using gate::Judged;
 using gate::Line;
 using Floats = std::vector<float>;
 
 /// What one vector has at a place, of each worker after a round.
 std::vector<const Seen*> seen_after(const std::vector<Life>& lives, Index round, int workers) {
-    std::vector<const Seen*> all;
-    for (int worker = 0; worker < workers; ++worker)
-        all.push_back(&lives[static_cast<std::size_t>(worker)].rounds.at(round));
+    std::vector<const Seen*> all(static_cast<std::size_t>(workers));
+    for (std::size_t worker = 0; worker < all.size(); ++worker)
+        all[worker] = &lives[worker].rounds.at(round);
     return all;
 }
 
@@ -759,16 +758,13 @@ Case mattering(Case run) {
 std::vector<Line> larger_cases(const gate::Pins& pins) {
     if (!pins.empty())
         return {};
-    return {
-        "law=two_peers,inner=adamw,data=normal,workers=3,size=140003,rounds=2,steps=2,gamma=0.5,threads=3",
-        "law=pairs,inner=adams,momentum=gossiped,data=ties,workers=2,size=65537,rounds=3,gamma=0.25,eta=0."
-        "7,late=3",
-        "law=ring,inner=sgd,data=wide,workers=5,size=131072,rounds=2,uneven=1,steps=2,alpha=0.3,decay=0.1,"
-        "threads=2",
-        "law=complete,inner=adamw,data=normal,workers=33,size=7,rounds=3,gamma=0.5,uneven=1,steps=3",
-        "law=exponential,inner=adamw,data=normal,workers=9,size=5,rounds=300,gamma=0.25,alpha=0.3,restart="
-        "150",
-        "law=pairs,inner=adamw,data=normal,workers=1,size=1,rounds=400,steps=200,gamma=0.5"};
+    // Beyond a piece and a thread's share; many workers; a restart half-way; steps beyond 2^16.
+    return {"law=two_peers,inner=adamw,data=normal,workers=3,size=140003,rounds=2,steps=2,threads=3",
+            "law=pairs,inner=adams,data=ties,workers=2,size=65537,rounds=3,gamma=0.25,late=3",
+            "law=ring,data=wide,workers=5,size=131072,rounds=2,uneven=1,alpha=0.3,decay=0.1,threads=2",
+            "law=complete,inner=adamw,data=normal,workers=33,size=7,rounds=3,gamma=0.5,steps=3",
+            "law=exponential,inner=adamw,workers=9,size=5,rounds=300,gamma=0.25,alpha=0.3,restart=150",
+            "law=pairs,inner=adamw,data=normal,workers=1,size=1,rounds=400,steps=200,gamma=0.5"};
 }
 
 void drifts_once(Trial& trial) {

@@ -11,7 +11,6 @@ namespace scape::gasloc {
 
 namespace {
 
-using problem::Layout;
 using storage::DataType;
 
 constexpr std::size_t numbers_of_edge = 4; ///< round, a, b, lambda
