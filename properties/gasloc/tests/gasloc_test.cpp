@@ -89,12 +89,13 @@ TEST(Properties, HoldOfTheWorkers) {
 }
 
 TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
+    const auto implementations = tested().implementations(threads());
     for (const char* line : {"law=two_peers,inner=adamw,data=normal,workers=4,size=3,rounds=500,steps=2,"
                              "uneven=1,gamma=0.5,eta=0.7,"
                              "alpha=0.5",
                              "law=pairs,inner=adams,momentum=gossiped,data=normal,workers=5,size=3,rounds="
                              "500,steps=1,gamma=0.25"}) {
-        Trial trial(*tested().implementations(threads()).front(), parse_case(line));
+        Trial trial(*implementations.front(), parse_case(line));
         trial.lives = trial.play(trial.scenario);
         trial.same(expected_lives(trial.scenario), trial.lives, "the reference's");
         EXPECT_FALSE(trial.judged.finding) << trial.judged.finding->message();
