@@ -754,7 +754,7 @@ Case mattering(Case run) {
     return run;
 }
 
-/// Beyond every piece, block and thread's share; many workers; many rounds.
+/// Tried beside the drawn ones.
 std::vector<Line> larger_cases(const gate::Pins& pins) {
     if (!pins.empty())
         return {};

@@ -87,7 +87,6 @@ class Worker {
     };
     using SharedVector = std::shared_ptr<Shared>;
 
-    void agree(const Floats& theta);
     void must_be_able_to_go_on() const;
     [[nodiscard]] std::size_t size() const { return theta_.size(); }
     [[nodiscard]] SharedVector unused();
