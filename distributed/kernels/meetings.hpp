@@ -7,124 +7,173 @@ SCAPE_TARGET inline Score greater(Score worst, float value) {
 }
 constexpr Score score_of_infinity = 0x7f80'0000;
 
+// Results of these passes go where an argument was, or to a vector of their own, coordinate by coordinate:
+// nothing that one iteration writes is read by another, and the compiler is told so. Through a block, as in
+// packed.hpp, a plain loop's speed is out of reach where a coordinate has so little arithmetic.
+#if defined(__clang__)
+#define SCAPE_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SCAPE_APART _Pragma("GCC ivdep")
+#endif
+
+/// As prefetch_word(), nearer: with a few streams and short iterations, what is asked for a page ahead is
+/// found to come too early.
+SCAPE_TARGET inline void prefetch_near(const float* stream) {
+    constexpr std::uintptr_t distance = 1024;
+    constexpr std::uintptr_t line = 64;
+    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(stream) + distance;
+    for (std::uintptr_t offset = 0; offset < word_bits * sizeof(float); offset += line)
+        __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
+}
+
 template <InnerRule rule>
-SCAPE_TARGET inline bool inner_blocks(const Scalars& scalars, Index begin, Index end,
-                                      const InnerStep& vectors) {
-    const Scalars s = scalars;
+SCAPE_TARGET inline Score inner_word(const Scalars& s, Index begin, Index count, const InnerStep& vectors,
+                                     Score worst) {
     const auto [g, x, m, v, x_to, m_to, v_to] = vectors;
-    float parameters[block_size];
-    float moments[block_size];
-    float squares[block_size];
-    Score worst = 0;
-    for (; begin < end; begin += block_size) {
-        const Index count = block_size < end - begin ? block_size : end - begin;
-        const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
-        for (Index i = 0; i < count; i += word_bits) {
-            prefetch_word(g + begin + i);
-            prefetch_word(x + begin + i);
-            if (rule != InnerRule::sgd)
-                prefetch_word(m + begin + i);
-            if (rule == InnerRule::adamw)
-                prefetch_word(v + begin + i);
-        }
-        for (Index i = 0; i < count; ++i) {
-            const float gradient = g[begin + i];
-            float u = gradient;
-            if (rule != InnerRule::sgd)
-                moments[i] = element::moment(s, m[begin + i], gradient);
-            if (rule == InnerRule::adams)
-                u = element::direction_adam(s, moments[i], m[begin + i], gradient);
-            if (rule == InnerRule::adams_momentum)
-                u = element::direction_momentum(s, moments[i], m[begin + i], gradient);
-            if (rule == InnerRule::adamw) {
-                squares[i] = element::second_moment(s, v[begin + i], gradient);
-                u = element::direction_adamw(s, moments[i], squares[i]);
-            }
-            parameters[i] = element::update(s, x[begin + i] * s.decay, u);
-            worst = greater(worst, gradient);
-        }
-        std::memcpy(x_to + begin, parameters, bytes);
+    SCAPE_APART
+    for (Index i = begin; i < begin + count; ++i) {
+        const float gradient = g[i];
+        float u = gradient;
+        float moment = 0.0F;
         if (rule != InnerRule::sgd)
-            std::memcpy(m_to + begin, moments, bytes);
-        if (rule == InnerRule::adamw)
-            std::memcpy(v_to + begin, squares, bytes);
+            moment = element::moment(s, m[i], gradient);
+        if (rule == InnerRule::adams)
+            u = element::direction_adam(s, moment, m[i], gradient);
+        if (rule == InnerRule::adams_momentum)
+            u = element::direction_momentum(s, moment, m[i], gradient);
+        if (rule == InnerRule::adamw) {
+            const float square = element::second_moment(s, v[i], gradient);
+            u = element::direction_adamw(s, moment, square);
+            v_to[i] = square;
+        }
+        if (rule != InnerRule::sgd)
+            m_to[i] = moment;
+        x_to[i] = element::update(s, x[i] * s.decay, u);
+        worst = greater(worst, gradient);
     }
-    return worst < score_of_infinity;
+    return worst;
+}
+
+template <InnerRule rule>
+SCAPE_TARGET inline bool inner_words(const Scalars& scalars, Index begin, Index end,
+                                     const InnerStep& vectors) {
+    const Scalars s = scalars; // a copy, so that no store can be to it
+    Score worst = 0;
+    for (; begin + word_bits <= end; begin += word_bits) {
+        prefetch_near(vectors.g + begin);
+        prefetch_near(vectors.x + begin);
+        if (rule != InnerRule::sgd)
+            prefetch_near(vectors.m + begin);
+        if (rule == InnerRule::adamw)
+            prefetch_near(vectors.v + begin);
+        worst = inner_word<rule>(s, begin, word_bits, vectors, worst);
+    }
+    return inner_word<rule>(s, begin, end - begin, vectors, worst) < score_of_infinity;
 }
 
 SCAPE_TARGET bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end,
                         const InnerStep& vectors) {
     switch (rule) {
     case InnerRule::sgd:
-        return inner_blocks<InnerRule::sgd>(scalars, begin, end, vectors);
+        return inner_words<InnerRule::sgd>(scalars, begin, end, vectors);
     case InnerRule::adams:
-        return inner_blocks<InnerRule::adams>(scalars, begin, end, vectors);
+        return inner_words<InnerRule::adams>(scalars, begin, end, vectors);
     case InnerRule::adams_momentum:
-        return inner_blocks<InnerRule::adams_momentum>(scalars, begin, end, vectors);
+        return inner_words<InnerRule::adams_momentum>(scalars, begin, end, vectors);
     case InnerRule::adamw:
         break;
     }
-    return inner_blocks<InnerRule::adamw>(scalars, begin, end, vectors);
+    return inner_words<InnerRule::adamw>(scalars, begin, end, vectors);
+}
+
+SCAPE_TARGET inline void drift_word(float eta, Index count, const float* theta, float* x) {
+    SCAPE_APART
+    for (Index i = 0; i < count; ++i)
+        x[i] = element::drift(eta, theta[i], x[i]);
 }
 
 SCAPE_TARGET void drift(float eta, Index begin, Index end, const float* theta, float* x) {
-    float block[block_size];
-    for (; begin < end; begin += block_size) {
-        const Index count = block_size < end - begin ? block_size : end - begin;
-        for (Index i = 0; i < count; i += word_bits) {
-            prefetch_word(theta + begin + i);
-            prefetch_word(x + begin + i);
-        }
-        for (Index i = 0; i < count; ++i)
-            block[i] = element::drift(eta, theta[begin + i], x[begin + i]);
-        std::memcpy(x + begin, block, static_cast<std::size_t>(count) * sizeof(float));
+    for (; begin + word_bits <= end; begin += word_bits) {
+        prefetch_near(theta + begin);
+        prefetch_near(x + begin);
+        drift_word(eta, word_bits, theta + begin, x + begin);
     }
+    drift_word(eta, end - begin, theta + begin, x + begin);
+}
+
+/// How many were met: nobody, one, whose y goes through no sum of its own, or more.
+enum class Meeting : std::uint8_t { nobody, one, many };
+
+template <Meeting meeting, bool carries, bool of_gossiped>
+SCAPE_TARGET inline Score gossip_word(const Gossip& gossip, Index begin, Index count, const float* y,
+                                      float* before, float* theta, Score worst) {
+    const float a = gossip.a;
+    const float gamma = gossip.gamma;
+    const float lambda = meeting == Meeting::one ? gossip.met[0].lambda : 0.0F;
+    const float* const other = meeting == Meeting::one ? gossip.met[0].y + begin : nullptr;
+    float acc[word_bits];
+    if (meeting == Meeting::many) {
+        for (Index i = 0; i < count; ++i)
+            acc[i] = 0.0F;
+        for (const Met& met : gossip.met) {
+            const float* const theirs = met.y + begin;
+            for (Index i = 0; i < count; ++i)
+                acc[i] = element::pull(acc[i], met.lambda, y[begin + i], theirs[i]);
+        }
+    }
+    y += begin;
+    before += begin;
+    theta += begin;
+    SCAPE_APART
+    for (Index i = 0; i < count; ++i) {
+        float z = y[i]; // in every bit, where nobody was met
+        if (meeting == Meeting::one)
+            z = element::gossiped(a, y[i], element::pull(0.0F, lambda, y[i], other[i]));
+        if (meeting == Meeting::many)
+            z = element::gossiped(a, y[i], acc[i]);
+        const float next = carries ? element::carried(gamma, z, of_gossiped ? z : y[i], before[i]) : z;
+        if (of_gossiped)
+            before[i] = z;
+        theta[i] = next;
+        worst = greater(worst, next);
+    }
+    return worst;
+}
+
+template <Meeting meeting, bool carries, bool of_gossiped>
+SCAPE_TARGET inline bool gossip_words(const Gossip& gossip, Index begin, Index end, const float* y,
+                                      float* before, float* theta) {
+    Score worst = 0;
+    for (; begin + word_bits <= end; begin += word_bits) {
+        prefetch_near(y + begin);
+        prefetch_near(before + begin);
+        prefetch_near(theta + begin);
+        for (const Met& met : gossip.met)
+            prefetch_near(met.y + begin);
+        worst =
+            gossip_word<meeting, carries, of_gossiped>(gossip, begin, word_bits, y, before, theta, worst);
+    }
+    return gossip_word<meeting, carries, of_gossiped>(gossip, begin, end - begin, y, before, theta, worst) <
+           score_of_infinity;
+}
+
+template <Meeting meeting>
+SCAPE_TARGET inline bool gossip_of(const Gossip& gossip, Index begin, Index end, const float* y,
+                                   float* before, float* theta) {
+    if (gossip.of_gossiped)
+        return gossip.carries ? gossip_words<meeting, true, true>(gossip, begin, end, y, before, theta)
+                              : gossip_words<meeting, false, true>(gossip, begin, end, y, before, theta);
+    return gossip.carries ? gossip_words<meeting, true, false>(gossip, begin, end, y, before, theta)
+                          : gossip_words<meeting, false, false>(gossip, begin, end, y, before, theta);
 }
 
 SCAPE_TARGET bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
                          float* theta) {
-    const float a = gossip.a;
-    const float gamma = gossip.gamma;
-    float acc[block_size];
-    float z[block_size];
-    float next[block_size];
-    Score worst = 0;
-    for (; begin < end; begin += block_size) {
-        const Index count = block_size < end - begin ? block_size : end - begin;
-        const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
-        const float* const own = y + begin;
-        for (Index i = 0; i < count; i += word_bits) {
-            prefetch_word(own + i);
-            prefetch_word(before + begin + i);
-            prefetch_word(theta + begin + i);
-        }
-        // z is y itself, in every bit, where nobody was met.
-        std::memcpy(z, own, bytes);
-        if (!gossip.met.empty()) {
-            for (Index i = 0; i < count; ++i)
-                acc[i] = 0.0F;
-            for (const Met& met : gossip.met) {
-                const float* const other = met.y + begin;
-                const float lambda = met.lambda;
-                for (Index i = 0; i < count; i += word_bits)
-                    prefetch_word(other + i);
-                for (Index i = 0; i < count; ++i)
-                    acc[i] = element::pull(acc[i], lambda, own[i], other[i]);
-            }
-            for (Index i = 0; i < count; ++i)
-                z[i] = element::gossiped(a, own[i], acc[i]);
-        }
-        const float* const moves = gossip.of_gossiped ? z : own;
-        if (gossip.carries)
-            for (Index i = 0; i < count; ++i)
-                next[i] = element::carried(gamma, z[i], moves[i], before[begin + i]);
-        else
-            std::memcpy(next, z, bytes);
-        for (Index i = 0; i < count; ++i)
-            worst = greater(worst, next[i]);
-        if (gossip.of_gossiped)
-            std::memcpy(before + begin, z, bytes);
-        std::memcpy(theta + begin, next, bytes);
-    }
-    return worst < score_of_infinity;
+    if (gossip.met.empty())
+        return gossip_of<Meeting::nobody>(gossip, begin, end, y, before, theta);
+    if (gossip.met.size() == 1)
+        return gossip_of<Meeting::one>(gossip, begin, end, y, before, theta);
+    return gossip_of<Meeting::many>(gossip, begin, end, y, before, theta);
 }
+
+#undef SCAPE_APART
