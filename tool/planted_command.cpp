@@ -28,7 +28,7 @@ using gate::Watch;
 using nlohmann::ordered_json;
 using report::Status;
 
-struct Settings {
+struct PlantedRun {
     std::string system = all_systems().front().name;
     std::vector<int> numbers;
     std::vector<std::string> without;
@@ -45,7 +45,7 @@ struct Settings {
 
 class Planted {
   public:
-    Planted(const Settings& settings, const std::vector<std::string>& arguments)
+    Planted(const PlantedRun& settings, const std::vector<std::string>& arguments)
         : settings_(settings), system_(gate::find_system(all_systems(), settings.system)),
           arguments_(arguments), program_(shell_word(arguments.front())),
           group_(gate::make_thread_group(std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -276,7 +276,7 @@ class Planted {
         return system_.name == all_systems().front().name ? "" : " --system " + system_.name;
     }
 
-    const Settings& settings_;
+    const PlantedRun& settings_;
     const gate::System& system_;
     const std::vector<std::string>& arguments_;
     std::string program_; ///< as it was started
@@ -306,7 +306,7 @@ int list(const std::string& system) {
 void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand(
         "planted", "the gate's own test: does it catch every planted bug, and accuse nobody else?");
-    auto settings = std::make_shared<Settings>();
+    auto settings = std::make_shared<PlantedRun>();
     command->option_defaults()->always_capture_default();
     command->add_option("--system", settings->system, "whose mistakes");
     command->add_option("--bug", settings->numbers, "only these; see --list")->delimiter(',');

@@ -21,7 +21,7 @@ namespace scape::tool {
 
 namespace {
 
-struct Settings {
+struct VerifyRun {
     std::vector<std::string> traces;
     std::string from;
     std::string level = "exact";
@@ -80,12 +80,12 @@ class Brief {
                           {"status"}}};
 };
 
-std::string command_line(const std::string& trace, const Settings& settings) {
+std::string command_line(const std::string& trace, const VerifyRun& settings) {
     return "$ scape verify " + gate::shell_word(trace) +
            (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n";
 }
 
-nlohmann::ordered_json verify_one(const std::string& trace, const Settings& settings,
+nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& settings,
                                   verify::VerifyOptions options, Counts& counts, Brief& brief) {
     // The command that repeats it comes before the run, so that a crash leaves it too.
     if (!settings.brief)
@@ -115,7 +115,7 @@ nlohmann::ordered_json verify_one(const std::string& trace, const Settings& sett
     }
 }
 
-int run(const Settings& settings, const std::vector<std::string>& arguments) {
+int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
     verify::VerifyOptions options;
     options.level = verify::parse_trace_level(settings.level);
     if (!settings.from.empty())
@@ -146,7 +146,7 @@ int run(const Settings& settings, const std::vector<std::string>& arguments) {
 
 void add_verify(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand("verify", "check recorded runs against the reference");
-    auto settings = std::make_shared<Settings>();
+    auto settings = std::make_shared<VerifyRun>();
     command->add_option("TRACE", settings->traces, "scape-trace files (specification, section 9)")
         ->required();
     command->add_option(

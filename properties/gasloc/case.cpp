@@ -25,7 +25,7 @@ struct Word {
     std::string (*get)(const Case&);
     void (*set)(Case&, const std::string&);
 };
-constexpr std::array<Word, 5> words{{
+constexpr std::array<Word, 5> kind_words{{
     {"law", [](const Case& run) { return std::string(name(run.law)); },
      [](Case& run, const std::string& text) { run.law = parse_law(text); }},
     {"inner", [](const Case& run) { return std::string(name(run.inner)); },
@@ -78,7 +78,7 @@ Value parsed(const std::string& key, const std::string& text) {
 }
 
 void read(Case& run, const std::string& key, const std::string& value) {
-    for (const Word& word : words)
+    for (const Word& word : kind_words)
         if (word.key == key) {
             word.set(run, value);
             return;
@@ -131,7 +131,7 @@ std::string text(const Case& run) {
     const auto add = [&result](std::string_view key, const std::string& value) {
         result += (result.empty() ? "" : ",") + std::string(key) + "=" + value;
     };
-    for (const Word& word : words)
+    for (const Word& word : kind_words)
         if (word.key == "law" || word.get(run) != word.get(usual))
             add(word.key, word.get(run));
     for (const Number& number : numbers)

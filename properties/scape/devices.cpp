@@ -158,7 +158,8 @@ std::vector<Ranked> on_devices(const Group& group) {
     add({.name = "cuda-blocks-native",
          .level = LevelKind::rel,
          .variants = names(block_variants(Reduction::native)),
-         .place = blocks(group, Reduction::native)});
+         .place = blocks(group, Reduction::native),
+         .like = "cuda-blocks"});
     add({.name = "cuda",
          .level = LevelKind::exact,
          .variants = {"launches", "graphs"},
@@ -170,7 +171,8 @@ std::vector<Ranked> on_devices(const Group& group) {
          .variants = {"launches", "graphs"},
          .place = one_device(group, Reduction::native),
          .unavailable = none,
-         .runs_on = device});
+         .runs_on = device,
+         .like = "cuda"});
     const std::string no_nccl = none.empty() ? nccl_is_missing() : none;
     for (const Reduction reduction : {Reduction::ordered, Reduction::native})
         add({.name = reduction == Reduction::ordered ? "cuda-nccl" : "cuda-nccl-native",
@@ -179,7 +181,8 @@ std::vector<Ranked> on_devices(const Group& group) {
              .place = a_device_each(reduction),
              .unavailable = no_nccl,
              .most_workers = no_nccl.empty() ? here.devices * machines() : std::numeric_limits<int>::max(),
-             .runs_on = no_nccl.empty() ? nccl() : std::string()});
+             .runs_on = no_nccl.empty() ? nccl() : std::string(),
+             .like = reduction == Reduction::ordered ? "" : "cuda-nccl"});
     return all;
 }
 

@@ -203,6 +203,7 @@ class RankedImplementation final : public Implementation {
     std::string unavailable() const override { return ranked_.unavailable; }
     std::string runs_on() const override { return ranked_.runs_on; }
     gate::LeftOut left_out() const override { return ranked_.left_out; }
+    std::string like() const override { return ranked_.like; }
     bool any(bool here) const override { return group_->any(here); }
 
     History run(const Scenario& scenario) const override {

@@ -166,8 +166,11 @@ all_implementations(const std::shared_ptr<const Group>& group) {
     all.push_back(on_ranks({"host", verify::LevelKind::exact, problem::Algorithm::scape,
                             names(host_variants()), host_maker(Reduction::ordered)},
                            group));
-    all.push_back(on_ranks({"host-native", verify::LevelKind::rel, problem::Algorithm::scape,
-                            names(host_variants()), host_maker(Reduction::native)},
+    all.push_back(on_ranks({.name = "host-native",
+                            .level = verify::LevelKind::rel,
+                            .variants = names(host_variants()),
+                            .make = host_maker(Reduction::native),
+                            .like = "host"},
                            group));
     for (auto& ranked : on_devices(*group))
         all.push_back(on_ranks(std::move(ranked), group));

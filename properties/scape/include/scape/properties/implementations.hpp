@@ -48,6 +48,8 @@ struct Ranked {
     /// What it cannot be asked, and why: {{"restart", "no checkpoints yet"}}. Skipped, never failed;
     /// without "restart" the state machine's scripts come without restarts.
     gate::LeftOut left_out{};
+    /// Which of the others it shares all but a detail with, the order of its sums, say.
+    std::string like{};
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);
