@@ -1,5 +1,7 @@
 #include <scape/gasloc/worker.hpp>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -174,6 +176,39 @@ TEST(Worker, OneThatFailsEndsThoseThatNeedItAlone) {
     EXPECT_EQ(errors[0] + errors[1], "");
     EXPECT_THAT(errors[2], HasSubstr("rank 3"));
     EXPECT_THAT(errors[2], HasSubstr("out of memory"));
+}
+
+// On a ring what a worker does reaches one worker further each round. So while worker 0 does not begin its
+// first, those at a distance of k end k-1 rounds, and the one across 50, without anybody waiting for
+// anybody else.
+TEST(Worker, OneThatIsHeldBackHoldsBackItsLightConeAlone) {
+    constexpr int workers = 102;
+    constexpr int rounds = 50;
+    const auto free_rounds = [](int worker) { return std::min(worker, workers - worker) - 1; };
+    std::array<std::atomic<int>, workers> ended{};
+    std::vector<int> when_let_go;
+    distributed::run_peers(workers, [&](Peers& peers) {
+        Settings settings = plain_sgd();
+        settings.alpha = 0.5;
+        Worker worker(settings, Floats{1.0F}, peers);
+        if (peers.rank() == 0) {
+            for (int other = 1; other < workers; ++other)
+                while (ended[static_cast<std::size_t>(other)] < free_rounds(other))
+                    peers.progress();
+            when_let_go.assign(ended.begin(), ended.end());
+        }
+        for (int round = 1; round <= rounds; ++round) {
+            worker.step(Floats{static_cast<float>(peers.rank())}, 0.125);
+            worker.round();
+            ended[static_cast<std::size_t>(peers.rank())] = round;
+        }
+    });
+    ASSERT_EQ(when_let_go.size(), workers);
+    for (int worker = 1; worker < workers; ++worker)
+        EXPECT_EQ(when_let_go[static_cast<std::size_t>(worker)], free_rounds(worker))
+            << "worker " << worker;
+    EXPECT_EQ(when_let_go[workers / 2], rounds);
+    EXPECT_THAT(ended, testing::Each(testing::Eq(rounds)));
 }
 
 TEST(Worker, OneThatIsAheadDoesNotTouchWhatOthersStillRead) {
