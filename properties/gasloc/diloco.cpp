@@ -1,0 +1,110 @@
+// What GASLoC becomes where nobody gossips and where everybody does: its inner optimizer, and DiLoCo.
+#include "family.hpp"
+
+#include <cmath>
+
+#include <scape/problem/text.hpp>
+
+#include "by_hand.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+using Floats = std::vector<float>;
+
+// 4. eta = 1, gamma = 0, alpha = 0: the inner optimizer and nothing else, but for theta + (x - theta).
+void inner_optimizer(Trial& trial) {
+    Settings& settings = trial.scenario.settings;
+    settings.eta = 1.0;
+    settings.gamma = 0.0;
+    settings.alpha = 0.0;
+    trial.lives = trial.play(trial.scenario);
+    for (int worker = 0; worker < trial.scenario.workers; ++worker) {
+        const Floats zeros(trial.scenario.start.size(), 0.0F);
+        by_hand::Inner now{trial.scenario.start, settings.inner == Inner::sgd ? Floats{} : zeros,
+                           settings.inner == Inner::adamw ? zeros : Floats{}, 0};
+        for (const auto& entry : trial.lives[static_cast<std::size_t>(worker)].rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
+            const Floats theta = now.x;
+            now = by_hand::after_inner_steps(trial.scenario, worker, round, now);
+            trial.same(now.m, seen.state.m, round, worker, "the first moment", "the inner optimizer's");
+            trial.same(now.v, seen.state.v, round, worker, "the second moment", "the inner optimizer's");
+            told(trial, now.s == seen.state.s, round, [&] {
+                return worker_text(worker, round) + " counts " + std::to_string(seen.state.s) +
+                       " inner steps; it has taken " + std::to_string(now.s);
+            });
+            for (std::size_t i = 0; i < theta.size(); ++i) {
+                // Two roundings: of x - theta, and of the sum.
+                const double x = static_cast<double>(now.x[i]);
+                const double limit =
+                    0x1p-23 * (std::abs(x) + std::abs(static_cast<double>(theta[i]))) + 0x1p-148;
+                told(trial, !(std::abs(static_cast<double>(seen.state.theta[i]) - x) > limit), round, [&] {
+                    return worker_text(worker, round) + " has " + shortest(seen.state.theta[i]) +
+                           " at coordinate " + std::to_string(i) + "; the inner optimizer makes it " +
+                           shortest(now.x[i]);
+                });
+            }
+            now.x = seen.state.theta;
+        }
+    }
+}
+
+void sums_are_dilocos(Trial& trial) {
+    const auto sums = by_hand::diloco(trial.scenario);
+    for (Index round = 1; round <= trial.run.rounds; ++round)
+        for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
+            double sum = 0.0;
+            for (const Seen* seen : seen_after(trial.lives, round, trial.scenario.workers))
+                sum += static_cast<double>(seen->state.theta[i]);
+            const double wanted = sums[static_cast<std::size_t>(round - 1)][i];
+            told(trial, sum == wanted, round, [&] {
+                return "after round " + std::to_string(round) +
+                       " the sum of theta over workers at coordinate " + std::to_string(i) + " is " +
+                       shortest(sum) + "; DiLoCo's is " + shortest(wanted);
+            });
+        }
+}
+
+// 5. The mean over workers is DiLoCo's, whatever the graph.
+void mean_is_dilocos(Trial& trial) {
+    trial.lives = trial.play(trial.scenario);
+    if (trial.whole(trial.lives))
+        sums_are_dilocos(trial);
+}
+
+// 6. Full averaging, placement gossiped: all workers alike, and DiLoCo's.
+void full_averaging(Trial& trial) {
+    trial.lives = trial.play(trial.scenario);
+    if (!trial.whole(trial.lives))
+        return;
+    for (Index round = 1; round <= trial.run.rounds; ++round) {
+        const auto seen = seen_after(trial.lives, round, trial.scenario.workers);
+        for (int worker = 1; worker < trial.scenario.workers; ++worker)
+            trial.same(seen[0]->state.theta, seen[static_cast<std::size_t>(worker)]->state.theta, round,
+                       worker, "theta", "worker 0's");
+    }
+    sums_are_dilocos(trial);
+}
+
+Case fully_averaged(Case run) {
+    run.law = Law::complete;
+    run = exact(run);
+    run.momentum = Momentum::gossiped;
+    run.alpha = 1.0;
+    return run;
+}
+
+} // namespace
+
+std::vector<gate::Property> diloco_properties() {
+    return {property(4, "inner", "eta = 1, gamma = 0, alpha = 0: the inner optimizer.", inner_optimizer,
+                     {{"adaptive", 40}, {"several inner steps", 30}}, without_restart),
+            property(5, "diloco.mean", "The mean over workers is Nesterov DiLoCo's, on any graph.",
+                     mean_is_dilocos, meets(), exact_local),
+            property(6, "diloco.full", "Full averaging with gossiped momentum is DiLoCo on every worker.",
+                     full_averaging, {{"neighbours", 40}}, fully_averaged)};
+}
+
+} // namespace scape::gasloc

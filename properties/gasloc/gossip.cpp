@@ -1,0 +1,144 @@
+// What gossip may do to workers that disagree, and to those that do not.
+#include "family.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <scape/problem/text.hpp>
+
+#include "by_hand.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+using Floats = std::vector<float>;
+
+// 1. The sum of z is the sum of y. y is what the momentum is made of next time, and z is theta without it.
+void mean_is_kept(Trial& trial) {
+    trial.lives = trial.play(trial.scenario);
+    if (!trial.whole(trial.lives))
+        return;
+    const auto gamma = static_cast<double>(static_cast<float>(trial.run.gamma));
+    for (Index round = 1; round <= trial.run.rounds; ++round) {
+        const auto seen = seen_after(trial.lives, round, trial.scenario.workers);
+        for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
+            double of_y = 0.0;
+            double of_z = 0.0;
+            for (int worker = 0; worker < trial.scenario.workers; ++worker) {
+                const auto rank = static_cast<std::size_t>(worker);
+                const auto y = static_cast<double>(seen[rank]->state.before[i]);
+                const auto before = static_cast<double>(
+                    round == 1 ? trial.scenario.start[i]
+                               : trial.lives[rank].rounds.at(round - 1).state.before[i]);
+                of_y += y;
+                of_z += static_cast<double>(seen[rank]->state.theta[i]) - gamma * (y - before);
+            }
+            told(trial, of_y == of_z, round, [&] {
+                return "after round " + std::to_string(round) +
+                       " the sum of z over workers at coordinate " + std::to_string(i) + " is " +
+                       shortest(of_z) + "; that of y is " + shortest(of_y);
+            });
+        }
+    }
+}
+
+// 2. A consensus without drift stays as it is.
+void consensus_stays(Trial& trial) {
+    trial.scenario.steps = [](int, Index) { return Index{0}; };
+    trial.lives = trial.play(trial.scenario);
+    if (!trial.whole(trial.lives))
+        return;
+    // -0 + 0 is +0: the sign of a zero may be lost where there is momentum.
+    const auto unsigned_zero = [](Floats values) {
+        for (float& value : values)
+            value += 0.0F;
+        return values;
+    };
+    for (Index round = 1; round <= trial.run.rounds; ++round)
+        for (int worker = 0; worker < trial.scenario.workers_in(round); ++worker)
+            trial.same(
+                unsigned_zero(trial.scenario.start),
+                unsigned_zero(trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).state.theta),
+                round, worker, "theta", "what all began with, though nothing has drifted");
+}
+
+// 15. Disagreement shrinks as it has to: the linear recursion of the chapter, in double.
+void contraction(Trial& trial) {
+    trial.lives = trial.play(trial.scenario);
+    if (!trial.whole(trial.lives))
+        return;
+    const auto n = static_cast<std::size_t>(trial.scenario.workers);
+    const double alpha = static_cast<double>(static_cast<float>(trial.run.alpha));
+    const double gamma = static_cast<double>(static_cast<float>(trial.run.gamma));
+    const bool local = trial.run.momentum == Momentum::local;
+    for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
+        std::vector<double> theta(n);
+        std::vector<double> before(n);
+        double size = 0.0;
+        for (std::size_t worker = 0; worker < n; ++worker) {
+            theta[worker] = static_cast<double>(trial.lives[worker].rounds.at(1).state.theta[i]);
+            before[worker] = static_cast<double>(trial.lives[worker].rounds.at(1).state.before[i]);
+            size = std::max({size, std::abs(theta[worker]), std::abs(before[worker])});
+        }
+        for (Index round = 2; round <= trial.run.rounds; ++round) {
+            const std::vector<double> y = theta;
+            std::vector<double> z = y;
+            for (const Edge& edge :
+                 by_hand::graph_of(trial.scenario.settings, round, trial.scenario.workers)) {
+                const auto a = static_cast<std::size_t>(edge.a);
+                const auto b = static_cast<std::size_t>(edge.b);
+                z[a] -= alpha / 2 * edge.weight * (y[a] - y[b]);
+                z[b] -= alpha / 2 * edge.weight * (y[b] - y[a]);
+            }
+            for (std::size_t worker = 0; worker < n; ++worker) {
+                const double moves = local ? y[worker] : z[worker];
+                theta[worker] = z[worker] + gamma * (moves - before[worker]);
+                before[worker] = moves;
+                size = std::max(size, std::abs(theta[worker]));
+                const double seen =
+                    static_cast<double>(trial.lives[worker].rounds.at(round).state.theta[i]);
+                // Some ten roundings a round, each passed on at most as the rest is where it is stable.
+                const double limit = 0x1p-24 * 40.0 * static_cast<double>(round) * size + 0x1p-140;
+                told(trial, !(std::abs(seen - theta[worker]) > limit), round, [&] {
+                    return worker_text(static_cast<int>(worker), round) + " has " + shortest(seen) +
+                           " at coordinate " + std::to_string(i) + "; without drift it would be " +
+                           shortest(theta[worker]);
+                });
+            }
+        }
+    }
+}
+
+void drifts_once(Trial& trial) {
+    trial.scenario.steps = [](int, Index round) { return round == 1 ? Index{1} : Index{0}; };
+    contraction(trial);
+}
+
+/// One drift that makes workers part, then none; stable, and few enough rounds to follow.
+Case drifting_once(Case run) {
+    run = without_restart(run);
+    run.inner = Inner::sgd;
+    run.data = problem::DataClass::normal;
+    run.rounds = std::max<Index>(run.rounds, 2) * 4;
+    run.steps = 1;
+    run.uneven = 0;
+    run.skip = 0;
+    run.alpha = std::min(run.alpha, 0.5);
+    run.gamma = std::min(run.gamma, 0.5);
+    return run;
+}
+
+} // namespace
+
+std::vector<gate::Property> gossip_properties() {
+    return {property(1, "mean", "Gossip moves nothing but differences: the sum of z is the sum of y.",
+                     mean_is_kept, meets(), exact_local),
+            property(2, "consensus", "Workers that agree and do not drift stay as they are.",
+                     consensus_stays, meets(), without_restart),
+            property(15, "contraction",
+                     "Without drift disagreement becomes what the chapter's map makes of it.", drifts_once,
+                     {{"neighbours", 40}}, drifting_once)};
+}
+
+} // namespace scape::gasloc

@@ -1,0 +1,132 @@
+// A round that is skipped, and a restart.
+#include "family.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace scape::gasloc {
+
+namespace {
+
+using Floats = std::vector<float>;
+
+// 13. A skipped round is a round without inner steps.
+void skipped(Trial& trial) {
+    trial.lives = trial.play(trial.scenario);
+    Scenario without = trial.scenario;
+    without.steps = [scenario = trial.scenario](int worker, Index round) {
+        const auto gradients = scenario.gradients(worker, round);
+        for (const Floats& gradient : gradients)
+            if (!std::all_of(gradient.begin(), gradient.end(), [](float x) { return std::isfinite(x); }))
+                return Index{0};
+        return static_cast<Index>(gradients.size());
+    };
+    // The learning rates of others are what they were.
+    const std::vector<Life> lives = trial.play(without);
+    for (std::size_t i = 0; i < lives.size(); ++i)
+        for (const auto& entry : lives[i].rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
+            const auto found = trial.lives[i].rounds.find(round);
+            if (found == trial.lives[i].rounds.end())
+                continue;
+            trial.same(seen.state, found->second.state, round, static_cast<int>(i),
+                       "those without inner steps in the skipped round");
+            const bool bad = without.steps(static_cast<int>(i), round) !=
+                             trial.scenario.steps(static_cast<int>(i), round);
+            told(trial, found->second.skipped == bad, round, [&] {
+                return worker_text(static_cast<int>(i), round) +
+                       (bad ? " does not say that it skipped the round"
+                            : " says that it skipped the round");
+            });
+        }
+}
+
+// 14. A restart with as many workers changes no bit.
+void restart_same(Trial& trial) {
+    Scenario going_on = trial.scenario;
+    going_on.restart = 0;
+    const std::vector<Life> lives = trial.play(going_on);
+    trial.lives = trial.play(trial.scenario);
+    for (std::size_t i = 0; i < lives.size(); ++i)
+        for (const auto& entry : lives[i].rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
+            const auto found = trial.lives[i].rounds.find(round);
+            if (found != trial.lives[i].rounds.end())
+                trial.same(seen.state, found->second.state, round, static_cast<int>(i),
+                           "those of a run without a restart");
+            else if (round <= trial.scenario.restart || trial.lives[i].restarted)
+                told(trial, false, round, [&] {
+                    return "worker " + std::to_string(i) + " did not end round " + std::to_string(round) +
+                           " after the restart: " + trial.lives[i].reason;
+                });
+            else if (!trial.lives[i].refused.empty())
+                told(trial, false, round,
+                     [&] { return "the restart was refused: " + trial.lives[i].refused; });
+        }
+}
+
+// 14. With another number all begin with the mean.
+void restart_other(Trial& trial) {
+    if (!trial.candidate.takes(trial.scenario.to))
+        return;
+    trial.lives = trial.play(trial.scenario);
+    const Index at = trial.scenario.restart;
+    const int workers = trial.scenario.workers;
+    for (int worker = 0; worker < workers; ++worker)
+        if (!trial.lives[static_cast<std::size_t>(worker)].rounds.contains(at))
+            return;
+    State mean = trial.lives[0].rounds.at(at).state;
+    for (const auto part : {&State::theta, &State::before, &State::m, &State::v})
+        for (std::size_t i = 0; i < (mean.*part).size(); ++i) {
+            float sum = (mean.*part)[i];
+            for (int worker = 1; worker < workers; ++worker)
+                sum += (trial.lives[static_cast<std::size_t>(worker)].rounds.at(at).state.*part)[i];
+            (mean.*part)[i] = sum / static_cast<float>(workers);
+        }
+    for (int worker = 0; worker < workers; ++worker)
+        mean.s = std::max(mean.s, trial.lives[static_cast<std::size_t>(worker)].rounds.at(at).state.s);
+    for (int worker = 0; worker < trial.scenario.to; ++worker) {
+        const Life& life = trial.lives[static_cast<std::size_t>(worker)];
+        told(trial, life.restarted, at,
+             [&] { return "worker " + std::to_string(worker) + " did not begin again: " + life.refused; });
+        if (life.restarted)
+            trial.same(mean, life.begun, at, worker, "the mean of all workers before the restart");
+    }
+}
+
+Case with_a_bad_gradient(Case run) {
+    run = without_restart(run);
+    run.skip = 1 + run.seed % run.rounds;
+    run.steps = std::max<Index>(1, run.steps);
+    return run;
+}
+
+Case restarted(Case run) {
+    run.rounds = std::max<Index>(2, run.rounds);
+    run.restart = 1 + run.seed % (run.rounds - 1);
+    run.to = 0;
+    return run;
+}
+
+Case restarted_with_others(Case run) {
+    run = restarted(run);
+    // Fewer where there are several: as many as can be had under mpirun, and any law has them.
+    run.to = run.workers > 2 || run.workers == 1 ? 2 : 1;
+    return run;
+}
+
+} // namespace
+
+std::vector<gate::Property> interruption_properties() {
+    return {property(13, "skipped",
+                     "A round with a gradient that is not finite is one without inner steps.", skipped,
+                     {{"skipped", 40}}, with_a_bad_gradient),
+            property(14, "restart.same", "A restart with as many workers changes no bit.", restart_same,
+                     {{"restart", 90}}, restarted),
+            property(14, "restart.other", "With another number of workers all begin with the mean.",
+                     restart_other, {{"other number of ranks", 90}}, restarted_with_others)};
+}
+
+} // namespace scape::gasloc

@@ -1,0 +1,180 @@
+// Who knows of whom: what a worker does and sends reaches its neighbours, and whom they meet in time.
+#include "family.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "by_hand.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+using Floats = std::vector<float>;
+
+/// One worker of a scenario, by itself.
+Scenario alone(const Scenario& scenario, int worker) {
+    Scenario one = scenario;
+    one.workers = 1;
+    one.settings.law = Law::none;
+    one.steps = [scenario, worker](int, Index round) { return scenario.steps(worker, round); };
+    one.gradient = [scenario, worker](int, Index round, Index step) {
+        return scenario.gradient(worker, round, step);
+    };
+    return one;
+}
+
+// 3. alpha = 0 or no edges: as many runs that know nothing of each other.
+void independent(Trial& trial) {
+    if (trial.scenario.settings.law != Law::none)
+        trial.scenario.settings.alpha = 0.0;
+    trial.lives = trial.play(trial.scenario);
+    for (int worker = 0; worker < trial.scenario.workers; ++worker) {
+        const std::vector<Life> one = trial.play(alone(trial.scenario, worker));
+        for (const auto& entry : one.front().rounds) {
+            const Index round = entry.first;
+            const Seen& seen = entry.second;
+            const auto& rounds = trial.lives[static_cast<std::size_t>(worker)].rounds;
+            if (rounds.contains(round))
+                trial.same(seen.state, rounds.at(round).state, round, worker,
+                           "those of the same worker by itself");
+        }
+    }
+}
+
+// 7. A change at one worker reaches those along the edges, and nobody else.
+void light_cone(Trial& trial) {
+    Scenario& scenario = trial.scenario;
+    const auto seed = static_cast<Index>(scenario.settings.seed);
+    const int source = static_cast<int>(seed % scenario.workers);
+    const Index from = 1 + seed % scenario.rounds;
+    scenario.steps = [steps = scenario.steps, source, from](int worker, Index round) {
+        return worker == source && round == from ? std::max<Index>(1, steps(worker, round))
+                                                 : steps(worker, round);
+    };
+    trial.lives = trial.play(scenario);
+    Scenario changed = scenario;
+    changed.gradient = [gradient = scenario.gradient, source, from](int worker, Index round, Index step) {
+        Floats values = gradient(worker, round, step);
+        if (worker == source && round == from)
+            for (float& value : values)
+                value = value == 0.5F ? 1.0F : 0.5F;
+        return values;
+    };
+    const std::vector<Life> other = trial.play(changed);
+    for (Index round = 1; round <= scenario.rounds; ++round) {
+        const std::vector<bool> reached =
+            round < from ? std::vector<bool>(static_cast<std::size_t>(scenario.workers))
+                         : by_hand::light_cone(scenario, source, from, round);
+        for (int worker = 0; worker < scenario.workers; ++worker) {
+            const auto i = static_cast<std::size_t>(worker);
+            if (reached[i])
+                continue;
+            const auto& first = trial.lives[i].rounds;
+            const auto& second = other[i].rounds;
+            told(trial, first.contains(round) == second.contains(round), round, [&] {
+                return "worker " + std::to_string(worker) + " ends round " + std::to_string(round) +
+                       " or not by what worker " + std::to_string(source) +
+                       " does, which cannot be known there";
+            });
+            if (first.contains(round) && second.contains(round))
+                trial.same(first.at(round).state, second.at(round).state, round, worker,
+                           "what it was before a gradient of worker " + std::to_string(source) +
+                               " changed, which cannot be known there");
+        }
+    }
+}
+
+// 8. Workers under other numbers: the same results under other numbers.
+void relabelled(Trial& trial) {
+    Scenario& scenario = trial.scenario;
+    const int last = scenario.workers - 1;
+    for (Index round = 1; round <= scenario.rounds; ++round)
+        scenario.settings.given.push_back(by_hand::graph_of(scenario.settings, round, scenario.workers));
+    scenario.settings.law = Law::given;
+    Scenario other = scenario;
+    for (Graph& graph : other.settings.given) {
+        for (Edge& edge : graph)
+            edge = {last - edge.b, last - edge.a, edge.weight};
+        graph = checked(graph, scenario.workers, "relabelled");
+    }
+    other.steps = [scenario, last](int worker, Index round) {
+        return scenario.steps(last - worker, round);
+    };
+    other.gradient = [scenario, last](int worker, Index round, Index step) {
+        return scenario.gradient(last - worker, round, step);
+    };
+    trial.lives = trial.play(scenario);
+    std::vector<Life> lives = trial.play(other);
+    std::reverse(lives.begin(), lives.end());
+    for (std::size_t i = 0; i < lives.size(); ++i)
+        for (const auto& [round, seen] : lives[i].rounds)
+            if (trial.lives[i].rounds.contains(round))
+                trial.same(seen.state, trial.lives[i].rounds.at(round).state, round, static_cast<int>(i),
+                           "those under another number");
+}
+
+/// Two neighbours or fewer: sums of three and more have an order.
+Case few_neighbours(Case run) {
+    run = without_restart(run);
+    if (run.law == Law::complete || run.law == Law::given || run.law == Law::hypercube)
+        run.law = Law::two_peers;
+    if (run.law == Law::exponential)
+        run.law = Law::pairs;
+    return run;
+}
+
+// 9, 10. y goes to each neighbour of the round, to nobody else, and nothing besides.
+void traffic(Trial& trial) {
+    trial.lives = trial.play(trial.scenario);
+    if (!trial.whole(trial.lives))
+        return;
+    const auto bytes = static_cast<std::uint64_t>(4 * trial.scenario.size);
+    for (Index round = 1; round <= trial.run.rounds; ++round) {
+        const int workers = trial.scenario.workers_in(round);
+        const Graph graph = by_hand::graph_of(trial.scenario.settings, round, workers);
+        for (int worker = 0; worker < workers; ++worker) {
+            std::map<int, std::uint64_t> wanted;
+            for (const Neighbour& neighbour : neighbours(graph, worker))
+                if (bytes > 0)
+                    wanted[neighbour.worker] = bytes;
+            const auto& sent = trial.lives[static_cast<std::size_t>(worker)].rounds.at(round).sent;
+            for (int peer = 0; peer < workers; ++peer) {
+                const auto of = [peer](const std::map<int, std::uint64_t>& all) {
+                    const auto found = all.find(peer);
+                    return found == all.end() ? 0 : found->second;
+                };
+                told(trial, of(sent) == of(wanted), round, [&] {
+                    return "in round " + std::to_string(round) + " worker " + std::to_string(worker) +
+                           " sent " + std::to_string(of(sent)) + " bytes to worker " +
+                           std::to_string(peer) + "; " +
+                           (of(wanted) > 0 ? "its neighbour gets " + std::to_string(bytes)
+                                           : "they do not meet");
+                });
+            }
+        }
+    }
+    for (std::size_t worker = 0; worker < trial.lives.size(); ++worker)
+        told(trial, trial.lives[worker].others == 0, trial.run.rounds, [&] {
+            return "worker " + std::to_string(worker) + " sent " +
+                   std::to_string(trial.lives[worker].others) +
+                   " bytes after its start that are no parameters for a neighbour";
+        });
+}
+
+} // namespace
+
+std::vector<gate::Property> neighbour_properties() {
+    return {property(3, "independent",
+                     "alpha = 0, or no edges: as many runs that know nothing of each other.", independent,
+                     {{"several ranks", 60}}, without_restart),
+            property(7, "light_cone", "What a worker does is known along the edges, a round at a time.",
+                     light_cone, meets(), without_restart),
+            property(8, "relabelled", "Workers under other numbers come to the same.", relabelled,
+                     {{"neighbours", 40}}, few_neighbours),
+            property(10, "traffic",
+                     "y goes to each neighbour of the round, to nobody else, and nothing besides.", traffic,
+                     meets(), exact_local)};
+}
+
+} // namespace scape::gasloc
