@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <fstream>
+
+#include <scape/problem/error.hpp>
+
+#include "plain_worker.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+std::filesystem::path plain_file(const std::filesystem::path& folder, int rank, int workers) {
+    return folder / ("plain-" + std::to_string(rank) + "-of-" + std::to_string(workers));
+}
+
+constexpr std::vector<float> State::*parts[]{&State::theta, &State::before, &State::m, &State::v};
+
+State read_one(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    State state;
+    const auto number = [&file] {
+        std::uint64_t value = 0;
+        file.read(reinterpret_cast<char*>(&value), sizeof value);
+        return value;
+    };
+    state.rounds = static_cast<Index>(number());
+    state.s = static_cast<Index>(number());
+    for (const auto part : parts) {
+        (state.*part).resize(number());
+        file.read(reinterpret_cast<char*>((state.*part).data()),
+                  static_cast<std::streamsize>((state.*part).size() * sizeof(float)));
+    }
+    if (!file)
+        throw Error(path.string() + ": it is no plain state");
+    return state;
+}
+
+} // namespace
+
+void PlainWorker::save(const std::filesystem::path& folder, int rank, int workers) const {
+    std::filesystem::create_directories(folder);
+    std::ofstream file(plain_file(folder, rank, workers), std::ios::binary);
+    const auto put = [&file](std::uint64_t value) {
+        file.write(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    put(static_cast<std::uint64_t>(state_.rounds));
+    put(static_cast<std::uint64_t>(state_.s));
+    for (const auto part : parts) {
+        put((state_.*part).size());
+        file.write(reinterpret_cast<const char*>((state_.*part).data()),
+                   static_cast<std::streamsize>((state_.*part).size() * sizeof(float)));
+    }
+}
+
+State read_plain(Number mistake, const std::filesystem::path& folder, int rank, int workers) {
+    int made_by = 1;
+    while (!std::filesystem::exists(plain_file(folder, 0, made_by)))
+        ++made_by;
+    State state = read_one(plain_file(folder, made_by == workers ? rank : 0, made_by));
+    if (made_by != workers) {
+        for (int other = 1; other < made_by; ++other) {
+            const State more = read_one(plain_file(folder, other, made_by));
+            for (const auto part : parts)
+                for (std::size_t i = 0; i < (state.*part).size(); ++i)
+                    (state.*part)[i] = (state.*part)[i] + (more.*part)[i];
+            if (mistake != restart_own_steps)
+                state.s = std::max(state.s, more.s);
+        }
+        if (mistake != restart_sums)
+            for (const auto part : parts)
+                for (float& value : state.*part)
+                    value = value / static_cast<float>(made_by);
+    }
+    if (mistake == before_not_in_checkpoint)
+        state.before = state.theta;
+    if (mistake == moments_not_in_checkpoint) {
+        state.m.assign(state.m.size(), 0.0F);
+        state.v.assign(state.v.size(), 0.0F);
+    }
+    return state;
+}
+
+} // namespace scape::gasloc
