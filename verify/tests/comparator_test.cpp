@@ -1,19 +1,17 @@
 #include <scape/verify/comparator.hpp>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <scape/reference/folds.hpp>
 
+#include "comparator_support.hpp"
 #include "support.hpp"
 
 namespace scape::verify {
@@ -22,35 +20,6 @@ namespace {
 using support::contains;
 using support::error_of;
 using support::TemporaryFolder;
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float greatest = std::numeric_limits<float>::max();
-constexpr float least_subnormal = std::numeric_limits<float>::denorm_min();
-constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-float from_bits(std::uint32_t bits) {
-    return std::bit_cast<float>(bits);
-}
-
-float next_up(float value) {
-    return std::nextafter(value, infinity);
-}
-
-Comparison exact(const std::vector<float>& expected, const std::vector<float>& actual) {
-    return compare(expected, actual, Level::exact());
-}
-
-Comparison within(const std::vector<double>& expected, const std::vector<double>& limits,
-                  const std::vector<float>& actual) {
-    return compare(expected, limits, actual);
-}
-
-/// Every level at which bits alone can be compared, however lax.
-std::vector<Level> levels_of_bits() {
-    return {Level::exact(), Level::rerun(), Level::ulp(0.0), Level::ulp(4.0), Level::ulp(1e300)};
-}
 
 const problem::Layout layout({{"wq", 3, false}, {"norm", 2, true}, {"mlp", 15, false}});
 
@@ -143,87 +112,6 @@ TEST(ComparatorDefects, TwoRanksHideAnOrderThatThreeRanksShow) {
     EXPECT_TRUE(exact(mean(two, false), mean(two, true)).ok()) << "a + b commutes";
     EXPECT_FALSE(exact(mean(three, false), mean(three, true)).ok());
     EXPECT_EQ(exact(mean(three, false), mean(three, true)).greatest_ulps, 1.0);
-}
-
-// Distances.
-
-TEST(UlpDistance, IsZeroForTheSameBitsOnly) {
-    for (const float value : {0.0F, -0.0F, 1.0F, -greatest, least_subnormal, infinity, -infinity, nan})
-        EXPECT_EQ(ulp_distance(value, value), 0.0) << value;
-}
-
-TEST(UlpDistance, OfNeighboursIsOne) {
-    for (const float value :
-         {0.0F, least_subnormal, from_bits(0x007f'ffffU), std::numeric_limits<float>::min(), 0.1F, 1.0F,
-          from_bits(0x3fff'ffffU), 2.0F, 1e30F}) {
-        EXPECT_EQ(ulp_distance(value, next_up(value)), 1.0) << value;
-        EXPECT_EQ(ulp_distance(-value, -next_up(value)), 1.0) << value;
-    }
-    EXPECT_EQ(ulp_distance(greatest, std::nextafter(greatest, 0.0F)), 1.0);
-}
-
-TEST(UlpDistance, OfTheTwoZerosIsOne) {
-    EXPECT_EQ(ulp_distance(-0.0F, 0.0F), 1.0);
-    EXPECT_EQ(ulp_distance(0.0F, -0.0F), 1.0);
-}
-
-TEST(UlpDistance, CountsAcrossZero) {
-    EXPECT_EQ(ulp_distance(-least_subnormal, -0.0F), 1.0);
-    EXPECT_EQ(ulp_distance(-least_subnormal, 0.0F), 2.0);
-    EXPECT_EQ(ulp_distance(-least_subnormal, least_subnormal), 3.0);
-    EXPECT_EQ(ulp_distance(-greatest, greatest), 2.0 * 0x7f7f'ffff + 1.0);
-}
-
-TEST(UlpDistance, CountsAcrossBinades) {
-    EXPECT_EQ(ulp_distance(1.0F, 2.0F), 0x1p23);
-    EXPECT_EQ(ulp_distance(1.0F, 4.0F), 0x1p24);
-    EXPECT_EQ(ulp_distance(from_bits(0x3fff'ffffU), from_bits(0x4000'0001U)), 2.0);
-}
-
-TEST(UlpDistance, OfANanToAnythingButItsOwnBitsIsInfinite) {
-    EXPECT_EQ(ulp_distance(from_bits(0x7fc0'0000U), from_bits(0x7fc0'0001U)), infinite);
-    EXPECT_EQ(ulp_distance(from_bits(0x7fc0'0000U), from_bits(0xffc0'0000U)), infinite);
-    EXPECT_EQ(ulp_distance(from_bits(0x7fc0'0001U), from_bits(0x7fc0'0001U)), 0.0);
-    for (const float other : {0.0F, 1.0F, greatest, infinity, -infinity})
-        EXPECT_EQ(ulp_distance(nan, other), infinite) << other;
-}
-
-TEST(UlpDistance, OfAnInfinityToTheGreatestNumberIsInfinite) {
-    EXPECT_EQ(ulp_distance(infinity, greatest), infinite);
-    EXPECT_EQ(ulp_distance(-infinity, -greatest), infinite);
-    EXPECT_EQ(ulp_distance(infinity, -infinity), infinite);
-}
-
-TEST(UlpDistance, IsSymmetricAndTheNumberOfStepsBetween) {
-    std::mt19937 random(1);
-    for (int round = 0; round < 20000; ++round) {
-        const float a = from_bits(static_cast<std::uint32_t>(random()));
-        const float b = from_bits(static_cast<std::uint32_t>(random()));
-        ASSERT_EQ(ulp_distance(a, b), ulp_distance(b, a)) << with_bits(a) << " " << with_bits(b);
-        if (!std::isfinite(a))
-            continue;
-        float walked = a;
-        const int steps = static_cast<int>(random() % 8);
-        for (int step = 0; step < steps; ++step)
-            walked = next_up(walked);
-        // nextafter steps over one of the two zeros; infinity ends the walk.
-        if (std::isfinite(walked) && std::signbit(a) == std::signbit(walked)) {
-            ASSERT_EQ(ulp_distance(a, walked), steps) << with_bits(a);
-        }
-    }
-}
-
-TEST(Difference, IsTakenInDoubleAndInfiniteWhereThereIsNone) {
-    EXPECT_EQ(difference(1.0, 1.5), 0.5);
-    EXPECT_EQ(difference(1.5, 1.0), 0.5);
-    EXPECT_EQ(difference(-0.0, 0.0), 0.0);
-    EXPECT_EQ(difference(3e38, -3e38), 6e38);
-    EXPECT_EQ(difference(not_a_number, not_a_number), 0.0);
-    EXPECT_EQ(difference(not_a_number, 1.0), infinite);
-    EXPECT_EQ(difference(1.0, not_a_number), infinite);
-    EXPECT_EQ(difference(infinite, infinite), 0.0);
-    EXPECT_EQ(difference(infinite, -infinite), infinite);
-    EXPECT_EQ(difference(infinite, not_a_number), infinite);
 }
 
 // What a comparison holds.
@@ -440,69 +328,6 @@ TEST(CompareMasks, MasksOfOtherSizesNeverPass) {
     EXPECT_FALSE(compare_masks(Bytes{1, 0}, Bytes{1}, 10).ok());
     EXPECT_FALSE(compare_masks(Bytes{1}, Bytes{1, 0}, 8).ok());
     EXPECT_FALSE(compare_masks(Bytes{}, Bytes{1}, 8).ok());
-}
-
-// Verdicts and levels.
-
-TEST(Verdict, AMismatchFailsWhateverElse) {
-    EXPECT_EQ(verdict(100, 1, 100, 100), Status::failed);
-    EXPECT_EQ(verdict(100, 1, 0, 100), Status::failed);
-    EXPECT_EQ(verdict(0, 1, 0, 0), Status::failed);
-}
-
-TEST(Verdict, TooFewNonzeroValuesAreMistrusted) {
-    EXPECT_EQ(verdict(1000, 0, 0, 1000), Status::mistrusted);
-    EXPECT_EQ(verdict(1000, 0, 49, 1000), Status::mistrusted);
-    EXPECT_EQ(verdict(1000, 0, 50, 1000), Status::passed) << "exactly the least share";
-    EXPECT_EQ(verdict(20, 0, 1, 20), Status::passed);
-    EXPECT_EQ(verdict(21, 0, 1, 21), Status::mistrusted);
-}
-
-TEST(Verdict, ValuesThatAreZeroByRuleDoNotCountAgainstAPass) {
-    EXPECT_EQ(verdict(1000, 0, 1, 20), Status::passed);
-    EXPECT_EQ(verdict(1000, 0, 0, 0), Status::passed) << "all of them zero by rule";
-}
-
-TEST(Levels, HaveTheNamesOfSection6) {
-    EXPECT_EQ(name(Level::exact()), "EXACT");
-    EXPECT_EQ(name(Level::rerun()), "RERUN");
-    EXPECT_EQ(name(Level::ulp(4.0)), "ULP(4)");
-    EXPECT_EQ(name(Level::ulp(0.5)), "ULP(0.5)");
-    EXPECT_EQ(name(Level::rel()), "REL");
-    EXPECT_EQ(name(Level{LevelKind::stat, 0.0}), "STAT");
-}
-
-TEST(Levels, AreExplainedInOneLine) {
-    for (const Level& level :
-         {Level::exact(), Level::rerun(), Level::ulp(4.0), Level::rel(), Level{LevelKind::stat, 0.0}}) {
-        EXPECT_GT(explain(level).size(), 10U);
-        EXPECT_FALSE(contains(explain(level), "\n"));
-    }
-    EXPECT_TRUE(contains(explain(Level::exact()), "sign of zero included"));
-    EXPECT_TRUE(contains(explain(Level::rel()), "rounding error")) << "a bound is written with its cause";
-}
-
-TEST(Levels, OneThatATraceCannotHaveIsRefusedWithTheReason) {
-    EXPECT_EQ(parse_trace_level("exact").kind, LevelKind::exact);
-    EXPECT_EQ(parse_trace_level("rel").kind, LevelKind::rel);
-    for (const auto& level_and_reason : std::array<std::pair<std::string, std::string>, 3>{
-             {{"ulp", "number of ULPs"}, {"rerun", "scape diff"}, {"stat", "many seeds"}}}) {
-        const std::string text =
-            error_of([&] { static_cast<void>(parse_trace_level(level_and_reason.first)); });
-        EXPECT_TRUE(contains(text, level_and_reason.second)) << text;
-        EXPECT_TRUE(contains(text, "use exact or rel")) << text;
-    }
-    for (const char* unknown : {"", "EXACT", "Exact", "exactly", "ulp(4)", "0"})
-        EXPECT_TRUE(contains(error_of([&] { static_cast<void>(parse_trace_level(unknown)); }),
-                             "must be exact or rel"));
-}
-
-TEST(Statuses, HaveNamesThatNeverBlur) {
-    EXPECT_EQ(name(Status::passed), "PASSED");
-    EXPECT_EQ(name(Status::failed), "FAILED");
-    EXPECT_EQ(name(Status::skipped), "SKIPPED");
-    EXPECT_EQ(name(Status::mistrusted), "MISTRUSTED");
-    EXPECT_EQ(name(Status::untested), "UNTESTED");
 }
 
 } // namespace
