@@ -1,0 +1,144 @@
+#include <scape/distributed/in_process.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "exchanges.hpp"
+
+namespace scape::distributed {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+using namespace std::chrono_literals;
+
+TEST(InProcessFaults, AHangingRankIsNamed) {
+    std::atomic<bool> over = false;
+    std::atomic<int> named = 0;
+    const auto step = [&](Communicator& communicator) {
+        AllGather mask(communicator, 0, true);
+        if (communicator.rank() == 2) {
+            while (!over)
+                std::this_thread::sleep_for(1ms);
+            return;
+        }
+        try {
+            if (communicator.rank() == 0)
+                mask.wait(); // waits until rank 2 takes it
+            AllToAll(communicator, 0).wait();
+        } catch (const Aborted& error) {
+            EXPECT_THAT(error.what(),
+                        AllOf(HasSubstr("rank 2 did not answer within 0.2 s in a"), HasSubstr("exchange")));
+            if (++named == 3)
+                over = true;
+            throw;
+        }
+    };
+    EXPECT_THROW(run_ranks(4, step, 200ms), Aborted);
+    EXPECT_EQ(named, 3);
+}
+
+TEST(InProcessFaults, AllHangingRanksAreNamed) {
+    std::atomic<bool> over = false;
+    const auto step = [&](Communicator& communicator) {
+        if (communicator.rank() % 2 == 1) {
+            while (!over)
+                std::this_thread::sleep_for(1ms);
+            return;
+        }
+        try {
+            AllGather(communicator, 1, true, Traffic::agreement).wait();
+        } catch (const Aborted& error) {
+            EXPECT_STREQ(error.what(),
+                         "ranks 1, 3 and 5 did not answer within 0.1 s in an agreement exchange");
+            over = true;
+            throw;
+        }
+    };
+    EXPECT_THROW(run_ranks(6, step, 100ms), Aborted);
+}
+
+TEST(InProcessFaults, ARankThatHasLeftIsNamedAtOnce) {
+    const auto step = [](Communicator& communicator) {
+        if (communicator.rank() != 1)
+            AllToAll(communicator, 0).wait();
+    };
+    EXPECT_THAT([&] { run_ranks(3, step); },
+                ThrowsMessage<Aborted>("rank 1 left before a payload exchange"));
+}
+
+TEST(InProcessFaults, ALostExchangeIsABug) {
+    const auto step = [](Communicator& communicator) {
+        auto mask = std::make_unique<AllGather>(communicator, 0, true);
+        if (communicator.rank() != 0)
+            mask->wait();
+        mask.reset();
+        AllToAll(communicator, 1).wait();
+    };
+    EXPECT_THAT([&] { run_ranks(3, step); },
+                ThrowsMessage<Aborted>("rank 0: a mask exchange was never waited for"));
+}
+
+TEST(InProcessFaults, OtherExchangesOrSizesAreRefused) {
+    const auto mixed = [](Communicator& communicator) {
+        if (communicator.rank() == 0)
+            AllToAll(communicator, 0).wait();
+        else
+            AllGather(communicator, 0, true).wait();
+    };
+    EXPECT_THAT([&] { run_ranks(2, mixed); },
+                ThrowsMessage<Aborted>(AllOf(HasSubstr("a payload exchange (all-to-all)"),
+                                             HasSubstr("a mask exchange (all-gather)"))));
+    const auto uneven = [](Communicator& communicator) {
+        std::vector<std::byte> receive(64);
+        const std::vector<std::size_t> sizes(2, communicator.rank() == 0 ? 4 : 8);
+        communicator.start_all_gather(Traffic::mask, receive.data(), receive.data(), sizes)->wait();
+    };
+    EXPECT_THAT([&] { run_ranks(2, uneven); },
+                ThrowsMessage<Aborted>(
+                    AllOf(HasSubstr("sends"), HasSubstr("awaits"), HasSubstr("a mask exchange"))));
+}
+
+/// The peers of a rank that fails may be copying from its buffers at that very moment.
+TEST(InProcessFaults, FailuresAtAnyMomentLeaveNoReaderBehind) {
+    for (std::size_t round = 0; round < 200; ++round) {
+        const auto step = [round](Communicator& communicator) {
+            const std::vector<std::size_t> sizes(as_size(communicator.size()), 20'000);
+            const std::vector<std::byte> send(sizes.size() * 20'000, std::byte{1});
+            std::vector<std::byte> receive(send.size());
+            for (std::size_t exchange = 0; exchange < 3; ++exchange) {
+                const auto pending = communicator.start_all_to_all(Traffic::payload, send.data(), sizes,
+                                                                   receive.data(), sizes);
+                if (exchange == 1 && communicator.rank() == static_cast<int>(round % sizes.size()))
+                    throw std::runtime_error("failed");
+                pending->wait();
+            }
+        };
+        EXPECT_THROW(run_ranks(3, step), std::runtime_error);
+    }
+}
+
+TEST(InProcessFaults, WrongUseIsRefused) {
+    EXPECT_THROW(InProcessGroup(0), std::invalid_argument);
+    InProcessGroup group(2);
+    EXPECT_THROW((void)group.communicator(2), std::invalid_argument);
+    const auto communicator = group.communicator(0);
+    EXPECT_THROW((void)group.communicator(0), std::logic_error);
+    std::vector<std::byte> bytes(8);
+    const std::vector<std::size_t> sizes(3, 1);
+    EXPECT_THROW((void)communicator->start_all_gather(Traffic::mask, bytes.data(), bytes.data(), sizes),
+                 std::invalid_argument);
+}
+
+} // namespace
+} // namespace scape::distributed
