@@ -1,0 +1,188 @@
+// Passes over packed vectors, dense ones and sums.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <random>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "passes.hpp"
+
+namespace scape::distributed::host {
+namespace {
+
+using problem::BiasCorrection;
+using ::testing::ElementsAreArray;
+
+/// Passes over packed vectors may be cut anywhere.
+constexpr Index unit = 1000;
+
+TEST_P(KernelTest, Fold) {
+    std::mt19937_64 generator(2);
+    for (const Index size : sizes)
+        for (const int workers : {1, 2, 3, 7}) {
+            Scalars s = scalars();
+            s.workers = static_cast<float>(workers);
+            const Index stride = size + 5;
+            const Guarded parts(values(generator, std::max(Index{0}, stride * (workers - 1) + size)));
+            std::vector<float> expected;
+            for (Index i = 0; i < size; ++i) {
+                float sum = parts.data()[i];
+                for (int rank = 1; rank < workers; ++rank)
+                    sum += parts.data()[rank * stride + i];
+                expected.push_back(sum / s.workers);
+            }
+            for (const Pieces& pieces : splits(size, unit)) {
+                Guarded mean(size);
+                for (const auto& [begin, end] : pieces)
+                    fold(s, workers, begin, end, parts.data(), stride, mean.data());
+                ASSERT_EQ(bits(mean), bits(expected));
+            }
+        }
+}
+
+TEST_P(KernelTest, ReconstructAndClip) {
+    std::mt19937_64 generator(3);
+    for (const Index size : sizes)
+        for (const float clipping : {1.0F, 0.3F}) {
+            const Scalars s = scalars();
+            const Guarded m(values(generator, size));
+            const std::vector<float> M = values(generator, size);
+            std::vector<float> ghat;
+            std::vector<float> clipped;
+            std::vector<float> moments;
+            for (std::size_t i = 0; i < M.size(); ++i) {
+                ghat.push_back(element::reconstruct(s, M[i], m.data()[i]));
+                clipped.push_back(ghat.back() * clipping);
+                moments.push_back(element::moment(s, m.data()[i], clipped.back()));
+            }
+            for (const Pieces& pieces : splits(size, unit)) {
+                Guarded moment(M);
+                Guarded result(size);
+                for (const auto& [begin, end] : pieces)
+                    reconstruct(s, begin, end, moment.data(), m.data(), result.data());
+                ASSERT_EQ(bits(result), bits(ghat));
+                for (const auto& [begin, end] : pieces)
+                    clip(s, clipping, begin, end, m.data(), result.data(), moment.data());
+                ASSERT_EQ(bits(result), bits(clipped));
+                ASSERT_EQ(bits(moment), bits(moments));
+            }
+        }
+}
+
+TEST_P(KernelTest, Directions) {
+    std::mt19937_64 generator(4);
+    for (const Index size : sizes)
+        for (const BiasCorrection correction :
+             {BiasCorrection::none, BiasCorrection::adam, BiasCorrection::momentum}) {
+            Scalars s = scalars();
+            if (correction == BiasCorrection::none)
+                s.inv1 = s.invs2 = 1.0F;
+            const Guarded M(values(generator, size));
+            const Guarded m(values(generator, size));
+            const std::vector<float> ghat = values(generator, size);
+            std::vector<float> expected;
+            for (std::size_t i = 0; i < ghat.size(); ++i)
+                expected.push_back(correction == BiasCorrection::momentum
+                                       ? element::direction_momentum(s, M.data()[i], m.data()[i], ghat[i])
+                                       : element::direction_adam(s, M.data()[i], m.data()[i], ghat[i]));
+            for (const Pieces& pieces : splits(size, unit)) {
+                const Guarded from(ghat);
+                Guarded u(size);
+                Guarded in_place(ghat);
+                Guarded over_m(std::vector<float>(m.data(), m.data() + size));
+                for (const auto& [begin, end] : pieces) {
+                    directions(correction, s, begin, end, M.data(), m.data(), from.data(), u.data());
+                    directions(correction, s, begin, end, M.data(), m.data(), in_place.data(),
+                               in_place.data());
+                    directions(correction, s, begin, end, M.data(), over_m.data(), from.data(),
+                               over_m.data());
+                }
+                ASSERT_EQ(bits(u), bits(expected));
+                ASSERT_EQ(bits(over_m), bits(expected));
+                ASSERT_EQ(bits(in_place), bits(expected));
+            }
+        }
+}
+
+TEST_P(KernelTest, Dense) {
+    std::mt19937_64 generator(8);
+    for (const Index size : sizes)
+        for (const BiasCorrection correction :
+             {BiasCorrection::none, BiasCorrection::adam, BiasCorrection::momentum}) {
+            Scalars s = scalars();
+            if (correction == BiasCorrection::none)
+                s.inv1 = s.invs2 = 1.0F;
+            const Guarded g(values(generator, size));
+            const std::vector<float> m = values(generator, size);
+            const std::vector<float> w = values(generator, size);
+            std::vector<float> moments;
+            std::vector<float> parameters;
+            for (std::size_t i = 0; i < m.size(); ++i) {
+                const float M = element::moment(s, m[i], g.data()[i]);
+                const float u = correction == BiasCorrection::momentum
+                                    ? element::direction_momentum(s, M, m[i], g.data()[i])
+                                    : element::direction_adam(s, M, m[i], g.data()[i]);
+                moments.push_back(M);
+                parameters.push_back(element::update(s, w[i] * s.decay, u));
+            }
+            for (const Pieces& pieces : splits(size, unit)) {
+                Guarded moment(m);
+                Guarded parameter(w);
+                for (const auto& [begin, end] : pieces)
+                    EXPECT_TRUE(dense(correction, s, end - begin, g.data() + begin, moment.data() + begin,
+                                      parameter.data() + begin));
+                ASSERT_EQ(bits(moment), bits(moments));
+                ASSERT_EQ(bits(parameter), bits(parameters));
+            }
+        }
+}
+
+TEST_P(KernelTest, DenseAndFiniteNoticeWhatIsNot) {
+    for (const Index size : {1, 63, 64, 100, 257, 5000})
+        for (const Index at : {Index{0}, size / 2, size - 1})
+            for (const float bad : {not_a_number, -not_a_number, infinity, -infinity}) {
+                const std::vector<float> ones(static_cast<std::size_t>(size), 1.0F);
+                Guarded w(std::vector<float>(ones.size(), -0x1.fffffep127F));
+                EXPECT_TRUE(finite(w.data(), size));
+                w.data()[at] = bad;
+                EXPECT_FALSE(finite(w.data(), size));
+                EXPECT_TRUE(finite(w.data(), at));
+                Guarded m(ones);
+                EXPECT_FALSE(
+                    dense(BiasCorrection::adam, scalars(), size, Guarded(ones).data(), m.data(), w.data()));
+            }
+}
+
+TEST_P(KernelTest, SquareSumsFollowTheOrderOfSection5) {
+    std::mt19937_64 generator(6);
+    for (const Index size : {0, 1, 255, 256, 257, 511, 4095, 4096, 4097, 4352, 10000}) {
+        const Guarded ghat(values(generator, size));
+        const Index blocks = (size + norm_block - 1) / norm_block;
+        std::vector<double> expected;
+        for (Index block = 0; block < blocks; ++block) {
+            std::array<double, 256> lanes{};
+            for (std::size_t j = 0; j < 256; ++j)
+                for (Index i = static_cast<Index>(j); i < norm_block; i += 256)
+                    if (const Index at = block * norm_block + i; at < size)
+                        lanes[j] +=
+                            static_cast<double>(ghat.data()[at]) * static_cast<double>(ghat.data()[at]);
+            for (std::size_t width = 128; width > 0; width /= 2)
+                for (std::size_t j = 0; j < width; ++j)
+                    lanes[j] += lanes[j + width];
+            expected.push_back(lanes[0]);
+        }
+        std::vector<double> sums(static_cast<std::size_t>(blocks), -1.0);
+        square_sums(0, blocks, ghat.data(), size, sums.data());
+        EXPECT_THAT(sums, ElementsAreArray(expected));
+        std::vector<double> apart(static_cast<std::size_t>(blocks), -1.0);
+        for (Index block = blocks; block-- > 0;)
+            square_sums(block, block + 1, ghat.data(), size, apart.data());
+        EXPECT_THAT(apart, ElementsAreArray(expected));
+    }
+}
+
+} // namespace
+} // namespace scape::distributed::host
