@@ -4,24 +4,21 @@
 // medians. One thread.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <sys/mman.h>
 
 #include <benchmark/benchmark.h>
 
 #include <scape/distributed/kernels.hpp>
 #include <scape/distributed/mask_code.hpp>
 
+#include "kernel_data.hpp"
 #include "measure.hpp"
 
 namespace {
@@ -29,180 +26,6 @@ namespace {
 using namespace scape::distributed;
 using host::Variant;
 using namespace scape::bench;
-
-// ----------------------------------------------------------------------------------------------------------
-// floors
-
-#if defined(__x86_64__)
-#define SCAPE_AVX2 __attribute__((target("avx2")))
-#if defined(__clang__)
-#define SCAPE_AVX512 __attribute__((target("avx512f")))
-#else
-#define SCAPE_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
-#endif
-#endif
-
-// Written once, compiled for each instruction set: loops that any compiler turns into vector code.
-#define SCAPE_FLOORS(suffix, target)                                                                       \
-    target __attribute__((noinline)) void axpy_##suffix(float a, const float* __restrict g,                \
-                                                        float* __restrict e, Index size) {                 \
-        for (Index i = 0; i < size; ++i)                                                                   \
-            e[i] = (a * g[i]) + e[i];                                                                      \
-    }                                                                                                      \
-    target __attribute__((noinline)) void scale_##suffix(float a, float* w, Index size) {                  \
-        for (Index i = 0; i < size; ++i)                                                                   \
-            w[i] = a * w[i];                                                                               \
-    }                                                                                                      \
-    target __attribute__((noinline)) std::uint32_t read_##suffix(const float* e, Index size) {             \
-        std::uint32_t all = 0;                                                                             \
-        for (Index i = 0; i < size; ++i)                                                                   \
-            all |= std::bit_cast<std::uint32_t>(e[i]);                                                     \
-        return all;                                                                                        \
-    }
-
-SCAPE_FLOORS(plain, )
-#if defined(__x86_64__)
-SCAPE_FLOORS(avx2, SCAPE_AVX2)
-SCAPE_FLOORS(avx512, SCAPE_AVX512)
-#endif
-
-struct Floors {
-    void (*axpy)(float a, const float* g, float* e, Index size);
-    void (*scale)(float a, float* w, Index size);
-    std::uint32_t (*read)(const float* e, Index size);
-};
-
-Floors floors_of(Variant variant) {
-#if defined(__x86_64__)
-    if (variant == Variant::avx2)
-        return {axpy_avx2, scale_avx2, read_avx2};
-    if (variant == Variant::avx512)
-        return {axpy_avx512, scale_avx512, read_avx512};
-#endif
-    static_cast<void>(variant);
-    return {axpy_plain, scale_plain, read_plain};
-}
-
-// ------------------------------------------------------------------------------------------------------------
-// data
-
-/// Memory in large pages if the environment asks for it: the kernels take what they are given.
-class Floats {
-  public:
-    explicit Floats(Index size) {
-        constexpr std::size_t huge_page = std::size_t{2} << 20U;
-        const std::size_t bytes =
-            (static_cast<std::size_t>(size) * sizeof(float) / huge_page + 1) * huge_page;
-        memory_.reset(static_cast<float*>(std::aligned_alloc(huge_page, bytes)));
-        if (std::getenv("SCAPE_BENCH_HUGE_PAGES") != nullptr)
-            madvise(memory_.get(), bytes, MADV_HUGEPAGE);
-        std::fill_n(memory_.get(), size, 0.0F);
-    }
-    [[nodiscard]] float* data() const { return memory_.get(); }
-    float& operator[](Index i) const { return memory_.get()[i]; }
-
-  private:
-    struct Free {
-        void operator()(float* memory) const { std::free(memory); } // NOLINT: of aligned_alloc
-    };
-    std::unique_ptr<float, Free> memory_;
-};
-
-std::uint64_t random_bits(std::uint64_t& state) {
-    state += 0x9e37'79b9'7f4a'7c15U;
-    std::uint64_t x = state;
-    x = (x ^ (x >> 30U)) * 0xbf58'476d'1ce4'e5b9U;
-    x = (x ^ (x >> 27U)) * 0x94d0'49bb'1331'11ebU;
-    return x ^ (x >> 31U);
-}
-
-/// About normal: the sum of four uniform numbers.
-float random_value(std::uint64_t& state) {
-    const std::uint64_t bits = random_bits(state);
-    float sum = 0.0F;
-    for (unsigned part = 0; part < 4; ++part)
-        sum += static_cast<float>((bits >> (16 * part)) & 0xffffU) * 0x1p-16F;
-    return (sum - 2.0F) * 1.7F;
-}
-
-/// All that a rank holds, at one size and density. Kept while rows ask for the same.
-struct Rank {
-    Rank(Index size, double density)
-        : d(size), share(density), g(size), e(size), w(size), last(size), current(size), next(size) {
-        std::uint64_t state = 1;
-        for (Index i = 0; i < size; ++i) {
-            g[i] = random_value(state);
-            e[i] = random_value(state);
-            w[i] = 1.0F + random_value(state);
-        }
-        const auto limit = static_cast<std::uint64_t>(density * 0x1p32);
-        for (Index i = 0; i < size; ++i) {
-            const std::uint64_t bits = random_bits(state);
-            if ((bits >> 32U) < limit)
-                last.set(i);
-            if ((bits & 0xffff'ffffU) < limit)
-                current.set(i);
-        }
-        last.count();
-        current.count();
-        m = std::make_unique<Floats>(last.selected() + 1);
-        payload = std::make_unique<Floats>(current.selected() + 1);
-        u = std::make_unique<Floats>(current.selected() + 1);
-        for (Index i = 0; i < last.selected(); ++i)
-            (*m)[i] = random_value(state);
-        for (Index i = 0; i < current.selected(); ++i) {
-            (*u)[i] = random_value(state);
-            (*payload)[i] = random_value(state);
-        }
-        scalars.b1 = 0.9F;
-        scalars.a1 = 1e-3F; // e keeps about its magnitude, however often the passes are repeated
-        scalars.learning_rate = 1e-6F;
-        scalars.decay = 0.99999F;
-    }
-
-    [[nodiscard]] Index shard() const { return d / 8; }
-    [[nodiscard]] Index k() const {
-        return std::max<Index>(1, static_cast<Index>(share * static_cast<double>(shard())));
-    }
-
-    void local_pass(Index end) {
-        host::local_pass(scalars, 0, end, g.data(), e.data(), last, m->data(), current, payload->data());
-    }
-    void update() {
-        if (!host::update(scalars, 0, d, w.data(), current, u->data()))
-            std::abort();
-    }
-    void select(std::uint32_t& threshold) {
-        host::Selector::select(0, shard(), k(), e.data(), current, payload->data(), next, threshold);
-    }
-
-    Index d;
-    double share;
-    Floats g;
-    Floats e;
-    Floats w;
-    std::unique_ptr<Floats> m;
-    std::unique_ptr<Floats> payload;
-    std::unique_ptr<Floats> u;
-    Mask last;
-    Mask current;
-    Mask next;
-    Scalars scalars;
-};
-
-Rank& rank_for(const benchmark::State& state) {
-    static std::unique_ptr<Rank> rank;
-    const auto d = static_cast<Index>(state.range(0));
-    const double density = 1.0 / static_cast<double>(state.range(1));
-    if (rank == nullptr || rank->d != d || rank->share != density) {
-        rank.reset();
-        rank = std::make_unique<Rank>(d, density);
-    }
-    return *rank;
-}
-
-// ------------------------------------------------------------------------------------------------------
-// measurement
 
 /// The fastest of the floors here. Which one it is may differ between them.
 const Floors& floors(const Rank& rank) {

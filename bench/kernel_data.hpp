@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include <benchmark/benchmark.h>
+
+#include <scape/distributed/kernels.hpp>
+
+// What the rows of bench_kernels work on: a rank's vectors and masks, and the floors beside its passes.
+
+namespace scape::bench {
+
+using distributed::Index;
+
+struct Floors {
+    void (*axpy)(float a, const float* g, float* e, Index size);
+    void (*scale)(float a, float* w, Index size);
+    std::uint32_t (*read)(const float* e, Index size);
+};
+
+Floors floors_of(distributed::host::Variant variant);
+
+/// Memory in large pages if the environment asks for it: the kernels take what they are given.
+class Floats {
+  public:
+    explicit Floats(Index size);
+    [[nodiscard]] float* data() const { return memory_.get(); }
+    float& operator[](Index i) const { return memory_.get()[i]; }
+
+  private:
+    struct Free {
+        void operator()(float* memory) const { std::free(memory); } // NOLINT: of aligned_alloc
+    };
+    std::unique_ptr<float, Free> memory_;
+};
+
+/// About normal: the sum of four uniform numbers.
+float random_value(std::uint64_t& state);
+
+/// All that a rank holds, at one size and density. Kept while rows ask for the same.
+struct Rank {
+    Rank(Index size, double density);
+
+    [[nodiscard]] Index shard() const { return d / 8; }
+    [[nodiscard]] Index k() const {
+        return std::max<Index>(1, static_cast<Index>(share * static_cast<double>(shard())));
+    }
+
+    void local_pass(Index end) {
+        distributed::host::local_pass(scalars, 0, end, g.data(), e.data(), last, m->data(), current,
+                                      payload->data());
+    }
+    void update() {
+        if (!distributed::host::update(scalars, 0, d, w.data(), current, u->data()))
+            std::abort();
+    }
+    void select(std::uint32_t& threshold) {
+        distributed::host::Selector::select(0, shard(), k(), e.data(), current, payload->data(), next,
+                                            threshold);
+    }
+
+    Index d;
+    double share;
+    Floats g;
+    Floats e;
+    Floats w;
+    std::unique_ptr<Floats> m;
+    std::unique_ptr<Floats> payload;
+    std::unique_ptr<Floats> u;
+    distributed::Mask last;
+    distributed::Mask current;
+    distributed::Mask next;
+    distributed::Scalars scalars;
+};
+
+Rank& rank_for(const benchmark::State& state);
+
+} // namespace scape::bench
