@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <scape/verify/bounded.hpp>
+
+namespace scape::verify {
+
+inline double widened(float value) {
+    return static_cast<double>(value);
+}
+
+/// How far the fp32 result lies from the double one, in units of what the bound grants.
+inline double share(const Bounded& bound, float value) {
+    const double distance = std::abs(bound.value() - widened(value));
+    return distance == 0.0 ? 0.0 : distance / bound.error();
+}
+
+inline testing::AssertionResult within(const Bounded& bound, float value) {
+    if (std::abs(bound.value() - widened(value)) <= bound.error())
+        return testing::AssertionSuccess();
+    return testing::AssertionFailure()
+           << value << " is farther from " << bound.value() << " than " << bound.error();
+}
+
+} // namespace scape::verify

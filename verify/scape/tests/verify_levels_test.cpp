@@ -1,0 +1,218 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <scape/verify/record.hpp>
+
+#include "verify_trace_support.hpp"
+
+namespace scape::verify {
+namespace {
+
+using support::contains;
+using support::element;
+using support::error_of;
+using support::FileImage;
+using support::flip_mask_bit;
+using support::mask_bit;
+using support::mismatched;
+using support::row;
+using support::set_element;
+
+// Levels.
+
+TEST_F(VerifyTraceTest, OneUlpFailsAtExactAndPassesAtRel) {
+    for (const char* tensor :
+         {"step/0005/parameters", "step/0003/residual/rank2", "step/0002/local/rank1"}) {
+        record(path_, support::small_run());
+        Index coordinate = 80;
+        while (element<float>(path_, tensor, coordinate) == 0.0F)
+            --coordinate;
+        set_element(path_, tensor, coordinate, next_up(element<float>(path_, tensor, coordinate)));
+        EXPECT_EQ(verify_from(path_, From::recorded, Level::exact()).status, Status::failed) << tensor;
+        const TraceVerdict rel = verify_from(path_, From::recorded, Level::rel());
+        EXPECT_EQ(rel.status, Status::passed) << text_report(rel);
+    }
+}
+
+TEST_F(VerifyTraceTest, RelShowsHowMuchOfTheLimitIsUsed) {
+    record(path_, support::small_run());
+    const TraceVerdict rel = verify_from(path_, From::recorded, Level::rel());
+    for (const char* result : {"local", "residual", "first_moment", "parameters"}) {
+        EXPECT_GT(row(rel, result).share_of_limit, 0.01) << result;
+        EXPECT_LE(row(rel, result).share_of_limit, 0.5)
+            << result << ": the reference's own error is half of it";
+    }
+    EXPECT_EQ(row(verify_from(path_, From::recorded), "parameters").share_of_limit, 0.0);
+}
+
+TEST_F(VerifyTraceTest, AValueBeyondTheBoundFailsAtRel) {
+    for (const char* tensor :
+         {"step/0003/parameters", "step/0003/first_moment", "step/0003/residual/rank1"}) {
+        record(path_, support::small_run());
+        Index coordinate = 80;
+        while (element<float>(path_, tensor, coordinate) == 0.0F)
+            --coordinate;
+        const auto value = element<float>(path_, tensor, coordinate);
+        set_element(path_, tensor, coordinate, value * 1.001F);
+        const TraceVerdict verdict = verify_from(path_, From::recorded, Level::rel());
+        EXPECT_EQ(verdict.status, Status::failed) << tensor;
+        EXPECT_EQ(verdict.first.value().index, coordinate) << tensor;
+    }
+}
+
+TEST_F(VerifyTraceTest, ANanFailsAtRel) {
+    record(path_, support::small_run());
+    set_element(path_, "step/0005/parameters", 11, nan(0.0F));
+    expect_first(verify_from(path_, From::recorded, Level::rel()),
+                 {5, Phase::update, "parameters", all_ranks, 11, "wq", 11});
+}
+
+TEST_F(VerifyTraceTest, ALevelThatCannotBeHadIsRefused) {
+    record(path_, support::small_run());
+    change([](FileImage& image) {
+        image.replace_in_config(R"("decay_order":"first")", R"("decay_order":"together")");
+    });
+    const std::string error = error_of([&] { static_cast<void>(verify_trace(path_, {})); });
+    EXPECT_TRUE(contains(error, path_.string() + ": level EXACT cannot be had")) << error;
+    EXPECT_TRUE(contains(error, "--level rel")) << error;
+    // The same mathematics, other roundings.
+    EXPECT_EQ(verify_from(path_, From::recorded, Level::rel()).status, Status::passed);
+}
+
+TEST_F(VerifyTraceTest, FromRecordedIsRefusedWhereStatesAreMissing) {
+    for (const char* name :
+         {"step/0003/parameters", "step/0005/first_moment", "step/0001/residual/rank2"}) {
+        record(path_, support::small_run());
+        change([&](FileImage& image) { image.drop(name); });
+        const std::string error = error_of([&] { static_cast<void>(verify_from(path_, From::recorded)); });
+        EXPECT_TRUE(contains(error, "--from recorded cannot be had")) << error;
+        EXPECT_TRUE(contains(error, "use --from start")) << error;
+        EXPECT_EQ(verify_from(path_, From::start).status, Status::passed);
+    }
+}
+
+TEST_F(VerifyTraceTest, TheWordsForFromAreReadBack) {
+    EXPECT_EQ(parse_from("recorded"), From::recorded);
+    EXPECT_EQ(parse_from("start"), From::start);
+    EXPECT_EQ(name(From::recorded), "recorded");
+    EXPECT_EQ(name(From::start), "start");
+    for (const char* word : {"", "Start", "begin"})
+        EXPECT_TRUE(
+            contains(error_of([&] { static_cast<void>(parse_from(word)); }), "must be recorded or start"));
+}
+
+// Masks at REL: two scores that rounding cannot tell apart. One worker, one segment of nine coordinates of
+// which one is taken; coordinates 2 and 5 are made nearly equal and the greatest by far.
+
+class NearTieTest : public VerifyTraceTest {
+  protected:
+    static constexpr Index greater = 5;
+    static constexpr Index lesser = 2;
+
+    static RecordOptions options(float lesser_value) {
+        RecordOptions run{problem::make_problem(problem::Algorithm::scape, 3,
+                                                problem::Layout({{"wq", 9, false}}),
+                                                problem::PartitionRule::by_tensor, {}),
+                          problem::DensitySchedule::constant(0.12),
+                          4,
+                          0.01,
+                          0.01,
+                          7,
+                          DataClass::normal,
+                          {},
+                          true,
+                          "a test"};
+        // Rank 1 holds the middle of the vector and so owns the tensor.
+        // Two steps apart, for times 0.1 one could be lost.
+        run.injections = {{1, 1, greater, next_up(next_up(60.0F))}, {1, 1, lesser, lesser_value}};
+        return run;
+    }
+
+    /// A right run but for the mask that step `step` uses: the lesser coordinate's in place of its own.
+    void record_with_the_lesser_at(Index step, float lesser_value) const {
+        support::record_with(path_, options(lesser_value), [&](Index now, verify::Run<float>& run) {
+            if (now != step)
+                return;
+            auto state = run.state();
+            state.S = Coordinates{lesser};
+            run.restore(state);
+        });
+        if (step > 1)
+            change([&](FileImage& image) {
+                image.at(tensor_name(kind_of(Result::next_mask), step - 1, 0)).data =
+                    to_bits(Coordinates{lesser}, 9);
+            });
+        EXPECT_TRUE(mask_bit(path_, tensor_name(kind_of(Result::mask), step, 0), lesser));
+        EXPECT_FALSE(mask_bit(path_, tensor_name(kind_of(Result::mask), step, 0), greater));
+    }
+};
+
+TEST_F(NearTieTest, TheGreaterIsTakenWhereNothingIsChanged) {
+    record(path_, options(60.0F));
+    EXPECT_TRUE(mask_bit(path_, "step/0001/mask", greater));
+    EXPECT_TRUE(mask_bit(path_, "step/0001/next_mask", greater));
+    EXPECT_EQ(verify_from(path_, From::recorded).status, Status::passed);
+}
+
+TEST_F(NearTieTest, TheOtherMaskPassesAtRelAndTheRunFollowsIt) {
+    for (const Index step : {1, 2}) {
+        record_with_the_lesser_at(step, 60.0F);
+        for (const From from : {From::recorded, From::start}) {
+            const TraceVerdict rel = verify_from(path_, from, Level::rel());
+            EXPECT_EQ(rel.status, Status::passed) << "step " << step << "\n" << text_report(rel);
+            const TraceVerdict exact = verify_from(path_, from);
+            EXPECT_EQ(exact.status, Status::failed);
+            EXPECT_EQ(exact.first.value().phase, name(Phase::mask));
+            EXPECT_EQ(exact.first.value().index, lesser);
+            EXPECT_EQ(exact.first.value().rank, 1);
+        }
+    }
+}
+
+TEST_F(NearTieTest, AMaskThatDiffersWhereScoresAreClearFailsAtRel) {
+    for (const Index step : {1, 2}) {
+        record_with_the_lesser_at(step, 59.9F);
+        for (const From from : {From::recorded, From::start}) {
+            const TraceVerdict rel = verify_from(path_, from, Level::rel());
+            EXPECT_EQ(rel.status, Status::failed);
+            EXPECT_EQ(rel.first.value().phase, name(Phase::mask));
+            EXPECT_EQ(rel.first.value().result, step == 1 ? "mask" : "next_mask");
+            EXPECT_EQ(rel.first.value().step, 1);
+        }
+    }
+}
+
+TEST_F(NearTieTest, BothOfTwoNearlyEqualAreOneTooManyAndNoneOneTooFewAtRel) {
+    for (const Index wrong : {lesser, greater}) {
+        record(path_, options(60.0F));
+        flip_mask_bit(path_, "step/0001/next_mask", wrong);
+        const TraceVerdict rel = verify_from(path_, From::start, Level::rel());
+        EXPECT_EQ(rel.status, Status::failed);
+        EXPECT_EQ(rel.first.value().step, 1);
+        EXPECT_EQ(rel.first.value().result, "next_mask");
+        EXPECT_EQ(mismatched(rel), 1);
+    }
+}
+
+TEST_F(NearTieTest, TheMaskInUseMustBeTheRecordedComingOneInEveryBitAtRel) {
+    record_with_the_lesser_at(2, 60.0F);
+    change(
+        [](FileImage& image) { image.at("step/0001/next_mask").data = to_bits(Coordinates{greater}, 9); });
+    const TraceVerdict verdict = verify_from(path_, From::recorded, Level::rel());
+    EXPECT_EQ(verdict.status, Status::failed);
+    EXPECT_EQ(verdict.first.value().step, 2);
+    EXPECT_EQ(verdict.first.value().result, "mask");
+}
+
+TEST_F(NearTieTest, WithoutAComingMaskTheOneInUseMayBeEitherAtRel) {
+    record_with_the_lesser_at(2, 60.0F);
+    change([](FileImage& image) { image.drop("next_mask"); });
+    for (const From from : {From::recorded, From::start}) {
+        const TraceVerdict verdict = verify_from(path_, from, Level::rel());
+        EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
+    }
+}
+
+} // namespace
+} // namespace scape::verify
