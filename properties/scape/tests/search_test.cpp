@@ -1,54 +1,28 @@
 // The search itself: it finds, it shrinks, it repeats, and properties that no planted bug needs can fail
 // too.
-#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <stdexcept>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <scape/gate/gate_main.hpp>
-#include <scape/gate/search.hpp>
-#include <scape/planted/implementation.hpp>
-#include <scape/planted/plain.hpp>
-#include <scape/properties/recording.hpp>
-#include <scape/properties/system.hpp>
-#include <scape/verify/verify_trace.hpp>
+
+#include "search_support.hpp"
 
 namespace scape::properties {
 namespace {
 
 using distributed::Communicator;
 using distributed::Traffic;
-using gate::failure_json;
-using gate::failure_text;
 using gate::SearchOptions;
 using gate::SearchResult;
 using gate::too_few;
-
-const std::shared_ptr<const Group>& threads() {
-    static const auto group = make_thread_group(std::chrono::seconds(5));
-    return group;
-}
-
-/// The clean plain implementation, with its steps changed.
-class Changed : public Candidate {
-  public:
-    Changed(const Setup& setup, Communicator& communicator)
-        : inner_(planted::make_plain(setup, communicator, planted::Bug::none)) {}
-
-    void step(std::span<const float> gradient, double learning_rate) override {
-        inner_->step(gradient, learning_rate);
-    }
-    View view() override { return inner_->view(); }
-    std::vector<std::uint8_t> coming() override { return inner_->coming(); }
-    void save(const std::filesystem::path& folder) override { inner_->save(folder); }
-    void restore(const std::filesystem::path& folder) override { inner_->restore(folder); }
-
-  protected:
-    std::unique_ptr<Candidate> inner_;
-};
 
 class Throws final : public Changed {
   public:
@@ -90,27 +64,6 @@ class DropsSmall final : public Changed {
     }
 };
 
-/// Its last rank's parameters leave the others' after the third step.
-class Drifts final : public Changed {
-  public:
-    Drifts(const Setup& setup, Communicator& communicator)
-        : Changed(setup, communicator), last_(communicator.rank() == communicator.size() - 1) {}
-    void step(std::span<const float> gradient, double learning_rate) override {
-        Changed::step(gradient, learning_rate);
-        ++step_;
-    }
-    View view() override {
-        View view = Changed::view();
-        if (last_ && step_ >= 3)
-            view.parameters.at(7) = std::nextafter(view.parameters.at(7), 1e9F);
-        return view;
-    }
-
-  private:
-    bool last_;
-    int step_ = 0;
-};
-
 /// Restores into a new object only: one that has taken a step goes on as it is.
 class IgnoresARestore final : public Changed {
   public:
@@ -143,27 +96,6 @@ class SendsTwice final : public Changed {
   private:
     Communicator& communicator_;
 };
-
-template <class Kind>
-std::shared_ptr<const Implementation> made_by(std::vector<std::string> variants = {"default"}) {
-    return on_ranks({"changed", verify::LevelKind::exact, problem::Algorithm::scape, std::move(variants),
-                     [](const Setup& setup, Communicator& communicator) {
-                         return std::make_unique<Kind>(setup, communicator);
-                     }},
-                    threads());
-}
-
-const gate::System& scape() {
-    static const gate::System system = system_of_properties();
-    return system;
-}
-
-SearchResult search_for(const Implementation& implementation, const std::string& property,
-                        int cases = 100) {
-    SearchOptions options;
-    options.cases = cases;
-    return search(scape(), implementation, scape().property(property), options);
-}
 
 TEST(Search, ShrinksToTheSmallestCaseAndRepeatsItself) {
     const auto bug = planted::implementation(9, threads());
@@ -283,73 +215,6 @@ TEST(Properties, TrafficFailsWhereAMaskIsSentTwice) {
               std::string::npos);
 }
 
-TEST(Failure, IsToldWithItsPlaceAndDrawn) {
-    const auto bug = planted::implementation(6, threads());
-    const SearchResult result = search_for(*bug, "mask.on");
-    ASSERT_TRUE(result.counterexample);
-    const auto json = failure_json(*result.counterexample, "some.safetensors");
-    EXPECT_EQ(json["trace"], "some.safetensors");
-    EXPECT_EQ(json["case"], result.counterexample->line);
-    EXPECT_EQ(json["first"]["step"], 1);
-    EXPECT_EQ(json["first"]["tensor"], "a");
-    const auto& drawing = json["drawing"];
-    EXPECT_EQ(drawing["after"], "step 1");
-    const Case run = parse_case(result.counterexample->line);
-    std::string lanes;
-    for (const auto& lane : drawing["lanes"]) {
-        lanes += lane["name"].get<std::string>() + " ";
-        EXPECT_EQ(lane["values"].size(), static_cast<std::size_t>(run.workers));
-        EXPECT_EQ(lane["values"][0].size(), static_cast<std::size_t>(run.size()));
-    }
-    EXPECT_EQ(lanes, "mask gradient residual moment parameters ");
-    EXPECT_EQ(drawing["lanes"][0]["kind"], "bits");
-    EXPECT_NE(drawing["lanes"][2]["values"][0], drawing["lanes"][2]["expected"][0]);
-    EXPECT_NE(failure_text(*result.counterexample).find("smallest case: "), std::string::npos);
-}
-
-TEST(Failure, ItsTraceIsRefusedByTheCheckerAndTheCleanOnePasses) {
-    for (const int number : {0, 6, 12, 53}) {
-        const auto implementation = planted::implementation(number, threads());
-        Case run;
-        run.tensors = {{"a", 12, false}, {"b", 5, true}};
-        run.workers = 3;
-        run.density = 0.3;
-        run.steps = 4;
-        run.beta1 = 0.9;
-        run.data = number == 53 ? problem::DataClass::zeros : problem::DataClass::normal;
-        Trial trial(*implementation, run);
-        trial(trial.steps());
-        const auto path = std::filesystem::path(testing::TempDir()) / "failure_test.safetensors";
-        ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
-        const auto verdict = verify::verify_trace(path, {});
-        if (number == 0 || number == 53)
-            EXPECT_EQ(verdict.first.has_value(), number != 0) << number;
-        else
-            EXPECT_EQ(verdict.status, verify::Status::failed) << number;
-        std::filesystem::remove(path);
-    }
-}
-
-TEST(Failure, ItsTraceShowsTheRankThatDrifts) {
-    Case run;
-    run.tensors = {{"a", 12, false}, {"b", 5, true}};
-    run.workers = 3;
-    run.density = 0.3;
-    run.steps = 4;
-    const auto implementation = made_by<Drifts>();
-    Trial trial(*implementation, run);
-    EXPECT_THROW(trial(trial.steps()), Violation) << "the gate sees it as well";
-    const auto path = std::filesystem::path(testing::TempDir()) / "drift_test.safetensors";
-    ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
-    const auto verdict = verify::verify_trace(path, {});
-    ASSERT_TRUE(verdict.first.has_value());
-    EXPECT_EQ(verdict.first->step, 3);
-    EXPECT_EQ(verdict.first->result, "parameters");
-    EXPECT_EQ(verdict.first->rank, 2);
-    EXPECT_EQ(verdict.first->index, 7);
-    std::filesystem::remove(path);
-}
-
 TEST(Search, AStepThatARestoreDoesNotUndoIsAViolation) {
     const auto result = search_for(*made_by<IgnoresARestore>(), "machine");
     ASSERT_TRUE(result.counterexample.has_value());
@@ -363,24 +228,6 @@ TEST(Search, LargeCasesKeepTheirRanksWhereNumbersOfRanksArePinned) {
         several += parse_case(line).workers > 1 ? 1 : 0;
     EXPECT_GE(reference.also({}).size(), 8U);
     EXPECT_GE(several, 4);
-}
-
-TEST(Failure, ItsTraceEndsWithTheComingMaskWhateverFollowedTheLastStep) {
-    const auto implementation = planted::implementation(0, threads());
-    Case run;
-    run.tensors = {{"a", 12, false}, {"b", 5, true}};
-    run.workers = 3;
-    run.density = 0.3;
-    Trial trial(*implementation, run);
-    Scenario scenario = trial.steps(run, 3);
-    Action undo = scenario.actions.front();
-    undo.kind = Action::Kind::undo;
-    scenario.actions.push_back(undo);
-    trial(scenario);
-    const auto path = std::filesystem::path(testing::TempDir()) / "undo_test.safetensors";
-    ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
-    EXPECT_EQ(verify::verify_trace(path, {}).status, verify::Status::passed);
-    std::filesystem::remove(path);
 }
 
 // The gate's test of itself.
