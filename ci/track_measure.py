@@ -1,0 +1,100 @@
+"""What ci/track measures: programs over Google Benchmark, and what they print."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+# Which rows of which program are tracked: small ones, so that all of it takes minutes.
+TRACKED = {
+    "bench_kernels": r"^(local_pass|select|fold|mask_encode|mask_decode|update)/d:4194304/.*density:100",
+    "bench_step": r"^sharded_step/d:1048576/P:(1|2)/1/density:100",
+    "bench_storage": r"^checkpoint_(write|read)/d:1048576/",
+    "bench_verifier": r"^(verify_exact|verify_rel)/d:100000/|^cases/reference",
+}
+MEASURE = ["--benchmark_format=json", "--benchmark_min_time=0.1"]
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def plain(name):
+    """"fold/d:8/iterations:201/manual_time" without how it was timed."""
+    return re.sub(r"/(iterations:\d+|repeats:\d+|min_time:[\d.]+|manual_time|real_time|process_time)\b", "", name)
+
+
+class Refused(Exception):
+    """Bad use, or what cannot be done: one line."""
+
+
+def let_be_interrupted():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
+
+
+def run(command, **settings):
+    """The command's output. It ends with us, whatever ends us."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # or it could start, and we not know it
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True, preexec_fn=let_be_interrupted, **settings)
+    except BaseException:
+        let_be_interrupted()
+        raise
+    try:
+        let_be_interrupted()
+        output, errors = process.communicate()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate()
+        raise
+    if process.returncode != 0:
+        last = ([line for line in errors.splitlines() + output.splitlines() if line.strip()] or ["no output"])
+        told = next((line for line in last if "error" in line.lower() or "fatal" in line.lower()), last[0])
+        raise Refused(f"{' '.join(map(str, command[:3]))} failed with {process.returncode}: {told.strip()}")
+    return output
+
+
+class Side:
+    """One of the two that are compared: programs, and what they print."""
+
+    def __init__(self, programs, environment=None):
+        self.programs = pathlib.Path(programs)
+        self.environment = dict(os.environ, **(environment or {}))
+        self.environment.pop("TMPDIR", None)  # or there would be a disk in the figures
+        self.tenth = {}  # seconds of an iteration, of each row one a run: its quickest tenth, where the program says so
+        self.mean = {}
+        self.share = {}
+
+    def rows(self, program):
+        """Names as they are compared, each with the program's own."""
+        if not (self.programs / program).exists():
+            return {}
+        names = run([self.programs / program, "--benchmark_list_tests", f"--benchmark_filter={TRACKED[program]}"],
+                    env=self.environment).split()
+        return {plain(name): name for name in names}
+
+    def measure(self, program, rows):
+        output = run([self.programs / program, *MEASURE,
+                      f"--benchmark_filter=^({'|'.join(row.replace('.', '[.]') for row in rows.values())})$"], env=self.environment)
+        try:
+            results = json.JSONDecoder().raw_decode(output, output.index("{"))[0]["benchmarks"]
+        except (ValueError, KeyError):
+            raise Refused(f"{program} has not printed what Google Benchmark does: {output[:60]!r}") from None
+        for row in results:
+            if row.get("error_occurred"):
+                raise Refused(f"{program}: {row['name']}: {row['error_message']}")
+            name = plain(row["name"])
+            self.mean.setdefault(name, []).append(row["real_time"] * SECONDS[row["time_unit"]])
+            if "tenth_seconds" in row:
+                self.tenth.setdefault(name, []).append(row["tenth_seconds"])
+            for of in ("floor", "copy"):
+                if f"share_of_{of}" in row:
+                    self.share.setdefault(name, (of, []))[1].append(row[f"share_of_{of}"])
+                    break
+
+
+def seconds_of(name, *sides):
+    """The same figure of all sides: the quickest tenth where all have it, else the mean."""
+    tenths = all(name in side.tenth for side in sides)
+    return [side.tenth[name] if tenths else side.mean[name] for side in sides]
