@@ -79,7 +79,8 @@ std::vector<gate::Property> delay_properties() {
     all.front().skipped = [](const gate::Implementation& implementation) -> std::string {
         return dynamic_cast<const Candidate&>(implementation).in_process()
                    ? ""
-                   : "only threads can be held back at will; distributed.mpi_peers shows it of processes";
+                   : "only threads can be held back at will; distributed.mpi_held_back shows it of "
+                     "processes";
     };
     return all;
 }
