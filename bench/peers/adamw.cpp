@@ -1,15 +1,19 @@
 // Dense AdamW, sharded: reduce-scatter of the gradient, the update of the own shard, all-gather of the
 // parameters. Both moments are stored, of the shard alone.
-#include <cmath>
 #include <cstddef>
+#include <string>
 
 #include <scape/distributed/kernels.hpp>
+#include <scape/distributed/local.hpp>
+#include <scape/problem/error.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/kinds.hpp"
 
 namespace scape::peers {
 namespace {
+
+namespace host = distributed::host;
 
 class AdamW final : public Peer {
   public:
@@ -18,8 +22,8 @@ class AdamW final : public Peer {
           ranges_(shards(setting.size, communicator.size())),
           own_(ranges_[static_cast<std::size_t>(communicator.rank())]),
           w_(parameters.begin(), parameters.end()),
-          received_(size() * static_cast<std::size_t>(communicator.size())), m_(size(), 0.0F),
-          v_(size(), 0.0F), g_(size()) {
+          received_(communicator.size() == 1 ? 0 : size() * static_cast<std::size_t>(communicator.size())),
+          m_(size(), 0.0F), v_(size(), 0.0F), g_(communicator.size() == 1 ? 0 : size()) {
         hyper_.bias_correction = problem::BiasCorrection::adam;
     }
 
@@ -28,17 +32,18 @@ class AdamW final : public Peer {
         const auto s = scalars_of(hyper_, ranks, ++steps_, learning_rate);
         const auto by_owner = sizes_of(ranges_, sizeof(float));
         const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks), size() * sizeof(float));
-        communicator_
-            .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)
-            ->wait();
-        distributed::host::fold(s, ranks, 0, own_.size(), received_.data(), own_.size(), g_.data());
-        float* const w = w_.data() + own_.begin;
-        for (std::size_t i = 0; i < size(); ++i) {
-            m_[i] = (s.b1 * m_[i]) + (s.a1 * g_[i]);
-            v_[i] = (s.b2 * v_[i]) + (s.a2 * (g_[i] * g_[i]));
-            const float u = (m_[i] * s.inv1) / ((std::sqrt(v_[i]) * s.invs2) + s.epsilon);
-            w[i] = (w[i] * s.decay) - (s.learning_rate * u);
+        const float* mean = gradient.data(); // of one rank, as it is
+        if (ranks > 1) {
+            communicator_
+                .start_all_to_all(Traffic::gradient, gradient.data(), by_owner, received_.data(), from_each)
+                ->wait();
+            host::fold(s, ranks, 0, own_.size(), received_.data(), own_.size(), g_.data());
+            mean = g_.data();
         }
+        float* const w = w_.data() + own_.begin;
+        if (!host::inner(host::InnerRule::adamw, s, 0, own_.size(),
+                         {mean, w, m_.data(), v_.data(), w, m_.data(), v_.data()}))
+            throw Error("rank " + std::to_string(communicator_.rank()) + ": a gradient is not finite");
         communicator_.start_all_gather(Traffic::parameters, w, w_.data(), by_owner)->wait();
     }
     [[nodiscard]] std::span<const float> parameters() const override { return w_; }

@@ -7,25 +7,6 @@ SCAPE_TARGET inline Score greater(Score worst, float value) {
 }
 constexpr Score score_of_infinity = 0x7f80'0000;
 
-// Results of these passes go where an argument was, or to a vector of their own, coordinate by coordinate:
-// nothing that one iteration writes is read by another, and the compiler is told so. Through a block, as in
-// packed.hpp, a plain loop's speed is out of reach where a coordinate has so little arithmetic.
-#if defined(__clang__)
-#define SCAPE_APART _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define SCAPE_APART _Pragma("GCC ivdep")
-#endif
-
-/// As prefetch_word(), nearer: with a few streams and short iterations, what is asked for a page ahead is
-/// found to come too early.
-SCAPE_TARGET inline void prefetch_near(const float* stream) {
-    constexpr std::uintptr_t distance = 1024;
-    constexpr std::uintptr_t line = 64;
-    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(stream) + distance;
-    for (std::uintptr_t offset = 0; offset < word_bits * sizeof(float); offset += line)
-        __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
-}
-
 template <InnerRule rule>
 SCAPE_TARGET inline Score inner_word(const Scalars& s, Index begin, Index count, const InnerStep& vectors,
                                      Score worst) {
@@ -175,5 +156,3 @@ SCAPE_TARGET bool gossip(const Gossip& gossip, Index begin, Index end, const flo
         return gossip_of<Meeting::one>(gossip, begin, end, y, before, theta);
     return gossip_of<Meeting::many>(gossip, begin, end, y, before, theta);
 }
-
-#undef SCAPE_APART

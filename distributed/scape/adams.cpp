@@ -58,8 +58,12 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     bool finite = true;
     for (Index begin = 0; begin < own; begin += block) {
         const Index count = std::min(block, own - begin);
-        host::fold(scalars, parts, 0, count, sums + begin, own, mean.data());
-        if (!host::dense(problem_.settings.bias_correction, scalars, count, mean.data(), m_.data() + begin,
+        const float* g = sums + begin; // of one rank, the mean as it is
+        if (ranks > 1) {
+            host::fold(scalars, parts, 0, count, g, own, mean.data());
+            g = mean.data();
+        }
+        if (!host::dense(problem_.settings.bias_correction, scalars, count, g, m_.data() + begin,
                          w + begin))
             finite = false;
     }
