@@ -39,7 +39,7 @@ void no_barrier(Trial& trial) {
         if (worker != held || round != from)
             return;
         // Long enough for a loaded machine; those who wait for this one wait as long.
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
         const auto all_ahead = [&] {
             for (std::size_t i = 0; i < ahead.size(); ++i)
                 if (static_cast<int>(i) != held && begun[i] < ahead[i])
@@ -57,7 +57,7 @@ void no_barrier(Trial& trial) {
             return "worker " + std::to_string(held) + " was held back before round " +
                    std::to_string(from) + ", and workers that do not depend on it waited for it";
         });
-    trial.same(expected, trial.lives, "the reference's");
+    trial.as_the_reference(trial.lives);
 }
 
 // 12. When messages come changes no bit.

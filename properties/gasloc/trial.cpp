@@ -6,6 +6,8 @@
 #include <scape/gasloc/reference.hpp>
 #include <scape/problem/layout.hpp>
 
+#include <scape/verify/beside.hpp>
+
 #include "difference.hpp"
 
 namespace scape::gasloc {
@@ -13,12 +15,8 @@ namespace scape::gasloc {
 namespace {
 
 using Floats = std::vector<float>;
-
-Vector<float> to_vector(const Floats& values) {
-    Vector<float> result(static_cast<Index>(values.size()));
-    std::copy(values.begin(), values.end(), result.begin());
-    return result;
-}
+using verify::Bounded;
+using verify::to_vector;
 
 Floats to_floats(const Vector<float>& values) {
     return {values.begin(), values.end()};
@@ -33,14 +31,27 @@ State to_state(const WorkerState<float>& worker, Index rounds) {
             to_floats(worker.v)};
 }
 
-std::vector<Gradients<float>> gradients_of(const Scenario& scenario, Index round,
-                                           const std::vector<bool>& ended) {
-    std::vector<Gradients<float>> all(ended.size());
+/// Of those that have not ended.
+template <class T>
+std::vector<Gradients<T>> gradients_of(const Scenario& scenario, Index round,
+                                       const std::vector<bool>& ended) {
+    std::vector<Gradients<T>> all(ended.size());
     for (std::size_t worker = 0; worker < ended.size(); ++worker)
         if (!ended[worker])
             for (const Floats& gradient : scenario.gradients(static_cast<int>(worker), round))
-                all[worker].push_back(to_vector(gradient));
+                all[worker].push_back(to_vector<T>(gradient));
     return all;
+}
+
+/// What a worker begins a round with, as it has shown it: no rounding is in it.
+WorkerState<Bounded> begun_by(const State& state) {
+    WorkerState<Bounded> result;
+    result.theta = to_vector<Bounded>(state.theta);
+    result.before = to_vector<Bounded>(state.before);
+    result.m = to_vector<Bounded>(state.m);
+    result.v = to_vector<Bounded>(state.v);
+    result.s = state.s;
+    return result;
 }
 
 std::set<std::string> kinds_of(const Case& run, const Scenario& scenario) {
@@ -86,10 +97,33 @@ std::set<std::string> kinds_of(const Case& run, const Scenario& scenario) {
     return kinds;
 }
 
+void near(Trial& trial, const WorkerState<Bounded>& expected, const State& actual, Index round,
+          int worker) {
+    const auto part = [&](const Vector<Bounded>& right, const Floats& values, const char* what) {
+        const auto compared = verify::compare_with(right, values);
+        trial.add(compared);
+        if (!compared.ok())
+            trial.violated(
+                round,
+                worker_text(worker, round) + ": " + what +
+                    " is not within the bound of what the round began with: " + verify::summary(compared),
+                right.size() > 0
+                    ? verify::details(compared, problem::Layout({{"x", right.size(), false}}), "  ")
+                    : "");
+    };
+    part(expected.theta, actual.theta, "theta");
+    part(expected.before, actual.before, "what goes into the momentum");
+    part(expected.m, actual.m, "the first moment");
+    part(expected.v, actual.v, "the second moment");
+    if (expected.s != actual.s)
+        trial.violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.s) +
+                                  " inner steps; the reference's are " + std::to_string(expected.s));
+}
+
 } // namespace
 
 std::vector<Life> expected_lives(const Scenario& scenario) {
-    Reference<float> reference(scenario.settings, scenario.workers, to_vector(scenario.start));
+    Reference<float> reference(scenario.settings, scenario.workers, to_vector<float>(scenario.start));
     std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
     std::vector<bool> ended(reference.state.size(), false);
     const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(scenario.size);
@@ -105,8 +139,8 @@ std::vector<Life> expected_lives(const Scenario& scenario) {
             }
         }
         const Graph graph = graph_of(scenario.settings, round, static_cast<int>(reference.state.size()));
-        const auto went =
-            reference.round(gradients_of(scenario, round, ended), scenario.learning_rates(round), graph);
+        const auto went = reference.round(gradients_of<float>(scenario, round, ended),
+                                          scenario.learning_rates(round), graph);
         const std::vector<bool> before = ended;
         for (std::size_t i = 0; i < reference.state.size(); ++i) {
             if (before[i])
@@ -144,7 +178,8 @@ void Trial::violated(Index round, const std::string& message, const std::string&
 }
 
 void Trial::add(const verify::Comparison& compared) {
-    judged.counts.add({compared.compared, compared.mismatched, compared.greatest_ulps, 0.0});
+    judged.counts.add(
+        {compared.compared, compared.mismatched, compared.greatest_ulps, compared.share_of_limit});
 }
 
 bool Trial::same(const Floats& expected, const Floats& actual, Index round, int worker,
@@ -209,6 +244,52 @@ void Trial::same(const std::vector<Life>& expected, const std::vector<Life>& act
     if (actual.size() != expected.size())
         violated(scenario.rounds, std::to_string(actual.size()) + " workers were seen, not " +
                                       std::to_string(expected.size()));
+}
+
+void Trial::as_the_reference(const std::vector<Life>& actual) {
+    if (is_exact())
+        same(expected_lives(scenario), actual, "the reference's");
+    else
+        within_bounds(expected_lives(scenario), actual);
+}
+
+/// Up to the round that one does not end, and by right.
+void Trial::within_bounds(const std::vector<Life>& expected, const std::vector<Life>& actual) {
+    Reference<Bounded> reference(scenario.settings, scenario.workers, to_vector<Bounded>(scenario.start));
+    bool goes_on = true;
+    for (Index round = 1; round <= scenario.rounds && goes_on; ++round) {
+        const int workers = scenario.workers_in(round);
+        if (scenario.restart > 0 && round == scenario.restart + 1)
+            reference.state.resize(static_cast<std::size_t>(workers));
+        if (round > 1)
+            for (std::size_t i = 0; i < reference.state.size(); ++i) {
+                const Life& life = actual.at(i);
+                const bool begins = round == scenario.restart + 1 && life.restarted;
+                reference.state[i] = begun_by(begins ? life.begun : life.rounds.at(round - 1).state);
+            }
+        const std::vector<bool> nobody(reference.state.size(), false);
+        const auto went =
+            reference.round(gradients_of<Bounded>(scenario, round, nobody), scenario.learning_rates(round),
+                            graph_of(scenario.settings, round, workers));
+        for (std::size_t i = 0; i < reference.state.size(); ++i) {
+            const int worker = static_cast<int>(i);
+            const auto found = actual.at(i).rounds.find(round);
+            if (found != actual[i].rounds.end()) {
+                near(*this, reference.state[i], found->second.state, round, worker);
+                if (went[i].skipped != found->second.skipped)
+                    violated(round,
+                             worker_text(worker, round) +
+                                 (found->second.skipped ? " says that it skipped the round"
+                                                        : " does not say that it skipped the round"));
+                continue;
+            }
+            goes_on = false;
+            if (expected.at(i).rounds.contains(round))
+                violated(round, "worker " + std::to_string(worker) + " did not end round " +
+                                    std::to_string(round) + ": " +
+                                    (actual[i].refused.empty() ? actual[i].reason : actual[i].refused));
+        }
+    }
 }
 
 bool Trial::whole(const std::vector<Life>& played) {

@@ -34,6 +34,10 @@ class Trial {
               const std::string& whose);
     /// A whole run beside another, up to how it ended.
     void same(const std::vector<Life>& expected, const std::vector<Life>& actual, const std::string& whose);
+    /// A run of the trial's scenario as the reference has it: to the bit, or each round within the bound on
+    /// rounding of what the worker itself began it with, by what the implementation claims.
+    void as_the_reference(const std::vector<Life>& actual);
+    [[nodiscard]] bool is_exact() const { return candidate.level() == verify::LevelKind::exact; }
     /// That every worker has ended every round.
     [[nodiscard]] bool whole(const std::vector<Life>& lives);
     void add(const verify::Comparison& compared);
@@ -43,6 +47,9 @@ class Trial {
     const Candidate& candidate;
     std::vector<Life> lives; ///< of the scenario, once it has been played
     gate::Judged judged;
+
+  private:
+    void within_bounds(const std::vector<Life>& expected, const std::vector<Life>& actual);
 };
 
 [[nodiscard]] std::string worker_text(int worker, Index round);
