@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/data.hpp>
 #include <scape/report/environment.hpp>
 
 #include "tool_support.hpp"
@@ -18,7 +17,6 @@ namespace scape::verify {
 namespace {
 
 using nlohmann::json;
-using report::environment;
 using report::version;
 using support::contains;
 using support::element;

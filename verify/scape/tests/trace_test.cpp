@@ -12,8 +12,6 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/data.hpp>
-
 #include "support.hpp"
 
 namespace scape::verify {
