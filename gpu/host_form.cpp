@@ -1,9 +1,12 @@
 #include <scape/gpu/communicators.hpp>
+#include <scape/gpu/peers.hpp>
 
 #include <bit>
 #include <string>
 #include <utility>
 
+#include <scape/gpu/host_machine.hpp>
+#include <scape/gpu/staged_peers.hpp>
 #include <scape/gpu/stream_communicator.hpp>
 #include <scape/problem/error.hpp>
 
@@ -33,6 +36,10 @@ ThreadOrders::ThreadOrders(int threads, std::uint64_t seed) : state_(seed) {
 std::unique_ptr<distributed::Communicator> make_block_communicator(distributed::Communicator& ranks,
                                                                    const HostStream& stream) {
     return std::make_unique<StreamCommunicator<HostStream>>(ranks, stream);
+}
+
+std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks, const HostStream& stream) {
+    return std::make_unique<StagedPeers<HostMachine>>(ranks, HostMachine(stream, Exchange::host));
 }
 
 } // namespace scape::gpu

@@ -1,7 +1,6 @@
 #include <scape/gpu/nccl.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -11,12 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include <nccl.h>
-#include <unistd.h>
-
 #include <scape/gpu/cuda_device_stream.hpp>
 #include <scape/gpu/stream_communicator.hpp>
-#include <scape/problem/error.hpp>
+
+#include "nccl_parts.hpp"
 
 extern char** environ; // NOLINT(readability-redundant-declaration)
 
@@ -26,26 +23,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Which device a rank has: the machine's name and the place on its bus.
-struct Seat {
-    std::array<char, 256> host{};
-    std::array<char, 32> bus{};
-    bool operator==(const Seat&) const = default;
-};
-
-Seat seat_of(int device) {
-    Seat seat;
-    static_cast<void>(gethostname(seat.host.data(), seat.host.size() - 1));
-    check_cuda(cudaDeviceGetPCIBusId(seat.bus.data(), static_cast<int>(seat.bus.size()), device),
-               "asking for the device's place");
-    return seat;
-}
-
 class NcclCommunicator final : public Communicator {
   public:
     NcclCommunicator(Communicator& ranks, const CudaStream& stream, const NcclOptions& options)
         : ranks_(ranks), options_(options), shared_(stream), compute_(stream), beside_(compute_.beside()) {
-        refuse_shared_devices();
+        nccl::refuse_shared_devices(distributed::gather_records(ranks_, nccl::seat_of(shared_.device())));
         ncclUniqueId mine{};
         if (rank() == 0)
             check(ncclGetUniqueId(&mine), "making an identity for the ranks");
@@ -136,27 +118,6 @@ class NcclCommunicator final : public Communicator {
     }
 
   private:
-    /// A communicator of the library's, ended with its owner.
-    class Comm {
-      public:
-        Comm() = default;
-        Comm(const Comm&) = delete;
-        Comm& operator=(const Comm&) = delete;
-        ~Comm() {
-            if (comm_ != nullptr)
-                static_cast<void>(ncclCommDestroy(comm_));
-        }
-        [[nodiscard]] ncclComm_t& get() { return comm_; }
-        /// With what is under way.
-        void end() noexcept {
-            if (comm_ != nullptr)
-                static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
-        }
-
-      private:
-        ncclComm_t comm_ = nullptr;
-    };
-
     /// What has been started is on the stream; who works on the compute stream may have to come after it.
     class Started final : public distributed::Exchange {
       public:
@@ -184,16 +145,6 @@ class NcclCommunicator final : public Communicator {
     static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
     static bool all_equal(Sizes sizes) {
         return std::ranges::all_of(sizes, [&](std::size_t size) { return size == sizes.front(); });
-    }
-
-    void refuse_shared_devices() {
-        const std::vector<Seat> seats = distributed::gather_records(ranks_, seat_of(shared_.device()));
-        for (std::size_t one = 0; one < seats.size(); ++one)
-            for (std::size_t other = 0; other < one; ++other)
-                if (seats[one] == seats[other])
-                    throw Error("nccl: ranks " + std::to_string(other) + " and " + std::to_string(one) +
-                                " have the same device, " + seats[one].bus.data() + " of " +
-                                seats[one].host.data() + "; give each rank one of its own");
     }
 
     std::unique_ptr<distributed::Exchange> all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
@@ -264,7 +215,7 @@ class NcclCommunicator final : public Communicator {
 
     /// While the host waits for the stream.
     void look_after(Clock::duration waited) {
-        for (Comm* comm : {&main_, &masks_}) {
+        for (nccl::Comm* comm : {&main_, &masks_}) {
             if (comm->get() == nullptr)
                 continue;
             ncclResult_t state = ncclSuccess;
@@ -288,10 +239,7 @@ class NcclCommunicator final : public Communicator {
 
     void refuse_delay(Clock::duration waited, const char* what) {
         if (waited >= options_.timeout)
-            fail(
-                std::string(what) + " did not end within " +
-                std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count()) +
-                " s");
+            fail(std::string(what) + " did not end within " + nccl::seconds_text(options_.timeout));
     }
 
     Communicator& ranks_;
@@ -299,8 +247,8 @@ class NcclCommunicator final : public Communicator {
     CudaStream shared_;
     CudaDeviceStream compute_;
     CudaDeviceStream beside_;
-    Comm main_;
-    Comm masks_;
+    nccl::Comm main_;
+    nccl::Comm masks_;
 };
 
 /// Those of NCCL's variables that are set.

@@ -17,7 +17,6 @@ namespace {
 using namespace scape::distributed;
 using namespace scape::bench;
 using host::Index;
-using host::InnerRule;
 
 #if defined(__x86_64__) && defined(__clang__)
 #define SCAPE_BEST __attribute__((target("avx512f"), noinline))
@@ -86,8 +85,8 @@ void gossip_row(benchmark::State& state) {
     const std::vector<float> other = some(state, 1.0F);
     std::vector<float> before = some(state, 1.0F);
     std::vector<float> theta = some(state, 1.0F);
-    const host::Met met{other.data(), 1.0F};
-    const host::Gossip gossip{{&met, 1}, 0.5F, 0.5F, true, false};
+    const Met met{other.data(), 1.0F};
+    const Gossip gossip{{&met, 1}, 0.5F, 0.5F, true, false};
     take_turns(
         state, 16.0 * static_cast<double>(d),
         [&] {

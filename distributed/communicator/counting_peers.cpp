@@ -120,7 +120,7 @@ std::unique_ptr<Incoming> CountingPeers::receive(Traffic traffic, int peer, std:
     auto delay = disturbance_.delay[index(traffic)];
     if (from < disturbance_.delay_from.size())
         delay += disturbance_.delay_from[from];
-    const bool holds_back = disturbance_.hold_back[index(traffic)];
+    const bool holds_back = disturbance_.hold_back[index(traffic)] && host_can_read(traffic);
     return std::make_unique<Disturbed>(*this, std::move(inner), bytes, holds_back, delay);
 }
 

@@ -2,14 +2,11 @@
 
 #include <array>
 #include <bit>
-#include <cstring>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <scape/gasloc/worker.hpp>
+#include <scape/gasloc/state.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/mix64.hpp>
 #include <scape/problem/text.hpp>
@@ -100,25 +97,12 @@ void agree_on_settings(distributed::Peers& peers, const Settings& settings, cons
     // Of one length for all, also where only some begin anew.
     constexpr std::size_t most = 16;
     using Record = std::array<std::uint64_t, most>;
-    auto record = std::make_shared<Record>();
+    Record record{};
     for (std::size_t i = 0; i < mine.size(); ++i)
-        (*record)[i] = mine[i].bits;
-    const auto ranks = static_cast<std::size_t>(peers.size());
-    const auto me = static_cast<std::size_t>(peers.rank());
-    std::vector<std::unique_ptr<distributed::Incoming>> incoming(ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-        if (rank != me)
-            incoming[rank] =
-                peers.receive(distributed::Traffic::agreement, static_cast<int>(rank), 0, sizeof(Record));
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-        if (rank != me)
-            peers.send(distributed::Traffic::agreement, static_cast<int>(rank), 0, record, sizeof(Record));
-    std::vector<Record> all(ranks, *record);
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-        if (rank != me)
-            std::memcpy(&all[rank], incoming[rank]->wait(sizeof(Record)), sizeof(Record));
+        record[i] = mine[i].bits;
+    const std::vector<Record> all = distributed::gather_records(peers, record);
     // The same line on all ranks: the first rank that is unlike rank 0.
-    for (std::size_t rank = 1; rank < ranks; ++rank)
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
         for (std::size_t i = 0; i < most; ++i)
             if (all[rank][i] != all[0][i]) {
                 const bool named = i < mine.size() && mine[i].told != unlike;

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include <scape/distributed/scalars.hpp>
+#include <scape/gasloc/host_backend.hpp>
 #include <scape/gasloc/stability.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
-#include <scape/problem/tunable.hpp>
 
 #include "agreement.hpp"
 
@@ -18,33 +17,18 @@ namespace scape::gasloc {
 
 using distributed::Peers;
 using distributed::Traffic;
-namespace host = distributed::host;
 
 namespace {
 
-/// What is folded at a time while more is on its way, and what threads share out: it stays in a cache.
-constexpr Index piece = problem::tunable<Index>(65'536, 8);
-constexpr Index unit = problem::tunable<Index>(4096, 4);
+using distributed::InnerRule;
 
-host::InnerRule rule_of(const Settings& settings) {
+InnerRule rule_of(const Settings& settings) {
     if (settings.inner == Inner::sgd)
-        return host::InnerRule::sgd;
+        return InnerRule::sgd;
     if (settings.inner == Inner::adamw)
-        return host::InnerRule::adamw;
-    return settings.hyper.bias_correction == problem::BiasCorrection::momentum
-               ? host::InnerRule::adams_momentum
-               : host::InnerRule::adams;
-}
-
-State first_state(const Settings& settings, std::span<const float> parameters) {
-    State state;
-    state.theta.assign(parameters.begin(), parameters.end());
-    state.before = state.theta;
-    if (settings.inner != Inner::sgd)
-        state.m.assign(parameters.size(), 0.0F);
-    if (settings.inner == Inner::adamw)
-        state.v.assign(parameters.size(), 0.0F);
-    return state;
+        return InnerRule::adamw;
+    return settings.hyper.bias_correction == problem::BiasCorrection::momentum ? InnerRule::adams_momentum
+                                                                               : InnerRule::adams;
 }
 
 void check_sizes(const Settings& settings, const State& state) {
@@ -67,12 +51,26 @@ void check_sizes(const Settings& settings, const State& state) {
 
 } // namespace
 
+State first_state(const Settings& settings, std::span<const float> parameters) {
+    State state;
+    state.theta.assign(parameters.begin(), parameters.end());
+    state.before = state.theta;
+    if (settings.inner != Inner::sgd)
+        state.m.assign(parameters.size(), 0.0F);
+    if (settings.inner == Inner::adamw)
+        state.v.assign(parameters.size(), 0.0F);
+    return state;
+}
+
 Worker::Worker(const Settings& settings, std::span<const float> parameters, Peers& peers, Options options)
     : Worker(settings, first_state(settings, parameters), peers, options) {}
 
 Worker::Worker(Settings settings, State state, Peers& peers, Options options)
-    : settings_(std::move(settings)), peers_(peers), workers_(options.threads), rounds_(state.rounds),
-      s_(state.s) {
+    : Worker(std::move(settings), std::move(state), peers, make_host_backend(options.threads)) {}
+
+Worker::Worker(Settings settings, State state, Peers& peers, std::unique_ptr<Backend> backend)
+    : settings_(std::move(settings)), peers_(peers), backend_(std::move(backend)),
+      size_(state.theta.size()), rounds_(state.rounds), s_(state.s) {
     check(settings_);
     check_law(settings_.law, peers_.size());
     for (std::size_t i = 0; i < settings_.given.size(); ++i)
@@ -80,46 +78,18 @@ Worker::Worker(Settings settings, State state, Peers& peers, Options options)
     check_stable(settings_, peers_.size(), settings_.given);
     check_sizes(settings_, state);
     agree_on_settings(peers_, settings_, state);
-    m_ = std::move(state.m);
-    m_now_.resize(m_.size());
-    v_ = std::move(state.v);
-    v_now_.resize(v_.size());
-    theta_ = std::move(state.theta);
-    if (settings_.momentum == Momentum::gossiped) {
-        before_z_ = std::move(state.before);
-    } else {
-        before_ = unused();
-        before_->values = std::move(state.before);
-    }
-    x_ = unused();
+    backend_->begin(std::move(state), settings_.momentum);
 }
 
 std::span<const float> Worker::parameters() const {
-    return steps_ > 0 && !skipped_ ? std::span<const float>(x_->values) : std::span<const float>(theta_);
-}
-
-/// In parts that the threads share. False if it is of one of them.
-template <class Pass>
-bool Worker::everywhere(Index begin, Index end, const Pass& pass) {
-    if (workers_.threads() == 1)
-        return pass(begin, end);
-    std::atomic<bool> good{true};
-    const Index units = (end - begin + unit - 1) / unit;
-    workers_.run([&](int part) {
-        const Index parts = workers_.threads();
-        const Index first = begin + units * part / parts * unit;
-        const Index last = std::min(end, begin + units * (part + 1) / parts * unit);
-        if (first < last && !pass(first, last))
-            good = false;
-    });
-    return good;
+    return kept_steps() > 0 ? backend_->x() : backend_->theta();
 }
 
 bool Worker::step(std::span<const float> gradient, double learning_rate) {
     must_be_able_to_go_on();
-    if (gradient.size() != size())
+    if (gradient.size() != size_)
         throw Error("the gradient has " + std::to_string(gradient.size()) + " values; the model has " +
-                    std::to_string(size()) + " parameters");
+                    std::to_string(size_) + " parameters");
     if (!std::isfinite(learning_rate))
         throw Error("the learning rate is " + shortest(learning_rate) + "; it must be finite");
     if (skipped_)
@@ -128,18 +98,7 @@ bool Worker::step(std::span<const float> gradient, double learning_rate) {
     if (settings_.inner == Inner::adamw)
         hyper.bias_correction = problem::BiasCorrection::adam;
     const auto scalars = distributed::scalars_of(hyper, 1, s_ + steps_ + 1, learning_rate);
-    // The first step reads what is kept for a skipped round, and leaves it alone.
-    const bool first = steps_ == 0;
-    const host::InnerStep vectors{gradient.data(),
-                                  first ? theta_.data() : x_->values.data(),
-                                  first ? m_.data() : m_now_.data(),
-                                  first ? v_.data() : v_now_.data(),
-                                  x_->values.data(),
-                                  m_now_.data(),
-                                  v_now_.data()};
-    skipped_ = !everywhere(0, static_cast<Index>(size()), [&](Index begin, Index end) {
-        return host::inner(rule_of(settings_), scalars, begin, end, vectors);
-    });
+    skipped_ = !backend_->inner(rule_of(settings_), scalars, steps_ == 0, gradient.data());
     ++steps_;
     return !skipped_;
 }
@@ -154,69 +113,44 @@ Round Worker::round() {
     round.met = neighbours(graph_of(settings_, round.number, peers_.size()), peers_.rank());
     // Whatever interrupts the round from here on, nobody goes on with half of it.
     ended_ = "round " + std::to_string(round.number) + " was interrupted";
-    make_y();
+    backend_->make_y(round.inner_steps > 0, static_cast<float>(settings_.eta));
     gossip(round);
-    if (kept_steps() > 0) {
-        std::swap(m_, m_now_);
-        std::swap(v_, v_now_);
-        s_ += steps_;
-    }
+    backend_->end_round(round.inner_steps > 0);
+    s_ += round.inner_steps;
     rounds_ = round.number;
     steps_ = 0;
     skipped_ = false;
-    if (settings_.momentum == Momentum::local)
-        before_ = x_;
-    x_ = nullptr;
-    x_ = unused();
     if (ended_.empty())
         return round;
     peers_.leave("rank " + std::to_string(peers_.rank()) + " has halted: " + ended_);
     throw Halted("halted: " + ended_ + "; start again from a finite state");
 }
 
-void Worker::make_y() {
-    if (kept_steps() == 0) {
-        std::copy(theta_.begin(), theta_.end(), x_->values.begin());
-        return;
-    }
-    const auto eta = static_cast<float>(settings_.eta);
-    everywhere(0, static_cast<Index>(size()), [&](Index begin, Index end) {
-        host::drift(eta, begin, end, theta_.data(), x_->values.data());
-        return true;
-    });
-}
-
 void Worker::gossip(Round& round) {
-    const std::size_t bytes = size() * sizeof(float);
+    const std::size_t bytes = size_ * sizeof(float);
     const auto number = static_cast<std::uint64_t>(round.number);
     std::vector<std::unique_ptr<distributed::Incoming>> incoming;
     for (const Neighbour& neighbour : round.met)
         incoming.push_back(peers_.receive(Traffic::parameters, neighbour.worker, number, bytes));
     for (const Neighbour& neighbour : round.met) {
-        peers_.send(Traffic::parameters, neighbour.worker, number, lent(x_), bytes);
+        peers_.send(Traffic::parameters, neighbour.worker, number, backend_->lend_y(), bytes);
         round.sent += bytes;
     }
-    const auto d = static_cast<Index>(size());
-    float* const before =
-        settings_.momentum == Momentum::gossiped ? before_z_.data() : before_->values.data();
-    std::vector<host::Met> met(round.met.size());
+    const auto d = static_cast<Index>(size_);
+    const Index piece = backend_->piece();
+    std::vector<distributed::Met> met(round.met.size());
     bool finite = true;
     Index begin = 0;
     do { // once where there are no parameters: a neighbour that has failed is noticed all the same
-        const Index end = std::min(d, begin + piece);
+        const Index end = d - begin > piece ? begin + piece : d;
         for (std::size_t i = 0; i < met.size(); ++i)
             met[i] = {reinterpret_cast<const float*>(
                           incoming[i]->wait(static_cast<std::size_t>(end) * sizeof(float))),
                       static_cast<float>(round.met[i].weight)};
-        const host::Gossip with{met, static_cast<float>(settings_.alpha / 2),
-                                static_cast<float>(settings_.gamma), settings_.gamma != 0.0,
-                                settings_.momentum == Momentum::gossiped};
-        finite =
-            everywhere(begin, end,
-                       [&](Index first, Index last) {
-                           return host::gossip(with, first, last, x_->values.data(), before, theta_.data());
-                       }) &&
-            finite;
+        const distributed::Gossip with{met, static_cast<float>(settings_.alpha / 2),
+                                       static_cast<float>(settings_.gamma), settings_.gamma != 0.0,
+                                       settings_.momentum == Momentum::gossiped};
+        finite = backend_->gossip(with, begin, end) && finite;
         begin = end;
     } while (begin < d);
     ended_ = finite ? "" : "after round " + std::to_string(round.number) + " a parameter is not finite";
@@ -227,26 +161,13 @@ void Worker::must_be_able_to_go_on() const {
         throw Halted("halted: " + ended_ + "; start again from a finite state");
 }
 
-Worker::SharedVector Worker::unused() {
-    for (const SharedVector& vector : pool_)
-        if (vector != before_ && vector != x_ && vector->readers.load(std::memory_order_acquire) == 0)
-            return vector;
-    pool_.push_back(std::make_shared<Shared>(size()));
-    return pool_.back();
-}
-
-/// The last reader's release comes before whatever is written here next: not so with use_count().
-std::shared_ptr<const void> Worker::lent(const SharedVector& vector) {
-    vector->readers.fetch_add(1, std::memory_order_relaxed);
-    return {vector->values.data(),
-            [vector](const void*) { vector->readers.fetch_sub(1, std::memory_order_release); }};
-}
-
 State Worker::state() const {
     if (steps_ > 0)
         throw Error("a state can be had between two rounds only; end this one first");
-    return {rounds_, s_, theta_, settings_.momentum == Momentum::gossiped ? before_z_ : before_->values,
-            m_,      v_};
+    State state = backend_->state();
+    state.rounds = rounds_;
+    state.s = s_;
+    return state;
 }
 
 } // namespace scape::gasloc

@@ -14,22 +14,15 @@ SCAPE_TARGET inline Score inner_word(const Scalars& s, Index begin, Index count,
     SCAPE_APART
     for (Index i = begin; i < begin + count; ++i) {
         const float gradient = g[i];
-        float u = gradient;
-        float moment = 0.0F;
-        if (rule != InnerRule::sgd)
-            moment = element::moment(s, m[i], gradient);
-        if (rule == InnerRule::adams)
-            u = element::direction_adam(s, moment, m[i], gradient);
-        if (rule == InnerRule::adams_momentum)
-            u = element::direction_momentum(s, moment, m[i], gradient);
-        if (rule == InnerRule::adamw) {
-            const float square = element::second_moment(s, v[i], gradient);
-            u = element::direction_adamw(s, moment, square);
-            v_to[i] = square;
-        }
+        float parameter = x[i];
+        float moment = rule == InnerRule::sgd ? 0.0F : m[i];
+        float square = rule == InnerRule::adamw ? v[i] : 0.0F;
+        element::inner<rule>(s, gradient, parameter, moment, square);
+        x_to[i] = parameter;
         if (rule != InnerRule::sgd)
             m_to[i] = moment;
-        x_to[i] = element::update(s, x[i] * s.decay, u);
+        if (rule == InnerRule::adamw)
+            v_to[i] = square;
         worst = greater(worst, gradient);
     }
     return worst;

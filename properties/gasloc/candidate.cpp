@@ -146,10 +146,11 @@ std::uint64_t all_of(const distributed::CountingPeers& counted) {
     return sum;
 }
 
-class HostSubject final : public Subject {
+class WorkerSubject final : public Subject {
   public:
-    HostSubject(Settings settings, std::unique_ptr<Worker> worker)
-        : settings_(std::move(settings)), worker_(std::move(worker)) {}
+    WorkerSubject(Settings settings, Housed housed)
+        : settings_(std::move(settings)), house_(std::move(housed.house)),
+          worker_(std::move(housed.worker)) {}
     bool step(std::span<const float> gradient, double learning_rate) override {
         return worker_->step(gradient, learning_rate);
     }
@@ -161,13 +162,20 @@ class HostSubject final : public Subject {
 
   private:
     Settings settings_;
+    std::shared_ptr<void> house_;
     std::unique_ptr<Worker> worker_;
 };
 
 } // namespace
 
 Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const Group> group)
-    : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)) {}
+    : Candidate(std::move(name), [same = std::move(subjects)](Peers&) { return same; }, std::move(group),
+                {}) {}
+
+Candidate::Candidate(std::string name, std::function<Subjects(Peers&)> subjects,
+                     std::shared_ptr<const Group> group, Seat seat)
+    : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)),
+      seat_(std::move(seat)) {}
 
 std::vector<Life> Candidate::run(const Scenario& scenario) const {
     std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
@@ -203,15 +211,17 @@ std::vector<Life> Candidate::run(const Scenario& scenario) const {
 void Candidate::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
                      Peers& peers, Life& life) const {
     const int rank = peers.rank();
-    distributed::CountingPeers counted(peers, disturbance(scenario.late, rank));
+    const Subjects subjects = subjects_(peers);
+    distributed::CountingPeers counted(subjects.peers ? *subjects.peers : peers,
+                                       disturbance(scenario.late, rank));
     const Settings settings = scenario.settings_of(rank, scenario.settings);
     std::unique_ptr<Subject> subject;
     try {
         if (first == 1) {
-            subject = subjects_.start(settings, scenario.start_of(rank, scenario.start), counted,
-                                      scenario.threads);
+            subject = subjects.start(settings, scenario.start_of(rank, scenario.start), counted,
+                                     scenario.threads);
         } else {
-            subject = subjects_.restart(settings, folder, counted, scenario.threads);
+            subject = subjects.restart(settings, folder, counted, scenario.threads);
             life.begun = subject->state();
             life.restarted = true;
         }
@@ -226,7 +236,7 @@ void Candidate::play(const Scenario& scenario, Index first, Index last, const fs
         scenario.before_round(rank, round);
         Seen seen;
         try {
-            subjects_.train(*subject, scenario, rank, round);
+            subjects.train(*subject, scenario, rank, round);
             seen.skipped = subject->round();
             seen.state = subject->state();
         } catch (const Halted& halted) {
@@ -260,21 +270,27 @@ void train(Subject& subject, const Scenario& scenario, int worker, Index round) 
             subject.step(scenario.gradient(worker, round, step), scenario.learning_rate(round, step)));
 }
 
-Subjects workers() {
-    return {[](const Settings& settings, std::span<const float> parameters, Peers& peers, int threads) {
-                return std::make_unique<HostSubject>(
-                    settings, std::make_unique<Worker>(settings, parameters, peers, Options{threads}));
+Subjects subjects_of(std::function<Housed(const Settings&, State, Peers&, int threads)> make) {
+    return {[make](const Settings& settings, std::span<const float> parameters, Peers& peers, int threads) {
+                return std::make_unique<WorkerSubject>(
+                    settings, make(settings, first_state(settings, parameters), peers, threads));
             },
-            [](const Settings& settings, const fs::path& folder, Peers& peers, int threads) {
+            [make](const Settings& settings, const fs::path& folder, Peers& peers, int threads) {
                 const auto checkpoint = latest(folder);
                 if (!checkpoint)
                     throw Error(folder.string() + ": there is no checkpoint; save one first");
-                return std::make_unique<HostSubject>(
-                    settings, std::make_unique<Worker>(
-                                  settings, load(*checkpoint, settings, peers.rank(), peers.size()), peers,
-                                  Options{threads}));
+                return std::make_unique<WorkerSubject>(
+                    settings, make(settings, load(*checkpoint, settings, peers.rank(), peers.size()), peers,
+                                   threads));
             },
             train};
+}
+
+Subjects workers() {
+    return subjects_of([](const Settings& settings, State state, Peers& peers, int threads) {
+        return Housed{nullptr,
+                      std::make_unique<Worker>(settings, std::move(state), peers, Options{threads})};
+    });
 }
 
 } // namespace scape::gasloc

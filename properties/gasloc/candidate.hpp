@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,7 +51,7 @@ class Subject {
 };
 
 /// How its workers come into being. Both are called on all ranks, and throw scape::Error where ranks or
-/// settings do not fit.
+/// settings do not fit. `threads` is the case's, for whoever can share work out.
 struct Subjects {
     std::function<std::unique_ptr<Subject>(const Settings&, std::span<const float> parameters,
                                            distributed::Peers&, int threads)>
@@ -61,16 +62,33 @@ struct Subjects {
         restart;
     /// Inner steps and gradients as a worker takes them. Mistakes may be in it.
     std::function<void(Subject&, const Scenario&, int worker, Index round)> train;
+    /// Peers of the rank's own, where what it sends never comes to the group's. The gate counts around
+    /// them.
+    std::shared_ptr<distributed::Peers> peers{};
+};
+
+/// Where it can be run, and on what.
+struct Seat {
+    std::string unavailable{}; ///< why it cannot be run here, or empty
+    std::string runs_on{};     ///< devices and libraries
+    int most_workers = std::numeric_limits<int>::max();
 };
 
 class Candidate final : public gate::Implementation {
   public:
     Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group);
+    /// Whose ranks have places of their own: each is asked for, on its thread, before its workers are.
+    Candidate(std::string name, std::function<Subjects(distributed::Peers&)> subjects,
+              std::shared_ptr<const gate::Group> group, Seat seat);
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
-    bool takes(int workers) const override { return group_->takes(workers); }
+    bool takes(int workers) const override {
+        return group_->takes(workers) && workers <= seat_.most_workers;
+    }
+    std::string unavailable() const override { return seat_.unavailable; }
+    std::string runs_on() const override { return seat_.runs_on; }
     bool any(bool here) const override { return group_->any(here); }
 
     /// What each worker did, the same everywhere. Throws where it is none of what may happen.
@@ -83,13 +101,22 @@ class Candidate final : public gate::Implementation {
               distributed::Peers& peers, Life& life) const;
 
     std::string name_;
-    Subjects subjects_;
+    std::function<Subjects(distributed::Peers&)> subjects_;
     std::shared_ptr<const gate::Group> group_;
+    Seat seat_;
     mutable Index runs_ = 0; ///< each has a folder of its own
 };
 
 /// What trains as it should.
 void train(Subject& subject, const Scenario& scenario, int worker, Index round);
+/// A worker, and what it lives on, which goes after it.
+struct Housed {
+    std::shared_ptr<void> house;
+    std::unique_ptr<Worker> worker;
+};
+/// gasloc::Worker over any backend, from what it begins with and from its checkpoints.
+[[nodiscard]] Subjects
+subjects_of(std::function<Housed(const Settings&, State, distributed::Peers&, int threads)> make);
 /// distributed/gasloc.
 [[nodiscard]] Subjects workers();
 

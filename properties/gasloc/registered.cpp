@@ -6,6 +6,7 @@
 #include <scape/problem/error.hpp>
 
 #include "candidate.hpp"
+#include "devices.hpp"
 #include "planted/planted.hpp"
 #include "properties.hpp"
 
@@ -112,8 +113,11 @@ gate::System gasloc_system() {
     system.rows = rows;
     system.properties = gasloc::properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        return gate::Implementations{std::make_shared<gasloc::Candidate>("host", gasloc::workers(), group),
-                                     gasloc::planted(0, group)};
+        gate::Implementations all{std::make_shared<gasloc::Candidate>("host", gasloc::workers(), group)};
+        for (const auto& implementation : gasloc::on_devices(group))
+            all.push_back(implementation);
+        all.push_back(gasloc::planted(0, group));
+        return all;
     };
     system.mistakes = gasloc::mistakes();
     system.planted = gasloc::planted;

@@ -1,10 +1,12 @@
 #include "planted.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 
+#include "devices.hpp"
 #include "plain_worker.hpp"
 
 namespace scape::gasloc {
@@ -51,7 +53,7 @@ Subjects subjects(Number mistake) {
 } // namespace
 
 std::vector<gate::Mistake> mistakes() {
-    return {
+    std::vector<gate::Mistake> all{
         {drift_sign, "the drift has the wrong sign", "Training goes uphill. Shows at the first step."},
         {eta_on_x, "eta on x instead of the drift",
          "Models shrink or grow by eta. Needs eta other than 1."},
@@ -111,14 +113,19 @@ std::vector<gate::Mistake> mistakes() {
         {eta_twice, "eta is applied twice", "Needs eta other than 1."},
         {edges_one_way, "an edge pulls at its lower end alone", "The mean is not kept. Needs an edge."},
     };
+    for (gate::Mistake& mistake : mistakes_on_devices(last_number + 1))
+        all.push_back(std::move(mistake));
+    return all;
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    if (number < none || number > last_number)
+    if (number < none || number > static_cast<int>(mistakes().size()))
         throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
-    return std::make_shared<Candidate>(number == none ? "plain" : "planted-" + std::to_string(number),
-                                       subjects(static_cast<Number>(number)), group);
+    const std::string name = number == none ? "plain" : "planted-" + std::to_string(number);
+    if (number > last_number)
+        return device_mistake(number - last_number - 1, name, group);
+    return std::make_shared<Candidate>(name, subjects(static_cast<Number>(number)), group);
 }
 
 } // namespace scape::gasloc

@@ -8,9 +8,10 @@
 
 namespace scape::gasloc {
 
-/// Mistakes as they have been made, most of them in public code: section 18, and a few more.
+/// Mistakes as they have been made, most of them in public code: section 18, and a few more; then those of
+/// code for devices, in ours.
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
-/// A second, plain implementation with that mistake; 0 has none.
+/// An implementation with that mistake, a second, plain one where it is none of devices; 0 has none.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 

@@ -96,12 +96,17 @@ class CudaMachine {
     void upload(T* to, const T* from, Index size) {
         stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
     }
+    /// There when finish() has returned.
+    template <class T>
+    void fetch(T* to, const T* from, Index size) {
+        stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
+    }
     /// Waits for it, and for all that was launched before.
     template <class T>
     void download(T* to, const T* from, Index size) {
         const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
         if (bytes > small) {
-            stream_.copy(to, from, bytes);
+            fetch(to, from, size);
             finish();
             return;
         }

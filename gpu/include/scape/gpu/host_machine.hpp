@@ -64,10 +64,15 @@ class HostMachine {
         stream_.copy(to, staged->data(), staged->size() * sizeof(T));
         stream_.let_go(staged);
     }
+    /// There when finish() has returned.
+    template <class T>
+    void fetch(T* to, const T* from, Index size) {
+        stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
+    }
     /// Waits for it, and for all that was launched before.
     template <class T>
     void download(T* to, const T* from, Index size) {
-        stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
+        fetch(to, from, size);
         finish();
     }
     const float* gradient(const float* given, Index) { return given; }

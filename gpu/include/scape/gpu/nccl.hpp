@@ -5,6 +5,7 @@
 #include <string>
 
 #include <scape/distributed/communicator.hpp>
+#include <scape/distributed/peers.hpp>
 #include <scape/gpu/cuda_stream.hpp>
 
 namespace scape::gpu {
@@ -26,6 +27,18 @@ struct NcclOptions {
 [[nodiscard]] std::unique_ptr<distributed::Communicator>
 make_nccl_communicator(distributed::Communicator& ranks, const CudaStream& stream,
                        const NcclOptions& options = {});
+
+/// Messages between two ranks with a device each: parameters go from device to device, all else through
+/// `ranks`, which has to outlive this. What is sent and asked for before the first wait goes as one group,
+/// ncclSend and ncclRecv with each neighbour, on the stream; nothing but the construction is of all ranks.
+/// Whoever gets a message in such a group sends one, too: a round of gossip.
+///
+/// Before a group the host hears by an empty message from each neighbour that it is there. So one that has
+/// left, failed or does not come is found as `ranks` finds it, and named; what fails within a group, or
+/// takes longer than the timeout, ends this rank alone with distributed::Aborted, which names those it had
+/// to do with. Throws scape::Error where two ranks have the same device.
+[[nodiscard]] std::unique_ptr<distributed::Peers>
+make_nccl_peers(distributed::Peers& ranks, const CudaStream& stream, const NcclOptions& options = {});
 
 /// Library, settings in the environment and how the devices of this machine reach each other, in one line.
 [[nodiscard]] std::string nccl_description();

@@ -26,6 +26,7 @@ struct PeerDisturbance {
     /// peers.
     ByTraffic<unsigned> late_start{};
     /// What wait(bytes) gives holds nonsense beyond these bytes, and everywhere once the Incoming is gone.
+    /// Of what the host can read.
     ByTraffic<bool> hold_back{};
 };
 
@@ -57,6 +58,9 @@ class CountingPeers final : public Peers {
     [[nodiscard]] int rank() const override { return inner_.rank(); }
     [[nodiscard]] int size() const override { return inner_.size(); }
     [[nodiscard]] std::string name() const override { return inner_.name(); }
+    [[nodiscard]] bool host_can_read(Traffic traffic) const override {
+        return inner_.host_can_read(traffic);
+    }
 
     void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
               std::size_t bytes) override;

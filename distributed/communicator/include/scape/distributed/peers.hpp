@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include <scape/distributed/communicator.hpp>
 
@@ -58,6 +61,10 @@ class Peers {
     [[nodiscard]] virtual std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
                                                             std::size_t bytes) = 0;
 
+    /// Whether what is sent and received stands in the host's memory. Otherwise only whoever works where it
+    /// stands may look at it.
+    [[nodiscard]] virtual bool host_can_read(Traffic /*traffic*/) const { return true; }
+
     /// Lets messages that are under way move on. Whoever computes for long may call it.
     virtual void progress() = 0;
 
@@ -66,5 +73,25 @@ class Peers {
     /// call counts.
     virtual void leave(const std::string& reason) noexcept = 0;
 };
+
+/// One small record from each rank, in rank order. Of all ranks together: for when they begin.
+template <class Record>
+[[nodiscard]] std::vector<Record> gather_records(Peers& peers, const Record& mine) {
+    static_assert(std::is_trivially_copyable_v<Record>);
+    const auto record = std::make_shared<Record>(mine);
+    std::vector<Record> all(static_cast<std::size_t>(peers.size()), mine);
+    std::vector<std::unique_ptr<Incoming>> incoming(all.size());
+    for (int rank = 0; rank < peers.size(); ++rank)
+        if (rank != peers.rank())
+            incoming[static_cast<std::size_t>(rank)] =
+                peers.receive(Traffic::agreement, rank, 0, sizeof(Record));
+    for (int rank = 0; rank < peers.size(); ++rank)
+        if (rank != peers.rank())
+            peers.send(Traffic::agreement, rank, 0, record, sizeof(Record));
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (incoming[rank])
+            std::memcpy(&all[rank], incoming[rank]->wait(sizeof(Record)), sizeof(Record));
+    return all;
+}
 
 } // namespace scape::distributed

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -8,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/local.hpp>
 #include <scape/distributed/peers.hpp>
-#include <scape/distributed/workers.hpp>
-#include <scape/gasloc/settings.hpp>
+#include <scape/gasloc/backend.hpp>
+#include <scape/gasloc/state.hpp>
 
 namespace scape::gasloc {
 
@@ -19,18 +17,6 @@ namespace scape::gasloc {
 class Halted : public std::runtime_error {
   public:
     explicit Halted(const std::string& text) : std::runtime_error(text) {}
-};
-
-/// All that a checkpoint holds of one worker (section 16), besides settings.
-struct State {
-    Index rounds = 0; ///< that have been made
-    Index s = 0;      ///< inner steps of its life
-    std::vector<float> theta;
-    std::vector<float> before;
-    std::vector<float> m; ///< of adams and adamw
-    std::vector<float> v; ///< of adamw
-
-    friend bool operator==(const State&, const State&) = default;
 };
 
 struct Options {
@@ -57,12 +43,16 @@ class Worker {
            Options options = {});
     /// Goes on from a state: all ranks with states of the same round.
     Worker(Settings settings, State state, distributed::Peers& peers, Options options = {});
+    /// Whose vectors stand elsewhere: with peers that can read them there.
+    Worker(Settings settings, State state, distributed::Peers& peers, std::unique_ptr<Backend> backend);
 
-    /// What the next gradient is to be taken at: x, and theta between rounds.
+    /// What the next gradient is to be taken at: x, and theta between rounds. In the host's memory, and
+    /// valid until the next call.
     [[nodiscard]] std::span<const float> parameters() const;
 
-    /// One inner step. False if the gradient is not finite: then this round is a skipped one, theta and
-    /// inner state are what they were when it began, and further steps of it do nothing.
+    /// One inner step, whose gradient stands where the backend can read it. False if that is not finite:
+    /// then this round is a skipped one, theta and inner state are what they were when it began, and
+    /// further steps of it do nothing.
     bool step(std::span<const float> gradient, double learning_rate);
 
     /// Drift, gossip, momentum. Throws distributed::Aborted, which names the neighbour that did not come or
@@ -76,40 +66,16 @@ class Worker {
     [[nodiscard]] State state() const;
 
   private:
-    using Floats = std::vector<float>;
-
-    /// A vector that neighbours may be reading. It is theirs as well for as long as they have not let go
-    /// of it, so whoever is a round ahead takes another one instead of waiting.
-    struct Shared {
-        explicit Shared(std::size_t size) : values(size) {}
-        Floats values;
-        std::atomic<int> readers{0};
-    };
-    using SharedVector = std::shared_ptr<Shared>;
-
     void must_be_able_to_go_on() const;
-    [[nodiscard]] std::size_t size() const { return theta_.size(); }
-    [[nodiscard]] SharedVector unused();
-    [[nodiscard]] static std::shared_ptr<const void> lent(const SharedVector& vector);
     [[nodiscard]] Index kept_steps() const;
-    void make_y();
     void gossip(Round& round);
-    template <class Pass>
-    bool everywhere(Index begin, Index end, const Pass& pass);
 
     Settings settings_;
     distributed::Peers& peers_;
-    distributed::Workers workers_;
+    std::unique_ptr<Backend> backend_;
+    std::size_t size_;
     Index rounds_ = 0;
-    Index s_ = 0; ///< when the round began
-
-    Floats theta_;
-    Floats before_z_;     ///< placement gossiped
-    SharedVector before_; ///< placement local: the last y
-    SharedVector x_;      ///< of this round; y when it ends
-    std::vector<SharedVector> pool_;
-    /// Inner state as it was when the round began, and as it is in it: a skipped round has changed nothing.
-    Floats m_, m_now_, v_, v_now_;
+    Index s_ = 0;     ///< when the round began
     Index steps_ = 0; ///< taken in this round
     bool skipped_ = false;
     std::string ended_; ///< why there is no further round

@@ -30,6 +30,9 @@ struct Scalars {
     float workers = 0.0F;
 };
 
+/// The inner optimizers of section 13.2; AdamS by how it corrects its bias.
+enum class InnerRule : std::uint8_t { sgd, adams, adams_momentum, adamw };
+
 namespace element {
 
 /// The greatest magnitude that a gradient may have (section 4.1).
@@ -84,6 +87,24 @@ SCAPE_ELEMENT float second_moment(const Scalars& s, float v, float g) {
 
 SCAPE_ELEMENT float direction_adamw(const Scalars& s, float m, float v) {
     return (m * s.inv1) / ((std::sqrt(v) * s.invs2) + s.epsilon);
+}
+
+/// One inner step of section 13.2, in place: x, and the moments that the rule has.
+template <InnerRule rule>
+SCAPE_ELEMENT void inner(const Scalars& s, float g, float& x, float& m, float& v) {
+    const float last = m;
+    float u = g;
+    if (rule != InnerRule::sgd)
+        m = moment(s, last, g);
+    if (rule == InnerRule::adams)
+        u = direction_adam(s, m, last, g);
+    if (rule == InnerRule::adams_momentum)
+        u = direction_momentum(s, m, last, g);
+    if (rule == InnerRule::adamw) {
+        v = second_moment(s, v, g);
+        u = direction_adamw(s, m, v);
+    }
+    x = update(s, x * s.decay, u);
 }
 
 /// y of section 13.3.

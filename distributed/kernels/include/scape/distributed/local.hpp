@@ -10,12 +10,25 @@
 // step alone, drift, gossip. As those of kernels.hpp they come in variants, work on coordinates
 // [begin, end), so that threads can share them, and give the same bits however they are shared.
 
-namespace scape::distributed::host {
+namespace scape::distributed {
+
+/// What a neighbour has brought, and what it weighs.
+struct Met {
+    const float* y = nullptr;
+    float lambda = 1.0F;
+};
+
+struct Gossip {
+    std::span<const Met> met; ///< ascending by worker
+    float a = 0.0F;           ///< alpha/2
+    float gamma = 0.0F;
+    bool carries = false;     ///< gamma is not 0
+    bool of_gossiped = false; ///< the momentum is made of z, which goes to `before`; else of y
+};
+
+namespace host {
 
 using problem::Index;
-
-/// The inner optimizers (section 13.2); AdamS by how it corrects its bias.
-enum class InnerRule : std::uint8_t { sgd, adams, adams_momentum, adamw };
 
 /// What an inner step reads, and where its results go: the same vectors, or others.
 struct InnerStep {
@@ -35,22 +48,10 @@ struct InnerStep {
 /// y of section 13.3, in x's place.
 void drift(float eta, Index begin, Index end, const float* theta, float* x);
 
-/// What a neighbour has brought, and what it weighs.
-struct Met {
-    const float* y = nullptr;
-    float lambda = 1.0F;
-};
-
-struct Gossip {
-    std::span<const Met> met; ///< ascending by worker
-    float a = 0.0F;           ///< alpha/2
-    float gamma = 0.0F;
-    bool carries = false;     ///< gamma is not 0
-    bool of_gossiped = false; ///< the momentum is made of z, which goes to `before`; else of y
-};
-
 /// Sections 13.4 and 13.5 in one pass. False if a theta is not finite.
 [[nodiscard]] bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
                           float* theta);
 
-} // namespace scape::distributed::host
+} // namespace host
+
+} // namespace scape::distributed

@@ -1,0 +1,12 @@
+#include <scape/gpu/peers.hpp>
+
+#include <scape/gpu/cuda_machine.hpp>
+#include <scape/gpu/staged_peers.hpp>
+
+namespace scape::gpu {
+
+std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks, const CudaStream& stream) {
+    return std::make_unique<StagedPeers<CudaMachine>>(ranks, CudaMachine(stream, Exchange::host));
+}
+
+} // namespace scape::gpu

@@ -1,0 +1,5 @@
+#include "algorithms/meeting.hpp"
+#include <scape/gpu/launch.cuh>
+
+SCAPE_LAUNCH(Drift);
+SCAPE_LAUNCH(Meet);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include <scape/distributed/peers.hpp>
+#include <scape/gpu/cuda_stream.hpp>
+#include <scape/gpu/host_stream.hpp>
+
+namespace scape::gpu {
+
+/// Peers for vectors in a device's memory, over any others: threads that share a device, or processes.
+/// Parameters go by way of pinned memory of the host; `ranks` carries them and has to outlive this. In
+/// builds without CUDA there are none. With a device for each rank, nccl.hpp has others.
+[[nodiscard]] std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,
+                                                                  const CudaStream& stream);
+
+/// Their form for the host.
+[[nodiscard]] std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks,
+                                                                   const HostStream& stream);
+
+} // namespace scape::gpu

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <scape/distributed/peers.hpp>
+#include <scape/gpu/block.hpp>
+
+namespace scape::gpu {
+
+/// What stands where a machine computes, when two ranks send it to each other; all else is the host's.
+inline bool stands_on_machine(distributed::Traffic traffic) {
+    return traffic == distributed::Traffic::parameters;
+}
+
+/// Messages between machines by way of the host: out of the machine's memory, as the other peers send it,
+/// and into the receiver's. What wait() gives is to be read by work on the machine's stream alone. All of a
+/// message comes at once. One source for a device and for the host's form of it.
+template <class Machine>
+class StagedPeers final : public distributed::Peers {
+  public:
+    /// `ranks` has to outlive this and what it receives; `machine` is one on the stream of the rank's
+    /// backend, which exchanges through the host.
+    StagedPeers(distributed::Peers& ranks, Machine machine) : ranks_(ranks), machine_(std::move(machine)) {}
+
+    [[nodiscard]] int rank() const override { return ranks_.rank(); }
+    [[nodiscard]] int size() const override { return ranks_.size(); }
+    [[nodiscard]] std::string name() const override { return ranks_.name(); }
+    [[nodiscard]] bool host_can_read(distributed::Traffic traffic) const override {
+        return !stands_on_machine(traffic) && ranks_.host_can_read(traffic);
+    }
+    void progress() override { ranks_.progress(); }
+    void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
+
+    void send(distributed::Traffic traffic, int peer, std::uint64_t number,
+              std::shared_ptr<const void> message, std::size_t bytes) override {
+        if (!stands_on_machine(traffic)) {
+            ranks_.send(traffic, peer, number, std::move(message), bytes);
+            return;
+        }
+        // To all neighbours goes the same copy.
+        if (last_ == nullptr || last_from_ != message.get() || last_number_ != number) {
+            last_ = copied_out(message.get(), bytes);
+            last_from_ = message.get();
+            last_number_ = number;
+        }
+        ranks_.send(traffic, peer, number, {last_, last_->data()}, bytes);
+    }
+
+    [[nodiscard]] std::unique_ptr<distributed::Incoming>
+    receive(distributed::Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
+        auto incoming = ranks_.receive(traffic, peer, number, bytes);
+        if (!stands_on_machine(traffic))
+            return incoming;
+        return std::make_unique<Copied>(*this, std::move(incoming), bytes);
+    }
+
+  private:
+    using Floats = typename Machine::template Vector<float>;
+    using Shared = std::shared_ptr<Floats>;
+
+    /// A message that is copied in when it is waited for.
+    class Copied final : public distributed::Incoming {
+      public:
+        Copied(StagedPeers& peers, std::unique_ptr<distributed::Incoming> inner, std::size_t bytes)
+            : peers_(peers), inner_(std::move(inner)), bytes_(bytes) {}
+        Copied(const Copied&) = delete;
+        Copied& operator=(const Copied&) = delete;
+        /// The copy reads the sender's memory, which may go or be written again when the message is let go.
+        ~Copied() override {
+            try {
+                if (here_)
+                    peers_.machine_.finish();
+            } catch (...) { // NOLINT(bugprone-empty-catch): the device has failed, which is told elsewhere
+            }
+        }
+        const std::byte* wait(std::size_t bytes) override {
+            const std::byte* const there = inner_->wait(std::max(bytes, bytes_));
+            if (!here_) {
+                here_ = peers_.unused(peers_.arrived_, bytes_, false);
+                peers_.machine_.upload(here_->data(), reinterpret_cast<const float*>(there), here_->size());
+            }
+            return reinterpret_cast<const std::byte*>(here_->data());
+        }
+
+      private:
+        StagedPeers& peers_;
+        std::unique_ptr<distributed::Incoming> inner_;
+        std::size_t bytes_;
+        Shared here_;
+    };
+
+    [[nodiscard]] Shared copied_out(const void* from, std::size_t bytes) {
+        last_ = nullptr;
+        Shared copy = unused(leaving_, bytes, true);
+        machine_.fetch(copy->data(), static_cast<const float*>(from), copy->size());
+        machine_.finish(); // others read it without knowing of any stream
+        return copy;
+    }
+
+    /// One of a pool that nobody has any more.
+    [[nodiscard]] Shared unused(std::vector<Shared>& pool, std::size_t bytes, bool for_host) {
+        const auto size = static_cast<Index>(bytes / sizeof(float));
+        for (const Shared& vector : pool)
+            if (vector->size() == size && distributed::is_let_go(vector))
+                return vector;
+        pool.push_back(std::make_shared<Floats>());
+        if (for_host)
+            machine_.exchange(*pool.back());
+        machine_.resize(*pool.back(), size);
+        return pool.back();
+    }
+
+    distributed::Peers& ranks_;
+    Machine machine_;
+    std::vector<Shared> leaving_; ///< where the host, and ranks of this process, can read them
+    std::vector<Shared> arrived_; ///< where the machine computes
+    Shared last_;
+    const void* last_from_ = nullptr;
+    std::uint64_t last_number_ = 0;
+};
+
+} // namespace scape::gpu

@@ -1,0 +1,82 @@
+#pragma once
+
+// What ranks that exchange by NCCL have in common, among all of them or between two.
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nccl.h>
+#include <unistd.h>
+
+#include <scape/gpu/cuda_device_stream.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::gpu::nccl {
+
+/// Which device a rank has: the machine's name and the place on its bus.
+struct Seat {
+    std::array<char, 256> host{};
+    std::array<char, 32> bus{};
+    bool operator==(const Seat&) const = default;
+};
+
+inline Seat seat_of(int device) {
+    Seat seat;
+    static_cast<void>(gethostname(seat.host.data(), seat.host.size() - 1));
+    check_cuda(cudaDeviceGetPCIBusId(seat.bus.data(), static_cast<int>(seat.bus.size()), device),
+               "asking for the device's place");
+    return seat;
+}
+
+/// The library would wait for itself. `seats` by rank.
+inline void refuse_shared_devices(const std::vector<Seat>& seats) {
+    for (std::size_t one = 0; one < seats.size(); ++one)
+        for (std::size_t other = 0; other < one; ++other)
+            if (seats[one] == seats[other])
+                throw Error("nccl: ranks " + std::to_string(other) + " and " + std::to_string(one) +
+                            " have the same device, " + seats[one].bus.data() + " of " +
+                            seats[one].host.data() + "; give each rank one of its own");
+}
+
+/// A communicator of the library's, ended with its owner.
+class Comm {
+  public:
+    Comm() = default;
+    Comm(const Comm&) = delete;
+    Comm& operator=(const Comm&) = delete;
+    ~Comm() {
+        if (comm_ != nullptr)
+            static_cast<void>(ncclCommDestroy(comm_));
+    }
+    [[nodiscard]] ncclComm_t& get() { return comm_; }
+    /// With what is under way.
+    void end() noexcept {
+        if (comm_ != nullptr)
+            static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
+    }
+    /// When all ranks have, or none is waited for any more.
+    void finish(std::chrono::steady_clock::duration timeout) noexcept {
+        if (comm_ == nullptr)
+            return;
+        const auto begin = std::chrono::steady_clock::now();
+        ncclResult_t state = ncclCommFinalize(comm_);
+        while (state == ncclInProgress && std::chrono::steady_clock::now() - begin < timeout)
+            if (ncclCommGetAsyncError(comm_, &state) != ncclSuccess)
+                break;
+        if (state == ncclSuccess)
+            static_cast<void>(ncclCommDestroy(std::exchange(comm_, nullptr)));
+        end();
+    }
+
+  private:
+    ncclComm_t comm_ = nullptr;
+};
+
+inline std::string seconds_text(std::chrono::milliseconds timeout) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s";
+}
+
+} // namespace scape::gpu::nccl
