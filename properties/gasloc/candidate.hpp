@@ -9,9 +9,8 @@
 #include <vector>
 
 #include <scape/distributed/counting_peers.hpp>
-#include <scape/gasloc/worker.hpp>
+#include <scape/gasloc/gate.hpp>
 #include <scape/gate/group.hpp>
-#include <scape/gate/implementation.hpp>
 
 #include "scenario.hpp"
 
@@ -36,30 +35,11 @@ struct Life {
     std::uint64_t others = 0; ///< bytes that were no parameters, after it had begun
 };
 
-/// A worker that is put to the test: the class to implement. `parameters`, `step` and `round` are those of
-/// gasloc::Worker.
-class Subject {
-  public:
-    virtual ~Subject() = default;
-    virtual bool step(std::span<const float> gradient, double learning_rate) = 0;
-    /// Whether the round was a skipped one. Throws distributed::Aborted where a neighbour did not come, and
-    /// Halted.
-    virtual bool round() = 0;
-    [[nodiscard]] virtual State state() const = 0;
-    /// Its part of a checkpoint.
-    virtual void save(const std::filesystem::path& folder, int rank, int workers) const = 0;
-};
-
 /// How its workers come into being. Both are called on all ranks, and throw scape::Error where ranks or
 /// settings do not fit. `threads` is the case's, for whoever can share work out.
 struct Subjects {
-    std::function<std::unique_ptr<Subject>(const Settings&, std::span<const float> parameters,
-                                           distributed::Peers&, int threads)>
-        start;
-    /// From the last checkpoint in a folder, of any number of workers.
-    std::function<std::unique_ptr<Subject>(const Settings&, const std::filesystem::path& folder,
-                                           distributed::Peers&, int threads)>
-        restart;
+    Ranked::Start start;
+    Ranked::Restart restart; ///< from the last checkpoint in a folder, of any number of workers
     /// Inner steps and gradients as a worker takes them. Mistakes may be in it.
     std::function<void(Subject&, const Scenario&, int worker, Index round)> train;
     /// Peers of the rank's own, where what it sends never comes to the group's. The gate counts around
@@ -69,6 +49,8 @@ struct Subjects {
 
 /// Where it can be run, and on what.
 struct Seat {
+    verify::LevelKind level = verify::LevelKind::exact; ///< what it claims
+    gate::LeftOut left_out{};
     std::string unavailable{}; ///< why it cannot be run here, or empty
     std::string runs_on{};     ///< devices and libraries
     int most_workers = std::numeric_limits<int>::max();
@@ -76,14 +58,16 @@ struct Seat {
 
 class Candidate final : public gate::Implementation {
   public:
-    Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group);
+    Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group,
+              Seat seat = {});
     /// Whose ranks have places of their own: each is asked for, on its thread, before its workers are.
     Candidate(std::string name, std::function<Subjects(distributed::Peers&)> subjects,
               std::shared_ptr<const gate::Group> group, Seat seat);
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
-    verify::LevelKind level() const override { return verify::LevelKind::exact; }
+    verify::LevelKind level() const override { return seat_.level; }
+    gate::LeftOut left_out() const override { return seat_.left_out; }
     bool takes(int workers) const override {
         return group_->takes(workers) && workers <= seat_.most_workers;
     }
@@ -109,15 +93,5 @@ class Candidate final : public gate::Implementation {
 
 /// What trains as it should.
 void train(Subject& subject, const Scenario& scenario, int worker, Index round);
-/// A worker, and what it lives on, which goes after it.
-struct Housed {
-    std::shared_ptr<void> house;
-    std::unique_ptr<Worker> worker;
-};
-/// gasloc::Worker over any backend, from what it begins with and from its checkpoints.
-[[nodiscard]] Subjects
-subjects_of(std::function<Housed(const Settings&, State, distributed::Peers&, int threads)> make);
-/// distributed/gasloc.
-[[nodiscard]] Subjects workers();
 
 } // namespace scape::gasloc

@@ -16,7 +16,7 @@
 #include <scape/gpu/nccl.hpp>
 #endif
 
-#include "candidate.hpp"
+#include "workers.hpp"
 
 namespace scape::gasloc {
 
@@ -145,7 +145,7 @@ gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group
     const gpu::Availability here = gpu::availability();
     Seat each = seat_of(here);
     if (each.unavailable.empty())
-        each = {no_nccl(), nccl(), here.devices};
+        each = {.unavailable = no_nccl(), .runs_on = nccl(), .most_workers = here.devices};
     return {candidate(
                 "cuda-blocks", [](Peers&) { return blocks(); }, group),
             candidate(

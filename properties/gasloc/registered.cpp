@@ -1,117 +1,15 @@
-// GASLoC, in the gate's terms.
-#include <algorithm>
-
-#include <scape/gasloc/traces.hpp>
-#include <scape/gate/system.hpp>
-#include <scape/problem/error.hpp>
-
-#include "candidate.hpp"
+// GASLoC, as the tool has it: with this tree's implementations and the planted mistakes.
 #include "devices.hpp"
 #include "planted/planted.hpp"
-#include "properties.hpp"
+#include "system.hpp"
+#include "workers.hpp"
 
 namespace scape::systems {
-
-namespace {
-
-using gasloc::Case;
-using gasloc::parse_case;
-using gate::Pins;
-
-/// By way of a case, which knows what may be.
-void check(const std::string& key, const std::string& value) {
-    static_cast<void>(parse_case("law=none," + key + "=" + value));
-}
-
-/// The options that hold cases to values, and the keys of a case that they are.
-struct Option {
-    const char* option;
-    const char* key;
-    const char* help;
-};
-constexpr Option options[]{
-    {"workers", "workers", "numbers of ranks; 1,2,3,4,5,7,8,16,33 without it"},
-    {"law", "law", "pairs,two_peers,ring,exponential,hypercube,complete,none,explicit; all without it"},
-    {"inner", "inner", "sgd,adams,adamw"},
-    {"momentum", "momentum", "local,gossiped"},
-    {"inner-steps", "steps", "greatest numbers of inner steps in a round"},
-};
-
-/// Which of the values a case gets: any, but always the same for the same case; shrinking leads to the
-/// first.
-const std::string& value_of(const std::vector<std::string>& values, const gate::Line& line) {
-    std::size_t sum = 0;
-    if (values.size() > 1)
-        for (const char letter : line)
-            sum = sum * 31 + static_cast<unsigned char>(letter);
-    return values[sum % values.size()];
-}
-
-gate::Line pinned(const gate::Line& line, const Pins& pins) {
-    Case run = parse_case(line);
-    gate::Line changed = text(run);
-    for (const Option& option : options)
-        if (const auto found = pins.find(option.option); found != pins.end() && !found->second.empty())
-            changed += std::string(",") + option.key + "=" + value_of(found->second, line);
-    if (pins.contains("workers"))
-        changed += ",to=0";
-    // A hypercube has a power of two of workers; where both are asked for, the ring stands in.
-    try {
-        return text(parse_case(changed));
-    } catch (const Error&) {
-        return text(parse_case(changed + ",law=ring"));
-    }
-}
-
-std::vector<Pins> rows(const gate::Implementation& implementation, const Pins& pins) {
-    const auto values = [&pins](const char* option, const std::vector<std::string>& usual) {
-        const auto found = pins.find(option);
-        return found == pins.end() ? usual : found->second;
-    };
-    std::vector<Pins> all;
-    for (const std::string& workers : values("workers", {"1", "2", "3", "4", "5", "7", "8", "16", "33"}))
-        for (const std::string& law : values("law", {"pairs", "two_peers", "ring", "exponential",
-                                                     "hypercube", "complete", "none", "explicit"})) {
-            const int count = std::stoi(workers);
-            if (law == "hypercube" && (count & (count - 1)) != 0)
-                continue;
-            if (implementation.takes(count))
-                all.push_back({{"workers", {workers}}, {"law", {law}}});
-        }
-    return all;
-}
-
-} // namespace
 
 gate::System gasloc_system();
 
 gate::System gasloc_system() {
-    gate::System system;
-    system.name = "gasloc";
-    system.says = "GASLoC: local steps, then accelerated gossip with the neighbours of the round.";
-    system.parsed = [](const gate::Line& line) { return text(parse_case(line)); };
-    system.most_workers = [](const gate::Line& line) {
-        return static_cast<int>(gasloc::most_workers(parse_case(line)));
-    };
-    for (const Option& option : options)
-        system.pins.push_back(
-            {option.option, option.help, true,
-             [key = std::string(option.key)](const std::string& text) { check(key, text); }});
-    system.pinned = pinned;
-    system.decided = [](const std::string& kind, const Pins& pins, const gate::LeftOut& left_out) {
-        if (kind == "restart" || kind == "other number of ranks")
-            return pins.contains("workers") || left_out.contains("restart");
-        if (kind == "adaptive")
-            return pins.contains("inner");
-        if (kind == "uneven" || kind == "no inner steps" || kind == "several inner steps" ||
-            kind == "skipped")
-            return pins.contains("inner-steps");
-        // The rest depends on who meets whom.
-        return pins.contains("workers") || pins.contains("law");
-    };
-    system.settings = {"workers", "law"};
-    system.rows = rows;
-    system.properties = gasloc::properties();
+    gate::System system = gasloc::system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all{std::make_shared<gasloc::Candidate>("host", gasloc::workers(), group)};
         for (const auto& implementation : gasloc::on_devices(group))
@@ -122,7 +20,6 @@ gate::System gasloc_system() {
     system.mistakes = gasloc::mistakes();
     system.planted = gasloc::planted;
     system.clean = {"host"};
-    system.traces = gasloc::traces();
     return system;
 }
 

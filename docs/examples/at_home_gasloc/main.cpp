@@ -1,0 +1,40 @@
+// Puts a GASLoC of your own to the gate. docs/gasloc.md walks through it; worker.hpp is the place where
+// yours goes.
+//
+//     at_home_gasloc                                  matrix and properties; exit status 0 if all hold
+//     at_home_gasloc --implementation yours-broken    the same with one mistake: exit status 1
+//     at_home_gasloc --help                           the command line of `scape check`
+//     mpirun -n 3 at_home_gasloc --communicator mpi --brief
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker.hpp"
+
+namespace {
+
+scape::gasloc::Ranked candidate(const std::string& name, bool breaks) {
+    return {.name = name,
+            .level = scape::verify::LevelKind::rel, // exact: every bit is the reference's
+            .start = [breaks](const scape::gasloc::Settings& settings, std::span<const float> parameters,
+                              scape::distributed::Peers& peers,
+                              int) -> std::unique_ptr<scape::gasloc::Subject> {
+                return std::make_unique<at_home::Worker>(settings, parameters, peers, breaks);
+            },
+            // Why it cannot be asked: SKIPPED with the reason.
+            .left_out = {{"refusal", "ranks are not asked whether they agree"}}};
+}
+
+} // namespace
+
+int main(int count, char** values) {
+    std::vector<scape::gasloc::Ranked> candidates{candidate("yours", false)};
+    // With one mistake, only if it is asked for by its name.
+    if (std::find(values, values + count, std::string("yours-broken")) != values + count)
+        candidates.push_back(candidate("yours-broken", true));
+    return scape::gasloc::gate_main(count, values, std::move(candidates));
+}

@@ -1,0 +1,61 @@
+// gasloc::Worker as the gate asks for it.
+#include "workers.hpp"
+
+#include <utility>
+
+#include <scape/gasloc/checkpoint.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::gasloc {
+
+namespace {
+
+using distributed::Peers;
+namespace fs = std::filesystem;
+
+class WorkerSubject final : public Subject {
+  public:
+    WorkerSubject(Settings settings, Housed housed)
+        : settings_(std::move(settings)), house_(std::move(housed.house)),
+          worker_(std::move(housed.worker)) {}
+    bool step(std::span<const float> gradient, double learning_rate) override {
+        return worker_->step(gradient, learning_rate);
+    }
+    bool round() override { return worker_->round().skipped; }
+    State state() const override { return worker_->state(); }
+    void save(const fs::path& folder, int rank, int workers) const override {
+        gasloc::save(folder, settings_, worker_->state(), rank, workers);
+    }
+
+  private:
+    Settings settings_;
+    std::shared_ptr<void> house_;
+    std::unique_ptr<Worker> worker_;
+};
+
+} // namespace
+
+Subjects subjects_of(std::function<Housed(const Settings&, State, Peers&, int threads)> make) {
+    return {[make](const Settings& settings, std::span<const float> parameters, Peers& peers, int threads) {
+                return std::make_unique<WorkerSubject>(
+                    settings, make(settings, first_state(settings, parameters), peers, threads));
+            },
+            [make](const Settings& settings, const fs::path& folder, Peers& peers, int threads) {
+                const auto checkpoint = latest(folder);
+                if (!checkpoint)
+                    throw Error(folder.string() + ": there is no checkpoint; save one first");
+                return std::make_unique<WorkerSubject>(
+                    settings, make(settings, load(*checkpoint, settings, peers.rank(), peers.size()), peers,
+                                   threads));
+            },
+            train};
+}
+
+Subjects workers() {
+    return subjects_of([](const Settings& settings, State state, Peers& peers, int threads) {
+        return Housed{nullptr,
+                      std::make_unique<Worker>(settings, std::move(state), peers, Options{threads})};
+    });
+}
+
+} // namespace scape::gasloc

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <scape/gasloc/worker.hpp>
+
+#include "candidate.hpp"
+
+namespace scape::gasloc {
+
+/// A worker, and what it lives on, which goes after it.
+struct Housed {
+    std::shared_ptr<void> house;
+    std::unique_ptr<Worker> worker;
+};
+/// gasloc::Worker over any backend, from what it begins with and from its checkpoints.
+[[nodiscard]] Subjects
+subjects_of(std::function<Housed(const Settings&, State, distributed::Peers&, int threads)> make);
+/// distributed/gasloc.
+[[nodiscard]] Subjects workers();
+
+} // namespace scape::gasloc
