@@ -35,7 +35,7 @@ class WorkerSubject final : public Subject {
 
 } // namespace
 
-Subjects subjects_of(std::function<Housed(const Settings&, State, Peers&, int threads)> make) {
+Subjects subjects_of(const std::function<Housed(const Settings&, State, Peers&, int threads)>& make) {
     return {[make](const Settings& settings, std::span<const float> parameters, Peers& peers, int threads) {
                 return std::make_unique<WorkerSubject>(
                     settings, make(settings, first_state(settings, parameters), peers, threads));

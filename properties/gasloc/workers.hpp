@@ -16,7 +16,7 @@ struct Housed {
 };
 /// gasloc::Worker over any backend, from what it begins with and from its checkpoints.
 [[nodiscard]] Subjects
-subjects_of(std::function<Housed(const Settings&, State, distributed::Peers&, int threads)> make);
+subjects_of(const std::function<Housed(const Settings&, State, distributed::Peers&, int threads)>& make);
 /// distributed/gasloc.
 [[nodiscard]] Subjects workers();
 
