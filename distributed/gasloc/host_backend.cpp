@@ -98,8 +98,8 @@ class HostBackend final : public Backend {
         x_ = unused();
     }
 
-    std::span<const float> theta() override { return theta_; }
-    std::span<const float> x() override { return x_->values; }
+    std::span<const float> parameters(bool of_x) override { return of_x ? x_->values : theta_; }
+    const float* in_place(bool of_x) override { return parameters(of_x).data(); }
     State state() override { return {0, 0, theta_, before(), m_, v_}; }
 
   private:

@@ -82,7 +82,11 @@ Worker::Worker(Settings settings, State state, Peers& peers, std::unique_ptr<Bac
 }
 
 std::span<const float> Worker::parameters() const {
-    return kept_steps() > 0 ? backend_->x() : backend_->theta();
+    return backend_->parameters(kept_steps() > 0);
+}
+
+const float* Worker::parameters_in_place() const {
+    return backend_->in_place(kept_steps() > 0);
 }
 
 bool Worker::step(std::span<const float> gradient, double learning_rate) {

@@ -111,8 +111,11 @@ class BlockBackend final : public Backend {
         x_ = unused();
     }
 
-    std::span<const float> theta() override { return mirrored(theta_); }
-    std::span<const float> x() override { return mirrored(*x_); }
+    std::span<const float> parameters(bool of_x) override {
+        mirror_ = downloaded(of_x ? *x_ : theta_);
+        return mirror_;
+    }
+    const float* in_place(bool of_x) override { return of_x ? x_->data() : theta_.data(); }
 
     State state() override {
         return {0, 0, downloaded(theta_), downloaded(before()), downloaded(m_), downloaded(v_)};
@@ -142,10 +145,6 @@ class BlockBackend final : public Backend {
         std::vector<float> to(static_cast<std::size_t>(from.size()));
         machine_.download(to.data(), from.data(), from.size());
         return to;
-    }
-    [[nodiscard]] std::span<const float> mirrored(const Floats& from) {
-        mirror_ = downloaded(from);
-        return mirror_;
     }
 
     /// A vector that nobody reads: of peers that work on this stream, nobody whose work is not on it

@@ -2,9 +2,7 @@
 // devices' where there are some.
 #include "devices.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <utility>
 

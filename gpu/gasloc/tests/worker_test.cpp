@@ -123,9 +123,11 @@ TEST(BlockWorker, ParametersAreXInARoundAndThetaBetweenTwo) {
                       make_block_backend(stream));
         EXPECT_THAT(worker.parameters(), testing::ElementsAre(1.0F, -0.0F));
         EXPECT_TRUE(worker.step(Floats{1.0F, 0.0F}, 0.5));
+        EXPECT_EQ(worker.parameters_in_place()[0], 0.5F);
         EXPECT_THAT(worker.parameters(), testing::ElementsAre(0.5F, 0.0F));
         EXPECT_FALSE(worker.step(Floats{1.0F, std::nanf("")}, 0.5));
         EXPECT_THAT(worker.parameters(), testing::ElementsAre(1.0F, 0.0F)) << "the round is lost";
+        EXPECT_EQ(worker.parameters_in_place()[0], 1.0F);
         EXPECT_TRUE(worker.round().skipped);
         EXPECT_TRUE(std::signbit(worker.parameters()[1])) << "the same bits";
         EXPECT_TRUE(worker.step(Floats{1.0F, 0.0F}, 0.5));

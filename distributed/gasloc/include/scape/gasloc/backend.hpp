@@ -36,9 +36,10 @@ class Backend {
     /// The moments of the inner steps are kept, or taken back; y becomes what the momentum is made of.
     virtual void end_round(bool keeps) = 0;
 
-    // In the host's memory; valid until the next call.
-    [[nodiscard]] virtual std::span<const float> theta() = 0;
-    [[nodiscard]] virtual std::span<const float> x() = 0;
+    /// x, or theta, in the host's memory; valid until the next call.
+    [[nodiscard]] virtual std::span<const float> parameters(bool of_x) = 0;
+    /// The same where they stand, complete when the last verdict has been told.
+    [[nodiscard]] virtual const float* in_place(bool of_x) = 0;
     /// Between two rounds, without its counters.
     [[nodiscard]] virtual State state() = 0;
 };

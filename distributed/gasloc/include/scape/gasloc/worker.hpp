@@ -49,6 +49,8 @@ class Worker {
     /// What the next gradient is to be taken at: x, and theta between rounds. In the host's memory, and
     /// valid until the next call.
     [[nodiscard]] std::span<const float> parameters() const;
+    /// The same where the backend has them, a device's memory, say, for whoever takes the gradient there.
+    [[nodiscard]] const float* parameters_in_place() const;
 
     /// One inner step, whose gradient stands where the backend can read it. False if that is not finite:
     /// then this round is a skipped one, theta and inner state are what they were when it began, and
