@@ -41,7 +41,7 @@ class AdamW final : public Peer {
             mean = g_.data();
         }
         float* const w = w_.data() + own_.begin;
-        if (!host::inner(host::InnerRule::adamw, s, 0, own_.size(),
+        if (!host::inner(distributed::InnerRule::adamw, s, 0, own_.size(),
                          {mean, w, m_.data(), v_.data(), w, m_.data(), v_.data()}))
             throw Error("rank " + std::to_string(communicator_.rank()) + ": a gradient is not finite");
         communicator_.start_all_gather(Traffic::parameters, w, w_.data(), by_owner)->wait();

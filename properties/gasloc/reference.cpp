@@ -29,17 +29,18 @@ std::vector<Line> larger_cases(const gate::Pins& pins) {
 } // namespace
 
 std::vector<gate::Property> reference_properties() {
-    std::vector<gate::Property> all{property(0, "reference", "Every bit is the reference's.",
-                                             equals_the_reference,
-                                             {{"neighbours", 50},
-                                              {"several neighbours", 20},
-                                              {"one that meets nobody", 5},
-                                              {"odd number of ranks", 20},
-                                              {"uneven", 30},
-                                              {"no inner steps", 20},
-                                              {"adaptive", 40},
-                                              {"momentum", 50},
-                                              {"several rounds", 50}})};
+    std::vector<gate::Property> all{
+        property(0, "reference", "Every bit is the reference's (at REL: every value within its bound).",
+                 equals_the_reference,
+                 {{"neighbours", 50},
+                  {"several neighbours", 20},
+                  {"one that meets nobody", 5},
+                  {"odd number of ranks", 20},
+                  {"uneven", 30},
+                  {"no inner steps", 20},
+                  {"adaptive", 40},
+                  {"momentum", 50},
+                  {"several rounds", 50}})};
     all.front().also = larger_cases;
     return all;
 }

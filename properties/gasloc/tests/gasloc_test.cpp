@@ -20,6 +20,7 @@
 #include "planted/planted.hpp"
 #include "properties.hpp"
 #include "trial.hpp"
+#include "workers.hpp"
 
 namespace scape::systems {
 gate::System gasloc_system();
@@ -104,6 +105,52 @@ TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
         EXPECT_FALSE(trial.judged.finding) << trial.judged.finding->message();
         EXPECT_GT(trial.judged.counts.compared, 1000);
     }
+}
+
+/// A worker that is off by what a sum in another order is, or by twice the bound.
+class Rounded final : public Subject {
+  public:
+    Rounded(std::unique_ptr<Subject> of, float off) : of_(std::move(of)), off_(off) {}
+    bool step(std::span<const float> gradient, double learning_rate) override {
+        return of_->step(gradient, learning_rate);
+    }
+    bool round() override { return of_->round(); }
+    State state() const override {
+        State state = of_->state();
+        for (float& value : state.theta)
+            value *= 1.0F + off_;
+        return state;
+    }
+    void save(const std::filesystem::path& folder, int rank, int workers) const override {
+        of_->save(folder, rank, workers);
+    }
+
+  private:
+    std::unique_ptr<Subject> of_;
+    float off_;
+};
+
+TEST(Properties, RelAllowsARoundingAndNoMore) {
+    const Subjects whole = workers();
+    const auto off_by = [&](float off, verify::LevelKind level) {
+        Subjects subjects = whole;
+        subjects.start = [&whole, off](const Settings& settings, std::span<const float> parameters,
+                                       distributed::Peers& peers, int count) {
+            return std::make_unique<Rounded>(whole.start(settings, parameters, peers, count), off);
+        };
+        return Candidate("rounded", subjects, threads(), {.level = level});
+    };
+    const char* const line =
+        "law=ring,inner=adamw,data=normal,workers=3,size=40,rounds=1,steps=2,gamma=0.5";
+    const auto finding = [&](const Candidate& candidate) {
+        Trial trial(candidate, parse_case(line));
+        trial.lives = trial.play(trial.scenario);
+        trial.as_the_reference(trial.lives);
+        return trial.judged.finding != nullptr;
+    };
+    EXPECT_FALSE(finding(off_by(0x1p-23F, verify::LevelKind::rel)));
+    EXPECT_TRUE(finding(off_by(0x1p-23F, verify::LevelKind::exact)));
+    EXPECT_TRUE(finding(off_by(0x1p-12F, verify::LevelKind::rel)));
 }
 
 // What the gate keeps of a failure is judged by `scape verify` in the same way.
