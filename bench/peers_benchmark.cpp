@@ -1,23 +1,27 @@
 // Every peer's step in one run, taken in turns, over ranks that are threads or, under mpirun, processes.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <scape/distributed/counting.hpp>
-#include <scape/distributed/in_process.hpp>
+#include <scape/distributed/counting_peers.hpp>
 #include <scape/distributed/mpi.hpp>
 #include <scape/problem/error.hpp>
 
 #include "peers/check.hpp"
+#include "peers/links.hpp"
 #include "random_gradient.hpp"
 
 namespace {
@@ -40,38 +44,46 @@ struct Options {
     int timeout = 300;
 };
 
-/// "scape:0.1" is the peer scape at density 0.1.
+/// What one rank, or all together, took for one action.
+struct Measured {
+    double seconds = 0;
+    double cpu = 0;
+    double counted = 0; ///< bytes, as those that count have seen them
+    double kernel = 0;
+
+    void add(const Measured& other, double times) {
+        seconds += times * other.seconds;
+        cpu += times * other.cpu;
+        counted += times * other.counted;
+        kernel += times * other.kernel;
+    }
+};
+
+/// One peer. Its figures are of a step, the mean of a rank's; `formula` and what is held against it are of
+/// a round of all ranks, in whole bytes.
 struct Row {
-    std::string name;
+    const peers::Kind* kind;
     Setting setting;
-    std::unique_ptr<peers::Peer> peer;
+    std::unique_ptr<peers::Peer> peer{};
     Index wrong = 0;
-    double formula = 0; ///< bytes that a rank sends to others, the mean of all ranks
+    double formula = 0;
+    std::optional<double> unlike{}; ///< what has been counted and is not the formula's, the last of such
     std::vector<double> seconds{};
     std::vector<double> cpu{};
     std::vector<double> counted{};
     std::vector<double> kernel{};
+
+    [[nodiscard]] double inner_steps() const {
+        return static_cast<double>(peers::inner_steps(*kind, setting));
+    }
 };
 
 std::vector<std::string> all_peers() {
     std::vector<std::string> result;
     for (const peers::Kind& kind : peers::kinds())
-        result.push_back(std::string(kind.name) + (kind.sparse ? ":0.01" : ""));
+        result.emplace_back(kind.name);
     result.emplace_back("scape:0.1");
     return result;
-}
-
-Row row_of(const std::string& text, Index size) {
-    const std::size_t colon = text.find(':');
-    Row row{text, {size, 0.01, {}}, nullptr};
-    row.name = std::string(peers::kind_of(text.substr(0, colon)).name);
-    if (colon != std::string::npos) {
-        char* end = nullptr;
-        row.setting.density = std::strtod(text.c_str() + colon + 1, &end);
-        if (*end != '\0' || !(row.setting.density > 0 && row.setting.density <= 1))
-            throw Error("peer is '" + text + "'; its density must be a number in (0, 1]");
-    }
-    return row;
 }
 
 double median(std::vector<double> values) {
@@ -113,84 +125,141 @@ std::uint64_t kernel_bytes(const std::string& interface) {
     return bytes;
 }
 
-/// One rank's part of the whole run. Rank 0 returns the rows with all that was measured.
-std::vector<Row> measure(const Options& options, distributed::Communicator& inner) {
-    using Clock = std::chrono::steady_clock;
-    distributed::CountingCommunicator communicator(inner);
-    std::vector<Row> rows;
-    for (const std::string& text : options.peers) {
-        rows.push_back(row_of(text, options.size));
-        Row& row = rows.back();
-        const Setting small{std::min(options.size, options.check_size), row.setting.density, {}};
-        const Index wrong = peers::wrong_parameters(row.name, small, inner, 3);
-        for (const Index of_rank : distributed::gather_records(inner, wrong))
-            row.wrong += of_rank;
-        for (int rank = 0; rank < inner.size(); ++rank)
-            row.formula += peers::formula_bytes(row.name, row.setting, inner.size(), rank) / inner.size();
-    }
-    // A few gradients, taken in turns: with two, residuals would grow as they never do.
-    std::vector<std::vector<float>> gradients(8);
-    for (std::size_t step = 0; step < gradients.size(); ++step) {
-        gradients[step].resize(static_cast<std::size_t>(options.size));
-        bench::fill_with_random(gradients[step], inner.rank(), static_cast<int>(step));
-    }
-    const std::vector<float> start(static_cast<std::size_t>(options.size), 1.0F);
-    for (Row& row : rows)
-        row.peer = peers::make_peer(row.name, row.setting, communicator, start);
-
-    const bool process = options.communicator == "mpi";
-    struct Measured {
-        double seconds;
-        double cpu;
-        double counted;
-        double kernel;
-    };
-    for (int step = -options.warm_up; step < options.steps; ++step)
-        for (Row& row : rows) {
-            static_cast<void>(distributed::gather_records(inner, step)); // all begin together
-            communicator.reset();
-            const std::uint64_t kernel = kernel_bytes(options.interface);
-            const double cpu = cpu_seconds(process);
-            const auto begin = Clock::now();
-            row.peer->step(gradients[static_cast<std::size_t>(step + options.warm_up) % gradients.size()],
-                           1e-3);
-            row.peer->finish();
-            const std::chrono::duration<double> seconds = Clock::now() - begin;
-            Measured mine{seconds.count(), cpu_seconds(process) - cpu, 0, 0};
-            for (const std::uint64_t bytes : communicator.bytes())
-                mine.counted += static_cast<double>(bytes);
-            static_cast<void>(distributed::gather_records(inner, step)); // all have ended
-            mine.kernel = static_cast<double>(kernel_bytes(options.interface) - kernel);
-            const auto all = distributed::gather_records(inner, mine);
-            if (step < 0)
-                continue;
-            Measured whole{0, 0, 0, 0};
-            for (const Measured& of_rank : all) {
-                whole.seconds = std::max(whole.seconds, of_rank.seconds);
-                whole.cpu += of_rank.cpu / inner.size();
-                whole.counted += of_rank.counted / inner.size();
-                whole.kernel += of_rank.kernel / inner.size();
-            }
-            row.seconds.push_back(whole.seconds);
-            row.cpu.push_back(whole.cpu);
-            row.counted.push_back(whole.counted);
-            row.kernel.push_back(whole.kernel);
+/// One rank's part of the whole run.
+class Run {
+  public:
+    Run(const Options& options, const peers::Links& links)
+        : options_(options), bare_(links), all_(links.all), each_(links.each) {
+        // A few gradients, taken in turns: with two, residuals would grow as they never do.
+        for (std::size_t step = 0; step < gradients_.size(); ++step) {
+            gradients_[step].resize(static_cast<std::size_t>(options.size));
+            bench::fill_with_random(gradients_[step], links.all.rank(), static_cast<int>(step));
         }
-    for (Row& row : rows)
-        row.peer.reset();
-    return rows;
+    }
+
+    /// The rows with all that was measured, the same on all ranks.
+    std::vector<Row> rows() {
+        std::vector<Row> rows;
+        for (const std::string& text : options_.peers) {
+            const peers::Choice choice = peers::parse(text, options_.size);
+            rows.push_back({choice.kind, choice.setting});
+            check(rows.back());
+        }
+        const std::vector<float> start(static_cast<std::size_t>(options_.size), 1.0F);
+        for (Row& row : rows)
+            row.peer = peers::make_peer(row.kind->name, row.setting, {all_, each_}, start);
+        for (int turn = 0; turn < options_.warm_up + options_.steps; ++turn)
+            for (Row& row : rows) {
+                const Measured whole = take_turn(row, static_cast<std::size_t>(turn));
+                // What is sent in the very first round is another matter.
+                if (turn > 0 && row.kind->fixed_size && whole.counted != row.formula)
+                    row.unlike = whole.counted;
+                if (turn < options_.warm_up)
+                    continue;
+                row.seconds.push_back(whole.seconds / row.inner_steps());
+                row.cpu.push_back(whole.cpu / row.inner_steps());
+                row.counted.push_back(whole.counted / row.inner_steps() / bare_.all.size());
+                row.kernel.push_back(whole.kernel / row.inner_steps());
+            }
+        for (Row& row : rows)
+            row.peer.reset();
+        return rows;
+    }
+
+  private:
+    void check(Row& row) {
+        row.formula = peers::formula_bytes(row.kind->name, row.setting, bare_.all.size());
+        // Rounds of many steps are checked on fewer parameters: the reference makes them for all ranks.
+        Setting small = row.setting;
+        const auto steps = static_cast<Index>(row.inner_steps());
+        small.size = std::min(options_.size, std::max(options_.check_size / steps, Index{1009}));
+        const Index wrong = peers::wrong_parameters(row.kind->name, small, bare_, 3);
+        for (const Index of_rank : distributed::gather_records(bare_.all, wrong))
+            row.wrong += of_rank;
+    }
+
+    /// A round of the row's peer. Of many inner steps only the first is taken, which reads other vectors
+    /// than it writes, and one of the others, which are all alike.
+    Measured take_turn(Row& row, std::size_t turn) {
+        constexpr double learning_rate = 1e-3;
+        const std::vector<float>& gradient = gradients_[turn % gradients_.size()];
+        peers::LocalPeer* const local = row.peer->local();
+        if (local == nullptr)
+            return timed([&] {
+                row.peer->step(gradient, learning_rate);
+                row.peer->finish();
+            });
+        Measured whole = timed([&] { local->inner_step(gradient, learning_rate); });
+        if (row.inner_steps() > 1) {
+            const std::vector<float>& next = gradients_[(turn + 1) % gradients_.size()];
+            whole.add(timed([&] { local->inner_step(next, learning_rate); }), row.inner_steps() - 1);
+        }
+        whole.add(timed([&] {
+                      local->end_round();
+                      local->finish();
+                  }),
+                  1);
+        return whole;
+    }
+
+    /// The action on all ranks: the slowest one's time, the mean of what their processors and interfaces
+    /// have done, and the bytes of all.
+    template <class Action>
+    Measured timed(const Action& action) {
+        using Clock = std::chrono::steady_clock;
+        const bool process = options_.communicator == "mpi";
+        static_cast<void>(distributed::gather_records(bare_.all, 0)); // all begin together
+        all_.reset();
+        each_.reset();
+        const std::uint64_t kernel = kernel_bytes(options_.interface);
+        const double cpu = cpu_seconds(process);
+        const auto begin = Clock::now();
+        action();
+        const std::chrono::duration<double> seconds = Clock::now() - begin;
+        Measured mine{seconds.count(), cpu_seconds(process) - cpu};
+        for (const std::uint64_t bytes : all_.bytes())
+            mine.counted += static_cast<double>(bytes);
+        for (const std::uint64_t bytes : each_.bytes())
+            mine.counted += static_cast<double>(bytes);
+        static_cast<void>(distributed::gather_records(bare_.all, 0)); // all have ended
+        mine.kernel = static_cast<double>(kernel_bytes(options_.interface) - kernel);
+        Measured whole;
+        for (const Measured& of_rank : distributed::gather_records(bare_.all, mine)) {
+            whole.seconds = std::max(whole.seconds, of_rank.seconds);
+            whole.cpu += of_rank.cpu / bare_.all.size();
+            whole.counted += of_rank.counted;
+            whole.kernel += of_rank.kernel / bare_.all.size();
+        }
+        return whole;
+    }
+
+    const Options& options_;
+    peers::Links bare_;
+    distributed::CountingCommunicator all_;
+    distributed::CountingPeers each_;
+    std::array<std::vector<float>, 8> gradients_;
+};
+
+/// "0.01", "H=30" or "-".
+std::string number_text(const Row& row) {
+    char text[32] = "-";
+    if (row.kind->number == peers::Number::density)
+        std::snprintf(text, sizeof text, "%g", row.setting.density);
+    if (row.kind->number == peers::Number::inner_steps)
+        std::snprintf(text, sizeof text, "H=%g", row.inner_steps());
+    return text;
 }
 
 void print(const Options& options, const std::vector<Row>& rows, const std::string& communicator) {
     std::printf("%s%sd = %lld, P = %d, %s, %d steps each, in turns; bytes are a rank's, of one step\n",
                 options.title.c_str(), options.title.empty() ? "" : ": ",
                 static_cast<long long>(options.size), options.ranks, communicator.c_str(), options.steps);
-    std::printf("%-15s %7s %9s %9s %7s %8s %8s %12s %12s %12s %8s %6s\n", "peer", "density", "step ms",
+    std::printf("%-15s %7s %9s %9s %7s %8s %8s %12s %12s %12s %8s %6s\n", "peer", "number", "step ms",
                 "least ms", "spread", "x dense", "cpu ms", "formula B", "counted B", "kernel B", "B/param",
                 "#wrong");
     double dense = 0;
     for (const Row& row : rows)
-        if (row.name == "dense")
+        if (row.kind->name == "dense")
             dense = median(row.seconds);
     nlohmann::json json;
     json["d"] = options.size;
@@ -199,66 +268,87 @@ void print(const Options& options, const std::vector<Row>& rows, const std::stri
     json["title"] = options.title;
     json["steps"] = options.steps;
     for (const Row& row : rows) {
-        const peers::Kind& kind = peers::kind_of(row.name);
+        const std::string name(row.kind->name);
         const double seconds = median(row.seconds);
         const double least = *std::min_element(row.seconds.begin(), row.seconds.end());
+        const double formula = row.formula / row.inner_steps() / options.ranks;
         const double counted = mean(row.counted);
         const double kernel = mean(row.kernel);
-        char density[16] = "-";
-        if (kind.sparse)
-            std::snprintf(density, sizeof density, "%g", row.setting.density);
         char on_wire[24] = "-";
         if (!options.interface.empty())
             std::snprintf(on_wire, sizeof on_wire, "%.0f", kernel);
         std::printf("%-15s %7s %9.2f %9.2f %6.1f%% %8.2f %8.2f %12.0f %12.0f %12s %8.4f %6lld\n",
-                    row.name.c_str(), density, seconds * 1e3, least * 1e3, spread(row.seconds) * 100,
-                    dense / seconds, median(row.cpu) * 1e3, row.formula, counted, on_wire,
-                    counted / static_cast<double>(options.size), static_cast<long long>(row.wrong));
-        json["rows"].push_back({{"peer", row.name},
-                                {"density", kind.sparse ? row.setting.density : 1.0},
+                    name.c_str(), number_text(row).c_str(), seconds * 1e3, least * 1e3,
+                    spread(row.seconds) * 100, dense / seconds, median(row.cpu) * 1e3, formula, counted,
+                    on_wire, counted / static_cast<double>(options.size),
+                    static_cast<long long>(row.wrong));
+        const bool sparse = row.kind->number == peers::Number::density;
+        json["rows"].push_back({{"peer", name},
+                                {"density", sparse ? row.setting.density : 1.0},
+                                {"inner_steps", row.inner_steps()},
                                 {"seconds", row.seconds},
                                 {"median_seconds", seconds},
                                 {"least_seconds", least},
                                 {"spread", spread(row.seconds)},
                                 {"cpu_seconds", median(row.cpu)},
                                 {"speed_up_over_dense", dense / seconds},
-                                {"formula_bytes", row.formula},
+                                {"formula_bytes", formula},
                                 {"counted_bytes", counted},
                                 {"interface_bytes", kernel},
                                 {"wrong", row.wrong}});
     }
+    if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.inner_steps() > 1; }))
+        std::printf("H=...: a step is 1/H of a round, put together from its first inner step, H-1 times "
+                    "another one, and its\nexchange, each timed by itself from a common start\n");
     if (!options.json.empty() && !(std::ofstream(options.json) << json.dump(1) << '\n'))
         throw Error("cannot write " + options.json);
 }
 
+/// False, with a line each, for rows that other peers than those named have made, or other bytes.
+bool in_order(const std::vector<Row>& rows) {
+    bool good = true;
+    for (const Row& row : rows) {
+        good = good && row.wrong == 0;
+        if (!row.unlike)
+            continue;
+        good = false;
+        std::fprintf(stderr,
+                     "bench_peers: %s %s: all ranks together sent %.0f bytes in a round where the formula "
+                     "has %.0f; one of the two is wrong\n",
+                     std::string(row.kind->name).c_str(), number_text(row).c_str(), *row.unlike,
+                     row.formula);
+    }
+    return good;
+}
+
 int run(const Options& options) {
-    bool wrong = false;
+    bool good = true;
     const auto report = [&](const std::vector<Row>& rows, const std::string& communicator, int ranks) {
         Options told = options;
         told.ranks = ranks;
         print(told, rows, communicator);
-        for (const Row& row : rows)
-            wrong = wrong || row.wrong != 0;
+        good = in_order(rows);
     };
+    const std::chrono::seconds timeout(options.timeout);
     if (options.communicator == "threads") {
         std::vector<Row> rows;
-        distributed::run_ranks(
+        peers::run_linked(
             options.ranks,
-            [&](distributed::Communicator& communicator) {
-                auto measured = measure(options, communicator);
-                if (communicator.rank() == 0)
+            [&](const peers::Links& links) {
+                auto measured = Run(options, links).rows();
+                if (links.all.rank() == 0)
                     rows = std::move(measured);
             },
-            std::chrono::seconds(options.timeout));
+            timeout);
         report(rows, "threads", options.ranks);
     } else {
-        const auto communicator =
-            distributed::make_mpi_communicator({std::chrono::seconds(options.timeout)});
-        const auto rows = measure(options, *communicator);
-        if (communicator->rank() == 0)
-            report(rows, "mpi", communicator->size());
+        const auto all = distributed::make_mpi_communicator({timeout});
+        const auto each = distributed::make_mpi_peers({timeout});
+        const auto rows = Run(options, {*all, *each}).rows();
+        if (all->rank() == 0)
+            report(rows, "mpi", all->size());
     }
-    return wrong ? 1 : 0;
+    return good ? 0 : 1;
 }
 
 } // namespace
@@ -269,7 +359,10 @@ int main(int argc, char** argv) {
     app.add_option("-d,--size", options.size, "parameters")->check(CLI::Range(Index{1}, Index{1} << 31));
     app.add_option("-P,--ranks", options.ranks, "threads; under mpirun it decides")
         ->check(CLI::Range(1, 256));
-    app.add_option("--peers", options.peers, "which, as NAME or NAME:DENSITY; all, if none is given")
+    app.add_option(
+           "--peers", options.peers,
+           "which, as NAME, NAME:DENSITY or NAME:H, such as scape:0.1 and gasloc:30; all, if none is "
+           "given")
         ->delimiter(',');
     app.add_option("--steps", options.steps, "timed, of each")->check(CLI::PositiveNumber);
     app.add_option("--warm-up", options.warm_up, "not timed, of each")->check(CLI::NonNegativeNumber);
@@ -285,7 +378,7 @@ int main(int argc, char** argv) {
         options.peers = all_peers();
     try {
         for (const std::string& text : options.peers)
-            static_cast<void>(row_of(text, options.size));
+            static_cast<void>(peers::parse(text, options.size));
         if (options.communicator == "threads")
             return run(options);
         const distributed::MpiSession session(argc, argv);

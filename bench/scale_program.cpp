@@ -16,12 +16,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <scape/distributed/in_process.hpp>
 #include <scape/problem/error.hpp>
 
 #include "model/fit.hpp"
 #include "model/plot.hpp"
-#include "peers/peer.hpp"
+#include "peers/links.hpp"
 #include "random_gradient.hpp"
 
 namespace {
@@ -104,14 +103,15 @@ double cpu_seconds() {
 }
 
 /// One rank's part. Rank 0 fills the row.
-void measure(Row& row, int steps, Communicator& communicator) {
+void measure(Row& row, int steps, const peers::Links& links) {
+    Communicator& communicator = links.all;
     const auto d = static_cast<std::size_t>(row.size);
     // A copy over as much memory as a step touches: 12 bytes a parameter.
     const std::vector<float> from(d + d / 2, 1.0F);
     std::vector<float> to(from.size());
     const double least =
         least_bytes(row.scheme, row.size, row.ranks) / (8.0 * static_cast<double>(from.size()));
-    const auto peer = peers::make_peer(row.scheme.name, {row.size, row.scheme.density, {}}, communicator,
+    const auto peer = peers::make_peer(row.scheme.name, {row.size, row.scheme.density, {}}, links,
                                        std::vector<float>(d, 1.0F));
     std::vector<float> gradient(d);
     struct Measured {
@@ -176,10 +176,10 @@ void measure_round(const Options& options, std::vector<Row>& rows) {
     constexpr Index work = Index{1} << 28;
     for (Row& row : rows) {
         const Index steps = work / row.size / row.ranks / options.rounds;
-        distributed::run_ranks(
+        peers::run_linked(
             row.ranks,
-            [&](Communicator& communicator) {
-                measure(row, static_cast<int>(std::clamp<Index>(steps, 3, 51)), communicator);
+            [&](const peers::Links& links) {
+                measure(row, static_cast<int>(std::clamp<Index>(steps, 3, 51)), links);
             },
             std::chrono::minutes(10));
     }

@@ -1,5 +1,6 @@
 // The peers' references: SCAPE and the dense ones are the project's own, with what the peer does to the
-// bits on the way; the sparse ones stand here, all ranks in one loop, with sorting for selection.
+// bits on the way; the sparse ones stand here, all ranks in one loop, with sorting for selection. Those
+// that train in rounds: local_check.cpp.
 #include "peers/check.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include <scape/problem/data.hpp>
 #include <scape/reference/adams.hpp>
@@ -16,33 +18,18 @@
 
 #include "peers/kinds.hpp"
 #include "peers/ok_topk.hpp"
+#include "peers/sequential.hpp"
 
 namespace scape::peers {
 namespace {
 
-using Gradients = std::vector<std::vector<float>>; ///< one per rank
 using Vector = reference::Vector<float>;
-
-/// All ranks' steps at once; returns the parameters after it.
-class Sequential {
-  public:
-    virtual ~Sequential() = default;
-    virtual std::vector<float> step(const Gradients& gradients, double learning_rate) = 0;
-};
-
-Vector vector_of(const std::vector<float>& values) {
-    return Eigen::Map<const Vector>(values.data(), static_cast<Index>(values.size()));
-}
 
 reference::PerRank<float> per_rank(const Gradients& gradients) {
     reference::PerRank<float> result;
     for (const auto& gradient : gradients)
         result.push_back(vector_of(gradient));
     return result;
-}
-
-std::vector<float> values_of(const Vector& vector) {
-    return {vector.data(), vector.data() + vector.size()};
 }
 
 /// Rounded to bf16, by searching for the neighbours in place of adding to the bits.
@@ -68,7 +55,7 @@ class DenseReference final : public Sequential {
         : adams_(dense_problem(setting, ranks), vector_of(start)), bf16_gradients_(bf16_gradients),
           bf16_parameters_(bf16_parameters) {}
 
-    std::vector<float> step(const Gradients& gradients, double learning_rate) override {
+    std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         Gradients sent = gradients;
         if (bf16_gradients_)
             for (auto& gradient : sent)
@@ -91,7 +78,7 @@ class AdamWReference final : public Sequential {
     AdamWReference(const Setting& setting, int ranks, const std::vector<float>& start)
         : adamw_(dense_problem(setting, ranks), vector_of(start)) {}
 
-    std::vector<float> step(const Gradients& gradients, double learning_rate) override {
+    std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         adamw_.step(per_rank(gradients), learning_rate);
         return values_of(adamw_.state.w);
     }
@@ -107,7 +94,7 @@ class ScapeReference final : public Sequential {
         : scape_(problem_of(setting, ranks, ranges), problem::DensitySchedule::constant(setting.density),
                  vector_of(start)) {}
 
-    std::vector<float> step(const Gradients& gradients, double learning_rate) override {
+    std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         scape_.step(per_rank(gradients), learning_rate);
         return values_of(scape_.state.w);
     }
@@ -171,7 +158,7 @@ class TopKReference final : public Sequential {
           lazy_(setting.hyper, start),
           e_(static_cast<std::size_t>(ranks), std::vector<float>(start.size(), 0.0F)) {}
 
-    std::vector<float> step(const Gradients& gradients, double learning_rate) override {
+    std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         std::vector<bool> came(lazy_.w.size(), false);
         std::vector<float> sums(lazy_.w.size(), 0.0F);
         for (std::size_t rank = 0; rank < e_.size(); ++rank) {
@@ -204,7 +191,7 @@ class OkTopKReference final : public Sequential {
           e_(static_cast<std::size_t>(ranks), std::vector<float>(start.size(), 0.0F)),
           thresholds_(e_.size()) {}
 
-    std::vector<float> step(const Gradients& gradients, double learning_rate) override {
+    std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         const bool anew = steps_++ % ok_topk::period == 0;
         const std::size_t d = lazy_.w.size();
         std::vector<std::vector<bool>> selected(e_.size());
@@ -264,8 +251,12 @@ class OkTopKReference final : public Sequential {
 };
 
 std::unique_ptr<Sequential> make_reference(std::string_view name, const Setting& setting, int ranks,
-                                           const std::vector<float>& start) {
+                                           int rank, const std::vector<float>& start) {
     const std::string_view kind = kind_of(name).name;
+    if (kind == "diloco")
+        return make_diloco_reference(setting, ranks, rank, start);
+    if (kind == "gasloc")
+        return make_gasloc_reference(setting, ranks, rank, start);
     if (kind == "topk-indices")
         return std::make_unique<TopKReference>(setting, ranks, start);
     if (kind == "ok-topk")
@@ -282,28 +273,31 @@ std::unique_ptr<Sequential> make_reference(std::string_view name, const Setting&
 
 } // namespace
 
-Index wrong_parameters(std::string_view name, const Setting& setting, Communicator& communicator,
-                       int steps) {
+Index wrong_parameters(std::string_view name, const Setting& setting, const Links& links, int rounds) {
     using problem::DataClass;
     std::vector<float> start;
     for (Index index = 0; index < setting.size; ++index)
         start.push_back(problem::initial_parameter(DataClass::normal, 7, index));
-    const int ranks = communicator.size();
-    const auto peer = make_peer(name, setting, communicator, start);
-    const auto reference = make_reference(name, setting, ranks, start);
+    const int ranks = links.all.size();
+    const int rank = links.all.rank();
+    const auto peer = make_peer(name, setting, links, start);
+    const auto reference = make_reference(name, setting, ranks, rank, start);
+    const Index steps = rounds * inner_steps(kind_of(name), setting);
     Index wrong = 0;
-    for (int step = 1; step <= steps; ++step) {
+    for (Index step = 1; step <= steps; ++step) {
         Gradients gradients(static_cast<std::size_t>(ranks));
-        for (int rank = 0; rank < ranks; ++rank)
+        for (int of_rank = 0; of_rank < ranks; ++of_rank)
             for (Index index = 0; index < setting.size; ++index)
-                gradients[static_cast<std::size_t>(rank)].push_back(
-                    problem::gradient_value(DataClass::normal, 7, rank, step, index));
-        const double learning_rate = 1e-3 / step;
-        peer->step(gradients[static_cast<std::size_t>(communicator.rank())], learning_rate);
+                gradients[static_cast<std::size_t>(of_rank)].push_back(
+                    problem::gradient_value(DataClass::normal, 7, of_rank, step, index));
+        const double learning_rate = 1e-3 / static_cast<double>(step);
+        peer->step(gradients[static_cast<std::size_t>(rank)], learning_rate);
         const auto expected = reference->step(gradients, learning_rate);
+        if (!expected)
+            continue;
         const auto found = peer->parameters();
-        for (std::size_t i = 0; i < expected.size(); ++i)
-            wrong += std::bit_cast<std::uint32_t>(found[i]) != std::bit_cast<std::uint32_t>(expected[i]);
+        for (std::size_t i = 0; i < expected->size(); ++i)
+            wrong += std::bit_cast<std::uint32_t>(found[i]) != std::bit_cast<std::uint32_t>((*expected)[i]);
     }
     peer->finish();
     return wrong;

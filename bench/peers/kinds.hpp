@@ -1,5 +1,6 @@
 #pragma once
 
+#include <scape/gasloc/settings.hpp>
 #include <scape/problem/partition.hpp>
 
 #include "peers/peer.hpp"
@@ -18,6 +19,13 @@ std::unique_ptr<Peer> make_topk(const Setting&, Communicator&, std::span<const f
 std::unique_ptr<Peer> make_ok_topk(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_unsharded(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_scape(const Setting&, Communicator&, std::span<const float> parameters);
+std::unique_ptr<Peer> make_diloco(const Setting&, Communicator&, std::span<const float> parameters);
+std::unique_ptr<Peer> make_gasloc(const Setting&, distributed::Peers&, std::span<const float> parameters);
+
+/// DiLoCo's outer optimizer as its authors have it: rate and Nesterov's momentum.
+constexpr float diloco_rate = 0.7F;
+constexpr float diloco_momentum = 0.9F;
+[[nodiscard]] gasloc::Settings gasloc_settings(const Setting& setting);
 
 /// One tensor of d parameters.
 [[nodiscard]] problem::Layout one_tensor(Index size);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <system_error>
 
-#include <scape/distributed/mask_code.hpp>
 #include <scape/problem/error.hpp>
 
 #include "peers/kinds.hpp"
@@ -11,16 +14,28 @@
 namespace scape::peers {
 namespace {
 
-constexpr std::array<Kind, 8> all_kinds{{
-    {"dense", false, true, "AdamS, sharded: gradients and parameters as fp32"},
-    {"dense-bf16", false, true, "AdamS, sharded: gradients as bf16, parameters as fp32"},
-    {"dense-bf16-all", false, true, "AdamS, sharded: gradients and parameters as bf16"},
-    {"adamw", false, true, "AdamW, sharded: gradients and parameters as fp32"},
-    {"topk-indices", true, true, "each rank's own top k, values and indices, gathered by all"},
-    {"ok-topk", true, false, "balanced sparse all-reduce after Ok-Topk"},
-    {"unsharded", true, true, "SCAPE in its authors' non-sharded form, bitmap masks"},
-    {"scape", true, true, "SCAPE"},
+constexpr std::array<Kind, 10> all_kinds{{
+    {"dense", Number::none, true, true, "AdamS, sharded: gradients and parameters as fp32"},
+    {"dense-bf16", Number::none, true, true, "AdamS, sharded: gradients as bf16, parameters as fp32"},
+    {"dense-bf16-all", Number::none, true, true, "AdamS, sharded: gradients and parameters as bf16"},
+    {"adamw", Number::none, true, true, "AdamW, sharded: gradients and parameters as fp32"},
+    {"topk-indices", Number::density, true, true, "each rank's own top k, values and indices, by all"},
+    {"ok-topk", Number::density, false, true, "balanced sparse all-reduce after Ok-Topk"},
+    {"unsharded", Number::density, true, true, "SCAPE in its authors' non-sharded form, bitmap masks"},
+    {"scape", Number::density, true, true, "SCAPE"},
+    {"diloco", Number::inner_steps, true, true, "local AdamS, every H steps the mean of all, Nesterov"},
+    {"gasloc", Number::inner_steps, true, false, "GASLoC: local AdamS, every H steps a neighbour"},
 }};
+
+/// All of the text as a number; nothing, if it is none.
+template <class Value>
+std::optional<Value> number_of(std::string_view text) {
+    Value value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    return value;
+}
 
 } // namespace
 
@@ -36,6 +51,42 @@ const Kind& kind_of(std::string_view name) {
         names += (names.empty() ? "" : ", ") + std::string(kind.name);
     }
     throw Error("peer is '" + std::string(name) + "'; it must be one of " + names);
+}
+
+Index inner_steps(const Kind& kind, const Setting& setting) {
+    return kind.number == Number::inner_steps ? setting.inner_steps : 1;
+}
+
+Choice parse(std::string_view text, Index size) {
+    const std::size_t colon = text.find(':');
+    Choice choice{&kind_of(text.substr(0, colon)), {size}};
+    if (colon == std::string_view::npos)
+        return choice;
+    const std::string_view number = text.substr(colon + 1);
+    const auto refuse = [&](const std::string& why) {
+        throw Error("peer is '" + std::string(text) + "'; " + why);
+    };
+    switch (choice.kind->number) {
+    case Number::none:
+        refuse(std::string(choice.kind->name) + " takes no number");
+        break;
+    case Number::density: {
+        const auto density = number_of<double>(number);
+        if (!density || !(*density > 0 && *density <= 1))
+            refuse("its density must be a number in (0, 1]");
+        choice.setting.density = *density;
+        break;
+    }
+    case Number::inner_steps: {
+        constexpr Index most = 10'000; // the check before the timing takes three rounds of them
+        const auto steps = number_of<Index>(number);
+        if (!steps || *steps < 1 || *steps > most)
+            refuse("its inner steps must be a whole number from 1 to " + std::to_string(most));
+        choice.setting.inner_steps = *steps;
+        break;
+    }
+    }
+    return choice;
 }
 
 problem::Layout one_tensor(Index size) {
@@ -66,62 +117,38 @@ Index count_at(Index size, double density) {
     return size == 0 ? 0 : problem::selected_count({0, size, 0, false}, density, problem::KRounding::floor);
 }
 
-std::unique_ptr<Peer> make_peer(std::string_view name, const Setting& setting, Communicator& communicator,
+gasloc::Settings gasloc_settings(const Setting& setting) {
+    gasloc::Settings settings;
+    settings.inner = gasloc::Inner::adams;
+    settings.hyper = setting.hyper;
+    settings.law = setting.law;
+    if (setting.law == gasloc::Law::exponential)
+        settings.alpha = 0.5; // the default diverges under it (section 15)
+    return settings;
+}
+
+std::unique_ptr<Peer> make_peer(std::string_view name, const Setting& setting, const Links& links,
                                 std::span<const float> parameters) {
     const std::string_view kind = kind_of(name).name;
     if (kind == "dense")
-        return make_dense(setting, communicator, parameters);
+        return make_dense(setting, links.all, parameters);
     if (kind == "dense-bf16")
-        return make_dense_bf16(setting, communicator, parameters, Gathered::fp32);
+        return make_dense_bf16(setting, links.all, parameters, Gathered::fp32);
     if (kind == "dense-bf16-all")
-        return make_dense_bf16(setting, communicator, parameters, Gathered::bf16);
+        return make_dense_bf16(setting, links.all, parameters, Gathered::bf16);
     if (kind == "adamw")
-        return make_adamw(setting, communicator, parameters);
+        return make_adamw(setting, links.all, parameters);
     if (kind == "topk-indices")
-        return make_topk(setting, communicator, parameters);
+        return make_topk(setting, links.all, parameters);
     if (kind == "ok-topk")
-        return make_ok_topk(setting, communicator, parameters);
+        return make_ok_topk(setting, links.all, parameters);
     if (kind == "unsharded")
-        return make_unsharded(setting, communicator, parameters);
-    return make_scape(setting, communicator, parameters);
-}
-
-double formula_bytes(std::string_view name, const Setting& setting, int ranks, int rank) {
-    const std::string_view kind = kind_of(name).name;
-    const auto others = static_cast<double>(ranks - 1);
-    const auto me = static_cast<std::size_t>(rank);
-    const auto d = static_cast<double>(setting.size);
-    const auto share = static_cast<double>(shards(setting.size, ranks)[me].size());
-    constexpr double verdict = 16.0; // to each of the others, by those that check their gradients
-    // A reduce-scatter of what belongs to others, an all-gather of the own shard.
-    const auto dense = [&](double gradient, double parameter) {
-        return gradient * (d - share) + parameter * share * others;
-    };
-    if (kind == "dense")
-        return dense(4, 4) + verdict * others;
-    if (kind == "dense-bf16")
-        return dense(2, 4);
-    if (kind == "dense-bf16-all")
-        return dense(2, 2);
-    if (kind == "adamw")
-        return dense(4, 4);
-    const auto k = static_cast<double>(count_at(setting.size, setting.density));
-    if (kind == "topk-indices")
-        return 8 * k * others;
-    if (kind == "ok-topk")
-        return 2 * 8 * k * others / static_cast<double>(ranks);
-    // Both forms of SCAPE: the payload to its owners, their mean back, and the mask of the own range.
-    const bool unsharded = kind == "unsharded";
-    const auto ranges = unsharded ? word_shards(setting.size, ranks) : shards(setting.size, ranks);
-    double selected = 0;
-    for (const problem::Range& range : ranges)
-        selected += static_cast<double>(count_at(range.size(), setting.density));
-    const Index n = ranges[me].size();
-    const Index own = count_at(n, setting.density);
-    const auto mask = static_cast<double>(unsharded ? static_cast<std::size_t>((n + 7) / 8)
-                                                    : distributed::coded_bytes(n, own));
-    return 4 * (selected - static_cast<double>(own)) + 4 * static_cast<double>(own) * others +
-           mask * others + (unsharded ? 0.0 : verdict * others);
+        return make_unsharded(setting, links.all, parameters);
+    if (kind == "diloco")
+        return make_diloco(setting, links.all, parameters);
+    if (kind == "gasloc")
+        return make_gasloc(setting, links.each, parameters);
+    return make_scape(setting, links.all, parameters);
 }
 
 } // namespace scape::peers

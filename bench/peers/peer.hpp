@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -7,6 +8,8 @@
 #include <vector>
 
 #include <scape/distributed/communicator.hpp>
+#include <scape/distributed/peers.hpp>
+#include <scape/gasloc/graph.hpp>
 #include <scape/problem/problem.hpp>
 
 namespace scape::peers {
@@ -16,8 +19,10 @@ using distributed::Communicator;
 using distributed::Traffic;
 using problem::Index;
 
+class LocalPeer;
+
 /// One rank of an optimizer that a user might run in place of SCAPE. All ranks call the same functions in
-/// the same order; parameters are the same bits on all ranks.
+/// the same order.
 class Peer {
   public:
     virtual ~Peer() = default;
@@ -26,35 +31,85 @@ class Peer {
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
     /// Waits for what the last step has left on its way.
     virtual void finish() {}
+    /// What the next gradient is to be taken at.
     [[nodiscard]] virtual std::span<const float> parameters() const = 0;
+
+    /// Of those whose ranks train by themselves between two exchanges: the peer as such a one.
+    [[nodiscard]] virtual LocalPeer* local() { return nullptr; }
+};
+
+/// A peer of which every H-th step ends a round with an exchange, and no other sends anything.
+class LocalPeer : public Peer {
+  public:
+    explicit LocalPeer(Index inner_steps) : inner_steps_(inner_steps) {}
+
+    void step(std::span<const float> gradient, double learning_rate) final {
+        inner_step(gradient, learning_rate);
+        if (++taken_ % inner_steps_ == 0)
+            end_round();
+    }
+    [[nodiscard]] LocalPeer* local() final { return this; }
+
+    /// What step() is made of. Whoever times them apart calls these alone, with as many steps in a round
+    /// as it likes.
+    virtual void inner_step(std::span<const float> gradient, double learning_rate) = 0;
+    virtual void end_round() = 0;
+
+  private:
+    Index inner_steps_;
+    Index taken_ = 0;
 };
 
 struct Setting {
     Index size = 0;        ///< d
     double density = 0.01; ///< of the sparse ones
-    problem::HyperParameters hyper;
+    problem::HyperParameters hyper{};
+    Index inner_steps = 30;               ///< H, of the local ones
+    gasloc::Law law = gasloc::Law::pairs; ///< of gasloc
 };
+
+/// What the number behind a peer's name means: "scape:0.1", "diloco:30".
+enum class Number : std::uint8_t { none, density, inner_steps };
 
 /// A kind of peer, and what is known of it beforehand.
 struct Kind {
     std::string_view name;
-    bool sparse;            ///< the density matters
+    Number number;
     bool fixed_size;        ///< the formula is exact; else what is sent depends on the data
+    bool replicas;          ///< after a round, parameters are the same bits on all ranks
     std::string_view words; ///< what it is, for tables
 };
 
 [[nodiscard]] std::span<const Kind> kinds();
 /// Throws scape::Error that lists the names.
 [[nodiscard]] const Kind& kind_of(std::string_view name);
+/// The steps of a round: H of the local ones, else 1.
+[[nodiscard]] Index inner_steps(const Kind& kind, const Setting& setting);
 
-/// The communicator has to outlive the peer.
+/// A peer as a user writes it, NAME or NAME:NUMBER.
+struct Choice {
+    const Kind* kind = nullptr;
+    Setting setting;
+};
+/// Throws scape::Error, one line, for a number that the kind does not have or does not allow.
+[[nodiscard]] Choice parse(std::string_view text, Index size);
+
+/// How a rank reaches the others: all at once, and each by itself.
+struct Links {
+    Communicator& all;
+    distributed::Peers& each;
+};
+
+/// The links have to outlive the peer.
 [[nodiscard]] std::unique_ptr<Peer> make_peer(std::string_view name, const Setting& setting,
-                                              Communicator& communicator,
-                                              std::span<const float> parameters);
+                                              const Links& links, std::span<const float> parameters);
 
-/// What a rank sends to others in a step that is not the first, from d, P and density alone: the kinds' own
-/// formulas, written down apart from the code that sends. Where the size is not fixed, what is sent if
-/// every selection takes exactly k, without exchanges of sizes.
+/// What a rank sends to others in a round that is not the first, from d, P and the kind's number alone: the
+/// kinds' own formulas, written down apart from the code that sends. Where the size is not fixed, what is
+/// sent if every selection takes exactly k, without exchanges of sizes. Of gasloc the mean over ranks and
+/// rounds: who meets fewer than others changes from round to round.
 [[nodiscard]] double formula_bytes(std::string_view name, const Setting& setting, int ranks, int rank);
+/// The same of all ranks together: a whole number, but of the law exponential, whose rounds differ.
+[[nodiscard]] double formula_bytes(std::string_view name, const Setting& setting, int ranks);
 
 } // namespace scape::peers

@@ -1,0 +1,85 @@
+// DiLoCo with all that makes it cheap: ranks take AdamS steps by themselves; every H steps the owner of
+// each shard gets it from all, makes the outer step with Nesterov's momentum, and sends it back. The
+// momentum is its owner's alone. Since all begin a round with the same parameters, the mean of the drifts
+// is the mean of the models less those: no pass makes the drifts.
+#include <cstddef>
+
+#include <scape/distributed/kernels.hpp>
+#include <scape/distributed/local.hpp>
+
+#include "peers/arithmetic.hpp"
+#include "peers/kinds.hpp"
+
+namespace scape::peers {
+namespace {
+
+namespace element = distributed::element;
+namespace host = distributed::host;
+
+class DiLoCo final : public LocalPeer {
+  public:
+    DiLoCo(const Setting& setting, Communicator& communicator, std::span<const float> parameters)
+        : LocalPeer(setting.inner_steps), hyper_(setting.hyper), communicator_(communicator),
+          by_owner_(sizes_of(shards(setting.size, communicator.size()), sizeof(float))),
+          own_(shards(setting.size, communicator.size())[static_cast<std::size_t>(communicator.rank())]),
+          theta_(parameters.begin(), parameters.end()), x_(theta_.size()), m_(theta_.size(), 0.0F),
+          before_(theta_.begin() + own_.begin, theta_.begin() + own_.end),
+          received_(before_.size() * static_cast<std::size_t>(communicator.size())) {}
+
+    void inner_step(std::span<const float> gradient, double learning_rate) override {
+        const auto s = scalars_of(hyper_, 1, ++steps_, learning_rate);
+        const auto rule = hyper_.bias_correction == problem::BiasCorrection::momentum
+                              ? host::InnerRule::adams_momentum
+                              : host::InnerRule::adams;
+        // The first step of a round leaves theta alone, and spares it a copy.
+        const float* const x = inside_ ? x_.data() : theta_.data();
+        const host::InnerStep vectors{gradient.data(), x,         m_.data(), nullptr,
+                                      x_.data(),       m_.data(), nullptr};
+        static_cast<void>(host::inner(rule, s, 0, static_cast<Index>(theta_.size()), vectors));
+        inside_ = true;
+    }
+
+    void end_round() override {
+        const int ranks = communicator_.size();
+        const std::vector<std::size_t> from_each(static_cast<std::size_t>(ranks),
+                                                 before_.size() * sizeof(float));
+        communicator_
+            .start_all_to_all(Traffic::gradient, x_.data(), by_owner_, received_.data(), from_each)
+            ->wait();
+        float* const theta = theta_.data() + own_.begin;
+        float* const mean = x_.data() + own_.begin; // which has been sent
+        const auto s = scalars_of(hyper_, ranks, steps_, 0.0);
+        host::fold(s, ranks, 0, own_.size(), received_.data(), own_.size(), mean);
+        for (std::size_t i = 0; i < before_.size(); ++i) {
+            const float y = element::drift(diloco_rate, theta[i], mean[i]);
+            theta[i] = element::carried(diloco_momentum, y, y, before_[i]);
+            before_[i] = y;
+        }
+        communicator_.start_all_gather(Traffic::parameters, theta, theta_.data(), by_owner_)->wait();
+        inside_ = false;
+    }
+
+    [[nodiscard]] std::span<const float> parameters() const override { return inside_ ? x_ : theta_; }
+
+  private:
+    problem::HyperParameters hyper_;
+    Communicator& communicator_;
+    std::vector<std::size_t> by_owner_;
+    problem::Range own_;
+    std::vector<float> theta_;
+    std::vector<float> x_;
+    std::vector<float> m_;
+    std::vector<float> before_; ///< the last y of the own shard
+    std::vector<float> received_;
+    Index steps_ = 0;
+    bool inside_ = false; ///< of a round: x is the model
+};
+
+} // namespace
+
+std::unique_ptr<Peer> make_diloco(const Setting& setting, Communicator& communicator,
+                                  std::span<const float> parameters) {
+    return std::make_unique<DiLoCo>(setting, communicator, parameters);
+}
+
+} // namespace scape::peers

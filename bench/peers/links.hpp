@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include <scape/distributed/in_process.hpp>
+#include <scape/distributed/in_process_peers.hpp>
+
+#include "peers/peer.hpp"
+
+namespace scape::peers {
+
+/// run_ranks() for peers: ranks are threads that reach each other in both ways.
+inline void run_linked(int ranks, const std::function<void(const Links&)>& function,
+                       std::chrono::milliseconds timeout = distributed::default_timeout) {
+    distributed::InProcessPeers group(ranks, timeout);
+    distributed::run_ranks(
+        ranks,
+        [&](Communicator& all) {
+            const auto each = group.peers(all.rank());
+            function({all, *each});
+        },
+        timeout);
+}
+
+} // namespace scape::peers
