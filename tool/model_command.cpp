@@ -1,21 +1,17 @@
-// The cost model at the command line: predictions, the fit to what the shaped network measured, the paper's
-// settings, and the plots of docs/cost-model.md.
+// The cost model at the command line: predictions, the fit to what the shaped network measured, and the
+// paper's settings.
 #include "commands.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include <scape/problem/error.hpp>
-
-#include "model/model.hpp"
-#include "model/plot.hpp"
+#include "model_parts.hpp"
 
 namespace scape::tool {
 
@@ -24,16 +20,6 @@ namespace {
 using model::Machine;
 using model::Measured;
 using model::Setting;
-
-/// A GH200 node as the performance notes have it: 400 Gbit/s a node, 90 % of 4 TB/s.
-Machine gh200() {
-    return {50e9, 5e-6, 1e-6, 0.0, 3.6e12, 0.0};
-}
-
-/// What a fit starts from: messages cost nothing of their own at P = 4.
-Machine no_machine() {
-    return {0, 0, 0, 0, 0, 0};
-}
 
 std::string bytes_text(double bytes) {
     char text[32];
@@ -48,10 +34,11 @@ std::string bytes_text(double bytes) {
 
 void predict(const Setting& setting, const Machine& machine) {
     std::printf(
-        "d = %g, P = %g, density %g, link %g B/s, latency %g s, %g s a message, memory %g B/s, compute "
-        "%g s\n",
-        setting.size, setting.ranks, setting.density, machine.bandwidth, machine.latency, machine.overhead,
-        machine.memory, setting.compute);
+        "d = %g, P = %g, density %g, H = %g, law %s, link %g B/s, latency %g s, %g s a message, memory %g "
+        "B/s, compute %g s\n",
+        setting.size, setting.ranks, setting.density, setting.inner_steps,
+        std::string(gasloc::name(setting.law)).c_str(), machine.bandwidth, machine.latency,
+        machine.overhead, machine.memory, setting.compute);
     std::printf("%-16s %11s %11s %11s %11s %11s %11s %11s %9s\n", "scheme", "sent", "of it mask",
                 "values ms", "messages ms", "mask ms", "local ms", "step ms", "x dense");
     for (const model::Scheme& scheme : model::schemes()) {
@@ -63,40 +50,6 @@ void predict(const Setting& setting, const Machine& machine) {
                     seconds.mask * 1e3, seconds.local * 1e3, seconds.step * 1e3,
                     model::speed_up(scheme.name, setting, machine));
     }
-}
-
-double bandwidth_of(const std::string& title) {
-    const double number = std::strtod(title.c_str(), nullptr);
-    if (!(number > 0) || title.find("gbit") == std::string::npos ||
-        title.find("delay") != std::string::npos)
-        throw Error("the title '" + title +
-                    "' is no rate of bench/shaped-network's without a delay; give files of such runs");
-    // Of a full frame of 1514 bytes 1448 are payload; tbf counts the frame.
-    return number * 1e9 / 8 * 1448 / 1514;
-}
-
-/// The least of each row's times: what others on the machine do only adds to them.
-std::vector<Measured> read(const std::vector<std::string>& files) {
-    std::vector<Measured> rows;
-    for (const std::string& file : files)
-        try {
-            std::ifstream in(file);
-            const auto json = nlohmann::json::parse(in);
-            for (const auto& row : json.at("rows"))
-                rows.push_back({row.at("peer"),
-                                {json.at("d"), json.at("ranks"), row.at("density")},
-                                bandwidth_of(json.at("title")),
-                                row.at("least_seconds")});
-        } catch (const nlohmann::json::exception&) {
-            throw Error(file +
-                        ": this is no output of bench_peers --json; give files of bench/shaped-network");
-        }
-    return rows;
-}
-
-double predicted(const Measured& row, Machine machine) {
-    machine.bandwidth = row.bandwidth;
-    return model::seconds_of(row.scheme, row.setting, machine).step;
 }
 
 void compare(const std::string& title, const std::vector<Measured>& rows, const Machine& machine) {
@@ -118,14 +71,14 @@ void compare(const std::string& title, const std::vector<Measured>& rows, const 
 }
 
 void fit_and_check(const std::vector<std::string>& fitted, const std::vector<std::string>& checked) {
-    const auto rows = read(fitted);
+    const auto rows = read_measured(fitted);
     const Machine machine = model::fit(rows, no_machine());
     std::printf(
         "latency %.3g s an exchange, transport %.3g s/B, memory %.3g B/s, irregular %.3g s a line\n",
         machine.latency, machine.transport, machine.memory, machine.irregular);
     compare("fitted to", rows, machine);
     if (!checked.empty())
-        compare("checked on", read(checked), machine);
+        compare("checked on", read_measured(checked), machine);
 }
 
 void paper() {
@@ -204,90 +157,10 @@ void scale() {
         }
 }
 
-void write(const std::filesystem::path& file, const model::Plot& plot) {
-    if (!(std::ofstream(file) << plot.svg()))
-        throw Error(file.string() +
-                    ": the plot could not be written; check the folder and the space on the disk");
-    std::printf("%s\n", file.c_str());
-}
-
-void plots(const std::filesystem::path& folder, const std::vector<std::string>& measured) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error)
-        throw Error(folder.string() + ": the folder of the plots cannot be made (" + error.message() + ")");
-    const Machine machine = gh200();
-    std::vector<double> ranks;
-    for (double P = 4; P <= 16384; P *= 2)
-        ranks.push_back(P);
-    model::Plot by_ranks{
-        "A step without compute: d = 1.8e9, density 0.01, 50 GB/s a rank", "ranks", "ms", {}};
-    for (const char* scheme : {"dense", "dense-bf16-all", "topk-indices", "ok-topk", "scape-bitmap",
-                               "scape", "scape-hierarchy"}) {
-        model::Curve curve{scheme, ranks, {}};
-        for (const double P : ranks)
-            curve.y.push_back(model::seconds_of(scheme, {1.8e9, P, 0.01}, machine).step * 1e3);
-        by_ranks.curves.push_back(curve);
-    }
-    write(folder / "step-by-ranks.svg", by_ranks);
-
-    model::Plot parts{
-        "What SCAPE's step is made of: d = 1.8e9, density 0.01, 50 GB/s a rank",
-        "ranks",
-        "ms",
-        {{"values", ranks, {}}, {"messages", ranks, {}}, {"mask", ranks, {}}, {"local", ranks, {}}}};
-    for (const double P : ranks) {
-        const model::Seconds s = model::seconds_of("scape", {1.8e9, P, 0.01}, machine);
-        parts.curves[0].y.push_back(s.values * 1e3);
-        parts.curves[1].y.push_back(s.messages * 1e3);
-        parts.curves[2].y.push_back(s.mask * 1e3);
-        parts.curves[3].y.push_back(s.local * 1e3);
-    }
-    write(folder / "scape-parts.svg", parts);
-
-    model::Plot by_link{
-        "Speed-up over dense fp32, 64 ranks, d = 1.8e9, compute 100 ms", "link, MB/s", "times", {}};
-    std::vector<double> links;
-    for (double megabytes = 10; megabytes <= 100'000; megabytes *= std::sqrt(10.0))
-        links.push_back(megabytes);
-    for (const auto& [name, scheme, density] :
-         {std::tuple{"scape 0.01", "scape", 0.01}, std::tuple{"scape 0.1", "scape", 0.1},
-          std::tuple{"ok-topk 0.01", "ok-topk", 0.01}, std::tuple{"topk 0.01", "topk-indices", 0.01},
-          std::tuple{"dense bf16", "dense-bf16-all", 0.01}}) {
-        model::Curve curve{name, links, {}};
-        for (const double megabytes : links) {
-            Machine slower = machine;
-            slower.bandwidth = megabytes * 1e6;
-            curve.y.push_back(model::speed_up(scheme, {1.8e9, 64, density, 0.1}, slower));
-        }
-        by_link.curves.push_back(curve);
-    }
-    write(folder / "speed-up-by-link.svg", by_link);
-
-    if (measured.empty())
-        return;
-    const auto rows = read(measured);
-    const Machine fitted = model::fit(rows, no_machine());
-    std::vector<std::string> names;
-    model::Plot both{"Measured on the shaped network, and predicted", "measured ms", "predicted ms", {}};
-    for (const Measured& row : rows) {
-        const std::string name =
-            row.scheme + (row.scheme == "scape" && row.setting.density > 0.05 ? " 0.1" : "");
-        auto found = std::find(names.begin(), names.end(), name);
-        if (found == names.end()) {
-            both.curves.push_back({name, {}, {}, true});
-            found = names.insert(names.end(), name);
-        }
-        model::Curve& curve = both.curves[static_cast<std::size_t>(found - names.begin())];
-        curve.x.push_back(row.seconds * 1e3);
-        curve.y.push_back(predicted(row, fitted) * 1e3);
-    }
-    write(folder / "measured-predicted.svg", both);
-}
-
 struct PredictSettings {
     Setting setting{1 << 24, 4, 0.01, 0};
     Machine machine = gh200();
+    std::string law = "pairs";
 };
 
 void add_predict(CLI::App& model, int& status) {
@@ -299,6 +172,13 @@ void add_predict(CLI::App& model, int& status) {
     command->add_option("-P,--ranks", setting.ranks, "workers")->check(CLI::Range(1.0, 1e6));
     command->add_option("--density", setting.density, "share that is synchronized")
         ->check(CLI::Range(1e-9, 1.0));
+    command
+        ->add_option("-H,--inner-steps", setting.inner_steps,
+                     "of which diloco and gasloc end a round with an exchange; a step is one of them")
+        ->check(CLI::Range(1.0, 1e6));
+    command->add_option("--law", settings->law, "who meets whom in gasloc's rounds")
+        ->check(
+            CLI::IsMember({"pairs", "two_peers", "ring", "exponential", "hypercube", "complete", "none"}));
     command->add_option("--compute", setting.compute, "seconds of forward and backward")
         ->check(CLI::NonNegativeNumber);
     command->add_option("--bandwidth", machine.bandwidth, "of a rank's link, bytes a second")
@@ -315,8 +195,13 @@ void add_predict(CLI::App& model, int& status) {
     command->footer("The defaults of the machine are a GH200's.\n"
                     "Example: 1.8e9 parameters on 64 workers over 10 Gbit/s, with 100 ms of compute\n"
                     "  scape model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
-                    "--compute 0.1");
+                    "--compute 0.1\n"
+                    "The same with an exchange every 100 steps, of gasloc with two neighbours\n"
+                    "  scape model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
+                    "--compute 0.1 \\\n      --inner-steps 100 --law two_peers");
     command->callback([settings, &status] {
+        settings->setting.law = gasloc::parse_law(settings->law);
+        gasloc::check_law(settings->setting.law, static_cast<int>(settings->setting.ranks));
         predict(settings->setting, settings->machine);
         status = all_passed;
     });
@@ -354,7 +239,7 @@ void add_plots(CLI::App& model, int& status) {
     command->footer("Example:\n"
                     "  scape model plots docs/plots --measured bench/results/shaped_18eb4eb/*.json");
     command->callback([files, &status] {
-        plots(files->folder, files->measured);
+        write_plots(files->folder, files->measured);
         status = all_passed;
     });
 }

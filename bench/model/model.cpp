@@ -9,21 +9,25 @@
 
 #include <scape/problem/error.hpp>
 
+#include "model/meetings.hpp"
+
 namespace scape::model {
 namespace {
 
-constexpr std::array<Scheme, 11> all_schemes{{
-    {"dense", false, "AdamS, sharded, fp32 both ways"},
-    {"dense-bf16", false, "AdamS, sharded, bf16 gradients, fp32 parameters"},
-    {"dense-bf16-all", false, "AdamS, sharded, bf16 both ways"},
-    {"adamw", false, "AdamW, sharded, fp32 both ways"},
-    {"topk-indices", true, "own top k with indices, gathered by all"},
-    {"ok-topk", true, "balanced sparse all-reduce"},
-    {"unsharded", true, "SCAPE, authors' non-sharded form, bitmap masks"},
-    {"scape", true, "SCAPE: the smaller of bitmap and positions"},
-    {"scape-bitmap", true, "SCAPE with bitmap masks"},
-    {"scape-entropy", true, "SCAPE with masks at their entropy"},
-    {"scape-hierarchy", true, "SCAPE in two levels of sqrt(P) ranks each"},
+constexpr std::array<Scheme, 13> all_schemes{{
+    {"dense", false, false, "AdamS, sharded, fp32 both ways"},
+    {"dense-bf16", false, false, "AdamS, sharded, bf16 gradients, fp32 parameters"},
+    {"dense-bf16-all", false, false, "AdamS, sharded, bf16 both ways"},
+    {"adamw", false, false, "AdamW, sharded, fp32 both ways"},
+    {"topk-indices", true, false, "own top k with indices, gathered by all"},
+    {"ok-topk", true, false, "balanced sparse all-reduce"},
+    {"unsharded", true, false, "SCAPE, authors' non-sharded form, bitmap masks"},
+    {"scape", true, false, "SCAPE: the smaller of bitmap and positions"},
+    {"scape-bitmap", true, false, "SCAPE with bitmap masks"},
+    {"scape-entropy", true, false, "SCAPE with masks at their entropy"},
+    {"scape-hierarchy", true, false, "SCAPE in two levels of sqrt(P) ranks each"},
+    {"diloco", false, true, "local AdamS; the mean of all every H steps, sharded, fp32"},
+    {"gasloc", false, true, "GASLoC: local AdamS; neighbours every H steps, fp32"},
 }};
 
 /// Cache lines of 16 parameters that hold one of the selected ones, if these are spread at random.
@@ -108,6 +112,18 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         work.messages = 4 * others;
         work.passes = 38 * d;
         work.lines = 4 * lines(d, rho) * f;
+        return work;
+    }
+    if (scheme == "diloco" || scheme == "gasloc") {
+        // The inner step, and an H-th of what ends a round: gasloc's drift (12) and its gossip with the
+        // momentum (12, and 4 a neighbour); diloco's sum of all at the owner, and its outer step.
+        const double H = setting.inner_steps;
+        const bool gossip = scheme == "gasloc";
+        const double met = gossip ? 2 * meetings(setting.law, P) / P : 0;
+        work.values = (gossip ? 4 * d * met : 8 * f * d) / H;
+        work.exchanges = (gossip ? std::min(met, 1.0) : 2) / H;
+        work.messages = (gossip ? met : 2 * others) / H;
+        work.passes = (20 + (gossip ? 24 + 4 * met : 4 + 24 / P) / H) * d;
         return work;
     }
     const bool unsharded = scheme == "unsharded";

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <scape/gasloc/graph.hpp>
+
 // What a step costs, from d, P, density and six constants of a machine: docs/cost-model.md has the
 // formulas. Pure functions of numbers; nothing here runs anything.
 
@@ -24,18 +26,21 @@ struct Setting {
     double size = 0; ///< d
     double ranks = 1;
     double density = 0.01;
-    double compute = 0; ///< seconds of forward and backward in a step, behind which a mask may hide
+    double compute = 0;      ///< seconds of forward and backward in a step, behind which a mask may hide
+    double inner_steps = 30; ///< H: of which the local ones end a round with an exchange
+    gasloc::Law law = gasloc::Law::pairs; ///< who meets whom in it, of gasloc
 };
 
 /// How each of the schemes works, as far as its costs go. Those that bench_peers times have its names.
 struct Scheme {
     std::string_view name;
-    bool sparse;
+    bool sparse; ///< the density matters
+    bool local;  ///< H matters
     std::string_view words;
 };
 [[nodiscard]] std::span<const Scheme> schemes();
 
-/// What one rank does in one step.
+/// What one rank does in one step. Of the local ones a step is an H-th of a round.
 struct Work {
     double values = 0;    ///< bytes sent: gradients, parameters, payloads, with their indices
     double mask = 0;      ///< bytes sent that may take until the next step
@@ -45,7 +50,7 @@ struct Work {
     double passes = 0; ///< bytes that its passes read and write; slower passes count as more
     double lines = 0;  ///< cache lines that it gathers from or scatters to
 };
-/// Throws scape::Error for a scheme that is none.
+/// Throws scape::Error for a scheme that is none, or a law that so many workers do not have.
 [[nodiscard]] Work work_of(std::string_view scheme, const Setting& setting);
 
 struct Seconds {

@@ -137,6 +137,34 @@ TEST(ToolModel, PredictFollowsTheFormulasOfAllItsInputs) {
     EXPECT_EQ(scape.at(5), "66.000"); // 8 k f
 }
 
+TEST(ToolModel, PredictOfALocalSchemeIsOfAnHthOfItsRound) {
+    const auto rows = [](const char* inner_steps, const char* law) {
+        const ToolResult result = run_tool({"model", "predict", "--size", "1e9", "--ranks", "4", "--memory",
+                                            "1e10", "--bandwidth", "1e9", "--latency", "0.1", "--overhead",
+                                            "0.01", "--inner-steps", inner_steps, "--law", law});
+        EXPECT_EQ(result.status, 0) << result.errors;
+        return result.output;
+    };
+    // pairs: 4 d bytes, one message; 20 d a step, 28 d a round. diloco: 6 d bytes, 6 messages; 10 d a
+    // round.
+    const auto pairs = model_row(rows("10", "pairs"), "gasloc");
+    EXPECT_EQ(pairs.at(1) + " " + pairs.at(2), "400.00 MB");
+    EXPECT_EQ(pairs.at(5), "400.000");
+    EXPECT_EQ(pairs.at(6), "11.000");
+    EXPECT_EQ(pairs.at(8), "2280.000");
+    EXPECT_EQ(pairs.at(9), "2691.000");
+    const auto mean = model_row(rows("100", "pairs"), "diloco");
+    EXPECT_EQ(mean.at(5), "60.000");
+    EXPECT_EQ(mean.at(6), "2.600");
+    EXPECT_EQ(mean.at(8), "2010.000");
+    const auto ring = model_row(rows("10", "ring"), "gasloc");
+    EXPECT_EQ(ring.at(5), "800.000");
+    EXPECT_EQ(ring.at(8), "2320.000");
+    EXPECT_EQ(model_row(rows("10", "complete"), "gasloc").at(5), "1200.000");
+    EXPECT_EQ(model_row(rows("10", "none"), "gasloc").at(5), "0.000");
+    EXPECT_EQ(model_row(rows("1", "ring"), "dense"), model_row(rows("100", "pairs"), "dense"));
+}
+
 TEST(ToolModel, FitGivesWhatTheDocumentSays) {
     Arguments arguments{"model", "fit"};
     Arguments checked{"--check"};
@@ -169,6 +197,10 @@ TEST_F(ToolTest, ModelOfBadInputIsOneLineAndStatus2) {
     expect_bad_input(run_tool({"model"}), "subcommand");
     expect_bad_input(run_tool({"model", "predict", "--density", "2"}), "--density");
     expect_bad_input(run_tool({"model", "predict", "--bandwidth", "0"}), "--bandwidth");
+    expect_bad_input(run_tool({"model", "predict", "--inner-steps", "0"}), "--inner-steps");
+    expect_bad_input(run_tool({"model", "predict", "--law", "explicit"}), "--law");
+    expect_bad_input(run_tool({"model", "predict", "--ranks", "6", "--law", "hypercube"}),
+                     "a hypercube of 6 workers does not exist");
     expect_bad_input(run_tool({"model", "fit", file("absent")}), "absent");
     support::store(file("other"), R"({"rows": [{"peer": 3}]})");
     expect_bad_input(run_tool({"model", "fit", file("other")}), "no output of bench_peers");

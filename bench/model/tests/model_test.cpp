@@ -1,5 +1,7 @@
 // The model's bytes beside the peers' formulas, its seconds beside figures worked out by hand, and its fit
 // beside a machine that is known.
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include <scape/problem/error.hpp>
 
 #include "model/fit.hpp"
+#include "model/meetings.hpp"
 #include "model/model.hpp"
 #include "model/plot.hpp"
 #include "peers/peer.hpp"
@@ -16,12 +19,21 @@
 namespace scape::model {
 namespace {
 
+using gasloc::Law;
+using problem::Index;
+
+bool exists(Law law, int workers) {
+    const bool power = std::has_single_bit(static_cast<unsigned>(workers));
+    return law != Law::given && (law != Law::hypercube || power);
+}
+
 TEST(Model, SendsTheBytesOfThePeersFormulas) {
-    const peers::Setting setting{1 << 26, 0.01, {}};
+    const peers::Setting setting{1 << 26};
     for (const peers::Kind& kind : peers::kinds())
         for (const int ranks : {2, 4, 8, 64}) {
-            const Work work = work_of(kind.name, {1 << 26, static_cast<double>(ranks), 0.01});
-            const double expected = peers::formula_bytes(kind.name, setting, ranks, 0);
+            const Work work = work_of(kind.name, {1 << 26, static_cast<double>(ranks)});
+            const double expected = peers::formula_bytes(kind.name, setting, ranks, 0) /
+                                    static_cast<double>(peers::inner_steps(kind, setting));
             // k and the blocks of a mask are rounded in each segment.
             EXPECT_NEAR(work.values + work.mask, expected, 0.003 * expected) << kind.name << ' ' << ranks;
         }
@@ -39,6 +51,79 @@ TEST(Model, GivesTheFiguresWorkedOutByHand) {
     EXPECT_NEAR(seconds_of("scape", setting, machine).values, 0.775e-3, 0.001e-3);
     EXPECT_NEAR(seconds_of("scape", setting, machine).mask, 0.1349e-3, 0.001e-3);
     EXPECT_NEAR(seconds_of("scape-bitmap", setting, machine).mask, 1.211e-3, 0.001e-3);
+}
+
+TEST(Model, LocalSchemesSendThePeersBytesExactlyAtEveryHAndLaw) {
+    for (const Law law : gasloc::all_laws)
+        for (const int ranks : {1, 2, 3, 4, 7, 8, 64})
+            for (const Index inner_steps : {1, 10, 100}) {
+                if (!exists(law, ranks))
+                    continue;
+                const peers::Setting setting{1 << 20, 0.01, {}, inner_steps, law};
+                const double steps = static_cast<double>(inner_steps);
+                const double n = ranks;
+                for (const char* scheme : {"diloco", "gasloc"})
+                    EXPECT_DOUBLE_EQ(work_of(scheme, {1 << 20, n, 0.01, 0, steps, law}).values,
+                                     peers::formula_bytes(scheme, setting, ranks) / n / steps)
+                        << scheme << ' ' << gasloc::name(law) << ' ' << ranks << ' ' << inner_steps;
+            }
+}
+
+TEST(Meetings, AreTheEdgesOfTheGraphs) {
+    for (const Law law : gasloc::all_laws)
+        for (int workers = 1; workers <= 20; ++workers) {
+            if (!exists(law, workers))
+                continue;
+            const Index rounds = std::max<Index>(gasloc::period_of(law, workers), 1);
+            double edges = 0;
+            for (Index round = 1; round <= rounds; ++round)
+                edges += static_cast<double>(gasloc::graph_of(law, 1, round, workers).size());
+            EXPECT_NEAR(meetings(law, workers), edges / static_cast<double>(rounds), 1e-12)
+                << gasloc::name(law) << ' ' << workers;
+        }
+    EXPECT_EQ(meetings(Law::complete, 1e6), 1e6 * (1e6 - 1) / 2);
+    EXPECT_THROW(static_cast<void>(meetings(Law::hypercube, 6)), Error);
+    EXPECT_THROW(static_cast<void>(meetings(Law::given, 4)), Error);
+}
+
+TEST(Model, ALocalStepIsAnHthOfItsRound) {
+    // d = 1e9, P = 4. gasloc in pairs: a message of 4e9 B to one; inner 20, drift 12, gossip 16 a
+    // parameter.
+    const auto round = [](const char* scheme, double H, Law law) {
+        Work work = work_of(scheme, {1e9, 4, 0.01, 0, H, law});
+        work.values *= H;
+        work.messages *= H;
+        work.exchanges *= H;
+        work.passes *= H;
+        return work;
+    };
+    const Work pairs = round("gasloc", 10, Law::pairs);
+    EXPECT_DOUBLE_EQ(pairs.values, 4e9);
+    EXPECT_DOUBLE_EQ(pairs.messages, 1);
+    EXPECT_DOUBLE_EQ(pairs.exchanges, 1);
+    EXPECT_DOUBLE_EQ(pairs.passes, (200 + 28) * 1e9);
+    const Work complete = round("gasloc", 10, Law::complete);
+    EXPECT_DOUBLE_EQ(complete.values, 12e9);
+    EXPECT_DOUBLE_EQ(complete.messages, 3);
+    EXPECT_DOUBLE_EQ(complete.exchanges, 1);
+    EXPECT_DOUBLE_EQ(complete.passes, (200 + 36) * 1e9);
+    const Work none = round("gasloc", 10, Law::none);
+    EXPECT_DOUBLE_EQ(none.values + none.messages + none.exchanges, 0);
+    // diloco: 3/4 of the models to their owners, 3/4 of them back; the sum of four, the shard five times.
+    const Work mean = round("diloco", 100, Law::pairs);
+    EXPECT_DOUBLE_EQ(mean.values, 6e9);
+    EXPECT_DOUBLE_EQ(mean.messages, 6);
+    EXPECT_DOUBLE_EQ(mean.exchanges, 2);
+    EXPECT_DOUBLE_EQ(mean.passes, (2000 + 10) * 1e9);
+
+    // With H = 1 an exchange a step; the more steps, the nearer to the inner step alone.
+    Machine machine;
+    machine.bandwidth = 125e6;
+    const auto seconds = [&](double H) {
+        return seconds_of("gasloc", {1e9, 4, 0.01, 0.5, H}, machine).step;
+    };
+    EXPECT_GT(seconds(1), 32);
+    EXPECT_NEAR(seconds(1e9), 0.5 + 20e9 / machine.memory, 1e-6);
 }
 
 TEST(Model, AMaskHidesBehindComputeAsFarAsThatLasts) {
