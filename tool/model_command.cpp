@@ -52,6 +52,14 @@ void predict(const Setting& setting, const Machine& machine) {
     }
 }
 
+/// "gasloc:100", as bench_peers is asked for it.
+std::string title_of(const Measured& row) {
+    char number[16] = "";
+    if (row.setting.inner_steps > 1)
+        std::snprintf(number, sizeof number, ":%g", row.setting.inner_steps);
+    return row.scheme + number;
+}
+
 void compare(const std::string& title, const std::vector<Measured>& rows, const Machine& machine) {
     std::printf("\n%s\n%-15s %8s %10s %8s %12s %12s %8s\n", title.c_str(), "scheme", "density", "d",
                 "Gbit/s", "measured ms", "predicted ms", "off");
@@ -59,7 +67,7 @@ void compare(const std::string& title, const std::vector<Measured>& rows, const 
     for (const Measured& row : rows) {
         const double seconds = predicted(row, machine);
         off.push_back(std::abs(seconds / row.seconds - 1));
-        std::printf("%-15s %8g %10.0f %8g %12.2f %12.2f %+7.1f%%\n", row.scheme.c_str(),
+        std::printf("%-15s %8g %10.0f %8g %12.2f %12.2f %+7.1f%%\n", title_of(row).c_str(),
                     row.setting.density, row.setting.size, row.bandwidth * 8e-9, row.seconds * 1e3,
                     seconds * 1e3, (seconds / row.seconds - 1) * 100);
     }

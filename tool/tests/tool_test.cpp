@@ -178,6 +178,22 @@ TEST(ToolModel, FitGivesWhatTheDocumentSays) {
     EXPECT_TRUE(contains(result.output, "within 15 %: 15 of 18; median 8.5 %")) << result.output;
 }
 
+TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
+    const std::filesystem::path results = std::filesystem::path(SCAPE_MEASURED).parent_path();
+    Arguments arguments{"model", "fit"};
+    for (const auto& entry : std::filesystem::directory_iterator(SCAPE_MEASURED))
+        if (!contains(entry.path().string(), "_4194304.json"))
+            arguments.push_back(entry.path().string());
+    arguments.emplace_back("--check");
+    for (const auto& entry : std::filesystem::directory_iterator(results / "gasloc_peers_1b28974"))
+        arguments.push_back(entry.path().string());
+    const ToolResult result = run_tool(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_TRUE(contains(result.output, "within 15 %: 10 of 14; median 6.1 %, worst 29.0 %"))
+        << result.output;
+    EXPECT_EQ(model_row(result.output, "gasloc:100").at(3), "0.956407");
+}
+
 TEST(ToolModel, PaperAndScaleSayWhatBreaksFirst) {
     EXPECT_TRUE(contains(run_tool({"model", "paper"}).output, "Llama-1.8B"));
     const std::string scale = run_tool({"model", "scale"}).output;
