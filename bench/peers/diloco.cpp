@@ -29,8 +29,8 @@ class DiLoCo final : public LocalPeer {
     void inner_step(std::span<const float> gradient, double learning_rate) override {
         const auto s = scalars_of(hyper_, 1, ++steps_, learning_rate);
         const auto rule = hyper_.bias_correction == problem::BiasCorrection::momentum
-                              ? host::InnerRule::adams_momentum
-                              : host::InnerRule::adams;
+                              ? distributed::InnerRule::adams_momentum
+                              : distributed::InnerRule::adams;
         // The first step of a round leaves theta alone, and spares it a copy.
         const float* const x = inside_ ? x_.data() : theta_.data();
         const host::InnerStep vectors{gradient.data(), x,         m_.data(), nullptr,
