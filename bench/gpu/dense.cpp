@@ -5,6 +5,7 @@
 
 #include <scape/distributed/adams.hpp>
 #include <scape/distributed/in_process.hpp>
+#include <scape/distributed/in_process_peers.hpp>
 
 #include "gpu/algorithms.hpp"
 #include "peers/arithmetic.hpp"
@@ -27,6 +28,8 @@ std::vector<float> by_the_host(const DenseSteps& steps) {
     const auto size = static_cast<Index>(steps.parameters.size());
     distributed::InProcessGroup group(1);
     const auto communicator = group.communicator(0);
+    distributed::InProcessPeers links(1);
+    const auto alone = links.peers(0);
     const auto take = [&](auto& optimizer) {
         for (const std::vector<float>& gradient : steps.gradients)
             optimizer.step(gradient, learning_rate);
@@ -34,7 +37,7 @@ std::vector<float> by_the_host(const DenseSteps& steps) {
         return std::vector<float>(parameters.begin(), parameters.end());
     };
     if (steps.kind == Dense::adamw)
-        return take(*peers::make_peer("adamw", {size, 1.0, {}}, *communicator, steps.parameters));
+        return take(*peers::make_peer("adamw", {size, 1.0, {}}, {*communicator, *alone}, steps.parameters));
     const problem::Layout layout({{"all", size, false}});
     distributed::AdamS adams(
         problem::make_problem(problem::Algorithm::adams, 1, layout, problem::PartitionRule::by_shard, {}),
