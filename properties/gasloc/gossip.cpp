@@ -72,6 +72,9 @@ void contraction(Trial& trial) {
     const double alpha = static_cast<double>(static_cast<float>(trial.run.alpha));
     const double gamma = static_cast<double>(static_cast<float>(trial.run.gamma));
     const bool local = trial.run.momentum == Momentum::local;
+    std::vector<Graph> graphs; // of the second round and on
+    for (Index round = 2; round <= trial.run.rounds; ++round)
+        graphs.push_back(by_hand::graph_of(trial.scenario.settings, round, trial.scenario.workers));
     for (std::size_t i = 0; i < trial.scenario.start.size(); ++i) {
         std::vector<double> theta(n);
         std::vector<double> before(n);
@@ -84,8 +87,7 @@ void contraction(Trial& trial) {
         for (Index round = 2; round <= trial.run.rounds; ++round) {
             const std::vector<double> y = theta;
             std::vector<double> z = y;
-            for (const Edge& edge :
-                 by_hand::graph_of(trial.scenario.settings, round, trial.scenario.workers)) {
+            for (const Edge& edge : graphs[static_cast<std::size_t>(round - 2)]) {
                 const auto a = static_cast<std::size_t>(edge.a);
                 const auto b = static_cast<std::size_t>(edge.b);
                 z[a] -= alpha / 2 * edge.weight * (y[a] - y[b]);
