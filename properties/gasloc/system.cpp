@@ -1,5 +1,6 @@
 // GASLoC's properties in the gate's terms, for whoever's implementations.
 #include <algorithm>
+#include <utility>
 
 #include <scape/gasloc/traces.hpp>
 #include <scape/gate/gate_main.hpp>
@@ -114,7 +115,8 @@ gate::System system_of_properties() {
 
 int gate_main(int count, char** values, std::vector<Ranked> candidates) {
     gate::System system = system_of_properties();
-    system.implementations = [candidates](const std::shared_ptr<const gate::Group>& group) {
+    system.implementations = [candidates =
+                                  std::move(candidates)](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
         for (const Ranked& candidate : candidates) {
             Seat seat{.level = candidate.level, .left_out = candidate.left_out};

@@ -185,7 +185,7 @@ TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
         if (!contains(entry.path().string(), "_4194304.json"))
             arguments.push_back(entry.path().string());
     arguments.emplace_back("--check");
-    for (const auto& entry : std::filesystem::directory_iterator(results / "gasloc_peers_1b28974"))
+    for (const auto& entry : std::filesystem::directory_iterator(results / "gasloc_peers_07912b7"))
         arguments.push_back(entry.path().string());
     const ToolResult result = run_tool(arguments);
     EXPECT_EQ(result.status, 0) << result.errors;
