@@ -54,10 +54,11 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
                                  int thorough) {
     SearchOptions options;
     options.cases = settings_.cases > 0 ? settings_.cases : settings_.thorough ? thorough : usual;
+    const bool nobody_said = settings_.cases == 0 && !settings_.thorough;
     const bool other_is_here = std::ranges::any_of(
         chosen_, [&](const auto& other) { return other->name() == implementation.like(); });
-    if (other_is_here)
-        options.cases = std::max(1, options.cases / 2);
+    if (nobody_said && other_is_here)
+        options.cases /= 2;
     options.seed = settings_.seed;
     options.pins = pins_;
     options.workers_by_default = workers_by_default_;

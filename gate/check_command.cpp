@@ -119,7 +119,8 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
         ->delimiter(',');
     command.add_option("--case", settings->one_case, "one case, as a failure prints it, with one property");
     command.add_option("--cases", settings->cases,
-                       "cases of each row and property; without it 4 and 1 larger, and 100");
+                       "cases of each row and property; without it 4 and 1 larger, and 100, and half as "
+                       "many of what differs from another in the order of its sums alone (-native)");
     command.add_option("--seed", settings->seed, "all cases follow from it");
     command.add_option("--level", settings->level, "the level to insist on: exact or rel");
     command.add_flag("--thorough", settings->thorough, "50 cases a row and 2000 a property");

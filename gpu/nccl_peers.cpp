@@ -122,18 +122,23 @@ class NcclPeers final : public Peers {
         if (comm_.get() == nullptr)
             throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
         auto* const stream = stream_.state().at_once();
+        // A group is the thread's. Whatever fails within it is told when it has ended.
+        ncclResult_t within = ncclSuccess;
+        const auto told = [&within](ncclResult_t result) {
+            if (within == ncclSuccess && result != ncclInProgress)
+                within = result;
+        };
         check(ncclGroupStart(), "beginning a group");
         for (const Sent& one : sent)
             if (one.bytes > 0)
-                check(ncclSend(one.message.get(), one.bytes, ncclUint8, one.peer, comm_.get(), stream),
-                      "sending");
+                told(ncclSend(one.message.get(), one.bytes, ncclUint8, one.peer, comm_.get(), stream));
         for (const auto& one : asked) {
             if (one->bytes > 0)
-                check(ncclRecv(one->to->data(), one->bytes, ncclUint8, one->peer, comm_.get(), stream),
-                      "receiving");
+                told(ncclRecv(one->to->data(), one->bytes, ncclUint8, one->peer, comm_.get(), stream));
             one->started = true;
         }
-        check(ncclGroupEnd(), "starting a group");
+        told(ncclGroupEnd());
+        check(within, "sending and receiving in a group");
         settle("starting an exchange");
     }
 

@@ -144,6 +144,7 @@ gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group
     Seat each = seat_of(here);
     if (each.unavailable.empty())
         each = {.unavailable = no_nccl(), .runs_on = nccl(), .most_workers = here.devices};
+    each.left_out = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
     return {candidate(
                 "cuda-blocks", [](Peers&) { return blocks(); }, group),
             candidate(

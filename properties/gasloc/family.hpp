@@ -31,8 +31,11 @@ using AtLeast = std::map<std::string, int>;
 /// The demand on cases of a property that speaks of neighbours.
 [[nodiscard]] AtLeast meets();
 
+/// `at_rel` is made of a case besides, where an implementation claims no more than REL: all of it exact,
+/// for a property whose two sides are sums of different orders.
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
-                                      Judge judge, AtLeast at_least = {}, Change change = as_it_is);
+                                      Judge judge, AtLeast at_least = {}, Change change = as_it_is,
+                                      Change at_rel = as_it_is);
 
 /// What one vector has at a place, of each worker after a round.
 [[nodiscard]] std::vector<const Seen*> seen_after(const std::vector<Life>& lives, Index round, int workers);

@@ -137,7 +137,7 @@ std::vector<gate::Property> gossip_properties() {
     return {property(1, "mean", "Gossip moves nothing but differences: the sum of z is the sum of y.",
                      mean_is_kept, meets(), exact_local),
             property(2, "consensus", "Workers that agree and do not drift stay as they are.",
-                     consensus_stays, meets(), without_restart),
+                     consensus_stays, meets(), without_restart, exact),
             property(15, "contraction",
                      "Without drift disagreement becomes what the chapter's map makes of it.", drifts_once,
                      {{"neighbours", 40}}, drifting_once)};

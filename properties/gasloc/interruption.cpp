@@ -72,6 +72,11 @@ void restart_same(Trial& trial) {
 /// Sums of other orders are off by a rounding for each worker, of no more than the sum of magnitudes.
 void near_the_mean(Trial& trial, const State& mean, const State& begun, int worker) {
     const Index at = trial.scenario.restart;
+    told(trial, mean.s == begun.s && mean.rounds == begun.rounds, at, [&] {
+        return "worker " + std::to_string(worker) + " begins again with " + std::to_string(begun.s) +
+               " inner steps and " + std::to_string(begun.rounds) + " rounds; the most of any worker are " +
+               std::to_string(mean.s) + " and " + std::to_string(mean.rounds);
+    });
     for (const auto part : {&State::theta, &State::before, &State::m, &State::v}) {
         told(trial, (mean.*part).size() == (begun.*part).size(), at,
              [&] { return "worker " + std::to_string(worker) + " begins again with other sizes"; });

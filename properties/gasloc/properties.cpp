@@ -29,14 +29,17 @@ AtLeast meets() {
 }
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        AtLeast at_least, Change change) {
+                        AtLeast at_least, Change change, Change at_rel) {
     gate::Property made{
         number,
         name,
         says,
         [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
-        [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
-            Trial trial(implementation, change(parse_case(line)));
+        [judge, change, at_rel](const gate::Implementation& implementation, const gate::Line& line) {
+            Case run = change(parse_case(line));
+            if (implementation.level() != verify::LevelKind::exact)
+                run = at_rel(run);
+            Trial trial(implementation, run);
             judge(trial);
             return trial.judged;
         },
@@ -48,6 +51,8 @@ gate::Property property(int number, const std::string& name, const std::string& 
                 run.restart = 0;
                 run.to = 0;
             }
+            if (left_out.contains("restart.other"))
+                run.to = 0;
             return text(run);
         }};
     return made;

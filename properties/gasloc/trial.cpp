@@ -265,6 +265,9 @@ void Trial::within_bounds(const std::vector<Life>& expected, const std::vector<L
             for (std::size_t i = 0; i < reference.state.size(); ++i) {
                 const Life& life = actual.at(i);
                 const bool begins = round == scenario.restart + 1 && life.restarted;
+                if (!begins && !life.rounds.contains(round - 1))
+                    return violated(round, "worker " + std::to_string(i) + " did not begin again: " +
+                                               (life.refused.empty() ? life.reason : life.refused));
                 reference.state[i] = begun_by(begins ? life.begun : life.rounds.at(round - 1).state);
             }
         const std::vector<bool> nobody(reference.state.size(), false);

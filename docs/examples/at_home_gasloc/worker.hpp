@@ -23,7 +23,8 @@ using Floats = std::vector<float>;
 
 class Worker final : public gasloc::Subject {
   public:
-    /// `breaks`: a mistake that is easily made, the drift measured from what the gossip has made of it.
+    /// `breaks`: a mistake that is easily made, `before` kept after the gossip, so that the momentum is
+    /// measured from z.
     Worker(gasloc::Settings settings, std::span<const float> parameters, Peers& peers, bool breaks)
         : settings_(std::move(settings)), peers_(peers), breaks_(breaks) {
         gasloc::check(settings_);

@@ -107,18 +107,18 @@ TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
     }
 }
 
-/// A worker that is off by what a sum in another order is, or by twice the bound.
-class Rounded final : public Subject {
+/// Shows another state than it has.
+class Changed final : public Subject {
   public:
-    Rounded(std::unique_ptr<Subject> of, float off) : of_(std::move(of)), off_(off) {}
+    using Change = std::function<void(State&)>;
+    Changed(std::unique_ptr<Subject> of, Change change) : of_(std::move(of)), change_(std::move(change)) {}
     bool step(std::span<const float> gradient, double learning_rate) override {
         return of_->step(gradient, learning_rate);
     }
     bool round() override { return of_->round(); }
     State state() const override {
         State state = of_->state();
-        for (float& value : state.theta)
-            value *= 1.0F + off_;
+        change_(state);
         return state;
     }
     void save(const std::filesystem::path& folder, int rank, int workers) const override {
@@ -127,7 +127,7 @@ class Rounded final : public Subject {
 
   private:
     std::unique_ptr<Subject> of_;
-    float off_;
+    Change change_;
 };
 
 TEST(Properties, RelAllowsARoundingAndNoMore) {
@@ -136,7 +136,11 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
         Subjects subjects = whole;
         subjects.start = [&whole, off](const Settings& settings, std::span<const float> parameters,
                                        distributed::Peers& peers, int count) {
-            return std::make_unique<Rounded>(whole.start(settings, parameters, peers, count), off);
+            return std::make_unique<Changed>(whole.start(settings, parameters, peers, count),
+                                             [off](State& state) {
+                                                 for (float& value : state.theta)
+                                                     value *= 1.0F + off;
+                                             });
         };
         return Candidate("rounded", subjects, threads(), {.level = level});
     };
@@ -151,6 +155,21 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
     EXPECT_FALSE(finding(off_by(0x1p-23F, verify::LevelKind::rel)));
     EXPECT_TRUE(finding(off_by(0x1p-23F, verify::LevelKind::exact)));
     EXPECT_TRUE(finding(off_by(0x1p-12F, verify::LevelKind::rel)));
+}
+
+// Each round begins with what the worker has shown, its counts as well: nothing else would notice.
+TEST(Properties, RelLooksAtTheCountsOfARestart) {
+    const Subjects whole = workers();
+    Subjects subjects = whole;
+    subjects.restart = [&whole](const Settings& settings, const std::filesystem::path& folder,
+                                distributed::Peers& peers, int count) {
+        return std::make_unique<Changed>(whole.restart(settings, folder, peers, count),
+                                         [](State& state) { state.s += 1; });
+    };
+    const Candidate miscounts("miscounts", subjects, threads(), {.level = verify::LevelKind::rel});
+    EXPECT_TRUE(counterexample(miscounts, "restart.other", 20));
+    const Candidate honest("honest", whole, threads(), {.level = verify::LevelKind::rel});
+    EXPECT_FALSE(counterexample(honest, "restart.other", 20));
 }
 
 // What the gate keeps of a failure is judged by `scape verify` in the same way.

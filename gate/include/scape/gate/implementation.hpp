@@ -36,7 +36,7 @@ class Implementation {
     [[nodiscard]] virtual bool stays_here() const { return !runs_on().empty(); }
     [[nodiscard]] virtual LeftOut left_out() const { return {}; }
     /// The name of another that shares all but a detail with this one, or empty. Where the other is
-    /// put to the test as well, half as many cases will do.
+    /// put to the test as well, half as many cases do for this one, unless a number is asked for.
     [[nodiscard]] virtual std::string like() const { return {}; }
     /// True on all ranks if it is on any.
     [[nodiscard]] virtual bool any(bool here) const { return here; }

@@ -34,7 +34,8 @@ make_nccl_communicator(distributed::Communicator& ranks, const CudaStream& strea
 /// Whoever gets a message in such a group sends one, too: a round of gossip.
 ///
 /// Before a group the host hears by an empty message from each neighbour that it is there. So one that has
-/// left, failed or does not come is found as `ranks` finds it, and named; what fails within a group, or
+/// left, failed or does not come is found as `ranks` finds it, and named; and a neighbour that waits for
+/// another makes this rank wait, too, which Peers elsewhere do not. What fails within a group, or
 /// takes longer than the timeout, ends this rank alone with distributed::Aborted, which names those it had
 /// to do with. Throws scape::Error where two ranks have the same device.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
