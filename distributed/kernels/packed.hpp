@@ -11,8 +11,7 @@ constexpr Index block_size = problem::tunable<Index>(256, 64);
 /// Asks for the word that a stream will hold a page further on. The hardware follows a stream only to the
 /// end of its page, and with more work per cache line than a plain loop has, too few lines would be under
 /// way otherwise.
-SCAPE_TARGET inline void prefetch_word(const float* stream) {
-    constexpr std::uintptr_t distance = 4096;
+SCAPE_TARGET inline void prefetch_word(const float* stream, std::uintptr_t distance = 4096) {
     constexpr std::uintptr_t line = 64;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(stream) + distance;
     for (std::uintptr_t offset = 0; offset < word_bits * sizeof(float); offset += line)
@@ -31,11 +30,7 @@ SCAPE_TARGET inline void prefetch_word(const float* stream) {
 /// As prefetch_word(), nearer: with a few streams and short iterations, what is asked for a page ahead is
 /// found to come too early.
 SCAPE_TARGET inline void prefetch_near(const float* stream) {
-    constexpr std::uintptr_t distance = 1024;
-    constexpr std::uintptr_t line = 64;
-    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(stream) + distance;
-    for (std::uintptr_t offset = 0; offset < word_bits * sizeof(float); offset += line)
-        __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
+    prefetch_word(stream, 1024);
 }
 
 SCAPE_TARGET Index first_unacceptable(const float* g, Index begin, Index end) {

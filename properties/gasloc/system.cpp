@@ -1,5 +1,4 @@
 // GASLoC's properties in the gate's terms, for whoever's implementations.
-#include <algorithm>
 #include <utility>
 
 #include <scape/gasloc/traces.hpp>

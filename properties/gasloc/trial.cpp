@@ -118,6 +118,9 @@ void near(Trial& trial, const WorkerState<Bounded>& expected, const State& actua
     if (expected.s != actual.s)
         trial.violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.s) +
                                   " inner steps; the reference's are " + std::to_string(expected.s));
+    if (actual.rounds != round)
+        trial.violated(round, worker_text(worker, round) + " counts " + std::to_string(actual.rounds) +
+                                  " rounds; it has ended " + std::to_string(round));
 }
 
 } // namespace

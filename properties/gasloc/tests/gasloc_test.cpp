@@ -158,7 +158,7 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
 }
 
 // Each round begins with what the worker has shown, its counts as well: nothing else would notice.
-TEST(Properties, RelLooksAtTheCountsOfARestart) {
+TEST(Properties, RelLooksAtCounts) {
     const Subjects whole = workers();
     Subjects subjects = whole;
     subjects.restart = [&whole](const Settings& settings, const std::filesystem::path& folder,
@@ -168,6 +168,14 @@ TEST(Properties, RelLooksAtTheCountsOfARestart) {
     };
     const Candidate miscounts("miscounts", subjects, threads(), {.level = verify::LevelKind::rel});
     EXPECT_TRUE(counterexample(miscounts, "restart.other", 20));
+    subjects = whole;
+    subjects.start = [&whole](const Settings& settings, std::span<const float> parameters,
+                              distributed::Peers& peers, int count) {
+        return std::make_unique<Changed>(whole.start(settings, parameters, peers, count),
+                                         [](State& state) { state.rounds += 1; });
+    };
+    const Candidate ahead("ahead", subjects, threads(), {.level = verify::LevelKind::rel});
+    EXPECT_TRUE(counterexample(ahead, "reference", 20));
     const Candidate honest("honest", whole, threads(), {.level = verify::LevelKind::rel});
     EXPECT_FALSE(counterexample(honest, "restart.other", 20));
 }
