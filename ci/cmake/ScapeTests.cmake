@@ -1,10 +1,12 @@
 include(GoogleTest)
 
-# scape_add_tests(NAME name LABEL quick|full SOURCES files LIBRARIES targets [ARGUMENTS ...])
-# One test program; each of its cases is a ctest of that label.
+# scape_add_tests(NAME name LABEL quick|full SOURCES files LIBRARIES targets [APART files] [DEFINITIONS ...])
+# One test program; each of its cases is a ctest of that label. Files APART mean something else by a name than those beside them, and are
+# never compiled in one piece with them.
 function(scape_add_tests)
-  cmake_parse_arguments(TEST "" "NAME;LABEL" "SOURCES;LIBRARIES;DEFINITIONS" ${ARGN})
-  add_executable(${TEST_NAME} ${TEST_SOURCES})
+  cmake_parse_arguments(TEST "" "NAME;LABEL" "SOURCES;APART;LIBRARIES;DEFINITIONS" ${ARGN})
+  add_executable(${TEST_NAME} ${TEST_SOURCES} ${TEST_APART})
+  set_source_files_properties(${TEST_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${TEST_NAME} PRIVATE ${TEST_LIBRARIES} GTest::gmock GTest::gtest_main scape_options)
   target_compile_definitions(${TEST_NAME} PRIVATE ${TEST_DEFINITIONS})
   scape_cold(${TEST_NAME} tests)

@@ -22,7 +22,6 @@
 
 namespace scape::verify {
 
-inline constexpr int all_ranks = Divergence::all_ranks;
 inline std::uint64_t fingerprint_of(const support::FileImage::Tensor& tensor) {
     if (const auto* floats = std::get_if<std::vector<float>>(&tensor.data))
         return trace::fingerprint(std::span<const float>(*floats));

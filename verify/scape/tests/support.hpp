@@ -18,7 +18,12 @@
 #include <scape/verify/record.hpp>
 #include <scape/verify/results.hpp>
 #include <scape/verify/run.hpp>
+#include <scape/verify/verdict.hpp>
 #include <scape/verify/verify_trace.hpp>
+
+namespace scape::verify {
+inline constexpr int all_ranks = Divergence::all_ranks;
+}
 
 /// What the suites of the verifying side share.
 namespace scape::verify::support {

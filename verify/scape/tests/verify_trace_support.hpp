@@ -18,8 +18,6 @@
 
 namespace scape::verify {
 
-inline constexpr int all_ranks = Divergence::all_ranks;
-
 inline float next_up(float value) {
     return std::nextafter(value, std::numeric_limits<float>::infinity());
 }
