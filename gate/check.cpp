@@ -72,7 +72,7 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
 void Check::search_later(const Implementation& implementation, const Property& property,
                          const SearchOptions& options, const std::string& with,
                          std::function<void(const SearchResult&)> told) {
-    ++searches_;
+    pace_.expect(implementation.name());
     pieces_.push_back({.work =
                            [this, &implementation, &property, options, with](const Ended& before) {
                                if (settings_.verbose && group_->speaks())
@@ -83,10 +83,11 @@ void Check::search_later(const Implementation& implementation, const Property& p
                                               source(implementation));
                            },
                        .told =
-                           [this, told = std::move(told)](const ordered_json& answer) {
+                           [this, told = std::move(told), &implementation](const ordered_json& answer) {
                                const SearchResult result = search_result(answer);
                                cut_short_ = cut_short_ || result.ended;
                                told(result);
+                               pace_.took(implementation.name(), result.seconds);
                                show_progress();
                            },
                        .here = implementation.stays_here()});
@@ -97,12 +98,11 @@ void Check::tell_later(std::function<void()> told) {
 }
 
 void Check::show_progress() {
-    ++searches_done_;
-    const double share = static_cast<double>(searches_done_) / std::max(1, searches_);
-    const double left = watch_.limited() ? settings_.time_budget - watch_.seconds()
-                                         : watch_.seconds() * (1.0 - share) / share;
+    const double work_left = pace_.left(watch_.seconds());
+    const double left =
+        watch_.limited() ? std::min(work_left, settings_.time_budget - watch_.seconds()) : work_left;
     if (group_->speaks())
-        progress_.show(std::to_string(searches_done_) + " of " + std::to_string(searches_) + ", about " +
+        progress_.show(std::to_string(pace_.done()) + " of " + std::to_string(pace_.all()) + ", about " +
                        std::to_string(static_cast<int>(std::max(0.0, left))) + " s left");
 }
 

@@ -10,6 +10,8 @@
 #include <scape/gate/results.hpp>
 #include <scape/gate/terminal.hpp>
 
+#include "pace.hpp"
+
 namespace scape::gate {
 
 /// What `check` was asked for.
@@ -115,8 +117,7 @@ class Check {
     Results results_;
     std::vector<Piece> pieces_;
     bool cut_short_ = false; ///< by the time budget
-    int searches_ = 0;
-    int searches_done_ = 0;
+    Pace pace_;
     int failures_ = 0;
     int told_ = 0;
 };

@@ -1,9 +1,14 @@
 #include "commands.hpp"
 
+#include <algorithm>
+#include <array>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <set>
 #include <utility>
+
+#include <unistd.h>
 
 #include <scape/gate/results.hpp>
 #include <scape/gate/terminal.hpp>
@@ -26,6 +31,25 @@ struct Asked {
     std::string replicas = "none";
 };
 
+/// What a handler of signals removes; it may call little else than unlink().
+std::array<char, 4096> unfinished{};
+
+void remove_unfinished(int signal) {
+    unlink(unfinished.data());
+    std::signal(signal, SIG_DFL);
+    static_cast<void>(std::raise(signal));
+}
+
+/// Whoever interrupts a record finds no half of one.
+void leave_nothing_of(const std::string& output) {
+    const std::string partial = output + ".partial"; // as storage's writer names it
+    if (partial.size() >= unfinished.size())
+        return;
+    std::ranges::copy(partial, unfinished.begin());
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+        std::signal(signal, remove_unfinished);
+}
+
 /// The command that makes the same bytes again: all arguments but the place of the output.
 std::string source(const std::vector<std::string>& arguments) {
     std::string text = "scape";
@@ -46,6 +70,7 @@ void run(const Asked& asked, const std::vector<std::string>& arguments) {
                               verify::Settings(system.traces.settings, asked.given, system.name),
                               asked.phases, trace::parse_replicas(asked.replicas), source(arguments)};
     gate::Progress progress(asked.output);
+    leave_nothing_of(asked.output);
     made_up.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
     system.traces.record(made_up);
     std::printf("%s\n", asked.output.c_str());

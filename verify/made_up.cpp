@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/room.hpp>
 
 namespace scape::verify {
 
@@ -21,6 +22,18 @@ std::optional<Number> parse_number(std::string_view text) {
 }
 
 } // namespace
+
+void check_room(const std::filesystem::path& output, int workers, Index size, Index steps) {
+    // Of a worker a gradient, its parameters or its residual; of a step its place in the file's header. And
+    // each step's gradients are written.
+    constexpr double least_of_a_header_entry = 60.0;
+    const double of_a_worker = 4.0 * static_cast<double>(size);
+    const double steps_of_all = static_cast<double>(steps) * workers;
+    problem::check_memory(2.0 * of_a_worker * workers + least_of_a_header_entry * steps_of_all,
+                          "a run of " + std::to_string(size) + " parameters, " + std::to_string(workers) +
+                              " ranks and " + std::to_string(steps) + " steps");
+    problem::check_disk(of_a_worker * steps_of_all, output);
+}
 
 std::vector<std::string> split(const std::string& text, char separator) {
     std::vector<std::string> parts;

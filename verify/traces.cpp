@@ -1,6 +1,7 @@
 #include <scape/verify/traces.hpp>
 
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include <scape/problem/error.hpp>
@@ -43,7 +44,10 @@ std::vector<std::string> Settings::texts(const std::string& option) const {
 }
 
 double Settings::number(const std::string& option) const {
-    return parsed<double>(option, text(option), "a number");
+    const double value = parsed<double>(option, text(option), "a number");
+    if (!std::isfinite(value))
+        throw Error("--" + option + " is " + text(option) + "; it must be finite");
+    return value;
 }
 
 Index Settings::integer(const std::string& option) const {

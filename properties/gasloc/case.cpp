@@ -10,6 +10,7 @@
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/partition.hpp>
+#include <scape/problem/room.hpp>
 #include <scape/problem/text.hpp>
 
 namespace scape::gasloc {
@@ -155,6 +156,9 @@ Case parse_case(const std::string& text) {
     }
     if (!ours)
         throw Error("case: '" + text + "' has no law=NAME");
+    // Of a worker theta, x, a gradient and what it sends.
+    problem::check_memory(16.0 * static_cast<double>(run.size) * static_cast<double>(run.workers),
+                          "such a case");
     check_law(run.law, static_cast<int>(run.workers));
     if (run.to > 0)
         check_law(run.law, static_cast<int>(run.to));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/room.hpp>
 #include <scape/problem/text.hpp>
 
 namespace scape::properties {
@@ -209,6 +210,10 @@ void check(const Case& run) {
     constexpr Index most_steps = 1'000'000;
     if (run.steps < 1 || run.steps > most_steps)
         throw Error("case: steps is " + std::to_string(run.steps) + "; it must be 1 to a million");
+    // Gradients of all steps, and on each rank one more, residual and parameters.
+    problem::check_memory(4.0 * static_cast<double>(run.size()) * run.workers *
+                              (3.0 + static_cast<double>(run.script.empty() ? run.steps : 0)),
+                          "such a case");
     problem::check_workers(run.other_workers);
     for (const Operation& operation : run.script)
         problem::check_workers(operation.workers);

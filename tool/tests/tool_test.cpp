@@ -64,8 +64,9 @@ TEST(ToolUsage, VersionIsOneLine) {
 
 TEST(ToolUsage, AMistakeIsOneLineAndStatus2) {
     expect_bad_input(run_tool({}), "subcommand");
-    expect_bad_input(run_tool({"frobnicate"}), "scape --help");
-    expect_bad_input(run_tool({"--frobnicate"}), "scape --help");
+    expect_bad_input(run_tool({"frobnicate"}),
+                     "there is no subcommand 'frobnicate' (there are verify, check");
+    expect_bad_input(run_tool({"--frobnicate"}), "--help");
     expect_bad_input(run_tool({"verify"}), "TRACE is required");
     expect_bad_input(run_tool({"verify", "--frobnicate", "x"}), "--frobnicate");
     expect_bad_input(run_tool({"record"}), "--output is required");
@@ -73,6 +74,32 @@ TEST(ToolUsage, AMistakeIsOneLineAndStatus2) {
     expect_bad_input(run_tool({"record", "-o", "x", "--steps"}), "--steps");
     expect_bad_input(run_tool({"diff", "only_one"}), "B is required");
     expect_bad_input(run_tool({"info", "unasked"}), "unasked");
+}
+
+TEST(ToolUsage, WhatMayHaveBeenMeantIsNamed) {
+    expect_bad_input(run_tool({"chekc"}), "no subcommand 'chekc'; did you mean 'check'?");
+    expect_bad_input(run_tool({"verfy", "x"}), "did you mean 'verify'?");
+    expect_bad_input(run_tool({"check", "--densty", "1"}), "--densty; did you mean '--density'?");
+    expect_bad_input(run_tool({"verify", "x", "--levle=rel"}), "did you mean '--level'?");
+    EXPECT_FALSE(contains(run_tool({"check", "--wildly-other"}).errors, "did you mean"));
+}
+
+// What fits nowhere.
+
+TEST(ToolSizes, BeyondAnyMemoryAreRefusedAtOnceWithTheBytes) {
+    const auto record = [](const char* option, const char* value) {
+        return run_tool({"record", "-o", "unwritten", option, value});
+    };
+    expect_bad_input(record("--tensors", "a:1000000000000"), "takes at least 24.0 TB of memory");
+    expect_bad_input(record("--steps", "1000000000000"), "takes at least 180.0 TB of memory");
+    expect_bad_input(
+        run_tool({"record", "--system", "gasloc", "-o", "unwritten", "--steps", "1000000000000"}),
+        "takes at least 240.0 TB of memory");
+    expect_bad_input(
+        run_tool({"check", "--implementation", "host", "--matrix", "--tensors", "a:1000000000000"}),
+        "of memory");
+    expect_bad_input(record("--learning-rate", "nan"), "--learning-rate is nan; it must be finite");
+    expect_bad_input(record("--beta1", "inf"), "--beta1 is inf; it must be finite");
 }
 
 // Colours.

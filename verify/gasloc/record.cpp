@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <span>
+#include <utility>
 
 #include <scape/gasloc/reference.hpp>
 #include <scape/gasloc/stability.hpp>
@@ -96,12 +97,15 @@ std::vector<Graph> given_graphs(const verify::Settings& given, int workers, Inde
     return graphs;
 }
 
-Config config_of(const verify::Settings& given) {
+Config config_of(const verify::MadeUpRun& run) {
+    const verify::Settings& given = run.settings;
     const Index workers = given.integer("workers");
     problem::check_workers(workers);
     const Index rounds = given.integer("steps");
     if (rounds < 1)
         throw Error("--steps is " + std::to_string(rounds) + "; at least 1 is needed");
+    problem::Layout layout(verify::parse_tensors(given.text("tensors")));
+    verify::check_room(run.output, static_cast<int>(workers), layout.size(), rounds);
     Settings settings;
     settings.inner = parse_inner(given.text("inner"));
     settings.hyper.beta1 = given.number("beta1");
@@ -126,8 +130,7 @@ Config config_of(const verify::Settings& given) {
     else if (given.given("edge"))
         throw Error("--edge is for --law explicit; this is " + std::string(name(settings.law)));
     check_stable(settings, static_cast<int>(workers), settings.given);
-    Config config{settings, static_cast<int>(workers),
-                  problem::Layout(verify::parse_tensors(given.text("tensors"))), 0,
+    Config config{settings, static_cast<int>(workers), std::move(layout), 0,
                   inner_steps_of(given.text("inner-steps"), static_cast<int>(workers), rounds)};
     for (Index round = 1; round <= rounds; ++round)
         config.edges += static_cast<Index>(graph_of(settings, round, config.workers).size());
@@ -187,7 +190,7 @@ Vector<float> gradient_of(const Config& config, const verify::Settings& given,
 
 void record(const verify::MadeUpRun& run) {
     const verify::Settings& given = run.settings;
-    const Config config = config_of(given);
+    const Config config = config_of(run);
     const auto injections = injections_of(config, given);
     const std::vector<double> rates = learning_rates_of(config, given);
     const std::vector<double> edges = edges_series(config);

@@ -63,6 +63,7 @@ void check(const RecordOptions& options) {
 
 void record(const std::filesystem::path& path, const RecordOptions& options) {
     check(options);
+    check_room(path, options.problem.workers, options.problem.layout.size(), options.steps);
     const TraceHead head = make_head(options);
     const Vector<float> initial =
         Eigen::Map<const Vector<float>>(head.initial_parameters.data(), options.problem.layout.size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct Injection {
 [[nodiscard]] std::vector<problem::Tensor> parse_tensors(const std::string& text);
 /// "2:0:17:nan": step, rank, coordinate, value.
 [[nodiscard]] Injection parse_injection(const std::string& text);
+
+/// Throws scape::Error where such a run cannot be held in memory, or its gradients on the output's disk.
+void check_room(const std::filesystem::path& output, int workers, Index size, Index steps);
 
 /// The parts of a text between the separators.
 [[nodiscard]] std::vector<std::string> split(const std::string& text, char separator);

@@ -1,0 +1,167 @@
+#include <scape/gate/command_line.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+#include "check.hpp"
+
+namespace scape::gate {
+
+namespace {
+
+/// Letters to change, add, drop, or swap with their neighbour until one is the other.
+std::size_t distance(std::string_view one, std::string_view two) {
+    std::vector<std::size_t> before_last;
+    std::vector<std::size_t> last(two.size() + 1);
+    std::iota(last.begin(), last.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= one.size(); ++i) {
+        std::vector<std::size_t> row(two.size() + 1, i);
+        for (std::size_t j = 1; j <= two.size(); ++j) {
+            const std::size_t changed = last[j - 1] + (one[i - 1] == two[j - 1] ? 0 : 1);
+            row[j] = std::min({last[j] + 1, row[j - 1] + 1, changed});
+            if (i > 1 && j > 1 && one[i - 1] == two[j - 2] && one[i - 2] == two[j - 1])
+                row[j] = std::min(row[j], before_last[j - 2] + 1);
+        }
+        before_last = std::exchange(last, std::move(row));
+    }
+    return last.back();
+}
+
+/// "; did you mean 'check'?", or nothing where none is near.
+std::string meant(std::string_view word, const std::vector<std::string>& known) {
+    std::optional<std::string> nearest;
+    const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
+    std::size_t least = 1 + (word.size() - dashes) / 4;
+    for (const std::string& name : known)
+        if (const std::size_t far = distance(word, name); far < least || (far == least && !nearest)) {
+            nearest = name;
+            least = far;
+        }
+    return nearest ? "; did you mean '" + *nearest + "'?" : std::string();
+}
+
+/// Of the subcommand that was being parsed.
+std::vector<std::string> options_of(const CLI::App& app) {
+    const auto chosen = app.get_subcommands();
+    if (!chosen.empty())
+        return options_of(*chosen.front());
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames())
+            names.push_back("--" + name);
+    return names;
+}
+
+/// What is wrong with the usage, beyond what the parser would say.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+    const std::string said = error.what();
+    const std::string line = said.substr(0, said.find('\n'));
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr)
+        return line;
+    const std::vector<std::string> extras = app.remaining(true);
+    const auto option =
+        std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with("--"); });
+    return option == extras.end() ? line
+                                  : line + meant(option->substr(0, option->find('=')), options_of(app));
+}
+
+/// The first word has to be a subcommand, where there are any. The parser would only say that one is
+/// missing.
+std::string unknown_subcommand(const CLI::App& app, int count, char** values) {
+    std::vector<std::string> names;
+    std::string list;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        names.push_back(command->get_name());
+        list += (list.empty() ? "" : ", ") + names.back();
+    }
+    if (names.empty() || count < 2 || values[1][0] == '-' ||
+        std::ranges::find(names, values[1]) != names.end())
+        return {};
+    return "there is no subcommand '" + one_line(values[1]) + "'" + meant(values[1], names) +
+           " (there are " + list + ")";
+}
+
+class Told {
+  public:
+    explicit Told(const CLI::App& app) : name_(app.get_name()) {}
+
+    int operator()(const std::string& text) const {
+        std::fprintf(stderr, "%s: %s\n", name_.c_str(), one_line(text).c_str());
+        return bad_input;
+    }
+
+  private:
+    std::string name_;
+};
+
+int parse(CLI::App& app, int count, char** values, const int& status) {
+    const Told told(app);
+    if (const std::string unknown = unknown_subcommand(app, count, values); !unknown.empty())
+        return told(unknown);
+    try {
+        app.parse(count, values);
+    } catch (const CLI::Success& help) {
+        return app.exit(help);
+    } catch (const CLI::ParseError& error) {
+        return told(usage_error(app, error) + " (see --help)");
+    } catch (const Error& error) {
+        return told(error.what());
+    } catch (const std::bad_alloc&) {
+        return told("not enough memory for this problem; make it smaller");
+    } catch (const std::exception& error) {
+        return told(std::string("unexpected: ") + error.what() + "; please report it with the command");
+    }
+    return status;
+}
+
+/// A file that is opened later must not get the number of a stream that is closed: what is printed would
+/// go into it.
+bool standard_output_is_open() {
+    const bool open_ = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            return false;
+    return open_;
+}
+
+/// "": it has all that was printed.
+std::string output_lost() {
+    std::cout.flush();
+    const bool failed_before = std::ferror(stdout) != 0 || !std::cout;
+    errno = 0;
+    if (std::fflush(stdout) == 0 && !failed_before)
+        return {};
+    return "standard output did not take everything" +
+           (errno == 0 ? std::string() : std::string(": ") + std::strerror(errno)) +
+           "; send it to where there is room";
+}
+
+} // namespace
+
+int run_command_line(CLI::App& app, int count, char** values, const int& status) {
+    const Told told(app);
+    if (!standard_output_is_open())
+        return told("standard output is closed; send it somewhere, such as >/dev/null");
+    const int ended = parse(app, count, values, status);
+    const std::string lost = output_lost();
+    return lost.empty() ? ended : told(lost);
+}
+
+} // namespace scape::gate

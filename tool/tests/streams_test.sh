@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# A standard output that is full or closed is no success, and who is interrupted leaves no half of a file.
+# Usage: tool/tests/streams_test.sh SCAPE
+set -uo pipefail
+scape=${1:?usage: tool/tests/streams_test.sh SCAPE}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+one_line_and_2() { # one_line_and_2 WHAT STATUS PART: errors are in $folder/errors
+    [ "$2" = 2 ] || fail "$1: status $2, not 2"
+    [ "$(wc -l <"$folder/errors")" = 1 ] || fail "$1: not one line: $(cat "$folder/errors")"
+    grep -q "^scape: .*$3" "$folder/errors" || fail "$1: $(cat "$folder/errors")"
+}
+
+for arguments in --version --help 'check --help' 'check --list' 'model predict --size 1e9 --ranks 4'; do
+    # shellcheck disable=SC2086
+    "$scape" $arguments >/dev/full 2>"$folder/errors"
+    one_line_and_2 "$arguments >/dev/full" $? 'did not take everything'
+    # shellcheck disable=SC2086
+    "$scape" $arguments >&- 2>"$folder/errors"
+    one_line_and_2 "$arguments >&-" $? 'standard output is closed'
+done
+
+# What is opened later would get the number of the closed stream, and what is printed.
+"$scape" record -o "$folder/a" >&- 2>"$folder/errors"
+one_line_and_2 'record >&-' $? 'standard output is closed'
+[ ! -e "$folder/a" ] || fail "a trace was written nonetheless"
+
+# A signal that a shell ignores for its background jobs stays ignored: not INT, then.
+for signal in TERM HUP; do
+    "$scape" record -o "$folder/b" --steps 100000 >/dev/null 2>&1 &
+    recorder=$!
+    until [ -e "$folder/b.partial" ]; do
+        kill -0 $recorder 2>/dev/null || fail "record ended before it began to write"
+    done
+    kill -$signal $recorder
+    wait $recorder
+    [ $? -gt 128 ] || fail "record was not ended by $signal"
+    [ -z "$(ls "$folder" | grep '^b')" ] || fail "$signal leaves $(ls "$folder")"
+done
+echo "streams and interruptions: as they should be"
