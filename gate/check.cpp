@@ -129,14 +129,12 @@ ordered_json Check::failure(const Implementation& implementation, const Property
         if (found.finding->save(std::filesystem::path(settings_.save) / name, source(implementation)))
             trace = name;
     }
-    constexpr int most_told = 10;
-    ++told_;
-    if (told_ == most_told + 1)
-        results_.add_failure("More failed, of which only the commands are shown; --report shows all.\n");
-    if (told_ > most_told) {
-        results_.add_failure("$ " + command(implementation, property, found.line) + "\n");
-        return failure_json(found, trace);
-    }
+    ordered_json json = failure_json(found, trace);
+    const bool beside_the_reference = property.name == system_.reference_property;
+    json["cause"] = causes_.of(implementation.name(), property, beside_the_reference, json["first"]);
+    json["command"] = command(implementation, property, found.line);
+    if (causes_.count(json["cause"]) > 1)
+        return json;
     results_.add_failure(
         "$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says + "\n" +
         failure_text(found) + "  to repeat it:\n$ " + command(implementation, property, found.line) + "\n" +
@@ -144,7 +142,7 @@ ordered_json Check::failure(const Implementation& implementation, const Property
                        : "  its trace: " + settings_.save + "/" + trace +
                              found.finding->lacks(std::filesystem::path(settings_.save) / trace) + "\n") +
         coloured(Status::failed) + "\n\n");
-    return failure_json(found, trace);
+    return json;
 }
 
 bool Check::has_matrix(const Implementation& implementation) const {
@@ -286,6 +284,7 @@ int Check::finish() {
     const int failed = results_.count(Status::failed) + results_.count(Status::mistrusted) +
                        results_.count(Status::untested);
     if (group_->speaks()) {
+        results_.add_failure(causes_.more());
         const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
         std::printf("%s%s%d passed, %d failed, %d skipped\n",
                     settings_.brief ? results_.failures().c_str() : results_.text().c_str(),

@@ -10,6 +10,7 @@
 #include <scape/gate/results.hpp>
 #include <scape/gate/terminal.hpp>
 
+#include "causes.hpp"
 #include "pace.hpp"
 
 namespace scape::gate {
@@ -119,7 +120,7 @@ class Check {
     bool cut_short_ = false; ///< by the time budget
     Pace pace_;
     int failures_ = 0;
-    int told_ = 0;
+    Causes causes_;
 };
 
 } // namespace scape::gate

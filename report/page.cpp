@@ -106,10 +106,11 @@ std::string made(const std::vector<ordered_json>& results) {
 
 std::string failures(const Gathered& all) {
     std::string html;
-    for (const Entry* entry : all.failures)
-        html += "<article class=\"failure " + class_of(entry->status) + "\" id=\"" + entry->anchor() +
-                "\"><h3>" + badge(*entry) + " <span>" + escaped(title(*entry)) + "</span></h3>" +
-                failure_body(*entry) + "</article>";
+    for (const Cause& cause : causes(all))
+        html += "<article class=\"failure " + class_of(cause.shown->status) + "\" id=\"" +
+                cause.shown->anchor() + "\"><h3>" + badge(*cause.shown) + " <span>" +
+                escaped(title(*cause.shown)) + "</span></h3>" + failure_body(*cause.shown) +
+                other_failures(cause) + "</article>";
     return html;
 }
 

@@ -3,7 +3,9 @@
 
 #include <charconv>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 
 namespace scape::report::page {
 
@@ -86,7 +88,60 @@ std::string neighbourhood(const ordered_json& first) {
     return html + "</tbody></table></div>";
 }
 
+/// A value that is wrong says more than a rule that is broken, and a smaller case more than a larger one.
+bool says_more(const Entry& one, const Entry& two) {
+    const ordered_json& a = at(*one.json, "failure");
+    const ordered_json& b = at(*two.json, "failure");
+    const auto has_place = [](const ordered_json& failure) {
+        const ordered_json& first = at(failure, "first");
+        return first.is_object() && !text(first, "phase").empty();
+    };
+    if (has_place(a) != has_place(b))
+        return has_place(a);
+    return text(a, "case").size() < text(b, "case").size();
+}
+
+/// The shrunk case's own, where it is told; files of before only had the row's.
+std::string command_of(const Entry& entry) {
+    const std::string own = text(at(*entry.json, "failure"), "command");
+    return own.empty() ? text(*entry.json, "command") : own;
+}
+
 } // namespace
+
+std::vector<Cause> causes(const Gathered& all) {
+    std::vector<Cause> result;
+    std::map<std::string, std::size_t> known;
+    for (const Entry* entry : all.failures) {
+        const std::string name =
+            entry->status == Status::failed ? text(at(*entry->json, "failure"), "cause") : std::string();
+        const auto found = known.find(name);
+        if (name.empty() || found == known.end()) {
+            known[name] = result.size();
+            result.push_back({name, entry, {}});
+            continue;
+        }
+        Cause& cause = result[found->second];
+        if (says_more(*entry, *cause.shown))
+            std::swap(entry, cause.shown);
+        cause.others.push_back(entry);
+    }
+    return result;
+}
+
+std::string other_failures(const Cause& cause) {
+    if (cause.others.empty())
+        return {};
+    std::string html = "<details class=\"others\"><summary>" +
+                       count_of(cause.others.size(), "other failure") +
+                       ", perhaps of the same mistake <span class=\"quiet\">(" + escaped(cause.name) +
+                       ")</span></summary>";
+    for (const Entry* entry : cause.others)
+        html += "<div class=\"other\" id=\"" + entry->anchor() + "\"><b>" + escaped(title(*entry)) +
+                "</b><span class=\"says\">" + escaped(at(*entry->json, "failure"), "message") +
+                "</span><pre>" + escaped(command_of(*entry)) + "</pre></div>";
+    return html + "</details>";
+}
 
 std::string failure_body(const Entry& entry) {
     const ordered_json& failure = at(*entry.json, "failure");
@@ -102,8 +157,8 @@ std::string failure_body(const Entry& entry) {
     html += drawing(at(failure, "drawing"), first);
     if (!text(failure, "case").empty())
         html += "<h4>The shrunk case</h4><pre>" + escaped(failure, "case") + "</pre>";
-    if (!text(*entry.json, "command").empty())
-        html += "<h4>Run it again</h4><pre>" + escaped(*entry.json, "command") + "</pre>";
+    if (!command_of(entry).empty())
+        html += "<h4>Run it again</h4><pre>" + escaped(command_of(entry)) + "</pre>";
     if (!text(failure, "trace").empty())
         html += "<p class=\"trace\">Saved trace: <code>" + escaped(failure, "trace") + "</code></p>";
     return html;

@@ -67,6 +67,15 @@ struct Gathered {
 [[nodiscard]] const char* style();
 /// The shrunk problem as a grid: columns are coordinates, bands are ranks.
 [[nodiscard]] std::string drawing(const ordered_json& drawing, const ordered_json& first);
+/// Failures that may well be one mistake: one of them is shown, with the smallest case.
+struct Cause {
+    std::string name; ///< "first wrong: residual"; "": nothing is said of it, and it stands alone
+    const Entry* shown;
+    std::vector<const Entry*> others;
+};
+[[nodiscard]] std::vector<Cause> causes(const Gathered& all);
+/// The others, folded: what each is, and how to repeat it.
+[[nodiscard]] std::string other_failures(const Cause& cause);
 /// What is known of a failure: message, first divergence, neighbourhood, drawing, command, trace.
 [[nodiscard]] std::string failure_body(const Entry& entry);
 

@@ -51,6 +51,17 @@ std::string tally(const std::vector<const Entry*>& entries) {
            " passed";
 }
 
+/// Where none of them was run, and all for one reason: what stands in place of an empty grid. Else "".
+std::string skipped_line(const Group& group) {
+    const std::string reason = text(*group.second.front()->json, "reason");
+    const bool all = std::ranges::all_of(group.second, [&](const Entry* entry) {
+        return entry->status == Status::skipped && text(*entry->json, "reason") == reason;
+    });
+    return all ? "<p class=\"skipped-line\"><b>" + escaped(group.first) + "</b> <span class=\"quiet\">" +
+                     count_of(group.second.size(), "row") + " skipped: " + escaped(reason) + "</span></p>"
+               : std::string();
+}
+
 /// Failures first, then what proves nothing, then what was not run.
 int badness(Status status) {
     switch (status) {
@@ -207,9 +218,14 @@ std::string heat_maps(const Gathered& all) {
         "of the "
         "others: the rows that passed, and the worst share of the limit that any value took. "
         "100 % is the limit; exact: the same bits as the reference.</p><div class=\"maps\">";
-    for (const Group& group : grouped(all.matrix, group_of_row))
-        html += heat_map(group);
-    return html + "</div>";
+    std::string skipped;
+    for (const Group& group : grouped(all.matrix, group_of_row)) {
+        const std::string line = skipped_line(group);
+        skipped += line;
+        if (line.empty())
+            html += heat_map(group);
+    }
+    return html + "</div>" + skipped;
 }
 
 std::string property_tables(const Gathered& all) {
@@ -217,6 +233,10 @@ std::string property_tables(const Gathered& all) {
     for (const Group& group : grouped(all.properties, [](const Entry& entry) {
              return joined_keys(entry, {"implementation", "communicator"});
          })) {
+        if (const std::string line = skipped_line(group); !line.empty()) {
+            html += line;
+            continue;
+        }
         html += stacked("<b>" + escaped(group.first) + "</b> <span class=\"quiet\">" + tally(group.second) +
                             "</span>",
                         {"status", "no.", "property", "cases", "of which", "time"});
@@ -309,6 +329,8 @@ std::string slowest_table(const Gathered& all) {
 std::string row_tables(const Gathered& all) {
     std::string html;
     for (const Group& group : grouped(all.matrix, group_of_row)) {
+        if (!skipped_line(group).empty())
+            continue; // its line stands above, in the matrix
         html += "<details><summary>" + escaped(group.first) + " <span class=\"quiet\">" +
                 tally(group.second) +
                 "</span></summary><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All rows "

@@ -128,6 +128,57 @@ TEST(Page, AFailureIsToldInFull) {
     EXPECT_TRUE(section(html_page({result({row()})}), "failures").empty());
 }
 
+ordered_json failed_of(const std::string& cause, int workers, const std::string& smallest) {
+    ordered_json failed = row("FAILED", workers);
+    failed["failure"]["cause"] = cause;
+    failed["failure"]["case"] = smallest;
+    failed["failure"]["command"] = "scape check --property reference --case " + smallest;
+    return failed;
+}
+
+TEST(Page, FailuresOfOneCauseAreOneCard) {
+    const std::string page = html_page({result({failed_of("first wrong: residual", 2, "workers=2,steps=3"),
+                                                failed_of("first wrong: residual", 3, "steps=1"),
+                                                failed_of("first wrong: residual", 4, "workers=4"),
+                                                failed_of("first wrong: next_mask", 5, "steps=2")})});
+    const std::string failures = section(page, "failures");
+    EXPECT_EQ(count(failures, "<article"), 2U);
+    EXPECT_EQ(count(failures, "<figure"), 2U) << "each cause is drawn once";
+    // The smallest case is shown, and repeated; the others are folded, each with its own.
+    EXPECT_TRUE(contains(failures, "<h4>The shrunk case</h4><pre>steps=1</pre>"));
+    EXPECT_TRUE(contains(
+        failures, "<h4>Run it again</h4><pre>scape check --property reference --case steps=1</pre>"));
+    EXPECT_TRUE(contains(failures, "2 other failures, perhaps of the same mistake"));
+    EXPECT_EQ(count(failures, "<div class=\"other\""), 2U);
+    for (const char* command : {"--case workers=2,steps=3</pre></div>", "--case workers=4</pre></div>"})
+        EXPECT_TRUE(contains(failures, command)) << command;
+    for (const char* anchor : {"failure-1", "failure-2", "failure-3", "failure-4"})
+        EXPECT_EQ(count(page, "id=\"" + std::string(anchor) + "\""), 1U) << anchor;
+}
+
+TEST(Page, FailuresWithoutACauseStandAlone) {
+    const std::string page = html_page({result({row("FAILED", 2), row("FAILED", 3)})});
+    EXPECT_EQ(count(section(page, "failures"), "<article"), 2U);
+}
+
+TEST(Page, WhatWasNotRunIsALineAndNoEmptyGrid) {
+    const auto skipped = [](ordered_json row) {
+        row["implementation"] = "cuda";
+        return row;
+    };
+    const std::string page =
+        html_page({result({row(), skipped(row("SKIPPED", 2)), skipped(row("SKIPPED", 3))},
+                          {property(), skipped(property("SKIPPED"))})});
+    const std::string line =
+        "<b>cuda · in_process · REL</b> <span class=\"quiet\">2 rows skipped: there is no MPI</span>";
+    EXPECT_TRUE(contains(section(page, "matrix"), line));
+    EXPECT_EQ(count(page, "class=\"heat-map\""), 1U);
+    EXPECT_TRUE(contains(section(page, "properties"), "1 row skipped: it has no replicas"));
+    EXPECT_FALSE(contains(section(page, "rows"), "cuda"));
+    // One that was run somewhere has its grid.
+    EXPECT_EQ(count(html_page({result({row(), row("SKIPPED")})}), "class=\"heat-map\""), 1U);
+}
+
 TEST(Page, TheDrawingMarksWhatDiffers) {
     const std::string page = html_page({result({row("FAILED")})});
     const std::string figure =
