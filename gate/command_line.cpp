@@ -82,6 +82,16 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
                                   : line + meant(option->substr(0, option->find('=')), options_of(app));
 }
 
+/// "scape diff --help": of the subcommand that was being parsed.
+std::string help_of(const CLI::App& app) {
+    std::string words = app.get_name();
+    for (const CLI::App* in = &app; !in->get_subcommands().empty();) {
+        in = in->get_subcommands().front();
+        words += " " + in->get_name();
+    }
+    return words + " --help";
+}
+
 /// The first word has to be a subcommand, where there are any. The parser would only say that one is
 /// missing.
 std::string unknown_subcommand(const CLI::App& app, int count, char** values) {
@@ -120,7 +130,7 @@ int parse(CLI::App& app, int count, char** values, const int& status) {
     } catch (const CLI::Success& help) {
         return app.exit(help);
     } catch (const CLI::ParseError& error) {
-        return told(usage_error(app, error) + " (see --help)");
+        return told(usage_error(app, error) + " (see '" + help_of(app) + "')");
     } catch (const Error& error) {
         return told(error.what());
     } catch (const std::bad_alloc&) {

@@ -1,4 +1,4 @@
-#include "../causes.hpp"
+#include "causes.hpp"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "../pace.hpp"
+#include "pace.hpp"
 
 #include <gtest/gtest.h>
 

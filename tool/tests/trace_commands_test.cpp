@@ -243,8 +243,9 @@ TEST_F(ToolTest, AnImpossibleSettingOfRecordIsOneLineAndLeavesNoFile) {
         {{"--data", "gauss"}, "--data is 'gauss'"},
         {{"--inject", "1:0:0"}, "--inject has '1:0:0'"},
         {{"--inject", "99:0:0:1"}, "--inject names step 99"},
-        {{"--learning-rate", "nan"}, "halted after step 1"},
-        {{"--learning-rate", "inf"}, "halted after step 1"},
+        {{"--learning-rate", "nan"}, "--learning-rate is nan; it must be finite"},
+        {{"--learning-rate", "inf"}, "--learning-rate is inf; it must be finite"},
+        {{"--learning-rate", "1e308"}, "halted after step 1"},
         {{"--seed", "one"}, "--seed"},
     };
     for (const auto& [setting, part] : settings) {
@@ -366,7 +367,7 @@ TEST_F(ToolTest, DiffOfTheSameIsStatus0AndOfOthersStatus1) {
 TEST_F(ToolTest, DiffOfBadInputIsOneLineAndStatus2) {
     record_good();
     expect_bad_input(run_tool({"diff", trace_, file("absent")}), "absent");
-    expect_bad_input(run_tool({"diff", trace_, trace_, trace_}), "scape --help");
+    expect_bad_input(run_tool({"diff", trace_, trace_, trace_}), "see 'scape diff --help'");
 }
 
 } // namespace
