@@ -82,19 +82,70 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
     check_finite(problem.layout, "initial parameter", parameters);
 }
 
+namespace {
+
+/// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere), or,
+/// below 0, something else. So ranks that do different things still exchange the same.
+struct Intent {
+    Index refused;
+    double value;
+};
+
+constexpr Index cannot = -1; ///< a bucket, or a step, that its own rank finds fault with
+
+/// Of a bucket: which one, as a number below `cannot`.
+Index number_of(std::span<const std::size_t> tensors) {
+    std::uint64_t digest = 0x243f'6a88'85a3'08d3U;
+    for (const std::size_t tensor : tensors)
+        digest = std::rotl((digest ^ tensor) * 0x9e37'79b9'7f4a'7c15U, 31);
+    return -2 - static_cast<Index>(digest >> 2U);
+}
+
+std::string told(Index intent) {
+    if (intent >= 0)
+        return "takes the step";
+    return intent == cannot ? "gives what cannot be taken" : "gives a bucket";
+}
+
+/// Throws the same on all ranks unless all are about to do the same.
+void expect_same(const std::vector<Intent>& all, const std::string& what) {
+    const Index first = all.front().refused;
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        const Index other = all[rank].refused;
+        if ((first >= 0 && other >= 0) || first == other)
+            continue;
+        const bool buckets = first < cannot && other < cannot;
+        throw Error(what + ": rank 0 " + told(first) + ", rank " + std::to_string(rank) + " " +
+                    (buckets ? "another one" : told(other)) +
+                    "; all ranks must give the same buckets in the same order, and then the step");
+    }
+}
+
+} // namespace
+
 std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                float value) {
-    struct Record {
-        Index refused;
-        double value;
-    };
+                                float value, const std::string& what, const std::string& fault) {
     const Index d = problem.layout.size();
-    const auto verdicts = gather_records(communicator, Record{refused, static_cast<double>(value)});
-    for (std::size_t rank = 0; rank < verdicts.size(); ++rank)
-        if (verdicts[rank].refused < d)
-            throw RefusedStep(static_cast<int>(rank), verdicts[rank].refused,
-                              static_cast<float>(verdicts[rank].value), problem.layout);
-    return sizeof(Record) * (verdicts.size() - 1);
+    const Index mine = fault.empty() ? refused : cannot;
+    const auto all = gather_records(communicator, Intent{mine, static_cast<double>(value)});
+    if (!fault.empty())
+        throw Error(what + ": " + fault);
+    expect_same(all, what);
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (all[rank].refused < d)
+            throw RefusedStep(static_cast<int>(rank), all[rank].refused,
+                              static_cast<float>(all[rank].value), problem.layout);
+    return sizeof(Intent) * (all.size() - 1);
+}
+
+std::uint64_t agree_on_bucket(Communicator& communicator, const std::string& what,
+                              std::span<const std::size_t> tensors, const std::string& fault) {
+    const Index mine = fault.empty() ? number_of(tensors) : cannot;
+    const auto all = gather_records(communicator, Intent{mine, 0.0});
+    if (!fault.empty())
+        throw Error(what + ": " + fault);
+    expect_same(all, what);
+    return sizeof(Intent) * (all.size() - 1);
 }
 
 } // namespace scape::distributed

@@ -24,8 +24,14 @@ void check_step(const problem::Layout& layout, const std::string& halted, std::s
                 double learning_rate);
 
 /// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
-/// has `value`. Returns the bytes that this rank sent.
+/// has `value`; and scape::Error if one gives another bucket where this one takes the step, `what`, or
+/// `fault` says why it cannot. Returns the bytes that this rank sent.
 std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                float value);
+                                float value, const std::string& what, const std::string& fault = {});
+
+/// Throws scape::Error on all ranks unless all give a bucket of these tensors, which ascend: `fault` says
+/// why this one cannot be taken, `what` which one it is. Returns the bytes that this rank sent.
+std::uint64_t agree_on_bucket(Communicator& communicator, const std::string& what,
+                              std::span<const std::size_t> tensors, const std::string& fault);
 
 } // namespace scape::distributed

@@ -73,13 +73,60 @@ class HostBackend final : public Backend {
     }
 
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
-        const std::vector<float>& parts = received_[folded_++ % received_.size()];
-        over_packed(count, [&](Index begin, Index end) {
-            host::fold(scalars, ranks, begin, end, parts.data(), count, payload_.data() + at);
-        });
+        fold_to(payload_.data() + at, scalars, ranks, count);
     }
 
     void divide(const Scalars& scalars, Index at, Index count) override { fold(scalars, 1, at, count); }
+
+    bool takes_parts() const override { return true; }
+
+    void accumulate(const float* gradient, bool first) override {
+        sum_.resize(static_cast<std::size_t>(size_));
+        over_coordinates([&](Index begin, Index end) {
+            if (first)
+                std::copy(gradient + begin, gradient + end, sum_.data() + begin);
+            else
+                host::add(begin, end, gradient, sum_.data());
+        });
+    }
+    const float* accumulated() override { return sum_.data(); }
+
+    float* gather(std::size_t bucket, const Scalars& scalars, const float* gradient, bool added,
+                  std::span<const problem::Range> where) override {
+        buckets_.resize(std::max(buckets_.size(), bucket + 1));
+        Index count = 0;
+        for (const problem::Range& range : where)
+            count += coming().offset(range.end) - coming().offset(range.begin);
+        make_room(buckets_[bucket], count);
+        float* payload = buckets_[bucket].data();
+        for (const problem::Range& range : where) {
+            const Index before = coming().offset(range.begin);
+            share(range.size(), Mask::word_bits, [&](Index from, Index to) {
+                const Index begin = range.begin + from;
+                host::gather(scalars, begin, range.begin + to, added ? sum_.data() : nullptr, gradient,
+                             e_.data(), current(), m_.data(), coming(),
+                             payload + (coming().offset(begin) - before));
+            });
+            payload += coming().offset(range.end) - before;
+        }
+        return buckets_[bucket].data();
+    }
+
+    void fold_in(std::size_t bucket, const Scalars& scalars, int ranks, Index at, Index count) override {
+        fold_to(buckets_[bucket].data() + at, scalars, ranks, count);
+    }
+
+    void place(std::size_t bucket, std::span<const problem::Range> where) override {
+        const float* means = buckets_[bucket].data();
+        for (const problem::Range& range : where) {
+            const Index at = current().offset(range.begin);
+            const Index count = current().offset(range.end) - at;
+            std::copy_n(means, count, payload_.data() + at);
+            means += count;
+        }
+    }
+
+    void forget_received() override { folded_ = handed_out_; }
 
     /// ghat itself lives in the cache alone, here and in update(): it is made twice where clipping asks for
     /// its norm.
@@ -205,6 +252,13 @@ class HostBackend final : public Backend {
             m_.shrink_to_fit();
     }
 
+    void fold_to(float* means, const Scalars& scalars, int ranks, Index count) {
+        const std::vector<float>& parts = received_[folded_++ % received_.size()];
+        over_packed(count, [&](Index begin, Index end) {
+            host::fold(scalars, ranks, begin, end, parts.data(), count, means);
+        });
+    }
+
     static std::size_t count_of(const Mask& mask) { return static_cast<std::size_t>(mask.selected()); }
 
     /// Calls work(begin, end) for shares of [0, count) that begin at multiples of `unit`.
@@ -235,6 +289,8 @@ class HostBackend final : public Backend {
     std::array<std::vector<float>, 2> received_; ///< one is folded while the next is filled
     std::size_t handed_out_ = 0;
     std::size_t folded_ = 0;
+    std::vector<float> sum_;                  ///< of a gradient's parts, where it comes in parts
+    std::vector<std::vector<float>> buckets_; ///< each one's c on the coming mask, then its means
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;

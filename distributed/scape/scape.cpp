@@ -12,6 +12,7 @@
 #include <scape/problem/text.hpp>
 
 #include "agreement.hpp"
+#include "buckets_under_way.hpp"
 
 namespace scape::distributed {
 
@@ -45,6 +46,8 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
     agree_on_problem(communicator_, problem_, ranges_, density_, options_.reduction,
                      backend_->parameters());
+    buckets_ =
+        std::make_unique<BucketsUnderWay>(problem_, ranges_, communicator_, *backend_, options_.reduction);
 }
 
 // An exchange is waited for, whatever happened: its buffers are about to go.
@@ -57,23 +60,89 @@ Scape::~Scape() {
 
 void Scape::step(std::span<const float> gradient, double learning_rate) {
     check_step(problem_.layout, halted_, gradient.size(), learning_rate);
-    statistics_ = {};
+    if (parts_ == 0)
+        return take(gradient.data(), learning_rate);
+    backend_->accumulate(gradient.data(), false);
+    take(backend_->accumulated(), learning_rate);
+}
 
-    // 1. Check. Nothing changes before all ranks' gradients have passed.
-    const Backend::Refusal refusal = backend_->first_refused(gradient.data());
-    sent(Traffic::agreement, agree_on_gradient(communicator_, problem_, refusal.index, refusal.value));
+void Scape::step(double learning_rate) {
+    expect_parts();
+    const auto d = static_cast<std::size_t>(problem_.layout.size());
+    check_step(problem_.layout, halted_, d, learning_rate);
+    if (parts_ == 0 || buckets_->any())
+        throw Error(parts_ == 0 ? "a step without a gradient, and nothing has been accumulated; give one"
+                                : "a step without a gradient, after buckets of one; give it");
+    take(backend_->accumulated(), learning_rate);
+}
+
+void Scape::accumulate(std::span<const float> gradient) {
+    expect_parts();
+    check_step(problem_.layout, halted_, gradient.size(), 0.0);
+    if (buckets_->any())
+        throw Error("a part of the gradient comes after buckets of the last one; give all before them");
+    backend_->accumulate(gradient.data(), parts_ == 0);
+    ++parts_;
+}
+
+void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) {
+    expect_parts();
+    check_step(problem_.layout, halted_, gradient.size(), 0.0);
+    if (!buckets_->any())
+        statistics_ = {};
+    const Index t = steps_ + 1;
+    try {
+        sent(Traffic::agreement, buckets_->agree(t, tensors));
+        // S_1 is made from all of c_1; and of one rank alone the mean is its c.
+        if (t == 1 || communicator_.size() == 1)
+            return;
+        join_mask();
+        buckets_->start(scalars_of(problem_, t, 0.0), gradient.data(), parts_ > 0, statistics_.sent);
+    } catch (...) {
+        forget_parts();
+        throw;
+    }
+}
+
+void Scape::forget_parts() {
+    parts_ = 0;
+    buckets_->forget();
+}
+
+void Scape::expect_parts() const {
+    if (!backend_->takes_parts())
+        throw Error("this backend takes no parts of a gradient; give a step its whole gradient at once");
+}
+
+/// 1. Check. Nothing changes before all ranks' gradients have passed.
+void Scape::agree(const float* gradient) {
+    try {
+        const Backend::Refusal refusal = backend_->first_refused(gradient);
+        sent(Traffic::agreement,
+             agree_on_gradient(communicator_, problem_, refusal.index, refusal.value,
+                               "step " + std::to_string(steps_ + 1), buckets_->missing()));
+    } catch (...) {
+        forget_parts();
+        throw;
+    }
+}
+
+void Scape::take(const float* gradient, double learning_rate) {
+    if (!buckets_->any())
+        statistics_ = {};
+    agree(gradient);
 
     // Whatever interrupts the step from here on, nobody goes on with half of it.
     halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
     const Index t = steps_ + 1;
     const Scalars scalars = scalars_of(problem_, t, learning_rate);
     if (t == 1) {
-        bootstrap(scalars, gradient.data());
+        bootstrap(scalars, gradient);
     } else {
         join_mask();
         advance_mask();
         // 2. Local; with 4's packing and 6's residual, in one pass.
-        backend_->local_pass(scalars, gradient.data());
+        backend_->local_pass(scalars, gradient);
     }
     statistics_.step = t;
     statistics_.selected = std::reduce(selected_.begin(), selected_.end());
@@ -81,8 +150,12 @@ void Scape::step(std::span<const float> gradient, double learning_rate) {
     // 3. Next mask. It travels while all of the rest is done, and beyond, until the next step.
     start_mask(density_.at(t + 1));
 
-    // 4. Exchange.
-    exchange(scalars);
+    // 4. Exchange; of buckets, what is left of theirs.
+    if (buckets_->started())
+        buckets_->finish(scalars, statistics_.sent);
+    else
+        exchange(scalars);
+    forget_parts();
 
     // 5. Reconstruction. 7. Clip. 8. Update.
     const problem::HyperParameters& settings = problem_.settings;
@@ -259,6 +332,9 @@ const Mask& Scape::coming_mask() {
 RankState Scape::state() {
     if (!halted_.empty())
         throw Halted("there is no state to save: " + halted_ + "; restore one to go on");
+    if (parts_ > 0 || buckets_->any())
+        throw Error("there is no state to save in the middle of a step, whose parts no checkpoint holds; "
+                    "take the step, or forget_parts()");
     join_mask();
     const auto copy = [](std::span<const float> values) {
         return std::vector<float>(values.begin(), values.end());
@@ -288,6 +364,7 @@ void Scape::check_restorable(const RankState& state) const {
 void Scape::restore(const RankState& state) {
     join_mask();
     check_restorable(state);
+    forget_parts();
     backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
     // Not from the density: a mask that was made for other ranks has been cut otherwise.
     selected_ = selected_by_rank(state.current);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 
+#include <scape/distributed/buckets.hpp>
 #include <scape/distributed/checkpoint.hpp>
 #include <scape/distributed/in_process.hpp>
 #include <scape/distributed/scape.hpp>
@@ -27,6 +28,8 @@
 namespace scape {
 
 using distributed::Aborted;
+using distributed::Buckets;
+using distributed::buckets_of;
 using distributed::Communicator;
 using distributed::Halted;
 using distributed::InProcessGroup;

@@ -42,6 +42,14 @@ void extract(Index begin, Index end, float* e, const Mask& current, float* paylo
 void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
             float* m_on_current);
 
+/// One part more of a gradient that comes in parts.
+void add(Index begin, Index end, const float* g, float* sum);
+
+/// What local_pass() would put into `payload` of any [begin, end), and nothing else changes. Where there is
+/// a `sum` of earlier parts, g is the last one.
+void gather(const Scalars& scalars, Index begin, Index end, const float* sum, const float* g,
+            const float* e, const Mask& last, const float* m, const Mask& current, float* payload);
+
 /// (((c_0 + c_1) + ...) / P on [begin, end); part r begins at parts + r*stride.
 void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts, Index stride,
           float* mean);

@@ -66,6 +66,22 @@ class Backend {
     /// Section 4.8, and m = M.
     [[nodiscard]] virtual Verdict update(problem::BiasCorrection correction, const Scalars& scalars) = 0;
 
+    // A step in parts (section 11): of a backend that says so. None of this changes the state.
+    [[nodiscard]] virtual bool takes_parts() const { return false; }
+    /// A part of the gradient is added to those before it, or is the first.
+    virtual void accumulate(const float* gradient, bool first);
+    [[nodiscard]] virtual const float* accumulated(); ///< their sum
+    /// c on the coming mask, packed, of the coordinates of one bucket, which ascend; where it is `added` to
+    /// earlier parts, `gradient` is the last one. Returns where it stands until the next step.
+    [[nodiscard]] virtual float* gather(std::size_t bucket, const Scalars& scalars, const float* gradient,
+                                        bool added, std::span<const problem::Range> where);
+    /// fold() in such a place.
+    virtual void fold_in(std::size_t bucket, const Scalars& scalars, int ranks, Index at, Index count);
+    /// What stands there goes to its places in moment(), on S_t.
+    virtual void place(std::size_t bucket, std::span<const problem::Range> where);
+    /// What has been received and not folded is not folded.
+    virtual void forget_received() {}
+
     // What the communicator moves. Valid until the next call above.
     [[nodiscard]] virtual float* payload() = 0;
     [[nodiscard]] virtual float* received(Index count) = 0; ///< room for `count` floats

@@ -64,6 +64,8 @@ struct RankState {
     Mask coming;
 };
 
+class BucketsUnderWay;
+
 /// One rank of SCAPE (section 4), over any backend and any communicator. All ranks call the same functions
 /// in the same order.
 class Scape {
@@ -87,6 +89,23 @@ class Scape {
     /// next step is still on its way; whoever computes for long in between may call progress(). Throws
     /// RefusedStep, Halted or Aborted, on all ranks.
     void step(std::span<const float> gradient, double learning_rate);
+
+    // Section 11, on the host: the gradient of a step may come in parts. Nothing changes before the step
+    // itself, and whoever refuses that, or ends it with an error, forgets them.
+
+    /// Micro-batches: what is given here, in this order, and what the step is given make its gradient, by
+    /// adding. Talks to nobody; ranks may have different numbers of parts.
+    void accumulate(std::span<const float> gradient);
+    /// The step where what was accumulated is all.
+    void step(double learning_rate);
+    /// Buckets: the values of these tensors in `gradient`, the last part in full length, are there, and
+    /// their exchange may start; the rest of it is not looked at. All ranks give the same ones in the same
+    /// order, every tensor once, and then the step with the same gradient; else scape::Error on all ranks.
+    /// Other buckets at another step change no bit.
+    void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient);
+    /// Parts and buckets that have been given, until the step.
+    void forget_parts();
+
     void progress() { communicator_.progress(); }
 
     [[nodiscard]] const problem::Problem& problem() const { return problem_; }
@@ -100,7 +119,8 @@ class Scape {
     [[nodiscard]] const Mask& mask() const { return backend_->current_mask(); } ///< of the last step
     [[nodiscard]] const Mask& coming_mask();                                    ///< waits for it
 
-    [[nodiscard]] RankState state(); ///< waits for the coming mask; Halted where there is none to save
+    /// Waits for the coming mask. Halted where there is none to save, scape::Error in the middle of a step.
+    [[nodiscard]] RankState state();
     /// Throws scape::Error if the state is of another model or not finite.
     void check_restorable(const RankState& state) const;
     /// The same, with nothing changed; else goes on from there.
@@ -109,6 +129,9 @@ class Scape {
   private:
     struct MaskInFlight;
 
+    void take(const float* gradient, double learning_rate);
+    void agree(const float* gradient);
+    void expect_parts() const;
     void bootstrap(const Scalars& scalars, const float* gradient);
     void start_mask(double density);
     void join_mask();
@@ -131,6 +154,8 @@ class Scape {
     std::unique_ptr<MaskInFlight> mask_in_flight_;
     std::vector<Index> selected_;        ///< coordinates of S_t in each rank's range
     std::vector<Index> coming_selected_; ///< and of the coming mask
+    Index parts_ = 0;                    ///< that have been accumulated
+    std::unique_ptr<BucketsUnderWay> buckets_;
     Statistics statistics_;
 };
 

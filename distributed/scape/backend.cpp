@@ -1,0 +1,38 @@
+#include <scape/distributed/backend.hpp>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::distributed {
+
+namespace {
+
+// The step asks takes_parts() first, so that a user never comes here.
+[[noreturn]] void has_none() {
+    throw Error("this backend takes no parts of a gradient; give a step its whole gradient at once");
+}
+
+} // namespace
+
+void Backend::accumulate(const float* /*gradient*/, bool /*first*/) {
+    has_none();
+}
+
+const float* Backend::accumulated() {
+    has_none();
+}
+
+float* Backend::gather(std::size_t /*bucket*/, const Scalars& /*scalars*/, const float* /*gradient*/,
+                       bool /*added*/, std::span<const problem::Range> /*where*/) {
+    has_none();
+}
+
+void Backend::fold_in(std::size_t /*bucket*/, const Scalars& /*scalars*/, int /*ranks*/, Index /*at*/,
+                      Index /*count*/) {
+    has_none();
+}
+
+void Backend::place(std::size_t /*bucket*/, std::span<const problem::Range> /*where*/) {
+    has_none();
+}
+
+} // namespace scape::distributed

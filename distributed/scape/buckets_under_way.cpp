@@ -1,0 +1,155 @@
+#include "buckets_under_way.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <scape/distributed/buckets.hpp>
+#include <scape/problem/error.hpp>
+
+#include "agreement.hpp"
+
+namespace scape::distributed {
+
+Buckets buckets_of(const problem::Layout& model, std::size_t bucket_bytes) {
+    const auto room = static_cast<Index>(bucket_bytes / sizeof(float));
+    if (room < 1)
+        throw Error("bucket_bytes is " + std::to_string(bucket_bytes) + "; a value needs " +
+                    std::to_string(sizeof(float)));
+    Buckets buckets;
+    Index filled = 0;
+    for (std::size_t tensor = model.tensors().size(); tensor-- > 0;) {
+        const Index size = model.tensors()[tensor].size;
+        if (buckets.empty() || filled + size > room) {
+            buckets.emplace_back();
+            filled = 0;
+        }
+        buckets.back().push_back(tensor);
+        filled += size;
+    }
+    return buckets;
+}
+
+std::string BucketsUnderWay::fault_of(std::span<const std::size_t> tensors) const {
+    const auto& all = problem_.layout.tensors();
+    std::vector<bool> given = given_;
+    given.resize(all.size());
+    for (const std::size_t tensor : tensors) {
+        if (tensor >= all.size())
+            return "there is no tensor " + std::to_string(tensor) + "; the model has " +
+                   std::to_string(all.size()) + ", from 0 on";
+        if (given[tensor])
+            return "tensor " + all[tensor].name + " comes a second time; give each one once a step";
+        given[tensor] = true;
+    }
+    return tensors.empty() ? "it has no tensors; give at least one" : "";
+}
+
+std::string BucketsUnderWay::missing() const {
+    const auto& all = problem_.layout.tensors();
+    for (std::size_t tensor = 0; any() && tensor < all.size(); ++tensor)
+        if (!given_[tensor] && all[tensor].size > 0)
+            return "no bucket has held tensor " + all[tensor].name +
+                   "; give every tensor before the step, or none";
+    return {};
+}
+
+std::uint64_t BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors) {
+    std::vector<std::size_t> sorted(tensors.begin(), tensors.end());
+    std::ranges::sort(sorted);
+    const std::string what =
+        "step " + std::to_string(step) + ", bucket " + std::to_string(buckets_.size() + 1);
+    const std::string fault = fault_of(sorted);
+    const std::uint64_t sent = agree_on_bucket(communicator_, what, sorted, fault);
+
+    Bucket bucket;
+    given_.resize(problem_.layout.tensors().size());
+    for (const std::size_t tensor : sorted) {
+        given_[tensor] = true;
+        const problem::Range range{problem_.layout.begin(tensor), problem_.layout.end(tensor)};
+        if (!bucket.where.empty() && bucket.where.back().end == range.begin)
+            bucket.where.back().end = range.end;
+        else
+            bucket.where.push_back(range);
+    }
+    buckets_.push_back(std::move(bucket));
+    return sent;
+}
+
+/// Of what is selected on the coming mask, what each rank's range has.
+std::vector<std::size_t> BucketsUnderWay::selected_bytes(const std::vector<problem::Range>& where) const {
+    const Mask& mask = backend_.coming_mask();
+    std::vector<std::size_t> bytes(ranges_.size(), 0);
+    std::size_t owner = 0;
+    for (const problem::Range& range : where)
+        for (Index begin = range.begin; begin < range.end;) {
+            while (ranges_[owner].end <= begin)
+                ++owner;
+            const Index end = std::min(range.end, ranges_[owner].end);
+            bytes[owner] += static_cast<std::size_t>(mask.offset(end) - mask.offset(begin)) * sizeof(float);
+            begin = end;
+        }
+    return bytes;
+}
+
+void BucketsUnderWay::start(const Scalars& scalars, const float* gradient, bool added, Bytes& sent) {
+    const std::size_t number = buckets_.size() - 1;
+    Bucket& bucket = buckets_.back();
+    bucket.by_owner = selected_bytes(bucket.where);
+    bucket.payload = backend_.gather(number, scalars, gradient, added, bucket.where);
+    const std::size_t own = bucket.by_owner[static_cast<std::size_t>(communicator_.rank())];
+    const auto values = static_cast<Index>(own / sizeof(float));
+    if (reduction_ == Reduction::ordered)
+        bucket.exchange =
+            communicator_.start_all_to_owners(Traffic::payload, bucket.payload, bucket.by_owner, {},
+                                              backend_.received(values * communicator_.size()));
+    else
+        bucket.exchange = communicator_.start_reduce_scatter(Traffic::payload, bucket.payload,
+                                                             backend_.received(values), bucket.by_owner);
+    sent[static_cast<std::size_t>(Traffic::payload)] +=
+        std::reduce(bucket.by_owner.begin(), bucket.by_owner.end()) - own;
+    // The one before has had a bucket's time to arrive.
+    if (number > 0)
+        means_back(number - 1, scalars, sent);
+}
+
+/// The owner's means take the place of its values, and go to all.
+void BucketsUnderWay::means_back(std::size_t number, const Scalars& scalars, Bytes& sent) {
+    Bucket& bucket = buckets_[number];
+    bucket.exchange->wait();
+    bucket.exchange.reset();
+    const auto me = static_cast<std::ptrdiff_t>(communicator_.rank());
+    const std::size_t own = bucket.by_owner[static_cast<std::size_t>(me)];
+    const std::size_t before =
+        std::accumulate(bucket.by_owner.begin(), bucket.by_owner.begin() + me, std::size_t{0});
+    const auto at = static_cast<Index>(before / sizeof(float));
+    backend_.fold_in(number, scalars, reduction_ == Reduction::ordered ? communicator_.size() : 1, at,
+                     static_cast<Index>(own / sizeof(float)));
+    bucket.exchange = communicator_.start_all_gather(Traffic::moment, bucket.payload + at, bucket.payload,
+                                                     bucket.by_owner);
+    sent[static_cast<std::size_t>(Traffic::moment)] +=
+        own * static_cast<std::uint64_t>(communicator_.size() - 1);
+}
+
+void BucketsUnderWay::finish(const Scalars& scalars, Bytes& sent) {
+    means_back(buckets_.size() - 1, scalars, sent);
+    for (std::size_t number = 0; number < buckets_.size(); ++number) {
+        buckets_[number].exchange->wait();
+        buckets_[number].exchange.reset();
+        backend_.place(number, buckets_[number].where);
+    }
+}
+
+void BucketsUnderWay::forget() noexcept {
+    for (Bucket& bucket : buckets_)
+        if (bucket.exchange)
+            try {
+                bucket.exchange->wait();
+            } catch (...) { // NOLINT(bugprone-empty-catch): the ranks have been told already
+            }
+    buckets_.clear();
+    given_.clear();
+    backend_.forget_received();
+}
+
+} // namespace scape::distributed

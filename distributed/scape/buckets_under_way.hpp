@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <scape/distributed/scape.hpp>
+
+namespace scape::distributed {
+
+/// The buckets of one step, from the first to the step itself. What is exchanged stands in the backend, in
+/// places of its own, so that a step that comes to nothing has changed nothing.
+class BucketsUnderWay {
+  public:
+    BucketsUnderWay(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
+                    Communicator& communicator, Backend& backend, Reduction reduction)
+        : problem_(problem), ranges_(ranges), communicator_(communicator), backend_(backend),
+          reduction_(reduction) {}
+    ~BucketsUnderWay() { forget(); }
+    BucketsUnderWay(const BucketsUnderWay&) = delete;
+    BucketsUnderWay& operator=(const BucketsUnderWay&) = delete;
+
+    [[nodiscard]] bool any() const { return !buckets_.empty(); }
+    /// Throws scape::Error on all ranks unless all gave these tensors, which no bucket of this step had.
+    /// Returns the bytes that this rank sent.
+    std::uint64_t agree(Index step, std::span<const std::size_t> tensors);
+    /// Why the step cannot be taken with the buckets that there are, or empty.
+    [[nodiscard]] std::string missing() const;
+
+    /// The exchange of the bucket that was agreed on last; the coming mask is there.
+    void start(const Scalars& scalars, const float* gradient, bool added, Bytes& sent);
+    [[nodiscard]] bool started() const { return any() && buckets_.front().payload != nullptr; }
+    /// All means to moment(). S_t is the backend's current mask.
+    void finish(const Scalars& scalars, Bytes& sent);
+    /// Waits for what is under way, as its buffers are about to go.
+    void forget() noexcept;
+
+  private:
+    struct Bucket {
+        std::vector<problem::Range> where; ///< ascending, and as few as there can be
+        std::vector<std::size_t> by_owner; ///< bytes on S_t
+        float* payload = nullptr;          ///< c, then the means
+        std::unique_ptr<Exchange> exchange{};
+    };
+
+    [[nodiscard]] std::string fault_of(std::span<const std::size_t> tensors) const;
+    [[nodiscard]] std::vector<std::size_t> selected_bytes(const std::vector<problem::Range>& where) const;
+    void means_back(std::size_t number, const Scalars& scalars, Bytes& sent);
+
+    const problem::Problem& problem_;
+    const std::vector<problem::Range>& ranges_;
+    Communicator& communicator_;
+    Backend& backend_;
+    Reduction reduction_;
+    std::vector<Bucket> buckets_;
+    std::vector<bool> given_; ///< by tensor, where there are buckets
+};
+
+} // namespace scape::distributed
