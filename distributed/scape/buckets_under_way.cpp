@@ -93,6 +93,7 @@ std::vector<std::size_t> BucketsUnderWay::selected_bytes(const std::vector<probl
 }
 
 void BucketsUnderWay::start(const Scalars& scalars, const float* gradient, bool added, Bytes& sent) {
+    started_ = true;
     const std::size_t number = buckets_.size() - 1;
     Bucket& bucket = buckets_.back();
     bucket.by_owner = selected_bytes(bucket.where);
@@ -149,6 +150,7 @@ void BucketsUnderWay::forget() noexcept {
             }
     buckets_.clear();
     given_.clear();
+    started_ = false;
     backend_.forget_received();
 }
 

@@ -31,7 +31,7 @@ class BucketsUnderWay {
 
     /// The exchange of the bucket that was agreed on last; the coming mask is there.
     void start(const Scalars& scalars, const float* gradient, bool added, Bytes& sent);
-    [[nodiscard]] bool started() const { return any() && buckets_.front().payload != nullptr; }
+    [[nodiscard]] bool started() const { return started_; }
     /// All means to moment(). S_t is the backend's current mask.
     void finish(const Scalars& scalars, Bytes& sent);
     /// Waits for what is under way, as its buffers are about to go.
@@ -56,6 +56,7 @@ class BucketsUnderWay {
     Reduction reduction_;
     std::vector<Bucket> buckets_;
     std::vector<bool> given_; ///< by tensor, where there are buckets
+    bool started_ = false;    ///< not in the first step, and not of one rank alone
 };
 
 } // namespace scape::distributed

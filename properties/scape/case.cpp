@@ -116,6 +116,7 @@ std::vector<Operation> parse_script(const std::string& text) {
 
 constexpr std::array<std::string_view, 3> density_rules{"geometric", "linear", "jumps"};
 constexpr std::array<std::string_view, 4> rate_rules{"constant", "warm_up", "to_zero", "wild"};
+constexpr std::array<std::string_view, 3> cut_rules{"backward", "rebuilt", "wild"};
 
 /// By its place in a list of names.
 template <class Choice, std::size_t count>
@@ -194,6 +195,9 @@ const std::vector<Field>& fields() {
          [](Case& run, const std::string& text) { run.data = problem::parse_data_class(text); }},
         number_field("silent", &Case::silent),
         number_field("seed", &Case::seed),
+        number_field("parts", &Case::parts),
+        number_field("buckets", &Case::bucket_bytes),
+        named_field("cuts", cut_rules, &Case::cuts),
         number_field("steps", &Case::steps),
         {"script", [](const Case& run) { return script_text(run.script); },
          [](Case& run, const std::string& text) { run.script = parse_script(text); }},
@@ -214,6 +218,12 @@ void check(const Case& run) {
     problem::check_memory(4.0 * static_cast<double>(run.size()) * run.workers *
                               (3.0 + static_cast<double>(run.script.empty() ? run.steps : 0)),
                           "such a case");
+    constexpr int most_parts = 1000;
+    if (run.parts < 1 || run.parts > most_parts)
+        throw Error("case: parts is " + std::to_string(run.parts) + "; it must be 1 to a thousand");
+    if (run.bucket_bytes < 0)
+        throw Error("case: buckets is " + std::to_string(run.bucket_bytes) +
+                    "; it must be the bytes of one, or 0");
     problem::check_workers(run.other_workers);
     for (const Operation& operation : run.script)
         problem::check_workers(operation.workers);
@@ -323,18 +333,6 @@ std::vector<float> parameters_of(const Case& run) {
                         ? (index % 2 == 0 ? -0.0F : 0.0F)
                         : problem::initial_parameter(run.data, run.seed, index));
     return w;
-}
-
-Gradients gradients_of(const Case& run, Index step) {
-    const float scale = run.data == problem::DataClass::dyadic ? static_cast<float>(run.workers) : 1.0F;
-    Gradients g(static_cast<std::size_t>(run.workers));
-    for (int rank = 0; rank < run.workers; ++rank)
-        for (Index index = 0; index < run.size(); ++index)
-            g[static_cast<std::size_t>(rank)].push_back(
-                rank == run.silent
-                    ? 0.0F
-                    : scale * problem::gradient_value(run.data, run.seed, rank, step, index));
-    return g;
 }
 
 } // namespace scape::properties

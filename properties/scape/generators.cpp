@@ -82,6 +82,9 @@ rc::Gen<Case> case_with(const Choices& choices) {
         rc::gen::set(&Case::data, one_of(choices.data)),
         rc::gen::set(&Case::silent, one_of<int>({nobody, nobody, nobody, nobody, 0, 1})),
         rc::gen::set(&Case::seed, one_of<std::uint64_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})),
+        rc::gen::set(&Case::parts, one_of<int>({1, 1, 1, 2, 3, 8})),
+        rc::gen::set(&Case::bucket_bytes, one_of<Index>({0, 0, 0, 4, 64, 4096})),
+        rc::gen::set(&Case::cuts, one_of<CutRule>({CutRule::backward, CutRule::rebuilt, CutRule::wild})),
         rc::gen::set(&Case::chosen_rank, number_below<int>(33)),
         rc::gen::set(&Case::chosen_place, number_below<Index>(40'320)),
         rc::gen::set(&Case::other_workers, one_of(worker_counts)));
@@ -139,6 +142,7 @@ void needs_no_clipping(Case& run) {
 void needs_exactness(Case& run) {
     needs_no_clipping(run);
     run.data = DataClass::dyadic;
+    run.parts = 1;
     // Bits that a sum may need grow with every step, and with the betas' own.
     constexpr Index most_steps = 6;
     run.steps = std::min(run.steps, most_steps);

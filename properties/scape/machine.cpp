@@ -136,6 +136,7 @@ Scenario script_of(Trial& trial) {
 
 void any_script(Trial& trial) {
     trial.expect(!trial.run().script.empty(), "the case has no script; give one");
+    classify_parts(trial);
     const Scenario scenario = script_of(trial);
     const History expected = reference_implementation()->run(scenario);
     same_history(trial, scenario, expected, trial.tolerant(scenario));
@@ -156,7 +157,10 @@ std::vector<Property> machine_properties() {
               {"a delay", 25},
               {"two refusals at once", 10},
               {"a step undone", 20},
-              {"two steps and more", 30}},
+              {"two steps and more", 30},
+              {"several parts", 30},
+              {"several buckets", 12},
+              {"buckets change", 8}},
              [](const Implementation& implementation) {
                  if (implementation.name() == "reference")
                      return std::string("it would be compared with itself");

@@ -1,9 +1,11 @@
 // Puts an implementation that is made rank by rank through a scenario.
 #include <scape/properties/implementations.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -170,10 +172,53 @@ View full_length(View view, const Setup& setup) {
     return view;
 }
 
-Outcome take_step(Candidate& candidate, const Action& action, int rank) {
+/// What one rank is given of a step: parts whose sum is its gradient.
+std::vector<std::vector<float>> parts_of(const Action& action, std::size_t rank) {
+    const std::vector<float>& whole = action.gradients[rank];
+    if (action.parts.empty())
+        return {whole};
+    std::vector<std::vector<float>> parts;
+    parts.reserve(action.parts.size());
+    for (const Gradients& part : action.parts)
+        parts.push_back(part[rank]);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        float sum = parts.front()[i];
+        for (std::size_t part = 1; part < parts.size(); ++part)
+            sum += parts[part][i];
+        if (std::bit_cast<std::uint32_t>(sum) == std::bit_cast<std::uint32_t>(whole[i]))
+            continue;
+        for (auto& part : parts)
+            part[i] = -0.0F; // which changes nothing that it is added to
+        parts[i % parts.size()][i] = whole[i];
+    }
+    return parts;
+}
+
+/// What has not come, and what has been taken, is no number.
+void give(Candidate& candidate, const Action& action, const problem::Layout& layout, int rank) {
+    constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
+    auto parts = parts_of(action, static_cast<std::size_t>(rank));
+    for (std::size_t part = 0; part + 1 < parts.size(); ++part) {
+        candidate.accumulate(parts[part]);
+        std::ranges::fill(parts[part], nothing);
+    }
+    const std::vector<float>& last = parts.back();
+    if (action.buckets.empty())
+        return candidate.step(last, action.learning_rate);
+    std::vector<float> come(last.size(), nothing);
+    for (const auto& tensors : action.buckets) {
+        for (const std::size_t tensor : tensors)
+            std::copy(last.begin() + layout.begin(tensor), last.begin() + layout.end(tensor),
+                      come.begin() + layout.begin(tensor));
+        candidate.bucket(tensors, come);
+    }
+    candidate.step(come, action.learning_rate);
+}
+
+Outcome take_step(Candidate& candidate, const Action& action, const problem::Layout& layout, int rank) {
     Outcome outcome;
     try {
-        candidate.step(action.gradients[static_cast<std::size_t>(rank)], action.learning_rate);
+        give(candidate, action, layout, rank);
     } catch (const distributed::RefusedStep& refused) {
         outcome.kind = Outcome::Kind::refused;
         outcome.text = refused.what();
@@ -202,7 +247,12 @@ class RankedImplementation final : public Implementation {
     }
     std::string unavailable() const override { return ranked_.unavailable; }
     std::string runs_on() const override { return ranked_.runs_on; }
-    gate::LeftOut left_out() const override { return ranked_.left_out; }
+    gate::LeftOut left_out() const override {
+        gate::LeftOut all = ranked_.left_out;
+        if (!ranked_.takes_parts)
+            all.insert({"parts", "it takes its gradients at once"});
+        return all;
+    }
     std::string like() const override { return ranked_.like; }
     bool any(bool here) const override { return group_->any(here); }
 
@@ -278,7 +328,7 @@ class RankedImplementation final : public Implementation {
             Outcome outcome;
             switch (action.kind) {
             case Action::Kind::step:
-                outcome = take_step(*candidate, action, ranks.rank());
+                outcome = take_step(*candidate, action, stage.setup.problem.layout, ranks.rank());
                 break;
             case Action::Kind::restart:
                 candidate->restore(from);
@@ -289,7 +339,7 @@ class RankedImplementation final : public Implementation {
             case Action::Kind::undo:
                 // Over a live object, with the mask of the undone step in flight.
                 candidate->save(undo_folder(i));
-                outcome = take_step(*candidate, action, ranks.rank());
+                outcome = take_step(*candidate, action, stage.setup.problem.layout, ranks.rank());
                 candidate->restore(undo_folder(i));
                 break;
             }

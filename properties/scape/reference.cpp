@@ -72,6 +72,7 @@ void within_the_bound(Trial& trial, const Ran& ran) {
 
 void equals_the_reference(Trial& trial) {
     classify(trial);
+    classify_parts(trial);
     const Scenario scenario = trial.steps();
     const bool exact = trial.implementation().level() == verify::LevelKind::exact;
     const History& actual = trial.tolerant(scenario);
@@ -191,7 +192,10 @@ std::vector<Property> reference_properties() {
                     {"fewer parameters than ranks", 2},
                     {"the learning rate changes", 40},
                     {"the density rises", 15},
-                    {"an epsilon of another size", 30}});
+                    {"an epsilon of another size", 30},
+                    {"several parts", 30},
+                    {"several buckets", 12},
+                    {"buckets change", 8}});
     return {{0, "reference", "Every bit is the reference's (at REL: every value within its bound).",
              any_case, equals_the_reference, demands, not_itself, [](Case&) {}, beside_the_drawn()}};
 }

@@ -23,6 +23,8 @@ Action step_with(const Case& run, int workers, Index t) {
     moved.workers = workers;
     Action action;
     action.gradients = gradients_of(moved, t);
+    action.parts = parts_of(moved, t);
+    action.buckets = cut_of(moved, t);
     action.learning_rate = learning_rate_of(run, t);
     return action;
 }

@@ -45,6 +45,10 @@ class ScapeCandidate final : public Candidate {
     void step(std::span<const float> gradient, double learning_rate) override {
         optimizer_.step(gradient, learning_rate);
     }
+    void accumulate(std::span<const float> gradient) override { optimizer_.accumulate(gradient); }
+    void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override {
+        optimizer_.bucket(tensors, gradient);
+    }
     View view() override {
         return {optimizer_.steps(),          copy_of(optimizer_.parameters()),
                 optimizer_.moment(),         copy_of(optimizer_.residual()),
@@ -163,14 +167,17 @@ all_implementations(const std::shared_ptr<const Group>& group) {
     std::vector<std::shared_ptr<const Implementation>> all;
     if (group->name() == "in_process")
         all.push_back(reference_implementation());
-    all.push_back(on_ranks({"host", verify::LevelKind::exact, problem::Algorithm::scape,
-                            names(host_variants()), host_maker(Reduction::ordered)},
+    all.push_back(on_ranks({.name = "host",
+                            .variants = names(host_variants()),
+                            .make = host_maker(Reduction::ordered),
+                            .takes_parts = true},
                            group));
     all.push_back(on_ranks({.name = "host-native",
                             .level = verify::LevelKind::rel,
                             .variants = names(host_variants()),
                             .make = host_maker(Reduction::native),
-                            .like = "host"},
+                            .like = "host",
+                            .takes_parts = true},
                            group));
     for (auto& ranked : on_devices(*group))
         all.push_back(on_ranks(std::move(ranked), group));

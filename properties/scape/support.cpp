@@ -52,7 +52,21 @@ bool rises(const Case& run) {
     return false;
 }
 
+bool buckets_change(const Case& run) {
+    for (Index t = 2; t <= run.steps + static_cast<Index>(run.script.size()); ++t)
+        if (cut_of(run, t) != cut_of(run, 1))
+            return true;
+    return false;
+}
+
 } // namespace
+
+void classify_parts(Trial& trial) {
+    const Case& run = trial.run();
+    trial.classify(run.parts > 1, "several parts");
+    trial.classify(cut_of(run, 1).size() > 1 && run.workers > 1, "several buckets");
+    trial.classify(run.workers > 1 && buckets_change(run), "buckets change");
+}
 
 void classify(Trial& trial) {
     const Case& run = trial.run();
@@ -134,7 +148,7 @@ const std::vector<Property>& all_properties() {
         for (const auto& family :
              {conservation_properties(), mask_properties(), delay_properties(), dense_properties(),
               symmetry_properties(), traffic_properties(), update_properties(), refusal_properties(),
-              restart_properties(), reference_properties(), machine_properties()})
+              restart_properties(), parts_properties(), reference_properties(), machine_properties()})
             result.insert(result.end(), family.begin(), family.end());
         return result;
     }();

@@ -18,6 +18,7 @@ namespace scape::properties {
 [[nodiscard]] std::vector<Property> update_properties();
 [[nodiscard]] std::vector<Property> refusal_properties();
 [[nodiscard]] std::vector<Property> restart_properties();
+[[nodiscard]] std::vector<Property> parts_properties();
 [[nodiscard]] std::vector<Property> machine_properties();
 [[nodiscard]] std::vector<Property> reference_properties();
 
@@ -30,6 +31,9 @@ namespace scape::properties {
 [[nodiscard]] float local(const Case& run, float moment, float gradient, float residual);
 
 [[nodiscard]] std::uint32_t bits_of(float value);
+
+/// Tags it with how its gradients come.
+void classify_parts(Trial& trial);
 
 /// Tags a case with what decides whether it is a trivial one.
 void classify(Trial& trial);

@@ -105,7 +105,9 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
         return std::ranges::any_of(kinds, [&](const char* other) { return kind == other; });
     };
     const auto has = [&pins](const char* option) { return pins.contains(option); };
-    return (left_out.contains("restart") && is_one_of({"a restart with other ranks", "a step undone"})) ||
+    return (left_out.contains("parts") &&
+            is_one_of({"several parts", "several buckets", "buckets change"})) ||
+           (left_out.contains("restart") && is_one_of({"a restart with other ranks", "a step undone"})) ||
            (has("workers") &&
             is_one_of({"several ranks", "no power of two", "fewer", "more", "another order",
                        "a restart with other ranks", "more parameters than ranks",
@@ -113,15 +115,16 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
            (has("density") &&
             is_one_of({"the density rises", "density below 1", "something off the mask", "the mask changes",
                        "late coordinates", "residuals that are not zero"})) ||
-           (has("steps") && is_one_of({"the learning rate changes", "the density rises", "several steps",
-                                       "not in the first step", "late coordinates",
-                                       "residuals that are not zero", "the mask changes"})) ||
+           (has("steps") &&
+            is_one_of({"the learning rate changes", "the density rises", "several steps",
+                       "not in the first step", "late coordinates", "residuals that are not zero",
+                       "the mask changes", "buckets change"})) ||
            (has("data") && is_one_of({"equal scores", "clipped", "the mask changes"})) ||
            (has("clip-norm") && is_one_of({"clipped"})) ||
-           (has("tensors") &&
-            is_one_of({"an always-dense tensor", "more parameters than ranks",
-                       "fewer parameters than ranks", "density below 1", "something off the mask",
-                       "the mask changes", "late coordinates", "residuals that are not zero"}));
+           (has("tensors") && is_one_of({"an always-dense tensor", "several buckets", "buckets change",
+                                         "more parameters than ranks", "fewer parameters than ranks",
+                                         "density below 1", "something off the mask", "the mask changes",
+                                         "late coordinates", "residuals that are not zero"}));
 }
 
 std::vector<Pins> rows(const gate::Implementation& implementation, const Pins& pins) {
@@ -197,6 +200,12 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
         std::erase_if(run.script, [](const Operation& operation) {
             return operation.kind == Operation::Kind::restart || operation.kind == Operation::Kind::undo;
         });
+    if (left_out.contains("parts")) {
+        run.parts = 1;
+        run.bucket_bytes = 0;
+    }
+    if (run.bucket_bytes == 0)
+        run.cuts = CutRule::backward;
     // A script is what is followed: one that has lost everything still steps.
     if (property.name == "machine" && run.script.empty())
         run.script.push_back({});

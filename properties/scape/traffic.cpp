@@ -21,6 +21,7 @@ bool is_full(const Scenario& scenario, Index t) {
 
 void bytes_are_as_the_formula_says(Trial& trial) {
     classify(trial);
+    classify_parts(trial);
     const Case& run = trial.run();
     const History& history = trial(trial.steps());
     const Scenario& scenario = trial.runs().back().scenario;
@@ -35,8 +36,9 @@ void bytes_are_as_the_formula_says(Trial& trial) {
                 return outcome.exchanges[static_cast<std::size_t>(kind)];
             };
             const std::string who = "step " + std::to_string(t) + ", rank " + std::to_string(rank) + ": ";
-            trial.expect(exchanges(Traffic::payload) <= 1 && exchanges(Traffic::moment) <= 1,
-                         who + "more than one payload exchange");
+            const std::uint64_t pieces = std::max<std::size_t>(1, cut_of(run, t).size());
+            trial.expect(exchanges(Traffic::payload) <= pieces && exchanges(Traffic::moment) <= pieces,
+                         who + "more than one payload exchange" + (pieces > 1 ? " a bucket" : ""));
             // In the first step S_1 is made too, at once; a full one may go without saying.
             const std::uint64_t most = t == 1 ? 2 : 1;
             const std::uint64_t least = run.workers > 1 && !is_full(scenario, t + 1) ? 1 : 0;
@@ -46,10 +48,12 @@ void bytes_are_as_the_formula_says(Trial& trial) {
                              std::to_string(most));
             trial.expect(exchanges(Traffic::gradient) == 0 && exchanges(Traffic::parameters) == 0,
                          who + "a gradient or a parameter travels");
-            trial.expect(outcome.sent[static_cast<std::size_t>(Traffic::agreement)] <= 64 * others,
-                         who + "an agreement of " +
-                             std::to_string(outcome.sent[static_cast<std::size_t>(Traffic::agreement)]) +
-                             " bytes");
+            // With buckets, one on each beside that on the step.
+            const std::uint64_t agreements = 1 + cut_of(run, t).size();
+            trial.expect(
+                outcome.sent[static_cast<std::size_t>(Traffic::agreement)] <= 64 * others * agreements,
+                who + "an agreement of " +
+                    std::to_string(outcome.sent[static_cast<std::size_t>(Traffic::agreement)]) + " bytes");
             for (std::size_t kind = 0; kind < sent.size(); ++kind)
                 sent[kind] += outcome.sent[kind];
         }
@@ -76,12 +80,14 @@ void bytes_are_as_the_formula_says(Trial& trial) {
 } // namespace
 
 std::vector<Property> traffic_properties() {
-    return {{9, "traffic",
-             "A step has one payload exchange and one mask exchange, of the bytes of section 4.", any_case,
-             bytes_are_as_the_formula_says, usual_demands(), [](const Implementation& implementation) {
-                 return implementation.communicates() ? only_scape(implementation)
-                                                      : std::string("it sends no messages");
-             }}};
+    return {
+        {9, "traffic",
+         "A step has one payload exchange (one a bucket) and one mask exchange, of the bytes of section 4.",
+         any_case, bytes_are_as_the_formula_says, usual_demands(),
+         [](const Implementation& implementation) {
+             return implementation.communicates() ? only_scape(implementation)
+                                                  : std::string("it sends no messages");
+         }}};
 }
 
 } // namespace scape::properties

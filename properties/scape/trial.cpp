@@ -7,6 +7,8 @@
 #include <scape/problem/error.hpp>
 #include <scape/verify/comparator.hpp>
 
+#include "support.hpp"
+
 namespace scape::properties {
 
 using verify::Comparison;
@@ -20,12 +22,8 @@ Scenario Trial::steps(const Case& run, Index count) const {
         problem.settings.clip_norm = 0.0; // section 3 has none
     auto ranges = problem::ranges(problem.layout, run.workers, run.partition);
     Scenario scenario{{std::move(problem), std::move(ranges), schedule_of(run), parameters_of(run)}, {}};
-    for (Index step = 1; step <= count; ++step) {
-        Action action;
-        action.gradients = gradients_of(run, step);
-        action.learning_rate = learning_rate_of(run, step);
-        scenario.actions.push_back(std::move(action));
-    }
+    for (Index step = 1; step <= count; ++step)
+        scenario.actions.push_back(step_with(run, run.workers, step));
     return scenario;
 }
 

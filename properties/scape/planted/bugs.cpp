@@ -83,6 +83,33 @@ std::vector<std::pair<std::string, std::string>> shipped() {
         {"a parameter that has become infinite is not noticed",
          "of the kind of Megatron-LM #6660. The run goes on with it. Needs values that grow without "
          "bound."},
+        {"a tensor that is larger than a bucket is never reduced",
+         "torchft local_sgd. M is the rank's own c there. Needs a bucket of one tensor of more than 8, and "
+         "P >= 2."},
+        {"every bucket is completed with the last one's means",
+         "torchft local_sgd. Values land in other tensors. Needs two buckets."},
+        {"the residual is kept by number of bucket, while buckets are rebuilt",
+         "pytorch #48867. Residuals belong to other coordinates. Needs buckets that change, and a density "
+         "below 1."},
+        {"only the last micro-batch is reduced",
+         "DeepSpeed #7985. M is too small. Needs a gradient in parts."},
+        {"all micro-batches but the last are reduced",
+         "Megatron-LM #7186. M is too small. Needs a gradient in parts."},
+        {"the micro-batches' sum is divided by their number",
+         "of the kind of Megatron-LM #3023. M is too small. Needs a gradient in parts."},
+        {"the micro-batches of a refused step stay",
+         "of the kind of DeepSpeed #7839. The next step has them, too, or is refused for them. Needs a "
+         "refused step whose gradient came in parts."},
+        {"1/P is applied to all that is accumulated, with every micro-batch",
+         "Megatron-LM #3023. The first parts count least. Needs a gradient in parts, and P >= 2."},
+        {"micro-batches are added from the last to the first",
+         "of the kind of nanotron #37. The last bit differs. Needs three parts, and sums that round."},
+        {"the means of rebuilt buckets are written where the first step's buckets lay",
+         "pytorch #51427. Values land on other coordinates. Needs buckets that change."},
+        {"micro-batches are checked, their sum is not", "of the kind of Megatron-LM #6660. A sum that has "
+                                                        "overflowed goes on. Needs parts near the limit."},
+        {"1/P is applied to the buckets before, with every bucket",
+         "Megatron-LM #3023. The first buckets' means are too small. Needs two buckets, and P >= 2."},
     };
 }
 

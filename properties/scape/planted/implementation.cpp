@@ -24,13 +24,12 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group) {
     }
     const auto bug = static_cast<Bug>(number);
     return properties::on_ranks(
-        {number == 0 ? "plain" : "planted-" + std::to_string(number),
-         verify::LevelKind::exact,
-         problem::Algorithm::scape,
-         {"default"},
-         [bug](const properties::Setup& setup, distributed::Communicator& communicator) {
-             return make_plain(setup, communicator, bug);
-         }},
+        {.name = number == 0 ? "plain" : "planted-" + std::to_string(number),
+         .make =
+             [bug](const properties::Setup& setup, distributed::Communicator& communicator) {
+                 return make_plain(setup, communicator, bug);
+             },
+         .takes_parts = true},
         group);
 }
 

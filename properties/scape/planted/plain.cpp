@@ -167,6 +167,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     first_rate_ = learning_rate;
     const Index t = steps_ + 1;
     const Scalars s = scalars(t, learning_rate);
+    gradient = whole(gradient);
     const bool local_before_check = has(Bug::refused_step_changes_residual) && t > 1;
     if (local_before_check) {
         join_mask();
@@ -175,7 +176,8 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     }
 
     // 1. Check.
-    refuse_on_all_ranks(gradient);
+    check_whole(gradient);
+    residual_follows_buckets();
     halted_ = "step " + std::to_string(t) + " was interrupted";
 
     // 2. Local.
@@ -224,6 +226,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     if (has(Bug::mask_buffer_reused))
         std::ranges::fill(outgoing_, std::uint8_t{0}); // clean for the next step's bits
     steps_ = t;
+    cut_.clear();
     if (!all_finite() && !has(Bug::infinity_not_noticed)) {
         halted_ = "after step " + std::to_string(t) + " a parameter or the moment is not finite";
         throw distributed::Halted("halted: " + halted_ + "; restore a finite state to go on");

@@ -20,16 +20,16 @@ std::vector<std::size_t> PlainRank::selected_by_range(const Bits& mask) const {
     return counts;
 }
 
-/// c on S_t, range by range.
-Floats PlainRank::packed_payload() const {
-    const auto counts = selected_by_range(mask_);
+/// c on the mask, range by range.
+Floats PlainRank::packed_payload(const Bits& mask) const {
+    const auto counts = selected_by_range(mask);
     const auto offsets = has(Bug::offsets_of_previous_mask) ? selected_by_range(previous_mask_) : counts;
     Floats payload(std::reduce(counts.begin(), counts.end()), 0.0F);
     std::size_t begin = 0;
     for (std::size_t rank = 0; rank < ranges_.size(); ++rank) {
         std::size_t place = begin;
         for (Index i = ranges_[rank].begin; i < ranges_[rank].end; ++i) {
-            if (!test(mask_, i))
+            if (!test(mask, i))
                 continue;
             const bool sent = !has(Bug::payload_from_own_shard) || rank == at(me_);
             if (place < payload.size()) // always, but for offsets of another mask
@@ -86,7 +86,16 @@ float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t
 }
 
 void PlainRank::exchange() {
-    const auto counts = selected_by_range(mask_);
+    M_.assign(at(d_), 0.0F);
+    if (cut_.empty())
+        write_means(mask_, exchanged(mask_));
+    else
+        exchange_buckets();
+}
+
+/// The means on a mask, packed.
+Floats PlainRank::exchanged(const Bits& mask) {
+    const auto counts = selected_by_range(mask);
     const auto ranks = static_cast<std::size_t>(ranks_);
     const std::size_t mine = counts[at(me_)];
     std::vector<std::size_t> to_owners;
@@ -95,7 +104,7 @@ void PlainRank::exchange() {
         to_owners.push_back(count * sizeof(float));
     const std::vector<std::size_t> from_each(ranks, mine * sizeof(float));
 
-    Floats payload = packed_payload();
+    Floats payload = packed_payload(mask);
     Floats received(ranks * mine, 0.0F);
     const auto on_its_way = communicator_.start_all_to_all(distributed::Traffic::payload, payload.data(),
                                                            to_owners, received.data(), from_each);
@@ -113,12 +122,16 @@ void PlainRank::exchange() {
     communicator_.start_all_gather(distributed::Traffic::moment, means.data(), packed.data(), to_owners)
         ->wait();
 
-    M_.assign(at(d_), 0.0F);
+    return packed;
+}
+
+void PlainRank::write_means(const Bits& mask, const Floats& packed) {
     std::size_t place = 0;
     for (const problem::Range& range : ranges_)
         for (Index i = range.begin; i < range.end; ++i)
-            if (test(mask_, i)) {
-                float M = packed[has(Bug::index_in_16_bits) ? place % 65'536 : place];
+            if (test(mask, i) && !packed.empty()) {
+                // Within it always, but for a bug.
+                float M = packed[(has(Bug::index_in_16_bits) ? place % 65'536 : place) % packed.size()];
                 ++place;
                 if (has(Bug::mean_taken_twice))
                     M = quotient(M, static_cast<float>(ranks_));

@@ -43,6 +43,8 @@ class PlainRank final : public properties::Candidate {
     PlainRank& operator=(const PlainRank&) = delete;
 
     void step(std::span<const float> gradient, double learning_rate) override;
+    void accumulate(std::span<const float> gradient) override;
+    void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override;
     [[nodiscard]] properties::View view() override;
     [[nodiscard]] std::vector<std::uint8_t> coming() override;
     void save(const std::filesystem::path& folder) override;
@@ -95,9 +97,18 @@ class PlainRank final : public properties::Candidate {
 
     // plain_exchange.cpp
     void exchange();
+    [[nodiscard]] Floats exchanged(const Bits& mask);
+    void write_means(const Bits& mask, const Floats& packed);
     [[nodiscard]] std::vector<std::size_t> selected_by_range(const Bits& mask) const;
-    [[nodiscard]] Floats packed_payload() const;
+    [[nodiscard]] Floats packed_payload(const Bits& mask) const;
     [[nodiscard]] float mean_of(const Floats& received, std::size_t values, std::size_t j) const;
+
+    // plain_parts.cpp
+    [[nodiscard]] std::span<const float> whole(std::span<const float> last);
+    void check_whole(std::span<const float> g);
+    void residual_follows_buckets();
+    void exchange_buckets();
+    [[nodiscard]] Bits selected_in(const std::vector<std::size_t>& tensors) const;
 
     // plain_checkpoint.cpp
     void together(const std::string& failure);
@@ -126,6 +137,12 @@ class PlainRank final : public properties::Candidate {
     std::vector<std::size_t> gather_sizes_;
     double density_in_flight_ = 1.0;
     std::unique_ptr<distributed::Exchange> gather_;
+
+    // Of the step under way.
+    std::vector<Floats> parts_;                                  ///< but for the last
+    Floats sum_;                                                 ///< of all
+    std::vector<std::vector<std::size_t>> cut_;                  ///< tensors, in the order of their buckets
+    std::vector<std::vector<std::size_t>> last_cut_, first_cut_; ///< for bugs alone
 
     // What only a planted bug needs.
     Bits previous_mask_;               ///< offsets_of_previous_mask

@@ -139,6 +139,8 @@ std::string beyond(int number) {
         {"needs 256 steps, or 65,536", {87, 97}},
         {"needs values that grow without bound", {98}},
         {"needs a learning rate that changes, or is 0", {94, 95}},
+        {"needs a gradient in parts or buckets",
+         {99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110}},
     };
     for (const auto& [why, numbers] : all)
         if (numbers.contains(number))

@@ -1,4 +1,7 @@
 // A case is one line of text, and all that follows from it.
+#include <algorithm>
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include <scape/problem/error.hpp>
@@ -55,6 +58,9 @@ TEST(Case, WrongTextIsRefusedInOneLineThatSaysWhat) {
              {"script=jump", "restart:WORKERS"},
              {"script=restart:0", "workers"},
              {"beta1=1", "beta1"},
+             {"parts=0", "1 to a thousand"},
+             {"buckets=-4", "bytes of one, or 0"},
+             {"cuts=forward", "backward, rebuilt or wild"},
          })
         try {
             static_cast<void>(parse_case(line));
@@ -82,6 +88,52 @@ TEST(Case, GradientsFollowFromSeedRankStepAndCoordinate) {
     other.silent = 1;
     EXPECT_EQ(gradients_of(other, 1)[1], std::vector<float>(40, 0.0F));
     EXPECT_EQ(gradients_of(other, 1)[2], first[2]);
+}
+
+TEST(Case, GradientsAreTheSumsOfTheirPartsInOrder) {
+    Case run;
+    run.tensors = {{"a", 40, false}};
+    run.workers = 2;
+    run.data = problem::DataClass::normal;
+    EXPECT_TRUE(parts_of(run, 1).empty());
+    const Gradients alone = gradients_of(run, 1);
+    run.parts = 3;
+    const std::vector<Gradients> parts = parts_of(run, 1);
+    const Gradients sum = gradients_of(run, 1);
+    ASSERT_EQ(parts.size(), 3U);
+    EXPECT_EQ(parts[0], alone);
+    EXPECT_NE(parts[1], parts[2]);
+    int rounded = 0;
+    for (std::size_t rank = 0; rank < 2; ++rank)
+        for (std::size_t i = 0; i < 40; ++i) {
+            EXPECT_EQ(sum[rank][i], (parts[0][rank][i] + parts[1][rank][i]) + parts[2][rank][i]);
+            rounded += sum[rank][i] != (parts[2][rank][i] + parts[1][rank][i]) + parts[0][rank][i] ? 1 : 0;
+        }
+    EXPECT_GT(rounded, 0) << "no order could be told from another";
+}
+
+TEST(Case, CutsHoldEveryTensorOnceAndChangeAsTheirRuleSays) {
+    Case run;
+    run.tensors = {{"a", 3, false}, {"b", 1, true}, {"c", 0, false}, {"d", 10, false}, {"e", 2, false}};
+    EXPECT_TRUE(cut_of(run, 1).empty());
+    run.bucket_bytes = 16;
+    EXPECT_EQ(cut_of(run, 1), (Cut{{4}, {3}, {2, 1, 0}}));
+    EXPECT_EQ(cut_of(run, 2), cut_of(run, 1));
+    run.cuts = CutRule::rebuilt;
+    EXPECT_EQ(cut_of(run, 1), (Cut{{4}, {3}, {2, 1, 0}}));
+    EXPECT_EQ(cut_of(run, 2), (Cut{{2, 1, 0, 4}, {3}}));
+    EXPECT_EQ(cut_of(run, 3), cut_of(run, 2));
+    run.cuts = CutRule::wild;
+    std::set<Cut> different;
+    for (Index step = 1; step <= 8; ++step) {
+        std::vector<std::size_t> all;
+        for (const auto& tensors : cut_of(run, step))
+            all.insert(all.end(), tensors.begin(), tensors.end());
+        std::ranges::sort(all);
+        EXPECT_EQ(all, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+        different.insert(cut_of(run, step));
+    }
+    EXPECT_GT(different.size(), 2U);
 }
 
 } // namespace

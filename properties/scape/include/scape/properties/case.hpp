@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,6 +54,16 @@ enum class DensityRule : std::uint8_t {
     jumps,     ///< up and down, with some steps alike
 };
 
+/// How buckets go over the steps (section 11).
+enum class CutRule : std::uint8_t {
+    backward, ///< from the last tensor to the first, always alike
+    rebuilt,  ///< likewise in the first step; larger and in another order after it
+    wild,     ///< in another order at every step
+};
+
+/// Tensors by number, in buckets in the order in which they are given.
+using Cut = std::vector<std::vector<std::size_t>>;
+
 /// A problem and the run of it.
 struct Case {
     std::vector<problem::Tensor> tensors{{"a", 1, false}};
@@ -73,6 +84,9 @@ struct Case {
     problem::DataClass data = problem::DataClass::dyadic;
     int silent = nobody; ///< a rank whose gradients are all 0
     std::uint64_t seed = 0;
+    int parts = 1;                    ///< micro-batches of a step
+    Index bucket_bytes = 0;           ///< of the values of a bucket, unless it is one tensor; 0: at once
+    CutRule cuts = CutRule::backward; ///< of the buckets
     Index steps = 1;
     std::vector<Operation> script; ///< of the state machine, which takes no other steps
 
@@ -98,7 +112,12 @@ struct Case {
 [[nodiscard]] double jumping_density(const Case& run, Index t);
 [[nodiscard]] std::vector<float> parameters_of(const Case& run);
 /// Of step t. On dyadic data they are whole multiples of the number of workers, so that means are exact.
+/// Of a case with parts they are the parts' sums, in order.
 [[nodiscard]] Gradients gradients_of(const Case& run, Index step);
+/// Each part's, where there are several.
+[[nodiscard]] std::vector<Gradients> parts_of(const Case& run, Index step);
+/// The buckets of step t; none where the gradient comes at once.
+[[nodiscard]] Cut cut_of(const Case& run, Index step);
 
 /// The learning rate of step t.
 [[nodiscard]] double learning_rate_of(const Case& run, Index step);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,14 @@ class Candidate {
     virtual ~Candidate() = default;
     /// Throws distributed::RefusedStep, distributed::Halted, or what it likes.
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
+    /// Section 11, before step(); asked only of those whose Ranked says that they take parts. A part of the
+    /// gradient, whose last one step() is given; its buffer is written over after the call.
+    virtual void accumulate(std::span<const float> /*gradient*/) { throw takes_no_parts(); }
+    /// The values of these tensors (by number) in the gradient that step() will be given are there, in full
+    /// length; the others may hold anything.
+    virtual void bucket(std::span<const std::size_t> /*tensors*/, std::span<const float> /*gradient*/) {
+        throw takes_no_parts();
+    }
     /// Must not wait for the coming mask: the gate looks between steps, and a look must change nothing. It
     /// may be asked before the first step: then parameters are the initial ones, moment and residual +0 in
     /// full length, and the mask, of which there is none yet, may hold anything: it is not compared. The
@@ -70,6 +79,11 @@ class Candidate {
     /// written; into a new object, or over a live one with its coming mask in flight.
     virtual void save(const std::filesystem::path& folder) = 0;
     virtual void restore(const std::filesystem::path& folder) = 0;
+
+  private:
+    [[nodiscard]] static std::logic_error takes_no_parts() {
+        return std::logic_error("the candidate takes no parts; leave Ranked::takes_parts false");
+    }
 };
 
 using MakeCandidate =
@@ -80,6 +94,10 @@ struct Action {
     enum class Kind : std::uint8_t { step, restart, disturb, undo };
     Kind kind = Kind::step;
     Gradients gradients; ///< step, and undo: of a step after which the state before it is restored
+    /// Section 11: what the gradients are the sums of. Where somebody has changed a value of theirs since,
+    /// that value comes in one part.
+    std::vector<Gradients> parts;
+    std::vector<std::vector<std::size_t>> buckets; ///< of tensors; none: at once
     double learning_rate = 0.0;
     std::optional<problem::Problem> problem; ///< restart: with the new number of workers
     std::vector<problem::Range> ranges;

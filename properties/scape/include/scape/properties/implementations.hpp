@@ -50,6 +50,9 @@ struct Ranked {
     gate::LeftOut left_out{};
     /// Which of the others it shares all but a detail with, the order of its sums, say.
     std::string like{};
+    /// Whether its candidates have accumulate() and bucket(). Where not, gradients come at once, and the
+    /// properties of parts are skipped.
+    bool takes_parts = false;
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);

@@ -94,6 +94,18 @@ enum class Bug : int {
     coming_mask_not_saved = 96,
     step_in_16_bits = 97,
     infinity_not_noticed = 98,
+    large_tensor_not_reduced = 99,
+    last_bucket_for_each = 100,
+    residual_by_number_of_bucket = 101,
+    only_last_part = 102,
+    all_but_last_part = 103,
+    parts_averaged = 104,
+    refused_parts_stay = 105,
+    accumulated_divided = 106,
+    parts_last_to_first = 107,
+    cut_of_first_step = 108,
+    sum_not_checked = 109,
+    earlier_buckets_divided = 110,
 };
 
 constexpr int bugs_of_section_10 = 54;
