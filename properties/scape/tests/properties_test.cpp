@@ -29,11 +29,16 @@ std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
 }
 
 std::vector<Pair> applicable() {
+    static const gate::System system = system_of_properties();
     std::vector<Pair> pairs;
     for (std::size_t i = 0; i < implementations().size(); ++i)
-        for (std::size_t p = 0; p < all_properties().size(); ++p)
-            if (all_properties()[p].skipped(*implementations()[i]).empty())
+        for (std::size_t p = 0; p < all_properties().size(); ++p) {
+            const Implementation& implementation = *implementations()[i];
+            if (gate::why_not(system.property(all_properties()[p].name), implementation,
+                              implementation.left_out())
+                    .empty())
                 pairs.push_back({i, p});
+        }
     return pairs;
 }
 
@@ -53,6 +58,7 @@ TEST_P(EveryImplementation, Has) {
     static const gate::System system = system_of_properties();
     gate::SearchOptions options;
     options.cases = cases_of_each();
+    options.left_out = implementation.left_out();
     const gate::SearchResult result =
         search(system, implementation, system.property(property.name), options);
     EXPECT_EQ(result.cases, options.cases);

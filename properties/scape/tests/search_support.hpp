@@ -60,6 +60,7 @@ inline gate::SearchResult search_for(const Implementation& implementation, const
                                      int cases = 100) {
     gate::SearchOptions options;
     options.cases = cases;
+    options.left_out = implementation.left_out();
     return search(scape(), implementation, scape().property(property), options);
 }
 
