@@ -144,7 +144,11 @@ class Planted {
             const bool first = !row["caught"];
             if (!first && !settings_.all)
                 break;
+            // Those of code for devices leave something out.
+            if (!gate::why_not(*property, implementation, implementation.left_out()).empty())
+                continue;
             SearchOptions options;
+            options.left_out = implementation.left_out();
             options.cases = settings_.cases;
             options.seed = settings_.seed;
             options.most_evaluations = first ? 2000 : 0;
@@ -202,6 +206,7 @@ class Planted {
     void accuse_later(const std::shared_ptr<const Implementation>& implementation,
                       const Property& property) {
         SearchOptions options;
+        options.left_out = implementation->left_out();
         const int count = static_cast<int>(properties_.size());
         options.cases = (settings_.clean_cases + count - 1) / count;
         options.seed = settings_.seed;

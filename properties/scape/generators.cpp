@@ -83,7 +83,7 @@ rc::Gen<Case> case_with(const Choices& choices) {
         rc::gen::set(&Case::silent, one_of<int>({nobody, nobody, nobody, nobody, 0, 1})),
         rc::gen::set(&Case::seed, one_of<std::uint64_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})),
         rc::gen::set(&Case::parts, one_of<int>({1, 1, 1, 2, 3, 8})),
-        rc::gen::set(&Case::bucket_bytes, one_of<Index>({0, 0, 0, 4, 64, 4096})),
+        rc::gen::set(&Case::bucket_bytes, one_of<Index>({0, 0, 4, 16, 64, 4096})),
         rc::gen::set(&Case::cuts, one_of<CutRule>({CutRule::backward, CutRule::rebuilt, CutRule::wild})),
         rc::gen::set(&Case::chosen_rank, number_below<int>(33)),
         rc::gen::set(&Case::chosen_place, number_below<Index>(40'320)),

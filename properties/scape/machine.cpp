@@ -159,8 +159,8 @@ std::vector<Property> machine_properties() {
               {"a step undone", 20},
               {"two steps and more", 30},
               {"several parts", 30},
-              {"several buckets", 12},
-              {"buckets change", 8}},
+              {"several buckets", 8},
+              {"buckets change", 5}},
              [](const Implementation& implementation) {
                  if (implementation.name() == "reference")
                      return std::string("it would be compared with itself");

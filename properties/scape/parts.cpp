@@ -157,15 +157,15 @@ std::string exact_alone(const Implementation& implementation) {
 
 std::vector<Property> parts_properties() {
     auto any_parts = usual_demands();
-    any_parts.insert({{"several parts", 50},
-                      {"several buckets", 12},
-                      {"buckets change", 8},
-                      {"residuals that are not zero", 35}});
+    any_parts.insert({{"several parts", 40},
+                      {"several buckets", 8},
+                      {"buckets change", 5},
+                      {"residuals that are not zero", 30}});
     auto every_part = usual_demands();
-    every_part["not the last part"] = 30;
+    every_part["not the last part"] = 25;
     auto refusals = usual_demands();
     refusals.insert(
-        {{"the sum is too large, and no part", 8}, {"several buckets", 12}, {"not in the first step", 20}});
+        {{"the sum is too large, and no part", 5}, {"several buckets", 8}, {"not in the first step", 20}});
     return {
         {13, "parts.same_bits",
          "A gradient in parts and buckets, whatever their number, cut and order, gives the bits of its sum "

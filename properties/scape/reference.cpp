@@ -194,8 +194,8 @@ std::vector<Property> reference_properties() {
                     {"the density rises", 15},
                     {"an epsilon of another size", 30},
                     {"several parts", 30},
-                    {"several buckets", 12},
-                    {"buckets change", 8}});
+                    {"several buckets", 8},
+                    {"buckets change", 5}});
     return {{0, "reference", "Every bit is the reference's (at REL: every value within its bound).",
              any_case, equals_the_reference, demands, not_itself, [](Case&) {}, beside_the_drawn()}};
 }
