@@ -1,4 +1,4 @@
-// Section 11: a gradient that comes in micro-batches and in buckets.
+// Section 20: a gradient that comes in micro-batches and in buckets.
 #include <algorithm>
 #include <limits>
 

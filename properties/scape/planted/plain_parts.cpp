@@ -1,4 +1,4 @@
-// Section 11: a gradient in micro-batches, and an exchange in buckets.
+// Section 20: a gradient in micro-batches, and an exchange in buckets.
 #include <cmath>
 
 #include <scape/distributed/scape.hpp>

@@ -4,18 +4,23 @@
 
 #include <scape/optimizer.hpp>
 
-// Two ranks bring a parameter vector to zero: the gradient of |w|^2/2 is w.
+// Two ranks bring a parameter vector to zero: the gradient of |w|^2/2 is w. They take it in two
+// micro-batches, the second one in buckets, as it comes.
 int main() {
     double left = 0.0;
     scape::run_ranks(2, [&](scape::Communicator& communicator) {
         std::vector<float> start(1000, 1.0F);
         scape::Settings settings;
         settings.density = scape::DensitySchedule::constant(0.1);
-        auto optimizer = scape::make_optimizer(scape::Layout({{"w", 990, false}, {"norm", 10, true}}),
-                                               settings, communicator, start);
+        const scape::Layout model({{"w", 990, false}, {"norm", 10, true}});
+        auto optimizer = scape::make_optimizer(model, settings, communicator, start);
         for (int step = 0; step < 400; ++step) {
-            const auto w = optimizer->parameters();
-            const std::vector<float> gradient(w.begin(), w.end());
+            std::vector<float> gradient;
+            for (const float w : optimizer->parameters())
+                gradient.push_back(0.5F * w);
+            optimizer->accumulate(gradient);
+            for (const auto& tensors : scape::buckets_of(model, 1024))
+                optimizer->bucket(tensors, gradient); // exchanged while the others' are being made
             optimizer->step(gradient, 0.05);
         }
         if (communicator.rank() == 0)

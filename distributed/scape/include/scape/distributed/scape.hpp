@@ -90,7 +90,7 @@ class Scape {
     /// RefusedStep, Halted or Aborted, on all ranks.
     void step(std::span<const float> gradient, double learning_rate);
 
-    // Section 11, on the host: the gradient of a step may come in parts. Nothing changes before the step
+    // Section 20, on the host: the gradient of a step may come in parts. Nothing changes before the step
     // itself, and whoever refuses that, or ends it with an error, forgets them.
 
     /// Micro-batches: what is given here, in this order, and what the step is given make its gradient, by

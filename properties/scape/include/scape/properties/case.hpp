@@ -54,7 +54,7 @@ enum class DensityRule : std::uint8_t {
     jumps,     ///< up and down, with some steps alike
 };
 
-/// How buckets go over the steps (section 11).
+/// How buckets go over the steps (section 20).
 enum class CutRule : std::uint8_t {
     backward, ///< from the last tensor to the first, always alike
     rebuilt,  ///< likewise in the first step; larger and in another order after it

@@ -60,7 +60,7 @@ class Candidate {
     virtual ~Candidate() = default;
     /// Throws distributed::RefusedStep, distributed::Halted, or what it likes.
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
-    /// Section 11, before step(); asked only of those whose Ranked says that they take parts. A part of the
+    /// Section 20, before step(); asked only of those whose Ranked says that they take parts. A part of the
     /// gradient, whose last one step() is given; its buffer is written over after the call.
     virtual void accumulate(std::span<const float> /*gradient*/) { throw takes_no_parts(); }
     /// The values of these tensors (by number) in the gradient that step() will be given are there, in full
@@ -94,7 +94,7 @@ struct Action {
     enum class Kind : std::uint8_t { step, restart, disturb, undo };
     Kind kind = Kind::step;
     Gradients gradients; ///< step, and undo: of a step after which the state before it is restored
-    /// Section 11: what the gradients are the sums of. Where somebody has changed a value of theirs since,
+    /// Section 20: what the gradients are the sums of. Where somebody has changed a value of theirs since,
     /// that value comes in one part.
     std::vector<Gradients> parts;
     std::vector<std::vector<std::size_t>> buckets; ///< of tensors; none: at once
