@@ -21,7 +21,9 @@ struct CheckSettings {
     std::string communicator = "in_process";
     std::vector<std::string> implementations;
     std::optional<int> planted;
-    Pins pins; ///< what was given; of any system
+    std::string program; ///< the command; "": none
+    std::string name;    ///< of the program
+    Pins pins;           ///< what was given; of any system
     std::vector<std::string> properties;
     std::vector<std::string> without;
     bool matrix_only = false;
@@ -65,6 +67,8 @@ class Check {
     void check_that_results_can_be_written() const;
     [[nodiscard]] std::size_t implementation_count() const;
     void choose_implementations();
+    void check_program() const;
+    [[nodiscard]] std::shared_ptr<const Implementation> program() const;
     void choose_pins();
     void choose_what_is_left_out();
     void print_list() const;
@@ -72,6 +76,7 @@ class Check {
     [[nodiscard]] LeftOut left_out(const Implementation& implementation) const;
 
     // Commands that repeat things.
+    [[nodiscard]] std::string chosen(const Implementation& implementation) const;
     [[nodiscard]] std::string command(const Implementation& implementation) const;
     [[nodiscard]] std::string narrowed(const SearchOptions& options) const;
     [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,

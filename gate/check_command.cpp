@@ -109,6 +109,10 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
         ->delimiter(',');
     command.add_option("--planted", settings->planted,
                        "in their place one with this planted bug; 'scape planted --list'");
+    command.add_option("--program", settings->program,
+                       "in their place a program of any language, started once a rank: "
+                       "'python3 my_optimizer.py'; docs/program-protocol.md");
+    command.add_option("--name", settings->name, "what to call the program; without it, what it says");
     add_pins(command, settings->pins, systems);
     command.add_flag("--matrix", settings->matrix_only, "only the matrix, no properties");
     command.add_option("--property", settings->properties, "only these properties, no matrix; see --list")
@@ -122,7 +126,8 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
                        "cases of each row and property; without it 4 and 1 larger, and 100, and half as "
                        "many of what differs from another in the order of its sums alone (-native)");
     command.add_option("--seed", settings->seed, "all cases follow from it");
-    command.add_option("--level", settings->level, "the level to insist on: exact or rel");
+    command.add_option("--level", settings->level,
+                       "the level to insist on: exact or rel; of a program, the one to hold it to");
     command.add_flag("--thorough", settings->thorough, "50 cases a row and 2000 a property");
     command.add_option("--time-budget", settings->time_budget,
                        "seconds after which nothing more is begun; 0: none");
@@ -148,6 +153,7 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
         "Examples:\n  " +
         invocation + " --report report\n  " + invocation + " --workers 3,5 --without restart\n  " +
         (has_mistakes ? invocation + " --planted 6\n  " : std::string()) + invocation +
+        " --program 'python3 my_optimizer.py'\n  " + invocation +
         " --thorough --time-budget 3600\n  mpirun -n 8 " + invocation + " --communicator mpi");
     const auto started = std::make_shared<Started>(Started{arguments, systems, invocation});
     command.callback([settings, &status, started] { status = run(*settings, *started); });

@@ -105,6 +105,7 @@ void Check::check_settings() const {
     at_least("--planted", settings_.planted.value_or(1), 1);
     if (settings_.planted && !settings_.implementations.empty())
         throw Error("--planted and --implementation exclude each other; leave one out");
+    check_program();
     if (!(settings_.timeout >= 0.001 && settings_.timeout <= 31'536'000.0))
         throw Error("--timeout is " + shortest(settings_.timeout) + "; it must be 0.001 seconds to a year");
     if (settings_.one_case && (settings_.properties.size() != 1 || implementation_count() != 1))
@@ -114,11 +115,13 @@ void Check::check_settings() const {
 }
 
 std::size_t Check::implementation_count() const {
-    return settings_.planted ? 1 : settings_.implementations.size();
+    return settings_.planted || !settings_.program.empty() ? 1 : settings_.implementations.size();
 }
 
 void Check::choose_implementations() {
-    if (settings_.planted) {
+    if (!settings_.program.empty()) {
+        chosen_ = {program()};
+    } else if (settings_.planted) {
         if (system_.mistakes.empty())
             throw Error("--planted: there are no planted mistakes in " + system_.name +
                         " here; leave it out");
@@ -147,6 +150,40 @@ void Check::choose_implementations() {
                 "--level exact cannot be had of " + implementation->name() +
                 ": it adds in the communicator's own order; leave it out with --implementation, or use "
                 "--level rel");
+}
+
+void Check::check_program() const {
+    if (settings_.program.empty()) {
+        if (!settings_.name.empty())
+            throw Error("--name is a program's; add --program, or leave it out");
+        return;
+    }
+    if (settings_.planted || !settings_.implementations.empty())
+        throw Error("--program stands in the place of --implementation and --planted; leave one out");
+    if (group_->name() != "in_process")
+        throw Error("--program starts its ranks itself; leave out --communicator and mpirun");
+    if (!system_.program) {
+        std::string those;
+        for (const System& system : systems_)
+            if (system.program)
+                those += (those.empty() ? "" : ", ") + system.name;
+        throw Error("--program: the system " + system_.name + " takes no programs yet; it can be had of " +
+                    (those.empty() ? "none here" : those));
+    }
+}
+
+std::shared_ptr<const Implementation> Check::program() const {
+    ProgramSettings asked{.command = settings_.program,
+                          .name = settings_.name,
+                          .level = std::nullopt,
+                          .answer_seconds = settings_.timeout};
+    if (!settings_.level.empty())
+        asked.level = verify::parse_trace_level(settings_.level).kind;
+    try {
+        return system_.program(asked, group_);
+    } catch (const ProgramFailed& failed) {
+        throw Error(std::string("--program: ") + failed.what());
+    }
 }
 
 void Check::choose_pins() {
@@ -231,6 +268,21 @@ static std::string launcher() {
     return given != nullptr && *given != '\0' ? given : "mpirun";
 }
 
+/// What is put to the test, as options.
+std::string Check::chosen(const Implementation& implementation) const {
+    if (settings_.planted)
+        return " --planted " + std::to_string(*settings_.planted);
+    if (settings_.program.empty())
+        return " --implementation " + implementation.name();
+    const auto given = [](const char* option, const std::string& value, bool is) {
+        return is ? std::string(option) + shell_word(value) : std::string();
+    };
+    return " --program " + shell_word(settings_.program) +
+           given(" --name ", settings_.name, !settings_.name.empty()) +
+           given(" --level ", settings_.level, !settings_.level.empty()) +
+           given(" --timeout ", shortest(settings_.timeout), settings_.timeout != CheckSettings{}.timeout);
+}
+
 std::string Check::command(const Implementation& implementation) const {
     std::string text = invocation_;
     if (group_->name() == "mpi")
@@ -240,10 +292,7 @@ std::string Check::command(const Implementation& implementation) const {
     std::string without;
     for (const std::string& name : settings_.without)
         without += (without.empty() ? " --without " : ",") + name;
-    return text +
-           (settings_.planted ? " --planted " + std::to_string(*settings_.planted)
-                              : " --implementation " + implementation.name()) +
-           without;
+    return text + chosen(implementation) + without;
 }
 
 std::string Check::narrowed(const SearchOptions& options) const {

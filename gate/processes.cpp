@@ -24,6 +24,7 @@
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 
+#include "program_process.hpp"
 #include "scratch.hpp"
 
 namespace scape::gate {
@@ -86,6 +87,8 @@ void tell(int signal) {
             before = "\n";
         }
     say("\n");
+    kill_programs();
+    clear_scratch_at_once();
     std::signal(signal, SIG_DFL);
     static_cast<void>(std::raise(signal));
 }

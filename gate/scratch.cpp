@@ -1,9 +1,13 @@
 #include <scape/gate/group.hpp>
 
+#include <array>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <scape/problem/error.hpp>
@@ -25,6 +29,9 @@ fs::path parent() {
     return access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
 }
 
+/// The folder's path for a signal handler; empty: it is not ours.
+std::array<char, 4096> own_path{};
+
 /// Made once in a process, by the rank that speaks, and removed at its end.
 struct Folder {
     std::string path;
@@ -38,6 +45,8 @@ struct Folder {
             if (!own)
                 path = "";
         }
+        if (own)
+            std::snprintf(own_path.data(), own_path.size(), "%s", path.c_str());
         path = group.told(path);
         if (path.empty())
             throw Error("no folder for temporary files can be made in " + parent().string() +
@@ -47,8 +56,10 @@ struct Folder {
     Folder& operator=(const Folder&) = delete;
     ~Folder() {
         std::error_code ignored;
-        if (own && process == getpid())
+        if (own && process == getpid()) {
             fs::remove_all(path, ignored);
+            own_path[0] = '\0';
+        }
     }
 };
 
@@ -74,6 +85,19 @@ void clear_scratch_of(pid_t process) {
     std::error_code ignored;
     if (folder())
         fs::remove_all(fs::path(folder()->path) / std::to_string(process), ignored);
+}
+
+/// By another process: what removes a tree allocates, which a handler must not.
+void clear_scratch_at_once() {
+    if (own_path[0] == '\0')
+        return;
+    const pid_t remover = _Fork();
+    if (remover == 0) {
+        execl("/bin/rm", "rm", "-rf", "--", own_path.data(), static_cast<char*>(nullptr));
+        _exit(EXIT_FAILURE);
+    }
+    while (remover > 0 && waitpid(remover, nullptr, 0) < 0 && errno == EINTR) {
+    }
 }
 
 std::string lasting_scratch_file(const std::string& name) {

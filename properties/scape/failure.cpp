@@ -107,15 +107,20 @@ std::vector<Lane> lanes_of(const Ran& ran, std::size_t action, Index size) {
     const auto& gradients = ran.scenario.actions[action].gradients;
     for (std::size_t rank = 0; rank < views.size(); ++rank)
         given.values.push_back(gate::texts(rank < gradients.size() ? gradients[rank] : nothing));
-    return {seen("mask", "selected by the mask", Lane::Kind::bits,
-                 [size](const View& view) { return mask_texts(view, size); }),
-            given,
-            seen("residual", "what a rank has yet to send", Lane::Kind::floats,
-                 [](const View& view) { return gate::texts(view.residual); }),
-            seen("moment", "the first moment", Lane::Kind::floats,
-                 [](const View& view) { return gate::texts(view.moment); }),
-            seen("parameters", "after the step", Lane::Kind::floats,
-                 [](const View& view) { return gate::texts(view.parameters); })};
+    std::vector<Lane> lanes;
+    if (!views.front().mask.empty())
+        lanes.push_back(seen("mask", "selected by the mask", Lane::Kind::bits,
+                             [size](const View& view) { return mask_texts(view, size); }));
+    lanes.push_back(std::move(given));
+    if (!views.front().residual.empty())
+        lanes.push_back(seen("residual", "what a rank has yet to send", Lane::Kind::floats,
+                             [](const View& view) { return gate::texts(view.residual); }));
+    if (!views.front().moment.empty())
+        lanes.push_back(seen("moment", "the first moment", Lane::Kind::floats,
+                             [](const View& view) { return gate::texts(view.moment); }));
+    lanes.push_back(seen("parameters", "after the step", Lane::Kind::floats,
+                         [](const View& view) { return gate::texts(view.parameters); }));
+    return lanes;
 }
 
 std::optional<gate::Drawing> drawing_of(const Counterexample& found) {

@@ -94,6 +94,9 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
     const auto steps = steps_of(ran);
     if (steps.empty() || ran.scenario.setup.parameters.empty())
         return false;
+    const View& seen = ran.history.after[steps.front()].views.front();
+    if (seen.moment.empty() || seen.residual.empty() || seen.mask.empty())
+        return false; // it is not all shown
     const problem::Problem& problem = ran.scenario.setup.problem;
     verify::TraceHead head{source, problem, {}, {}, ran.scenario.setup.parameters};
     for (const std::size_t action : steps)

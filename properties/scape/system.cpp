@@ -11,6 +11,7 @@
 #include <scape/problem/data.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
+#include <scape/properties/implementations.hpp>
 #include <scape/properties/property.hpp>
 #include <scape/verify/record.hpp>
 
@@ -260,6 +261,7 @@ gate::System system_of_properties() {
     for (const Property& property : all_properties())
         system.properties.push_back(in_the_gates_terms(property));
     system.unseen = what_the_gate_does_not_see;
+    system.program = program_implementation;
     return system;
 }
 

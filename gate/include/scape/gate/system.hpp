@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <scape/gate/programs.hpp>
 #include <scape/gate/property.hpp>
 #include <scape/verify/traces.hpp>
 
@@ -63,6 +64,10 @@ struct System {
 
     // What is put to the test.
     std::function<Implementations(const std::shared_ptr<const Group>&)> implementations;
+    /// A program in their place (docs/program-protocol.md). None: this system takes no programs.
+    std::function<std::shared_ptr<const Implementation>(const ProgramSettings&,
+                                                        const std::shared_ptr<const Group>&)>
+        program;
     std::vector<Mistake> mistakes;
     /// The one with that mistake; 0 is the clean one. Throws scape::Error if there is none.
     std::function<std::shared_ptr<const Implementation>(int number, const std::shared_ptr<const Group>&)>

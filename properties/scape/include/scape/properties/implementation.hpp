@@ -135,9 +135,21 @@ struct History {
         error; ///< empty, or why the run ended before its end: a crash of a rank, a hang, another error
 };
 
+/// What there is to see of an implementation beside its parameters. What it does not show is empty in a
+/// history, and not compared.
+struct Shows {
+    bool moment = true;
+    bool residual = true;
+    bool mask = true;
+    bool next_mask = true; ///< History::coming
+
+    [[nodiscard]] bool all() const { return moment && residual && mask && next_mask; }
+};
+
 /// Whatever can be put through a scenario.
 class Implementation : public gate::Implementation {
   public:
+    [[nodiscard]] virtual Shows shows() const { return {}; }
     [[nodiscard]] virtual problem::Algorithm algorithm() const { return problem::Algorithm::scape; }
     [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <scape/gate/group.hpp>
+#include <scape/gate/programs.hpp>
 #include <scape/properties/implementation.hpp>
 
 namespace scape::properties {
@@ -56,6 +57,11 @@ struct Ranked {
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);
+
+/// A program of any language, a process a rank (docs/program-protocol.md). Throws scape::Error or
+/// gate::ProgramFailed if it cannot be started.
+[[nodiscard]] std::shared_ptr<const Implementation>
+program_implementation(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group);
 
 /// All that this build has, over the group's ranks; the reference needs none and comes first where the
 /// group is of threads. Those who know more implementations add to the list.

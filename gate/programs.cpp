@@ -1,0 +1,127 @@
+#include <scape/gate/programs.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+
+#include <scape/problem/error.hpp>
+
+#include "program_world.hpp"
+
+namespace scape::gate {
+
+namespace {
+
+/// Processes that are kept for a later case, more where one case needs more.
+constexpr int most_kept = 64;
+/// An interpreter with its libraries takes its time to start, most of all beside others.
+constexpr double seconds_to_start = 60.0;
+
+} // namespace
+
+Programs::Programs(const ProgramSettings& settings, Json greeting, std::shared_ptr<const Group> group)
+    : settings_(settings), words_(words_of(settings.command)), greeting_(std::move(greeting)),
+      scratch_(scratch_folder(*group)) {}
+
+Programs::~Programs() {
+    for (const auto& world : worlds_)
+        world->dismiss();
+    const auto all_have_ended = [this] {
+        return std::ranges::all_of(worlds_, [](const auto& world) { return world->has_ended(); });
+    };
+    for (int look = 0; look < 100 && !all_have_ended(); ++look)
+        poll(nullptr, 0, 10);
+}
+
+Programs::World& Programs::world(int workers) {
+    const auto found =
+        std::ranges::find_if(worlds_, [&](const auto& world) { return world->workers() == workers; });
+    if (found != worlds_.end()) {
+        std::rotate(found, found + 1, worlds_.end());
+        return *worlds_.back();
+    }
+    make_room(workers);
+    const auto folder = scratch_ / ("world" + std::to_string(++started_));
+    auto started = std::make_unique<World>(words_, folder, workers);
+    started->greet(greeting_, std::max(seconds_to_start, settings_.answer_seconds));
+    worlds_.push_back(std::move(started));
+    return *worlds_.back();
+}
+
+/// Those that have not been asked for longest go.
+void Programs::make_room(int workers) {
+    int kept = 0;
+    for (const auto& world : worlds_)
+        kept += world->workers();
+    while (!worlds_.empty() && kept + workers > most_kept) {
+        kept -= worlds_.front()->workers();
+        worlds_.erase(worlds_.begin());
+    }
+}
+
+std::vector<Programs::Json> Programs::ask(int workers, std::vector<Json> messages,
+                                          const std::vector<std::string>& expected) {
+    World& asked = world(workers);
+    try {
+        return asked.ask(std::move(messages), expected, settings_.answer_seconds);
+    } catch (const ProgramFailed&) {
+        worlds_.pop_back();
+        throw;
+    }
+}
+
+const Programs::Json& Programs::greeted(int workers) {
+    return world(workers).greeted();
+}
+
+std::filesystem::path Programs::folder(int workers) {
+    return world(workers).folder();
+}
+
+void Programs::fail(int workers, int rank, const std::string& what) {
+    try {
+        world(workers).fail(rank, what);
+    } catch (const ProgramFailed&) {
+        worlds_.pop_back();
+        throw;
+    }
+}
+
+void write_vector(const std::filesystem::path& path, const void* values, std::size_t bytes) {
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file.write(static_cast<const char*>(values), static_cast<std::streamsize>(bytes));
+    if (!file.flush())
+        throw Error(path.string() + " cannot be written; is there room for it? See SCAPE_SCRATCH");
+}
+
+std::string take_vector(const std::filesystem::path& path, void* values, std::size_t bytes) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error)
+        return "is no file";
+    if (size != bytes)
+        return "has " + std::to_string(size) + " bytes; it must have " + std::to_string(bytes);
+    std::ifstream file(path, std::ios::binary);
+    if (!file.read(static_cast<char*>(values), static_cast<std::streamsize>(bytes)))
+        return "cannot be read";
+    file.close();
+    std::filesystem::remove(path, error);
+    return {};
+}
+
+std::int64_t whole_number(const Programs::Json& answer, const char* key) {
+    const auto found = answer.find(key);
+    if (found == answer.end() || !found->is_number_integer())
+        throw Error(std::string("\"") + key + "\" must be a whole number");
+    return found->get<std::int64_t>();
+}
+
+std::string text_of(const Programs::Json& answer) {
+    const auto text = answer.find("text");
+    return text != answer.end() && text->is_string() ? plain_line(*text) : std::string("it gives no text");
+}
+
+} // namespace scape::gate
