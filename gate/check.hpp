@@ -21,7 +21,7 @@ struct CheckSettings {
     std::string communicator = "in_process";
     std::vector<std::string> implementations;
     std::optional<int> planted;
-    std::string program; ///< the command; "": none
+    std::optional<std::string> program; ///< the command
     std::string name;    ///< of the program
     Pins pins;           ///< what was given; of any system
     std::vector<std::string> properties;

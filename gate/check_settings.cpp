@@ -115,11 +115,11 @@ void Check::check_settings() const {
 }
 
 std::size_t Check::implementation_count() const {
-    return settings_.planted || !settings_.program.empty() ? 1 : settings_.implementations.size();
+    return settings_.planted || settings_.program ? 1 : settings_.implementations.size();
 }
 
 void Check::choose_implementations() {
-    if (!settings_.program.empty()) {
+    if (settings_.program) {
         chosen_ = {program()};
     } else if (settings_.planted) {
         if (system_.mistakes.empty())
@@ -153,7 +153,7 @@ void Check::choose_implementations() {
 }
 
 void Check::check_program() const {
-    if (settings_.program.empty()) {
+    if (!settings_.program) {
         if (!settings_.name.empty())
             throw Error("--name is a program's; add --program, or leave it out");
         return;
@@ -173,7 +173,7 @@ void Check::check_program() const {
 }
 
 std::shared_ptr<const Implementation> Check::program() const {
-    ProgramSettings asked{.command = settings_.program,
+    ProgramSettings asked{.command = settings_.program.value(),
                           .name = settings_.name,
                           .level = std::nullopt,
                           .answer_seconds = settings_.timeout};
@@ -272,12 +272,12 @@ static std::string launcher() {
 std::string Check::chosen(const Implementation& implementation) const {
     if (settings_.planted)
         return " --planted " + std::to_string(*settings_.planted);
-    if (settings_.program.empty())
+    if (!settings_.program)
         return " --implementation " + implementation.name();
     const auto given = [](const char* option, const std::string& value, bool is) {
         return is ? std::string(option) + shell_word(value) : std::string();
     };
-    return " --program " + shell_word(settings_.program) +
+    return " --program " + shell_word(*settings_.program) +
            given(" --name ", settings_.name, !settings_.name.empty()) +
            given(" --level ", settings_.level, !settings_.level.empty()) +
            given(" --timeout ", shortest(settings_.timeout), settings_.timeout != CheckSettings{}.timeout);

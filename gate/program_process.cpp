@@ -60,10 +60,10 @@ void never_wait(int end) {
     fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK);
 }
 
-/// Appends what is there. False at its end.
+/// Appends what is there, though not all of what somebody writes without end. False at its end.
 bool read_from(int end, std::string& to) {
     std::array<char, 65536> some{};
-    while (true) {
+    for (int times = 0; times < 32; ++times) {
         const ssize_t count = read(end, some.data(), some.size());
         if (count > 0)
             to.append(some.data(), static_cast<std::size_t>(count));
@@ -72,6 +72,7 @@ bool read_from(int end, std::string& to) {
         else if (errno != EINTR)
             return errno == EAGAIN;
     }
+    return true;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -225,9 +226,9 @@ void ProgramProcess::work() {
         close_end(out_);
     if (errors_ >= 0 && !read_from(errors_, complaints_))
         close_end(errors_);
-    constexpr std::size_t most_kept = 8192;
-    if (complaints_.size() > 2 * most_kept)
-        complaints_.erase(0, complaints_.size() - most_kept);
+    constexpr std::size_t enough = 8192;
+    if (complaints_.size() > 2 * enough)
+        complaints_.erase(0, complaints_.size() - enough);
 }
 
 void ProgramProcess::add_to(std::vector<pollfd>& awaited) const {

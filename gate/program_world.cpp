@@ -79,7 +79,9 @@ void Programs::World::greet(const Json& greeting, double seconds) {
 std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
                                                  const std::vector<std::string>& expected, double seconds) {
     expect_silence();
-    asked_ = ", asked for " + quoted(messages.front().value("do", ""));
+    const Json& first = messages.front();
+    asked_ = ", asked for " + quoted(first.value("do", "")) +
+             (first.contains("step") ? " " + first["step"].dump() : "");
     ++question_;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         messages[rank]["id"] = question_;

@@ -18,13 +18,15 @@ namespace {
 /// Processes that are kept for a later case, more where one case needs more.
 constexpr int most_kept = 64;
 /// An interpreter with its libraries takes its time to start, most of all beside others.
-constexpr double seconds_to_start = 60.0;
+double seconds_to_start(int workers) {
+    return 60.0 + 5.0 * workers;
+}
 
 } // namespace
 
 Programs::Programs(const ProgramSettings& settings, Json greeting, std::shared_ptr<const Group> group)
     : settings_(settings), words_(words_of(settings.command)), greeting_(std::move(greeting)),
-      scratch_(scratch_folder(*group)) {}
+      scratch_(std::filesystem::absolute(scratch_folder(*group))) {}
 
 Programs::~Programs() {
     for (const auto& world : worlds_)
@@ -46,7 +48,7 @@ Programs::World& Programs::world(int workers) {
     make_room(workers);
     const auto folder = scratch_ / ("world" + std::to_string(++started_));
     auto started = std::make_unique<World>(words_, folder, workers);
-    started->greet(greeting_, std::max(seconds_to_start, settings_.answer_seconds));
+    started->greet(greeting_, std::max(seconds_to_start(workers), settings_.answer_seconds));
     worlds_.push_back(std::move(started));
     return *worlds_.back();
 }

@@ -296,7 +296,7 @@ class ProgramImplementation final : public Implementation {
     }
 
     [[nodiscard]] fs::path empty_folder(const char* name) const {
-        const fs::path folder = fs::path(scratch_folder(*group_)) / name;
+        const fs::path folder = fs::absolute(scratch_folder(*group_)) / name;
         fs::remove_all(folder);
         fs::create_directories(folder);
         return folder;

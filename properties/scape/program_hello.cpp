@@ -8,6 +8,9 @@
 #include <vector>
 
 #include <scape/problem/error.hpp>
+#include <scape/properties/property.hpp>
+
+#include "support.hpp"
 
 namespace scape::properties {
 
@@ -60,6 +63,12 @@ gate::LeftOut left_out_in(const Json& answer) {
     for (const auto& [what, why] : found->items()) {
         if (!why.is_string() || why.get<std::string>().empty())
             throw Error("\"left_out\" has no reason for '" + what + "'; say it in a few words");
+        if (std::ranges::none_of(all_properties(), [&what = what](const Property& property) {
+                return property.name == what || property.name.starts_with(what + ".");
+            }))
+            throw Error("\"left_out\" has '" + what +
+                        "'; it must be the name of a property, or what stands before the point in several; "
+                        "see --list");
         all[what] = why.get<std::string>();
     }
     return all;
@@ -115,11 +124,13 @@ void leave_out_what_is_not_shown(Hello& hello) {
     if (hello.shows.all())
         return;
     const bool exact = hello.level == verify::LevelKind::exact;
-    for (const auto& [property, needs] : needs_of_properties()) {
-        const bool needs_all = property == "reference" && !exact;
-        const std::string lacks = lacking(needs_all ? Shows{} : needs, hello.shows);
+    for (const Property& property : all_properties()) {
+        const auto known = needs_of_properties().find(property.name);
+        const bool needs_all =
+            known == needs_of_properties().end() || (property.name == "reference" && !exact);
+        const std::string lacks = lacking(needs_all ? Shows{} : known->second, hello.shows);
         if (!lacks.empty())
-            hello.left_out.emplace(property, "the program does not show " + lacks);
+            hello.left_out.emplace(property.name, "the program does not show " + lacks);
     }
 }
 

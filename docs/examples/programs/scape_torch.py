@@ -172,7 +172,8 @@ class Scape:
             M = (b1 * m_on) + (a1 * ghat)
         q = m_on * inv1 if correction == "momentum" else m_on
         v = (b2 * (q * q)) + (a2 * (ghat * ghat))
-        u = (M * inv1) / ((torch.sqrt(v) * invs2) + eps)
+        # Of fp32, torch's root may be an ULP off: the gate found it. Of doubles, rounded, it is IEEE's.
+        u = (M * inv1) / ((torch.sqrt(v.double()).float() * invs2) + eps)
         self.w = self.w * decay
         self.w[mask] = self.w[mask] - (lr * u)
         self.m = torch.zeros_like(m)
