@@ -24,9 +24,9 @@ double seconds_to_start(int workers) {
 
 } // namespace
 
-Programs::Programs(const ProgramSettings& settings, Json greeting, std::shared_ptr<const Group> group)
+Programs::Programs(const ProgramSettings& settings, Json greeting, const Group& group)
     : settings_(settings), words_(words_of(settings.command)), greeting_(std::move(greeting)),
-      scratch_(std::filesystem::absolute(scratch_folder(*group))) {}
+      scratch_(std::filesystem::absolute(scratch_folder(group))) {}
 
 Programs::~Programs() {
     for (const auto& world : worlds_)

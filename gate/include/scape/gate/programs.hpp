@@ -40,7 +40,7 @@ class Programs {
 
     /// `greeting` is what every process is told first, beside its rank. Throws scape::Error if the command
     /// is none.
-    Programs(const ProgramSettings& settings, Json greeting, std::shared_ptr<const Group> group);
+    Programs(const ProgramSettings& settings, Json greeting, const Group& group);
     /// Asks them to end, and ends those that do not.
     ~Programs();
     Programs(const Programs&) = delete;
