@@ -6,9 +6,15 @@
 #include <string_view>
 #include <thread>
 
-#include <CLI/Version.hpp>
 #include <Eigen/Core>
 #include <nlohmann/json.hpp>
+
+// Of the command line alone: where that is not built, it need not be there.
+#if __has_include(<CLI/Version.hpp>)
+#include <CLI/Version.hpp>
+#else
+#define CLI11_VERSION ""
+#endif
 
 #include <build_info.hpp>
 
@@ -73,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> environment() {
         {"Eigen", dotted(EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
         {"nlohmann-json",
          dotted(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
-        {"CLI11", CLI11_VERSION},
+        {"CLI11", or_left_out(CLI11_VERSION)},
         {"MPI", or_left_out(build_info::mpi)},
         {"CUDA", or_left_out(build_info::cuda)},
         {"NCCL", or_left_out(build_info::nccl)},

@@ -1,8 +1,12 @@
 # What comes from outside: from the distribution's packages, which ci/setup installs, or, where nothing can be installed,
 # from a folder that ci/bundle made elsewhere.
 set(SCAPE_BUNDLE "$ENV{SCAPE_BUNDLE}" CACHE PATH "a folder made by ci/bundle to take all packages from")
+option(SCAPE_LIBRARY_ONLY "build libscape (abi/) and nothing else; Eigen and nlohmann-json are all that it takes" OFF)
 if(SCAPE_BUNDLE)
   include(ScapeBundle)
+elseif(SCAPE_LIBRARY_ONLY)
+  find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+  find_package(nlohmann_json 3.11 REQUIRED)
 else()
   find_package(Eigen3 3.4 REQUIRED NO_MODULE)
   find_package(GTest REQUIRED)
@@ -12,6 +16,10 @@ else()
   find_package(CLI11 2.1 REQUIRED)
 endif()
 find_package(Threads REQUIRED)
+if(SCAPE_LIBRARY_ONLY)
+  set(SCAPE_WITH_MPI OFF)
+  return()
+endif()
 
 # Used where present; one line says so where not.
 set(MPI_CXX_SKIP_MPICXX ON)

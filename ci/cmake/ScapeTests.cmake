@@ -1,5 +1,13 @@
 include(GoogleTest)
 
+# Where libscape alone is built, for Python's package say, nothing that needs a test's libraries is: the rest of the file that says
+# this is not read.
+macro(scape_tests_from_here)
+  if(SCAPE_LIBRARY_ONLY)
+    return()
+  endif()
+endmacro()
+
 # scape_add_tests(NAME name LABEL quick|full SOURCES files LIBRARIES targets [APART files] [DEFINITIONS ...])
 # One test program; each of its cases is a ctest of that label. Files APART mean something else by a name than those beside them, and are
 # never compiled in one piece with them.

@@ -1,0 +1,166 @@
+#include "communicator.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::abi {
+
+namespace {
+
+using distributed::Aborted;
+using distributed::Exchange;
+using distributed::Traffic;
+
+[[noreturn]] void fail(int rank, const std::string& what) {
+    const std::string said = last_error();
+    throw Aborted("rank " + std::to_string(rank) + ": " + what + (said.empty() ? "" : ": " + said));
+}
+
+/// One that the caller's functions carry out. It is waited for once, whatever happens: its buffers are
+/// about to go.
+class CalledExchange final : public Exchange {
+  public:
+    CalledExchange(const scape_exchanges& functions, void* exchange)
+        : functions_(functions), exchange_(exchange) {}
+    CalledExchange(const CalledExchange&) = delete;
+    CalledExchange& operator=(const CalledExchange&) = delete;
+    ~CalledExchange() override {
+        if (!waited_)
+            functions_.wait(functions_.self, exchange_);
+    }
+
+    void wait() override {
+        if (waited_)
+            return;
+        waited_ = true;
+        clear_error();
+        if (functions_.wait(functions_.self, exchange_) != 0)
+            fail(functions_.rank, "an exchange has failed");
+    }
+
+  private:
+    const scape_exchanges functions_;
+    void* exchange_;
+    bool waited_ = false;
+};
+
+/// The caller's functions as a communicator.
+class CalledCommunicator final : public distributed::Communicator {
+  public:
+    explicit CalledCommunicator(const scape_exchanges& functions) : functions_(functions) {}
+
+    [[nodiscard]] int rank() const override { return functions_.rank; }
+    [[nodiscard]] int size() const override { return functions_.size; }
+    [[nodiscard]] std::string name() const override { return "callbacks"; }
+
+    std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                               void* receive, Sizes receive_sizes) override {
+        return started("all-to-all", [&](void** exchange) {
+            return functions_.all_to_all(functions_.self, static_cast<std::int32_t>(traffic), send,
+                                         send_sizes.data(), receive, receive_sizes.data(), exchange);
+        });
+    }
+
+    std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
+                                               Sizes sizes) override {
+        return started("all-gather", [&](void** exchange) {
+            return functions_.all_gather(functions_.self, static_cast<std::int32_t>(traffic), send, receive,
+                                         sizes.data(), exchange);
+        });
+    }
+
+    std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
+                                                   Sizes sizes) override {
+        return started("reduce-scatter", [&](void** exchange) {
+            return functions_.reduce_scatter(functions_.self, static_cast<std::int32_t>(traffic), send,
+                                             receive, sizes.data(), exchange);
+        });
+    }
+
+    void progress() override {
+        if (functions_.progress != nullptr)
+            functions_.progress(functions_.self);
+    }
+
+    // There is nobody to tell: a rank that fails leaves, and the caller's own exchanges notice.
+    void abort(const std::string&) noexcept override {}
+
+  private:
+    template <class Start>
+    std::unique_ptr<Exchange> started(const char* what, const Start& start) {
+        void* exchange = nullptr;
+        clear_error();
+        if (start(&exchange) != 0)
+            fail(functions_.rank, "an " + std::string(what) + " could not be started");
+        return std::make_unique<CalledExchange>(functions_, exchange);
+    }
+
+    scape_exchanges functions_;
+};
+
+void check(const scape_exchanges& exchanges) {
+    need_size(exchanges.struct_size, sizeof(scape_exchanges), "scape_exchanges");
+    if (exchanges.size < 1 || exchanges.rank < 0 || exchanges.rank >= exchanges.size)
+        throw Error("scape_exchanges: rank is " + std::to_string(exchanges.rank) + " of " +
+                    std::to_string(exchanges.size) + "; ranks are 0 to size - 1");
+    const bool complete =
+        exchanges.all_to_all != nullptr && exchanges.all_gather != nullptr && exchanges.wait != nullptr;
+    if (!complete)
+        throw Error("scape_exchanges: all_to_all, all_gather or wait is NULL; give all three");
+}
+
+} // namespace
+} // namespace scape::abi
+
+scape_status scape_communicator_create(const scape_exchanges* exchanges,
+                                       scape_communicator** communicator) {
+    return scape::abi::guarded([&] {
+        scape::abi::need(exchanges, "exchanges");
+        scape::abi::need(communicator, "communicator");
+        scape::abi::check(*exchanges);
+        auto made = std::make_unique<scape_communicator>();
+        made->communicator = std::make_shared<scape::abi::CalledCommunicator>(*exchanges);
+        made->sums = exchanges->reduce_scatter != nullptr;
+        *communicator = made.release();
+    });
+}
+
+void scape_communicator_destroy(scape_communicator* communicator) {
+    delete communicator;
+}
+
+scape_status scape_group_create(int32_t size, int64_t timeout_milliseconds, scape_group** group) {
+    return scape::abi::guarded([&] {
+        scape::abi::need(group, "group");
+        if (size < 1 || timeout_milliseconds < 1)
+            throw scape::Error("a group of " + std::to_string(size) + " ranks with a timeout of " +
+                               std::to_string(timeout_milliseconds) + " ms; both are at least 1");
+        const std::chrono::milliseconds timeout(timeout_milliseconds);
+        *group =
+            std::make_unique<scape_group>(scape_group{scape::distributed::InProcessGroup(size, timeout)})
+                .release();
+    });
+}
+
+void scape_group_destroy(scape_group* group) {
+    delete group;
+}
+
+scape_status scape_group_communicator(scape_group* group, int32_t rank, scape_communicator** communicator) {
+    return scape::abi::guarded([&] {
+        scape::abi::need(group, "group");
+        scape::abi::need(communicator, "communicator");
+        auto made = std::make_unique<scape_communicator>();
+        try {
+            made->communicator = group->group.communicator(rank);
+        } catch (const std::logic_error& error) { // the rank is none of the group's, or has been handed out
+            throw scape::Error(error.what());
+        }
+        *communicator = made.release();
+    });
+}

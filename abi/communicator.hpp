@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include <scape/distributed/communicator.hpp>
+#include <scape/distributed/in_process.hpp>
+
+#include "outcome.hpp"
+
+struct scape_communicator {
+    std::shared_ptr<scape::distributed::Communicator> communicator;
+    bool sums = true; ///< has a reduce-scatter
+};
+
+struct scape_group {
+    scape::distributed::InProcessGroup group;
+};

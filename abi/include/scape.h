@@ -1,0 +1,247 @@
+/* The C interface of scape: the sharded optimizer, the reference, the verifier and a recorder of traces,
+ * for any language that can call C. Link libscape (`pkg-config scape-c`, or scape::c of CMake's package
+ * scape-c).
+ *
+ * What holds everywhere:
+ * - A function that can fail returns a scape_status. On anything but SCAPE_OK nothing was made or changed
+ * unless the status says otherwise, and scape_last_error() has one line that says what, where and what to
+ * do. No C++ exception comes out of here.
+ * - What ..._create gives belongs to the caller and goes by ..._destroy, which takes NULL. A handle is used
+ * by one thread at a time; different handles by different threads.
+ * - Pointers that are given are read during the call alone; those that are handed out live as long as is
+ * said there.
+ * - Functions are added, never changed; SCAPE_ABI_VERSION counts what could not be avoided. Structs that
+ * may grow begin with their own size, which the caller sets. */
+#ifndef SCAPE_H
+#define SCAPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SCAPE_ABI_VERSION 1
+
+typedef int32_t scape_status;
+#define SCAPE_OK 0
+#define SCAPE_ERROR 1 /* bad input or an impossible setting */
+#define SCAPE_REFUSED                                                                                      \
+    2 /* a gradient is not finite or above 2^56: refused on all ranks, nothing changed, the next good step \
+         works */
+#define SCAPE_HALTED 3   /* a parameter turned non-finite: no further step until a state is restored */
+#define SCAPE_ABORTED 4  /* a rank has failed or not answered in time: no rank takes another step */
+#define SCAPE_INTERNAL 5 /* no memory, or a bug of ours */
+
+/* SCAPE_ABI_VERSION of the library that is loaded, and the project's version, "0.1.0". */
+int32_t scape_abi_version(void);
+const char* scape_version(void);
+
+/* The line about this thread's last failure; valid until its next one. */
+const char* scape_last_error(void);
+
+/* Values somewhere in memory. Where several are asked for they stand for one flat vector, one piece after
+ * the other; fp32 in one piece is taken without a copy. data NULL: zeros. */
+typedef struct scape_values {
+    const void* data;
+    int64_t count;
+    int32_t type;
+} scape_values;
+#define SCAPE_F32 0
+#define SCAPE_BF16 1 /* is taken for the fp32 it stands for, exactly */
+#define SCAPE_BITS 2 /* of masks: bit i is (byte i/8 >> i%8) & 1; count is of bytes */
+
+/* ---- What is being trained, by how many ranks, and with which settings
+ * ---------------------------------------------------- */
+
+typedef struct scape_problem scape_problem;
+
+/* A tensor of the model. always_dense: all of it is synchronized at every step (norms, biases). */
+typedef struct scape_tensor {
+    const char* name;
+    int64_t size;
+    int32_t always_dense;
+} scape_tensor;
+
+/* `settings` is text: key=value, with white space between; what is not given has the default.
+ *     algorithm        scape (default) or adams; adams for the reference and the recorder alone
+ *     beta1 beta2 epsilon weight_decay clip_norm      0.9 0.95 1e-8 0.1 0 (no clipping)
+ *     bias_correction  none, adam (default), momentum
+ *     density          0.01 (default), or geometric:START:TARGET:STEPS, or linear:START:TARGET:STEPS
+ *     partition        by_shard (default) or by_tensor
+ *     reduction        ordered (default) or native: of the optimizer, as is
+ *     threads          1: that share one rank's passes; they change no bit */
+scape_status scape_problem_create(const scape_tensor* tensors, size_t tensor_count, int32_t workers,
+                                  const char* settings, scape_problem** problem);
+void scape_problem_destroy(scape_problem* problem);
+int64_t scape_problem_size(const scape_problem* problem); /* parameters */
+/* The share of each segment that the mask used at this step selects; steps are counted from 1. */
+scape_status scape_problem_density(const scape_problem* problem, int64_t step, double* density);
+
+/* ---- How ranks exchange data
+ * ---------------------------------------------------------------------------------------------- */
+
+typedef struct scape_communicator scape_communicator;
+
+#define SCAPE_TRAFFIC_KINDS 6 /* agreement, payload, moment, mask, gradient, parameters */
+
+/* A communicator of one's own. All ranks start the same exchanges in the same order; several may be under
+ * way at once. A function that starts one puts something into *exchange by which it will be waited for. All
+ * sizes are in bytes, one a rank, known on all ranks: none has to travel, and some are 0. The buffers
+ * belong to the exchange until it has been waited for, which happens once for each that was started, also
+ * after a failure; so a wait has to end. Functions return 0, or another number after scape_set_error():
+ * then the step ends with SCAPE_ABORTED and that text. They are called by the thread that calls the
+ * optimizer. `traffic` is the kind, from 0 on, in the order above. */
+typedef struct scape_exchanges {
+    size_t struct_size; /* sizeof(scape_exchanges) */
+    void* self;         /* is given to all of them */
+    int32_t rank;
+    int32_t size;
+    /* Part r of `send` (the parts stand one after the other) goes to rank r, and part r of `receive` comes
+     * from it. */
+    int32_t (*all_to_all)(void* self, int32_t traffic, const void* send, const size_t* send_sizes,
+                          void* receive, const size_t* receive_sizes, void** exchange);
+    /* Part r of `receive` comes from rank r on all ranks; `send` is this rank's own part, and may be its
+     * very place there. */
+    int32_t (*all_gather)(void* self, int32_t traffic, const void* send, void* receive, const size_t* sizes,
+                          void** exchange);
+    /* The sum over ranks of this rank's part of `send`, fp32, in any order. NULL: reduction=native is
+     * refused. */
+    int32_t (*reduce_scatter)(void* self, int32_t traffic, const float* send, float* receive,
+                              const size_t* sizes, void** exchange);
+    int32_t (*wait)(void* self, void* exchange); /* the exchange is gone afterwards, whatever is returned */
+    void (*progress)(void* self);                /* NULL where exchanges move on by themselves */
+} scape_exchanges;
+void scape_set_error(const char* text);
+
+/* The struct is copied; what `self` points to has to outlive the communicator and every optimizer over it.
+ */
+scape_status scape_communicator_create(const scape_exchanges* exchanges, scape_communicator** communicator);
+void scape_communicator_destroy(
+    scape_communicator* communicator); /* optimizers over it keep what they need */
+
+/* Ranks that are threads of this process, each with a communicator of its own. A rank that does not come
+ * within the timeout, or whose optimizer and communicator have been destroyed while others wait for it,
+ * ends all with SCAPE_ABORTED. */
+typedef struct scape_group scape_group;
+scape_status scape_group_create(int32_t size, int64_t timeout_milliseconds, scape_group** group);
+void scape_group_destroy(scape_group* group); /* communicators outlive it */
+scape_status scape_group_communicator(scape_group* group, int32_t rank, scape_communicator** communicator);
+
+/* ---- One rank of the sharded optimizer
+ * ------------------------------------------------------------------------------------ */
+
+typedef struct scape_optimizer scape_optimizer;
+
+/* On all ranks, with the same problem and parameters (`count` pieces). communicator NULL: one rank alone.
+ */
+scape_status scape_optimizer_create(const scape_problem* problem, scape_communicator* communicator,
+                                    const scape_values* parameters, size_t count,
+                                    scape_optimizer** optimizer);
+void scape_optimizer_destroy(scape_optimizer* optimizer);
+
+/* On all ranks, each with its own gradient. SCAPE_ERROR on one rank alone (a wrong count, say) leaves the
+ * others waiting: destroy that rank's optimizer, or end its process. */
+scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values* gradient, size_t count,
+                                  double learning_rate);
+/* Lets the coming mask move on; for whoever computes for long between two steps. */
+scape_status scape_optimizer_progress(scape_optimizer* optimizer);
+int64_t scape_optimizer_steps(const scape_optimizer* optimizer);
+
+/* What there is to look at. SCAPE_PARAMETERS may be written to between steps, by whoever does the same on
+ * all ranks, and stay where they are as long as the optimizer; all others are valid until the next call
+ * with the same handle. */
+#define SCAPE_PARAMETERS 0
+#define SCAPE_FIRST_MOMENT 1  /* in full length */
+#define SCAPE_RESIDUAL 2      /* a rank's own */
+#define SCAPE_MASK 3          /* of the last step */
+#define SCAPE_NEXT_MASK 4     /* waits for it: on all ranks */
+#define SCAPE_LOCAL 5         /* of the reference alone, from here on: c, a rank's own */
+#define SCAPE_EXCHANGED 6     /* M before clipping */
+#define SCAPE_RECONSTRUCTED 7 /* ghat */
+scape_status scape_optimizer_view(scape_optimizer* optimizer, int32_t what, scape_values* view);
+
+/* What the last step did on this rank. */
+typedef struct scape_statistics {
+    size_t struct_size; /* sizeof(scape_statistics) */
+    int64_t step;
+    int64_t selected;                   /* coordinates of its mask */
+    int64_t kept;                       /* of those, how many the mask before had too */
+    uint64_t sent[SCAPE_TRAFFIC_KINDS]; /* bytes to other ranks */
+    double gradient_norm;               /* before clipping; 0 where clipping is off */
+    double clip_factor;
+} scape_statistics;
+scape_status scape_optimizer_statistics(const scape_optimizer* optimizer, scape_statistics* statistics);
+
+/* All that a rank's optimizer goes on from. The masks are ignored where step is 0. */
+typedef struct scape_state {
+    size_t struct_size; /* sizeof(scape_state) */
+    int64_t step;
+    scape_values parameters;
+    scape_values first_moment; /* in full length */
+    scape_values residual;
+    scape_values mask;
+    scape_values next_mask;
+} scape_state;
+/* On all ranks, each with its own. Nothing changes if this rank's is refused. */
+scape_status scape_optimizer_restore(scape_optimizer* optimizer, const scape_state* state);
+
+/* Checkpoints in a folder that all ranks see, which outlast crashes, for any number of workers afterwards.
+ * On all ranks. */
+scape_status scape_optimizer_save(scape_optimizer* optimizer, const char* folder);
+scape_status scape_optimizer_load(scape_optimizer* optimizer, const char* checkpoint);
+
+/* ---- The reference: all ranks in lockstep, slow and right
+ * ----------------------------------------------------------------- */
+
+typedef struct scape_reference scape_reference;
+scape_status scape_reference_create(const scape_problem* problem, const scape_values* parameters,
+                                    size_t count, scape_reference** reference);
+void scape_reference_destroy(scape_reference* reference);
+/* One gradient a rank, each of one piece; `workers` of them. */
+scape_status scape_reference_step(scape_reference* reference, const scape_values* gradients, size_t workers,
+                                  double learning_rate);
+/* `rank` matters for what is a rank's own. Before the first step there are parameters, moment and residuals
+ * alone. */
+scape_status scape_reference_view(scape_reference* reference, int32_t what, int32_t rank,
+                                  scape_values* view);
+
+/* ---- The verifier
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct scape_verdict scape_verdict;
+/* A trace of any system, beside its reference. level: "exact" (also NULL) or "rel"; from: "recorded",
+ * "start", or NULL for what the trace allows. A difference is no failure of this call: ask the verdict. */
+scape_status scape_verify(const char* path, const char* level, const char* from, scape_verdict** verdict);
+void scape_verdict_destroy(scape_verdict* verdict);
+int32_t scape_verdict_passed(const scape_verdict* verdict);
+/* What `scape verify` prints, and its JSON (docs/using-the-tool.md); as long as the verdict. */
+const char* scape_verdict_text(const scape_verdict* verdict);
+const char* scape_verdict_json(const scape_verdict* verdict);
+
+/* ---- A recorder of traces, for any optimizer of this problem
+ * -------------------------------------------------------------- */
+
+typedef struct scape_recorder scape_recorder;
+/* `source` says who made the run. Everything is kept in memory until it is written: for a few steps of a
+ * small model. */
+scape_status scape_recorder_create(const scape_problem* problem, const char* source,
+                                   const scape_values* parameters, size_t count, scape_recorder** recorder);
+void scape_recorder_destroy(scape_recorder* recorder);
+scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning_rate);
+/* Of the step that has begun: "gradient", of every rank, and any of the results "parameters",
+ * "first_moment", "residual", "mask", "next_mask", "local", "exchanged", "reconstructed". What is the same
+ * on all ranks is given for rank 0, or for every rank: then the verifier checks that it is the same. */
+scape_status scape_recorder_add(scape_recorder* recorder, const char* name, int32_t rank,
+                                const scape_values* values, size_t count);
+/* Writes the trace. Fails if something is missing: a gradient, or a result that another step or rank has.
+ */
+scape_status scape_recorder_write(scape_recorder* recorder, const char* path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

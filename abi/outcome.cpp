@@ -1,0 +1,107 @@
+#include "outcome.hpp"
+
+#include <cstddef>
+#include <new>
+
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/reference/check.hpp>
+#include <scape/report/environment.hpp>
+
+namespace scape::abi {
+
+namespace {
+
+/// One a thread; never given back before the thread ends, so that its text stays where it is.
+std::string& text_of_thread() {
+    thread_local std::string text;
+    return text;
+}
+
+scape_status status_of_current() {
+    try {
+        throw;
+    } catch (const Error& error) {
+        set_error(error.what());
+        return SCAPE_ERROR;
+    } catch (const distributed::RefusedStep& error) {
+        set_error(error.what());
+        return SCAPE_REFUSED;
+    } catch (const reference::RefusedStep& error) {
+        set_error(error.what());
+        return SCAPE_REFUSED;
+    } catch (const distributed::Halted& error) {
+        set_error(error.what());
+        return SCAPE_HALTED;
+    } catch (const reference::Halted& error) {
+        set_error(error.what());
+        return SCAPE_HALTED;
+    } catch (const distributed::Aborted& error) {
+        set_error(error.what());
+        return SCAPE_ABORTED;
+    } catch (const std::bad_alloc&) {
+        set_error("out of memory");
+        return SCAPE_INTERNAL;
+    } catch (const std::exception& error) {
+        set_error(error.what());
+        return SCAPE_INTERNAL;
+    }
+}
+
+} // namespace
+
+void set_error(const char* text) noexcept {
+    try {
+        text_of_thread() = one_line(text == nullptr ? "" : text);
+    } catch (...) {
+        text_of_thread().clear(); // no memory for the text; the status says the rest
+    }
+}
+
+const char* last_error() noexcept {
+    return text_of_thread().c_str();
+}
+
+void clear_error() noexcept {
+    text_of_thread().clear();
+}
+
+scape_status failure() noexcept {
+    try {
+        return status_of_current();
+    } catch (...) {
+        set_error("an error that is no std::exception");
+        return SCAPE_INTERNAL;
+    }
+}
+
+void need(const void* argument, const char* name) {
+    if (argument == nullptr)
+        throw Error(std::string(name) + " is NULL; give one");
+}
+
+void need_size(std::size_t given, std::size_t wanted, const char* name) {
+    if (given != wanted)
+        throw Error(std::string(name) + ": its struct_size is " + std::to_string(given) +
+                    "; set it to sizeof(" + name + "), " + std::to_string(wanted) + " in this library");
+}
+
+} // namespace scape::abi
+
+int32_t scape_abi_version(void) {
+    return SCAPE_ABI_VERSION;
+}
+
+const char* scape_version(void) {
+    static const std::string version = scape::report::version();
+    return version.c_str();
+}
+
+const char* scape_last_error(void) {
+    return scape::abi::last_error();
+}
+
+void scape_set_error(const char* text) {
+    scape::abi::set_error(text);
+}

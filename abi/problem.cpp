@@ -1,0 +1,161 @@
+#include "problem.hpp"
+
+#include <charconv>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::abi {
+
+namespace {
+
+template <class Number>
+Number number(const std::string& key, std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+        throw Error("settings: " + key + " is '" + std::string(text) + "'; give a number that it can be");
+    return value;
+}
+
+/// "0.01", "constant:0.01", "geometric:1:0.01:10000".
+problem::DensitySchedule density(const std::string& text) {
+    std::vector<std::string> parts;
+    std::istringstream all(text);
+    for (std::string part; std::getline(all, part, ':');)
+        parts.push_back(part);
+    const auto real = [&](std::size_t part) { return number<double>("density", parts[part]); };
+    if (parts.size() == 1)
+        return problem::DensitySchedule::constant(real(0));
+    if (parts.size() == 2 && parts[0] == "constant")
+        return problem::DensitySchedule::constant(real(1));
+    if (parts.size() == 4 && (parts[0] == "geometric" || parts[0] == "linear")) {
+        const auto steps = number<problem::Index>("density", parts[3]);
+        return parts[0] == "linear" ? problem::DensitySchedule::linear(real(1), real(2), steps)
+                                    : problem::DensitySchedule::geometric(real(1), real(2), steps);
+    }
+    throw Error("settings: density is '" + text +
+                "'; give a number, geometric:START:TARGET:STEPS or linear:START:TARGET:STEPS");
+}
+
+using Setter = std::function<void(Settings&, const std::string&)>;
+
+Setter real_setter(const std::string& key, double problem::HyperParameters::*member) {
+    return [=](Settings& settings, const std::string& text) {
+        settings.hyper.*member = number<double>(key, text);
+    };
+}
+
+std::map<std::string, Setter> make_setters() {
+    using Hyper = problem::HyperParameters;
+    return {
+        {"algorithm",
+         [](Settings& to, const std::string& text) {
+             to.algorithm = problem::parse<problem::Algorithm>(text);
+         }},
+        {"beta1", real_setter("beta1", &Hyper::beta1)},
+        {"beta2", real_setter("beta2", &Hyper::beta2)},
+        {"epsilon", real_setter("epsilon", &Hyper::epsilon)},
+        {"weight_decay", real_setter("weight_decay", &Hyper::weight_decay)},
+        {"clip_norm", real_setter("clip_norm", &Hyper::clip_norm)},
+        {"bias_correction",
+         [](Settings& to, const std::string& text) {
+             to.hyper.bias_correction = problem::parse<problem::BiasCorrection>(text);
+         }},
+        {"density", [](Settings& to, const std::string& text) { to.density = density(text); }},
+        {"partition",
+         [](Settings& to, const std::string& text) {
+             to.partition = problem::parse<problem::PartitionRule>(text);
+         }},
+        {"reduction",
+         [](Settings& to, const std::string& text) { to.reduction = distributed::parse_reduction(text); }},
+        {"threads",
+         [](Settings& to, const std::string& text) { to.threads = number<int>("threads", text); }},
+    };
+}
+
+std::string keys_of(const std::map<std::string, Setter>& setters) {
+    std::string keys;
+    for (const auto& [key, setter] : setters)
+        keys += (keys.empty() ? "" : ", ") + key;
+    return keys;
+}
+
+} // namespace
+
+Settings parse_settings(const std::string& text) {
+    static const std::map<std::string, Setter> setters = make_setters();
+    Settings settings;
+    std::set<std::string> seen;
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+        const std::size_t equals = word.find('=');
+        const std::string key = word.substr(0, equals);
+        const auto setter = setters.find(key);
+        if (equals == std::string::npos || setter == setters.end())
+            throw Error("settings: '" + word + "' is no setting; give key=value with one of " +
+                        keys_of(setters));
+        if (!seen.insert(key).second)
+            throw Error("settings: " + key + " is given twice; give it once");
+        setter->second(settings, word.substr(equals + 1));
+    }
+    if (settings.threads < 1)
+        throw Error("settings: threads is " + std::to_string(settings.threads) + "; at least 1 is needed");
+    return settings;
+}
+
+namespace {
+
+problem::Layout layout(const scape_tensor* tensors, std::size_t count) {
+    std::vector<problem::Tensor> all;
+    for (std::size_t i = 0; i < count; ++i) {
+        need(tensors[i].name, "a tensor's name");
+        all.push_back({tensors[i].name, tensors[i].size, tensors[i].always_dense != 0});
+    }
+    return problem::Layout(std::move(all));
+}
+
+} // namespace
+} // namespace scape::abi
+
+scape_status scape_problem_create(const scape_tensor* tensors, size_t tensor_count, int32_t workers,
+                                  const char* settings, scape_problem** problem) {
+    return scape::abi::guarded([&] {
+        scape::abi::need(problem, "problem");
+        if (tensor_count > 0)
+            scape::abi::need(tensors, "tensors");
+        auto parsed = scape::abi::parse_settings(settings == nullptr ? "" : settings);
+        scape::problem::check_workers(workers);
+        auto made = scape::problem::make_problem(parsed.algorithm, workers,
+                                                 scape::abi::layout(tensors, tensor_count),
+                                                 parsed.partition, parsed.hyper);
+        scape::problem::check(made);
+        *problem =
+            std::make_unique<scape_problem>(scape_problem{std::move(parsed), std::move(made)}).release();
+    });
+}
+
+void scape_problem_destroy(scape_problem* problem) {
+    delete problem;
+}
+
+int64_t scape_problem_size(const scape_problem* problem) {
+    return problem == nullptr ? 0 : problem->problem.layout.size();
+}
+
+scape_status scape_problem_density(const scape_problem* problem, int64_t step, double* density) {
+    return scape::abi::guarded([&] {
+        scape::abi::need(problem, "problem");
+        scape::abi::need(density, "density");
+        *density = problem->problem.algorithm == scape::problem::Algorithm::adams
+                       ? 1.0
+                       : problem->settings.density.at(step);
+    });
+}

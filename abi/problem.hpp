@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/density.hpp>
+#include <scape/problem/problem.hpp>
+
+#include "outcome.hpp"
+
+namespace scape::abi {
+
+/// What `settings` says, beside the model and the workers.
+struct Settings {
+    problem::Algorithm algorithm = problem::Algorithm::scape;
+    problem::HyperParameters hyper;
+    problem::DensitySchedule density = problem::DensitySchedule::constant(0.01);
+    problem::PartitionRule partition = problem::PartitionRule::by_shard;
+    distributed::Reduction reduction = distributed::Reduction::ordered;
+    int threads = 1;
+};
+
+/// Throws scape::Error for a key that is unknown or given twice, and for a value that is none.
+[[nodiscard]] Settings parse_settings(const std::string& text);
+
+} // namespace scape::abi
+
+struct scape_problem {
+    scape::abi::Settings settings;
+    scape::problem::Problem problem;
+};

@@ -1,0 +1,249 @@
+/* The C interface, from C: every function, beside the reference, and what it says of what is wrong. */
+#include "support.h"
+
+#include <stdlib.h>
+
+/* Steps ranks and reference side by side; every view is the same in every bit. */
+typedef struct lockstep {
+    const char* settings;
+    int32_t ranks;
+    scape_group* group;
+    exchange_room* room;
+} lockstep;
+
+static scape_communicator* join(const lockstep* shared, int32_t rank, void* place) {
+    scape_communicator* communicator = NULL;
+    if (shared->group != NULL) {
+        CHECK_OK(scape_group_communicator(shared->group, rank, &communicator));
+    } else {
+        const scape_exchanges exchanges = exchanges_of(shared->room, rank, place);
+        CHECK_OK(scape_communicator_create(&exchanges, &communicator));
+    }
+    return communicator;
+}
+
+static void check_views(scape_optimizer* optimizer, scape_reference* reference, int32_t rank) {
+    for (int32_t what = SCAPE_PARAMETERS; what <= SCAPE_NEXT_MASK; ++what) {
+        scape_values mine;
+        scape_values right;
+        CHECK_OK(scape_optimizer_view(optimizer, what, &mine));
+        CHECK_OK(scape_reference_view(reference, what, rank, &right));
+        CHECK(same(mine, right));
+    }
+}
+
+static void run_lockstep(int32_t rank, void* given) {
+    const lockstep* shared = given;
+    void* place = malloc(exchange_place_size());
+    scape_problem* problem = make_problem(shared->ranks, shared->settings);
+    scape_communicator* communicator = join(shared, rank, place);
+    float start[SIZE];
+    make_parameters(start);
+    const scape_values whole = floats(start, SIZE);
+    scape_optimizer* optimizer = NULL;
+    scape_reference* reference = NULL;
+    CHECK_OK(scape_optimizer_create(problem, communicator, &whole, 1, &optimizer));
+    CHECK_OK(scape_reference_create(problem, &whole, 1, &reference));
+    scape_communicator_destroy(communicator); /* the optimizer keeps what it needs */
+    scape_problem_destroy(problem);
+
+    for (int32_t step = 1; step <= STEPS && optimizer != NULL && reference != NULL; ++step) {
+        float gradient[SIZE];
+        make_gradient(gradient, rank, step);
+        /* In pieces, as tensors come. */
+        const scape_values pieces[3] = {floats(gradient, 40), floats(gradient + 40, 5),
+                                        floats(gradient + 45, 55)};
+        CHECK_OK(scape_optimizer_step(optimizer, pieces, 3, 0.01));
+        CHECK_OK(scape_optimizer_progress(optimizer));
+        CHECK(scape_optimizer_steps(optimizer) == step);
+        reference_step(reference, shared->ranks, step);
+        check_views(optimizer, reference, rank);
+        scape_statistics statistics = {.struct_size = sizeof statistics};
+        CHECK_OK(scape_optimizer_statistics(optimizer, &statistics));
+        CHECK(statistics.step == step && statistics.selected >= 5 && statistics.clip_factor <= 1.0);
+        CHECK(shared->ranks == 1 || statistics.sent[1] > 0);
+    }
+    scape_optimizer_destroy(optimizer);
+    scape_reference_destroy(reference);
+    free(place);
+}
+
+static void ranks_are_right(const char* text) {
+    for (int32_t ranks = 1; ranks <= 4; ++ranks) {
+        lockstep shared = {text, ranks, NULL, NULL};
+        CHECK_OK(scape_group_create(ranks, 60000, &shared.group));
+        run_ranks(ranks, run_lockstep, &shared);
+        scape_group_destroy(shared.group);
+        shared.group = NULL;
+        shared.room = exchange_room_make(ranks);
+        run_ranks(ranks, run_lockstep, &shared);
+        exchange_room_free(shared.room);
+    }
+}
+
+static scape_optimizer* alone(const char* text) {
+    scape_problem* problem = make_problem(1, text);
+    float start[SIZE];
+    make_parameters(start);
+    const scape_values whole = floats(start, SIZE);
+    scape_optimizer* optimizer = NULL;
+    CHECK_OK(scape_optimizer_create(problem, NULL, &whole, 1, &optimizer));
+    scape_problem_destroy(problem);
+    return optimizer;
+}
+
+static void step_alone(scape_optimizer* optimizer, int32_t step) {
+    float gradient[SIZE];
+    make_gradient(gradient, 0, step);
+    const scape_values whole = floats(gradient, SIZE);
+    CHECK_OK(scape_optimizer_step(optimizer, &whole, 1, 0.01));
+}
+
+static void check_same(scape_optimizer* a, scape_optimizer* b) {
+    CHECK(scape_optimizer_steps(a) == scape_optimizer_steps(b));
+    for (int32_t what = SCAPE_PARAMETERS; what <= SCAPE_NEXT_MASK; ++what) {
+        scape_values of_a;
+        scape_values of_b;
+        CHECK_OK(scape_optimizer_view(a, what, &of_a));
+        CHECK_OK(scape_optimizer_view(b, what, &of_b));
+        CHECK(same(of_a, of_b));
+    }
+}
+
+/* A state that was looked at goes into another optimizer, which goes on as the first does. */
+static void a_state_goes_on(const char* folder) {
+    scape_optimizer* first = alone(settings);
+    scape_optimizer* second = alone(settings);
+    scape_optimizer* third = alone(settings);
+    for (int32_t step = 1; step <= 3; ++step)
+        step_alone(first, step);
+    scape_state state = {.struct_size = sizeof state, .step = scape_optimizer_steps(first)};
+    CHECK_OK(scape_optimizer_view(first, SCAPE_NEXT_MASK, &state.next_mask));
+    CHECK_OK(scape_optimizer_view(first, SCAPE_MASK, &state.mask));
+    CHECK_OK(scape_optimizer_view(first, SCAPE_PARAMETERS, &state.parameters));
+    CHECK_OK(scape_optimizer_view(first, SCAPE_RESIDUAL, &state.residual));
+    CHECK_OK(scape_optimizer_view(first, SCAPE_FIRST_MOMENT, &state.first_moment));
+    CHECK_OK(scape_optimizer_restore(second, &state));
+    char path[4096];
+    CHECK_OK(scape_optimizer_save(first, folder));
+    snprintf(path, sizeof path, "%s/step-0000000003", folder);
+    CHECK_OK(scape_optimizer_load(third, path));
+    check_same(first, second);
+    check_same(first, third);
+    for (int32_t step = 4; step <= 6; ++step) {
+        step_alone(first, step);
+        step_alone(second, step);
+        step_alone(third, step);
+        check_same(first, second);
+        check_same(first, third);
+    }
+    state.step = -1;
+    CHECK_FAILS(scape_optimizer_restore(second, &state), SCAPE_ERROR, "step is -1");
+    state.struct_size = 8;
+    CHECK_FAILS(scape_optimizer_restore(second, &state), SCAPE_ERROR, "struct_size is 8");
+    CHECK_FAILS(scape_optimizer_load(third, "/there/is/none"), SCAPE_ERROR, "/there/is/none");
+    check_same(first, second);
+    scape_optimizer_destroy(first);
+    scape_optimizer_destroy(second);
+    scape_optimizer_destroy(third);
+}
+
+/* bf16 is the fp32 that it stands for; a piece without data is zeros. */
+static void bf16_is_what_it_stands_for(void) {
+    scape_optimizer* wide = alone(settings);
+    scape_optimizer* narrow = alone(settings);
+    for (int32_t step = 1; step <= 3; ++step) {
+        float gradient[SIZE];
+        uint16_t halves[SIZE];
+        make_gradient(gradient, 0, step);
+        for (int i = 0; i < SIZE; ++i) {
+            uint32_t bits;
+            memcpy(&bits, &gradient[i], sizeof bits);
+            halves[i] = (uint16_t)(bits >> 16U);
+            bits &= 0xFFFF0000U;
+            memcpy(&gradient[i], &bits, sizeof bits);
+            if (i < 40)
+                gradient[i] = 0.0F;
+        }
+        const scape_values whole = floats(gradient, SIZE);
+        const scape_values pieces[2] = {{NULL, 40, SCAPE_F32}, {halves + 40, 60, SCAPE_BF16}};
+        CHECK_OK(scape_optimizer_step(wide, &whole, 1, 0.01));
+        CHECK_OK(scape_optimizer_step(narrow, pieces, 2, 0.01));
+        check_same(wide, narrow);
+    }
+    scape_optimizer_destroy(wide);
+    scape_optimizer_destroy(narrow);
+}
+
+static void run_refused(int32_t rank, void* given) {
+    const lockstep* shared = given;
+    scape_problem* problem = make_problem(shared->ranks, shared->settings);
+    scape_communicator* communicator = join(shared, rank, NULL);
+    float values[SIZE];
+    make_parameters(values);
+    const scape_values whole = floats(values, SIZE);
+    scape_optimizer* optimizer = NULL;
+    CHECK_OK(scape_optimizer_create(problem, communicator, &whole, 1, &optimizer));
+    make_gradient(values, rank, 1);
+    const float good = values[42];
+    if (rank == 1)
+        values[42] = (float)strtod("nan", NULL);
+    CHECK_FAILS(scape_optimizer_step(optimizer, &whole, 1, 0.01), SCAPE_REFUSED,
+                "rank 1, tensor norm, index 2");
+    CHECK(scape_optimizer_steps(optimizer) == 0);
+    values[42] = good;
+    CHECK_OK(scape_optimizer_step(optimizer, &whole, 1, 0.01));
+    scape_optimizer_destroy(optimizer);
+    scape_communicator_destroy(communicator);
+    scape_problem_destroy(problem);
+}
+
+static void run_failing(int32_t rank, void* given) {
+    const lockstep* shared = given;
+    void* place = malloc(exchange_place_size());
+    scape_problem* problem = make_problem(shared->ranks, shared->settings);
+    scape_communicator* communicator = join(shared, rank, place);
+    float values[SIZE];
+    make_parameters(values);
+    const scape_values whole = floats(values, SIZE);
+    scape_optimizer* optimizer = NULL;
+    CHECK_OK(scape_optimizer_create(problem, communicator, &whole, 1, &optimizer));
+    CHECK_FAILS(scape_optimizer_step(optimizer, &whole, 1, 0.01), SCAPE_ABORTED, "the cable is out");
+    scape_optimizer_destroy(optimizer);
+    scape_communicator_destroy(communicator);
+    scape_problem_destroy(problem);
+    free(place);
+}
+
+static void failures_are_told(void) {
+    lockstep shared = {settings, RANKS, NULL, NULL};
+    CHECK_OK(scape_group_create(RANKS, 60000, &shared.group));
+    run_ranks(RANKS, run_refused, &shared);
+    scape_group_destroy(shared.group);
+    shared.group = NULL;
+    shared.room = exchange_room_make(RANKS);
+    for (int32_t rank = 0; rank < RANKS; ++rank)
+        exchange_room_fail(shared.room, rank, 2);
+    run_ranks(RANKS, run_failing, &shared);
+    exchange_room_free(shared.room);
+}
+
+int main(int count, char** arguments) {
+    if (count != 2) {
+        fprintf(stderr, "usage: abi_test FOLDER\n");
+        return 2;
+    }
+    const char* folder = arguments[1];
+    CHECK(scape_abi_version() == SCAPE_ABI_VERSION);
+    CHECK(strlen(scape_version()) > 0);
+    ranks_are_right(settings);
+    ranks_are_right("density=linear:1:0.1:3 partition=by_tensor bias_correction=none threads=2");
+    a_state_goes_on(folder);
+    bf16_is_what_it_stands_for();
+    failures_are_told();
+    bad_input_is_told();
+    traces_are_judged(folder);
+    what_is_missing_is_told(folder);
+    printf("%d failed\n", failed_checks());
+    return failed_checks() == 0 ? 0 : 1;
+}

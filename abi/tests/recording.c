@@ -1,0 +1,113 @@
+/* Recorder and verifier: what the reference does passes; one value that is changed does not. */
+#include "support.h"
+
+static void record_view(scape_recorder* recorder, scape_reference* reference, const char* name,
+                        int32_t what, int32_t rank, float* changed) {
+    scape_values view;
+    CHECK_OK(scape_reference_view(reference, what, rank, &view));
+    if (changed != NULL) {
+        memcpy(changed, view.data, SIZE * sizeof(float));
+        changed[7] *= 1.0000002F;
+        view.data = changed;
+    }
+    CHECK_OK(scape_recorder_add(recorder, name, rank, &view, 1));
+}
+
+static scape_recorder* record(int copies, int32_t changed_step) {
+    scape_problem* problem = make_problem(RANKS, "density=0.3");
+    float start[SIZE];
+    make_parameters(start);
+    const scape_values whole = floats(start, SIZE);
+    scape_reference* reference = NULL;
+    scape_recorder* recorder = NULL;
+    CHECK_OK(scape_reference_create(problem, &whole, 1, &reference));
+    CHECK_OK(scape_recorder_create(problem, "abi_test", &whole, 1, &recorder));
+    scape_problem_destroy(problem);
+    for (int32_t step = 1; step <= STEPS; ++step) {
+        reference_step(reference, RANKS, step);
+        CHECK_OK(scape_recorder_begin_step(recorder, 0.01));
+        for (int32_t rank = 0; rank < RANKS; ++rank) {
+            float gradient[SIZE];
+            make_gradient(gradient, rank, step);
+            const scape_values all = floats(gradient, SIZE);
+            CHECK_OK(scape_recorder_add(recorder, "gradient", rank, &all, 1));
+            record_view(recorder, reference, "local", SCAPE_LOCAL, rank, NULL);
+            record_view(recorder, reference, "residual", SCAPE_RESIDUAL, rank, NULL);
+        }
+        for (int32_t rank = 0; rank < (copies ? RANKS : 1); ++rank) {
+            float changed[SIZE];
+            const int change = step == changed_step && rank == (copies ? 2 : 0);
+            record_view(recorder, reference, "parameters", SCAPE_PARAMETERS, rank, change ? changed : NULL);
+            record_view(recorder, reference, "first_moment", SCAPE_FIRST_MOMENT, rank, NULL);
+            record_view(recorder, reference, "mask", SCAPE_MASK, rank, NULL);
+            record_view(recorder, reference, "next_mask", SCAPE_NEXT_MASK, rank, NULL);
+        }
+        record_view(recorder, reference, "exchanged", SCAPE_EXCHANGED, 0, NULL);
+        record_view(recorder, reference, "reconstructed", SCAPE_RECONSTRUCTED, 0, NULL);
+    }
+    scape_reference_destroy(reference);
+    return recorder;
+}
+
+static void verdict_is(const char* path, const char* level, int passed, const char* text) {
+    scape_verdict* verdict = NULL;
+    CHECK_OK(scape_verify(path, level, NULL, &verdict));
+    CHECK(scape_verdict_passed(verdict) == passed);
+    if (strstr(scape_verdict_text(verdict), text) == NULL) {
+        fprintf(stderr, "no '%s' in\n%s", text, scape_verdict_text(verdict));
+        check_failed(__FILE__, __LINE__, "the verdict's text");
+    }
+    CHECK(strstr(scape_verdict_json(verdict), "\"rows\"") != NULL);
+    scape_verdict_destroy(verdict);
+}
+
+void traces_are_judged(const char* folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/run.safetensors", folder);
+    for (int copies = 0; copies <= 1; ++copies) {
+        scape_recorder* right = record(copies, 0);
+        CHECK_OK(scape_recorder_write(right, path));
+        verdict_is(path, NULL, 1, "PASSED");
+        verdict_is(path, "rel", 1, "PASSED");
+        scape_recorder_destroy(right);
+        scape_recorder* wrong = record(copies, 4);
+        CHECK_OK(scape_recorder_write(wrong, path));
+        verdict_is(path, "exact", 0, "first divergence: step 4, phase update, parameters");
+        scape_recorder_destroy(wrong);
+    }
+    scape_verdict* verdict = NULL;
+    CHECK_FAILS(scape_verify(path, "about", NULL, &verdict), SCAPE_ERROR, "about");
+    CHECK_FAILS(scape_verify("/there/is/none", NULL, NULL, &verdict), SCAPE_ERROR, "/there/is/none");
+    CHECK(verdict == NULL);
+}
+
+void what_is_missing_is_told(const char* folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/missing.safetensors", folder);
+    scape_problem* problem = make_problem(RANKS, settings);
+    float values[SIZE];
+    make_parameters(values);
+    const scape_values whole = floats(values, SIZE);
+    scape_recorder* recorder = NULL;
+    CHECK_OK(scape_recorder_create(problem, "abi_test", &whole, 1, &recorder));
+    scape_problem_destroy(problem);
+    CHECK_FAILS(scape_recorder_add(recorder, "gradient", 0, &whole, 1), SCAPE_ERROR, "no step has begun");
+    CHECK_FAILS(scape_recorder_write(recorder, path), SCAPE_ERROR, "no step has been recorded");
+    CHECK_OK(scape_recorder_begin_step(recorder, 0.01));
+    CHECK_FAILS(scape_recorder_write(recorder, path), SCAPE_ERROR, "no gradient");
+    CHECK_FAILS(scape_recorder_add(recorder, "weights", 0, &whole, 1), SCAPE_ERROR, "'weights' is nothing");
+    CHECK_FAILS(scape_recorder_add(recorder, "gradient", 3, &whole, 1), SCAPE_ERROR, "ranks are 0 to 2");
+    CHECK_FAILS(scape_recorder_add(recorder, "mask", 0, &whole, 1), SCAPE_ERROR,
+                "give SCAPE_BITS, 13 bytes");
+    CHECK_OK(scape_recorder_add(recorder, "gradient", 0, &whole, 1));
+    CHECK_FAILS(scape_recorder_add(recorder, "gradient", 0, &whole, 1), SCAPE_ERROR, "given twice");
+    CHECK_FAILS(scape_recorder_write(recorder, path), SCAPE_ERROR, "gradient is there of 1 ranks of 3");
+    CHECK_OK(scape_recorder_add(recorder, "gradient", 1, &whole, 1));
+    CHECK_OK(scape_recorder_add(recorder, "gradient", 2, &whole, 1));
+    CHECK_FAILS(scape_recorder_write(recorder, path), SCAPE_ERROR, "no result");
+    CHECK_OK(scape_recorder_add(recorder, "parameters", 0, &whole, 1));
+    CHECK_OK(scape_recorder_write(recorder, path));
+    CHECK_OK(scape_recorder_begin_step(recorder, 0.01));
+    CHECK_FAILS(scape_recorder_write(recorder, path), SCAPE_ERROR, "step 2 has gradient of 0 ranks");
+    scape_recorder_destroy(recorder);
+}

@@ -1,0 +1,96 @@
+#include "values.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+#include <scape/problem/error.hpp>
+
+#include "outcome.hpp"
+
+namespace scape::abi {
+
+namespace {
+
+/// bf16 is the upper half of the fp32 that it stands for.
+void widen(const scape_values& piece, std::vector<float>& room) {
+    const auto* halves = static_cast<const std::byte*>(piece.data);
+    for (std::int64_t i = 0; i < piece.count; ++i) {
+        std::uint16_t half = 0;
+        std::memcpy(&half, halves + 2 * i, sizeof half);
+        room.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U));
+    }
+}
+
+void append(const scape_values& piece, std::vector<float>& room) {
+    const auto count = static_cast<std::size_t>(piece.count);
+    if (piece.data == nullptr) {
+        room.resize(room.size() + count, 0.0F);
+    } else if (piece.type == SCAPE_BF16) {
+        widen(piece, room);
+    } else {
+        const auto* values = static_cast<const float*>(piece.data);
+        room.insert(room.end(), values, values + count);
+    }
+}
+
+void check_piece(const scape_values& piece, const std::string& what, std::size_t at) {
+    const std::string where = what + ", piece " + std::to_string(at);
+    if (piece.type != SCAPE_F32 && piece.type != SCAPE_BF16)
+        throw Error(where + ": its type is " + std::to_string(piece.type) +
+                    "; give SCAPE_F32 (0) or SCAPE_BF16 (1)");
+    if (piece.count < 0)
+        throw Error(where + ": its count is " + std::to_string(piece.count) + "; it is 0 or more");
+}
+
+} // namespace
+
+std::span<const scape_values> pieces(const scape_values* first, std::size_t count, const char* name) {
+    if (count > 0)
+        need(first, name);
+    return {first, count};
+}
+
+std::span<const float> floats(std::span<const scape_values> pieces, std::int64_t size,
+                              std::vector<float>& room, const std::string& what) {
+    std::int64_t given = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        check_piece(pieces[i], what, i);
+        if (pieces[i].count > size - given)
+            throw Error(what + ": it has more than " + std::to_string(size) +
+                        " values, the parameters of the model");
+        given += pieces[i].count;
+    }
+    if (given != size)
+        throw Error(what + ": it has " + std::to_string(given) + " values; the model has " +
+                    std::to_string(size) + " parameters");
+    if (pieces.size() == 1 && pieces[0].type == SCAPE_F32 && pieces[0].data != nullptr)
+        return {static_cast<const float*>(pieces[0].data), static_cast<std::size_t>(size)};
+    room.clear();
+    room.reserve(static_cast<std::size_t>(size));
+    for (const scape_values& piece : pieces)
+        append(piece, room);
+    return room;
+}
+
+std::span<const std::uint8_t> bits(const scape_values& values, std::int64_t size, const std::string& what) {
+    const std::int64_t bytes = (size + 7) / 8;
+    if (values.type != SCAPE_BITS || values.count != bytes || values.data == nullptr)
+        throw Error(what + ": give SCAPE_BITS, " + std::to_string(bytes) + " bytes for " +
+                    std::to_string(size) + " coordinates");
+    const std::span<const std::uint8_t> all(static_cast<const std::uint8_t*>(values.data),
+                                            static_cast<std::size_t>(bytes));
+    if (size % 8 != 0 && (all.back() >> static_cast<unsigned>(size % 8)) != 0)
+        throw Error(what + ": a bit is set beyond the last coordinate; clear it");
+    return all;
+}
+
+scape_values view(std::span<const float> values) {
+    return {values.data(), static_cast<std::int64_t>(values.size()), SCAPE_F32};
+}
+
+scape_values view(std::span<const std::uint8_t> bytes) {
+    return {bytes.data(), static_cast<std::int64_t>(bytes.size()), SCAPE_BITS};
+}
+
+} // namespace scape::abi

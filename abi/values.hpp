@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <scape.h>
+
+/// Vectors as they come and go through C.
+namespace scape::abi {
+
+/// Pieces as one vector of `size` fp32 values: where they stand, if they are one piece of fp32, else
+/// gathered in `room`. `what` begins an error's line.
+[[nodiscard]] std::span<const float> floats(std::span<const scape_values> pieces, std::int64_t size,
+                                            std::vector<float>& room, const std::string& what);
+
+/// The bytes of a mask over `size` coordinates.
+[[nodiscard]] std::span<const std::uint8_t> bits(const scape_values& values, std::int64_t size,
+                                                 const std::string& what);
+
+[[nodiscard]] std::span<const scape_values> pieces(const scape_values* first, std::size_t count,
+                                                   const char* name);
+
+[[nodiscard]] scape_values view(std::span<const float> values);
+[[nodiscard]] scape_values view(std::span<const std::uint8_t> bytes);
+
+} // namespace scape::abi

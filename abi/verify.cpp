@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/gasloc/traces.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/report/status.hpp>
+#include <scape/trace/reader.hpp>
+#include <scape/verify/report.hpp>
+#include <scape/verify/scape_traces.hpp>
+
+#include "outcome.hpp"
+
+struct scape_verdict {
+    bool passed = false;
+    std::string text;
+    std::string json;
+};
+
+namespace scape::abi {
+
+namespace {
+
+/// Whose trace it is, by the algorithm that it names.
+verify::Traces traces_of(const std::filesystem::path& path) {
+    const std::string algorithm = trace::algorithm_of(path);
+    std::string known;
+    for (const verify::Traces& traces : {verify::scape_traces(), gasloc::traces()}) {
+        if (std::ranges::find(traces.algorithms, algorithm) != traces.algorithms.end())
+            return traces;
+        for (const std::string& name : traces.algorithms)
+            known += (known.empty() ? "" : ", ") + name;
+    }
+    throw Error(path.string() + ": a trace of the algorithm '" + one_line(algorithm) +
+                "', which is of no system here; there are " + known);
+}
+
+scape_verdict verify(const std::filesystem::path& path, const verify::VerifyOptions& options) {
+    const verify::TraceVerdict verdict = traces_of(path).verify(path, options);
+    return {verdict.status == verify::Status::passed,
+            text_report(verdict) + std::string(name(verdict.status)) + "  " + path.string() + "\n",
+            json_report(verdict).dump()};
+}
+
+} // namespace
+} // namespace scape::abi
+
+using scape::abi::guarded;
+using scape::abi::need;
+
+scape_status scape_verify(const char* path, const char* level, const char* from, scape_verdict** verdict) {
+    return guarded([&] {
+        need(path, "path");
+        need(verdict, "verdict");
+        scape::verify::VerifyOptions options;
+        if (level != nullptr)
+            options.level = scape::verify::parse_trace_level(level);
+        if (from != nullptr)
+            options.from = scape::verify::parse_from(from);
+        *verdict = std::make_unique<scape_verdict>(scape::abi::verify(path, options)).release();
+    });
+}
+
+void scape_verdict_destroy(scape_verdict* verdict) {
+    delete verdict;
+}
+
+int32_t scape_verdict_passed(const scape_verdict* verdict) {
+    return verdict != nullptr && verdict->passed ? 1 : 0;
+}
+
+const char* scape_verdict_text(const scape_verdict* verdict) {
+    return verdict == nullptr ? "" : verdict->text.c_str();
+}
+
+const char* scape_verdict_json(const scape_verdict* verdict) {
+    return verdict == nullptr ? "" : verdict->json.c_str();
+}
