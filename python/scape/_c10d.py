@@ -1,0 +1,54 @@
+"""A communicator over torch.distributed: messages between two ranks, each with its exchange's number, on the CPU."""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ._communicator import Bytes, Communicator, Wait
+from ._errors import Error
+
+
+class ProcessGroup(Communicator):
+    """Over a process group whose backend moves the CPU's memory (gloo, mpi). Its timeout is how long a rank waits for another."""
+
+    def __init__(self, group: Any = None) -> None:
+        self._group = group if group is not None else dist.group.WORLD
+        self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
+        if self.rank < 0:
+            raise Error("this process is not in the process group; make the optimizer on the group's ranks alone")
+        self._global = [dist.get_global_rank(self._group, rank) for rank in range(self.size)]
+        self._check_backend()
+        self._number = 0
+
+    def _check_backend(self) -> None:
+        backends = str(dist.get_backend_config(self._group))
+        if "cpu:" not in backends:
+            raise Error(f"the process group's backend ({backends}) does not move the CPU's memory; "
+                        "give process_group=torch.distributed.new_group(backend='gloo')")
+
+    def start_all_to_all(self, traffic: int, send: list[Bytes], receive: list[Bytes]) -> Wait:
+        return self._start(send, receive)
+
+    def start_all_gather(self, traffic: int, send: Bytes, receive: list[Bytes]) -> Wait:
+        return self._start([send] * self.size, receive)
+
+    def _start(self, send: list[Bytes], receive: list[Bytes]) -> Wait:
+        self._number = (self._number + 1) % (1 << 30)
+        works: list[Any] = []
+        for rank in self._others():
+            if receive[rank].size:
+                works.append(dist.irecv(torch.from_numpy(receive[rank]), self._global[rank], self._group, tag=self._number))
+        for rank in self._others():
+            if send[rank].size:
+                works.append(dist.isend(torch.from_numpy(send[rank]), self._global[rank], self._group, tag=self._number))
+        receive[self.rank][:] = send[self.rank]
+
+        def wait() -> None:
+            for work in works:
+                work.wait()
+        return wait
+
+    def _others(self) -> list[int]:
+        """Each rank begins with the one after it, so that not all talk to one at once."""
+        return [(self.rank + turn) % self.size for turn in range(1, self.size)]

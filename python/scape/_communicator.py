@@ -1,0 +1,138 @@
+"""How ranks exchange data: a communicator to write in Python, and ranks that are threads."""
+
+import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _library
+from ._errors import Error
+
+Bytes = NDArray[np.uint8]
+Wait = Callable[[], None]
+
+
+def _bytes(pointer: int | None, size: int) -> Bytes:
+    if not pointer or not size:
+        return np.empty(0, np.uint8)
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(pointer), np.uint8)
+
+
+def _parts(pointer: int | None, sizes: list[int]) -> list[Bytes]:
+    """The parts that stand one after the other from there on."""
+    parts, at = [], pointer or 0
+    for size in sizes:
+        parts.append(_bytes(at, size))
+        at += size
+    return parts
+
+
+class _Native:
+    """A communicator's handle, and the Python object that must live as long. `failure`: what its callbacks raised."""
+
+    def __init__(self, handle: _library.Handle, owner: object = None) -> None:
+        self.handle, self.owner = handle, owner
+        self.failure: BaseException | None = None
+
+
+class Communicator(ABC):
+    """Ranks that exchange bytes over whatever is there; scape.h has the rules (scape_exchanges). All ranks start the same
+    exchanges in the same order, and several are under way at once. A start returns at once, with a function that waits; the
+    buffers belong to the exchange until then."""
+
+    rank: int
+    size: int
+
+    @abstractmethod
+    def start_all_to_all(self, traffic: int, send: list[Bytes], receive: list[Bytes]) -> Wait:
+        """send[r] goes to rank r, receive[r] comes from it. Some are empty, on both sides alike."""
+
+    @abstractmethod
+    def start_all_gather(self, traffic: int, send: Bytes, receive: list[Bytes]) -> Wait:
+        """send goes to all ranks, receive[r] comes from rank r. send may be the very place of receive[rank]."""
+
+    def _native(self) -> _Native:
+        bridge = _Bridge(self)
+        handle = _library.Handle("communicator", ctypes.byref(bridge.exchanges))
+        native = _Native(handle, bridge)
+        bridge.native = native
+        return native
+
+
+class _Bridge:
+    """A Python communicator as the functions that libscape calls. No exception crosses: it is kept, and raised as the cause."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        self._communicator = communicator
+        self._under_way: dict[int, Wait] = {}
+        self._started = 0
+        self.native: _Native | None = None
+        self.exchanges = _library.Exchanges(
+            ctypes.sizeof(_library.Exchanges), None, communicator.rank, communicator.size,
+            _library.START_ALL_TO_ALL(self._all_to_all), _library.START_ALL_GATHER(self._all_gather), None,
+            _library.WAIT(self._wait), None)
+
+    def _kept(self, body: Callable[[], None]) -> int:
+        try:
+            body()
+            return 0
+        except BaseException as error:  # noqa: BLE001  (C has no other way to hear of it)
+            if self.native is not None and self.native.failure is None:
+                self.native.failure = error
+            _library.set_error(f"{type(error).__name__}: {error}")
+            return 1
+
+    def _keep(self, wait: Wait, exchange: Any) -> None:
+        self._started += 1
+        self._under_way[self._started] = wait
+        exchange[0] = self._started
+
+    def _all_to_all(self, _self: Any, traffic: int, send: int | None, send_sizes: Any, receive: int | None, receive_sizes: Any,
+                    exchange: Any) -> int:
+        def start() -> None:
+            ranks = self._communicator.size
+            wait = self._communicator.start_all_to_all(traffic, _parts(send, send_sizes[:ranks]),
+                                                       _parts(receive, receive_sizes[:ranks]))
+            self._keep(wait, exchange)
+        return self._kept(start)
+
+    def _all_gather(self, _self: Any, traffic: int, send: int | None, receive: int | None, sizes: Any, exchange: Any) -> int:
+        def start() -> None:
+            of_ranks = sizes[:self._communicator.size]
+            wait = self._communicator.start_all_gather(traffic, _bytes(send, of_ranks[self._communicator.rank]),
+                                                       _parts(receive, of_ranks))
+            self._keep(wait, exchange)
+        return self._kept(start)
+
+    def _wait(self, _self: Any, exchange: int) -> int:
+        return self._kept(lambda: self._under_way.pop(exchange)())
+
+
+class ThreadGroup:
+    """Ranks that are threads of this process: each takes communicator(rank), and makes, steps and closes its optimizer itself."""
+
+    def __init__(self, size: int, timeout: float = 60.0) -> None:
+        self.size = size
+        self._handle = _library.Handle("group", size, int(timeout * 1000))
+
+    def communicator(self, rank: int) -> "ThreadCommunicator":
+        """Once for each rank."""
+        return ThreadCommunicator(self, rank)
+
+
+class ThreadCommunicator:
+    """A rank's place in a ThreadGroup, for one optimizer."""
+
+    def __init__(self, group: ThreadGroup, rank: int) -> None:
+        self.rank, self.size = rank, group.size
+        self._handle: _library.Handle | None = _library.Handle("communicator", group._handle.pointer, rank,
+                                                               maker="group_communicator")
+
+    def _native(self) -> _Native:
+        handle, self._handle = self._handle, None
+        if handle is None:
+            raise Error(f"the communicator of rank {self.rank} serves an optimizer already; make another group")
+        return _Native(handle)

@@ -1,0 +1,165 @@
+"""libscape, loaded and declared: the one place that knows scape.h."""
+
+import ctypes
+import os
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from pathlib import Path
+
+from ._errors import BY_STATUS, Error, InternalError
+
+ABI_VERSION = 1
+F32, BF16, BITS = 0, 1, 2
+PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
+
+
+class Values(ctypes.Structure):
+    """scape_values."""
+
+    _fields_ = [("data", c_void_p), ("count", c_int64), ("type", c_int32)]
+
+
+class TensorEntry(ctypes.Structure):
+    """scape_tensor."""
+
+    _fields_ = [("name", c_char_p), ("size", c_int64), ("always_dense", c_int32)]
+
+
+START_ALL_TO_ALL = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, POINTER(c_size_t), c_void_p, POINTER(c_size_t), POINTER(c_void_p))
+START_ALL_GATHER = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_void_p, POINTER(c_size_t), POINTER(c_void_p))
+WAIT = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+
+
+class Exchanges(ctypes.Structure):
+    """scape_exchanges. No reduce-scatter and no progress are given from here."""
+
+    _fields_ = [("struct_size", c_size_t), ("self", c_void_p), ("rank", c_int32), ("size", c_int32),
+                ("all_to_all", START_ALL_TO_ALL), ("all_gather", START_ALL_GATHER), ("reduce_scatter", c_void_p),
+                ("wait", WAIT), ("progress", c_void_p)]
+
+
+class StatisticsEntry(ctypes.Structure):
+    """scape_statistics."""
+
+    _fields_ = [("struct_size", c_size_t), ("step", c_int64), ("selected", c_int64), ("kept", c_int64), ("sent", c_uint64 * 6),
+                ("gradient_norm", c_double), ("clip_factor", c_double)]
+
+
+class State(ctypes.Structure):
+    """scape_state."""
+
+    _fields_ = [("struct_size", c_size_t), ("step", c_int64), ("parameters", Values), ("first_moment", Values),
+                ("residual", Values), ("mask", Values), ("next_mask", Values)]
+
+
+def _found() -> Path:
+    given = os.environ.get("SCAPE_LIBRARY")
+    if given:
+        return Path(given)
+    here = Path(__file__).parent
+    for name in (f"libscape.so.{ABI_VERSION}", "libscape.so"):
+        if (here / name).exists():
+            return here / name
+    raise ImportError(f"scape: {here} has no libscape.so.{ABI_VERSION}; install the package with pip, or let SCAPE_LIBRARY name one")
+
+
+def _load() -> ctypes.CDLL:
+    path = _found()
+    library = ctypes.CDLL(str(path))
+    library.scape_abi_version.restype = c_int32
+    if library.scape_abi_version() != ABI_VERSION:
+        raise ImportError(f"scape: {path} has version {library.scape_abi_version()} of the interface, and this package wants {ABI_VERSION}; "
+                          "install both from one commit")
+    return library
+
+
+_library = _load()
+
+_HANDLE, _OUT = c_void_p, POINTER(c_void_p)
+_PIECES = POINTER(Values)
+_STATUS: dict[str, list[type]] = {
+    "scape_problem_create": [POINTER(TensorEntry), c_size_t, c_int32, c_char_p, _OUT],
+    "scape_problem_density": [_HANDLE, c_int64, POINTER(c_double)],
+    "scape_communicator_create": [POINTER(Exchanges), _OUT],
+    "scape_group_create": [c_int32, c_int64, _OUT],
+    "scape_group_communicator": [_HANDLE, c_int32, _OUT],
+    "scape_optimizer_create": [_HANDLE, _HANDLE, _PIECES, c_size_t, _OUT],
+    "scape_optimizer_step": [_HANDLE, _PIECES, c_size_t, c_double],
+    "scape_optimizer_progress": [_HANDLE],
+    "scape_optimizer_view": [_HANDLE, c_int32, POINTER(Values)],
+    "scape_optimizer_statistics": [_HANDLE, POINTER(StatisticsEntry)],
+    "scape_optimizer_restore": [_HANDLE, POINTER(State)],
+    "scape_optimizer_save": [_HANDLE, c_char_p],
+    "scape_optimizer_load": [_HANDLE, c_char_p],
+    "scape_reference_create": [_HANDLE, _PIECES, c_size_t, _OUT],
+    "scape_reference_step": [_HANDLE, _PIECES, c_size_t, c_double],
+    "scape_reference_view": [_HANDLE, c_int32, c_int32, POINTER(Values)],
+    "scape_verify": [c_char_p, c_char_p, c_char_p, _OUT],
+    "scape_recorder_create": [_HANDLE, c_char_p, _PIECES, c_size_t, _OUT],
+    "scape_recorder_begin_step": [_HANDLE, c_double],
+    "scape_recorder_add": [_HANDLE, c_char_p, c_int32, _PIECES, c_size_t],
+    "scape_recorder_write": [_HANDLE, c_char_p],
+}
+_OTHERS: dict[str, tuple[type | None, list[type]]] = {
+    "scape_version": (c_char_p, []),
+    "scape_last_error": (c_char_p, []),
+    "scape_set_error": (None, [c_char_p]),
+    "scape_problem_size": (c_int64, [_HANDLE]),
+    "scape_optimizer_steps": (c_int64, [_HANDLE]),
+    "scape_verdict_passed": (c_int32, [_HANDLE]),
+    "scape_verdict_text": (c_char_p, [_HANDLE]),
+    "scape_verdict_json": (c_char_p, [_HANDLE]),
+} | {f"scape_{what}_destroy": (None, [_HANDLE])
+     for what in ("problem", "communicator", "group", "optimizer", "reference", "verdict", "recorder")}
+for _name, _arguments in _STATUS.items():
+    getattr(_library, _name).argtypes, getattr(_library, _name).restype = _arguments, c_int32
+for _name, (_result, _arguments) in _OTHERS.items():
+    getattr(_library, _name).argtypes, getattr(_library, _name).restype = _arguments, _result
+
+
+def call(name: str, *arguments: object) -> None:
+    """Calls scape_<name> and raises what it ends with."""
+    status = getattr(_library, f"scape_{name}")(*arguments)
+    if status != 0:
+        raise BY_STATUS.get(status, InternalError)(_library.scape_last_error().decode(errors="replace"))
+
+
+def ask(name: str, *arguments: object) -> int:
+    """Calls a scape_<name> that cannot fail."""
+    return getattr(_library, f"scape_{name}")(*arguments)
+
+
+def words(name: str, *arguments: object) -> str:
+    """What a scape_<name> that gives text says."""
+    return getattr(_library, f"scape_{name}")(*arguments).decode(errors="replace")
+
+
+def set_error(line: str) -> None:
+    """What scape_last_error says of a callback that fails."""
+    _library.scape_set_error(line.encode())
+
+
+def text(value: object, what: str) -> bytes:
+    """As C wants it."""
+    encoded = os.fsencode(value) if isinstance(value, (str, os.PathLike)) else None
+    if encoded is None or b"\0" in encoded:
+        raise Error(f"{what} is {value!r}; give a text without zero bytes")
+    return encoded
+
+
+class Handle:
+    """What some scape_<kind>_create gave. It goes with the last who knows it."""
+
+    calls: object = None  # what libscape calls through this handle
+
+    def __init__(self, kind: str, *arguments: object, maker: str = "") -> None:
+        self._kind, self.pointer = kind, c_void_p()
+        call(maker or f"{kind}_create", *arguments, ctypes.byref(self.pointer))
+
+    def __del__(self) -> None:
+        if self.pointer:
+            ask(f"{self._kind}_destroy", self.pointer)
+
+
+def version() -> str:
+    """The version of the library that is loaded."""
+    return _library.scape_version().decode()

@@ -1,0 +1,176 @@
+"""One rank of the sharded optimizer."""
+
+import atexit
+import ctypes
+import os
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from . import _library, _values
+from ._communicator import Communicator, ThreadCommunicator
+from ._errors import Error
+from ._problem import Problem
+from ._values import Floats, Mask
+
+TRAFFIC = ("agreement", "payload", "moment", "mask", "gradient", "parameters")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the last step did on this rank."""
+
+    step: int
+    selected: int  # coordinates of its mask
+    kept: int  # of those, how many the mask before had too
+    sent: dict[str, int]  # bytes to other ranks, by kind
+    gradient_norm: float  # before clipping; 0 where clipping is off
+    clip_factor: float
+
+
+_open: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
+
+
+def _finish_all() -> None:
+    """A process that ends takes its part in the last mask's exchange, so that no other waits for it."""
+    for optimizer in list(_open):
+        try:
+            optimizer._view(_library.NEXT_MASK)
+        except Error:
+            pass  # it was told when the step failed
+
+
+atexit.register(_finish_all)
+
+
+class Optimizer:
+    """SCAPE on this rank, over a communicator (None: one rank alone). All ranks call the same functions in the same order.
+
+        with scape.Optimizer(problem, parameters) as optimizer:
+            optimizer.step(gradient, 0.01)
+            optimizer.parameters
+    """
+
+    def __init__(self, problem: Problem, parameters: Any, communicator: Communicator | ThreadCommunicator | None = None) -> None:
+        self.problem = problem
+        self._native = None if communicator is None else communicator._native()
+        given, count = _values.pieces(parameters, "parameters")
+        pointer = None if self._native is None else self._native.handle.pointer
+        with _cause_of(self._native):
+            handle = _library.Handle("optimizer", problem._handle.pointer, pointer, given, count)
+        handle.calls = self._native  # callbacks live as long as what calls them
+        self._handle: _library.Handle | None = handle
+        _open.add(self)
+
+    def step(self, gradient: Any, learning_rate: float) -> None:
+        """This rank's gradient, in one array or in pieces (fp32 or bf16), which are read where they stand. Raises RefusedStep on all
+        ranks with nothing changed, Halted or Aborted."""
+        given, count = _values.pieces(gradient, "gradient")
+        self._call("optimizer_step", given, count, learning_rate)
+
+    def progress(self) -> None:
+        """Lets the coming mask move on, for whoever computes for long between two steps."""
+        self._call("optimizer_progress")
+
+    @property
+    def steps(self) -> int:
+        return _library.ask("optimizer_steps", self._open_handle.pointer)
+
+    @property
+    def parameters(self) -> Floats:
+        """The parameters themselves, not a copy. Whoever writes to them does the same on all ranks, between two steps."""
+        return _values.look(self._open_handle, self._view(_library.PARAMETERS))
+
+    @property
+    def first_moment(self) -> Floats:
+        return _values.look(self._open_handle, self._view(_library.FIRST_MOMENT)).copy()
+
+    @property
+    def residual(self) -> Floats:
+        """This rank's own."""
+        return _values.look(self._open_handle, self._view(_library.RESIDUAL)).copy()
+
+    @property
+    def mask(self) -> Mask:
+        """Of the last step, a bool a coordinate."""
+        return _values.copy_mask(self._view(_library.MASK), self.problem.size)
+
+    @property
+    def next_mask(self) -> Mask:
+        """Waits for it: to be asked for on all ranks."""
+        return _values.copy_mask(self._view(_library.NEXT_MASK), self.problem.size)
+
+    @property
+    def statistics(self) -> Statistics:
+        entry = _library.StatisticsEntry(struct_size=ctypes.sizeof(_library.StatisticsEntry))
+        self._call("optimizer_statistics", ctypes.byref(entry))
+        return Statistics(entry.step, entry.selected, entry.kept, dict(zip(TRAFFIC, entry.sent)), entry.gradient_norm,
+                          entry.clip_factor)
+
+    def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any) -> None:
+        """Goes on from a state that was looked at. On all ranks, each with its own residual."""
+        (mask_bits, kept), (next_bits, next_kept) = _values.bits(mask, "mask"), _values.bits(next_mask, "next_mask")
+        state = _library.State(ctypes.sizeof(_library.State), step, _values.one(parameters, "parameters"),
+                               _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits)
+        self._call("optimizer_restore", ctypes.byref(state))
+        del kept, next_kept
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """A checkpoint `folder`/step-..., which outlasts crashes, for any number of workers. On all ranks."""
+        self._call("optimizer_save", _library.text(folder, "folder"))
+
+    def load(self, checkpoint: str | os.PathLike[str]) -> None:
+        """Restores a checkpoint, of any number of workers. On all ranks."""
+        self._call("optimizer_load", _library.text(checkpoint, "checkpoint"))
+
+    def close(self) -> None:
+        """Takes part in what is on its way, and ends; arrays of `parameters` stay as they are. A ThreadGroup's rank closes in its
+        own thread."""
+        if self._handle is None:
+            return
+        _open.discard(self)
+        try:
+            self._view(_library.NEXT_MASK)
+        except Error:
+            pass  # it was told when the step failed
+        self._handle = None
+
+    def __enter__(self) -> "Optimizer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _open_handle(self) -> _library.Handle:
+        if self._handle is None:
+            raise Error("this optimizer has been closed; make a new one")
+        return self._handle
+
+    def _view(self, what: int) -> _library.Values:
+        view = _library.Values()
+        self._call("optimizer_view", what, ctypes.byref(view))
+        return view
+
+    def _call(self, name: str, *arguments: object) -> None:
+        with _cause_of(self._native):
+            _library.call(name, self._open_handle.pointer, *arguments)
+
+
+class _cause_of:
+    """What a communicator in Python raised is the cause of what the call ends with; an interrupt stays one."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def __enter__(self) -> None:
+        if self._native is not None:
+            self._native.failure = None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        failure = None if self._native is None else self._native.failure
+        if error is None or failure is None:
+            return
+        if not isinstance(failure, Exception):
+            raise failure
+        error.__cause__ = failure

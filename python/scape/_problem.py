@@ -1,0 +1,50 @@
+"""What is being trained."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from . import _library
+from ._errors import Error
+
+
+class Tensor(NamedTuple):
+    """A tensor of the model; always_dense: all of it is synchronized at every step (norms, biases)."""
+
+    name: str
+    size: int
+    always_dense: bool = False
+
+
+def _word(key: str, value: object) -> str:
+    if isinstance(value, tuple):
+        return ":".join(_word(key, part) for part in value)
+    word = repr(value) if isinstance(value, float) else str(value)
+    if not word or any(letter.isspace() for letter in word):
+        raise Error(f"settings: {key} is {value!r}; give one word or number")
+    return word
+
+
+class Problem:
+    """A model, a number of workers and the settings of scape.h: beta1, beta2, epsilon, weight_decay, clip_norm,
+    bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, algorithm.
+
+        Problem([Tensor("embed", 4096), Tensor("norm", 64, True)], workers=3, density=0.1)
+    """
+
+    def __init__(self, tensors: Sequence[Tensor | tuple[str, int] | tuple[str, int, bool]], workers: int = 1,
+                 **settings: object) -> None:
+        self.tensors = [Tensor(*tensor) for tensor in tensors]
+        self.workers = workers
+        self.settings = settings
+        entries = (_library.TensorEntry * len(self.tensors))(
+            *((_library.text(name, "a tensor's name"), size, int(dense)) for name, size, dense in self.tensors))
+        words = " ".join(f"{key}={_word(key, value)}" for key, value in settings.items())
+        self._handle = _library.Handle("problem", entries, len(self.tensors), workers, words.encode())
+        self.size = _library.ask("problem_size", self._handle.pointer)
+
+    def density(self, step: int) -> float:
+        """The share of each segment that the mask used at this step selects; steps are counted from 1."""
+        value = ctypes.c_double()
+        _library.call("problem_density", self._handle.pointer, step, ctypes.byref(value))
+        return value.value

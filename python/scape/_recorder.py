@@ -1,0 +1,48 @@
+"""A recorder of traces, for any optimizer of a problem."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from . import _library, _values
+from ._problem import Problem
+
+
+class Recorder:
+    """Keeps steps in memory and writes them as a trace that `scape verify` takes: a few steps of a small model.
+
+        recorder = scape.Recorder(problem, parameters, source="my optimizer")
+        recorder.step(0.01, gradients, parameters=w, first_moment=m, residual=[e0, e1], mask=S, next_mask=S_next)
+        recorder.write("run.safetensors")
+    """
+
+    def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder") -> None:
+        self.problem = problem
+        given, count = _values.pieces(parameters, "parameters")
+        self._handle = _library.Handle("recorder", problem._handle.pointer, _library.text(source, "source"), given, count)
+
+    def step(self, learning_rate: float, gradients: Sequence[Any], **results: Any) -> None:
+        """One gradient a rank, as it entered the step, and what the step left: any of parameters, first_moment, residual, mask,
+        next_mask, local, exchanged, reconstructed. A list holds each rank's own; an array is the same on all. Masks are bool.
+        """
+        self.begin(learning_rate)
+        for name, values in ({"gradient": list(gradients)} | results).items():
+            for rank, array in enumerate(values if isinstance(values, (list, tuple)) else [values]):
+                self.add(name, rank, array)
+
+    def begin(self, learning_rate: float) -> None:
+        """A step begins; add() gives what is in it."""
+        _library.call("recorder_begin_step", self._handle.pointer, learning_rate)
+
+    def add(self, name: str, rank: int, array: Any) -> None:
+        """One rank's vector of this step, in one array or in pieces."""
+        if "mask" in name:
+            entry, kept = _values.bits(array, f"{name} of rank {rank}")
+            given, count = _values.pieces([entry], name)
+        else:
+            given, count = _values.pieces(array, f"{name} of rank {rank}")
+        _library.call("recorder_add", self._handle.pointer, _library.text(name, "name"), rank, given, count)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace. Raises Error that names what is missing."""
+        _library.call("recorder_write", self._handle.pointer, _library.text(path, "path"))

@@ -1,0 +1,83 @@
+"""A recorded run beside the reference."""
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from . import _library
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one kind of result over all steps and ranks (docs/using-the-tool.md)."""
+
+    phase: str
+    result: str
+    compared: int
+    mismatched: int
+    status: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The rows of one phase of the step."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Nothing that was compared here differs."""
+        return all(row.mismatched == 0 for row in self.rows)
+
+
+class Phases(tuple[Phase, ...]):
+    """In the order of the step; by name too: ``phases.residual``."""
+
+    def __getattr__(self, name: str) -> Phase:
+        for phase in self:
+            if phase.name == name:
+                return phase
+        raise AttributeError(f"there is no phase {name!r}; there are {', '.join(phase.name for phase in self)}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A verdict. ``text`` is what `scape verify` prints, ``json`` what its --json holds of this trace."""
+
+    passed: bool
+    status: str
+    level: str
+    phases: Phases
+    text: str
+    json: dict[str, Any]
+
+    @property
+    def first_divergence(self) -> dict[str, Any] | None:
+        """Where trace and reference part first: step, phase, result, rank, tensor, index, and the values there."""
+        return self.json["first_divergence"]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _phases(rows: list[dict[str, Any]]) -> Phases:
+    all_rows = [Row(*(row[key] for key in ("phase", "result", "compared", "mismatched", "status"))) for row in rows]
+    names = list(dict.fromkeys(row.phase for row in all_rows))
+    return Phases(Phase(name, tuple(row for row in all_rows if row.phase == name)) for name in names)
+
+
+def verify(path: str | os.PathLike[str], level: str | None = None, start: str | None = None) -> Result:
+    """Checks a trace of any system. level: "exact" (the default) or "rel"; start: "recorded" or "start", as --from has it.
+
+    A difference is a Result that has not passed. Raises Error for what is no trace, or a level that cannot be had.
+    """
+    def word(value: str | None, what: str) -> bytes | None:
+        return None if value is None else _library.text(value, what)
+
+    verdict = _library.Handle("verdict", _library.text(path, "path"), word(level, "level"), word(start, "start"), maker="verify")
+    found = json.loads(_library.words("verdict_json", verdict.pointer))
+    text = _library.words("verdict_text", verdict.pointer)
+    return Result(bool(_library.ask("verdict_passed", verdict.pointer)), found["status"], found["level"], _phases(found["rows"]),
+                  text, found)

@@ -1,0 +1,187 @@
+"""SCAPE as a ``torch.optim.Optimizer``, over ``torch.distributed``."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from . import _values
+from ._c10d import ProcessGroup
+from ._communicator import Communicator, ThreadCommunicator
+from ._errors import Error
+from ._optimizer import Optimizer, Statistics
+from ._problem import Problem, Tensor
+from ._torch_recorder import Recorder as Recorder
+
+_SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads")
+_STATE = ("first_moment", "residual", "mask", "next_mask")
+
+
+class Scape(torch.optim.Optimizer):
+    """SCAPE (docs/specification/) on the CPU: each rank steps with its own gradients, the same bits on all ranks and as the reference.
+
+        optimizer = scape.torch.Scape(model.parameters(), lr=1e-3, density=0.01)
+
+    Do not average gradients over ranks (no DistributedDataParallel): the step does, on the mask. All ranks begin with the same
+    parameters, which have to be fp32; gradients are fp32 or bf16, and one that is None is zeros. The parameters' memory becomes the
+    optimizer's. ``density`` is a number or ("geometric", start, target, steps). ``always_dense`` of a param group: all of it travels at
+    every step; by default that is what has fewer than two dimensions (norms, biases). All groups have one lr, which schedulers may
+    change, and the same settings, which may not.
+
+    ``process_group``: whose backend moves the CPU's memory, such as gloo; by default the world, or this process alone where
+    torch.distributed has not been initialized. ``step`` raises scape.RefusedStep on all ranks, with nothing changed, where a gradient
+    is not finite.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8,
+                 weight_decay: float = 0.1, *, clip_norm: float = 0.0, bias_correction: str = "adam",
+                 density: float | tuple[str, float, float, int] = 0.01, partition: str = "by_shard", threads: int = 1,
+                 always_dense: bool | None = None, process_group: Any = None,
+                 communicator: Communicator | ThreadCommunicator | None = None) -> None:
+        self._native: Optimizer | None = None
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "clip_norm": clip_norm,
+            "bias_correction": bias_correction, "density": density, "partition": partition, "threads": threads,
+            "always_dense": always_dense})
+        self._all = [parameter for group in self.param_groups for parameter in group["params"]]
+        self._names = self._tensor_names()
+        self._made_with = _settings_of(self.param_groups)
+        for name, parameter in zip(self._names, self._all):
+            _check_parameter(name, parameter)
+        if communicator is None and dist.is_available() and dist.is_initialized():
+            communicator = ProcessGroup(process_group)
+        elif process_group is not None:
+            raise Error("process_group is given, but torch.distributed has not been initialized, or there is a communicator too")
+        self._problem = self._make_problem(1 if communicator is None else communicator.size)
+        self._native = Optimizer(self._problem, [p.detach().contiguous() for p in self._all], communicator)
+        self._adopt(self._native)
+
+    @property
+    def problem(self) -> Problem:
+        """The model as it was cut up, for a Recorder or a Reference."""
+        return self._problem
+
+    @property
+    def native(self) -> Optimizer:
+        """What steps: flat parameters, moment, residual and masks to look at."""
+        assert self._native is not None
+        return self._native
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the last step did on this rank."""
+        return self.native.statistics
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """On all ranks, each with the gradients of its own parameters."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if _settings_of(self.param_groups) != self._made_with:
+            raise Error("a param group's settings have changed since the optimizer was made; only lr may: make a new optimizer")
+        gradients = [self._gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
+        self.native.step(gradients, self._learning_rate())
+        return loss
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Refused once the optimizer is made."""
+        if getattr(self, "_native", None) is not None:
+            raise Error("add_param_group: masks and ranges are cut from the whole model when the optimizer is made, on all ranks alike; "
+                        "make a new optimizer with all parameters")
+        super().add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:  # type: ignore[override]
+        """As every optimizer's; the residual is this rank's own, so each rank saves its own. To be called on all ranks: it waits
+        for the coming mask."""
+        native = self.native
+        whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
+        for parameter, (begin, end) in zip(self._all, self._ranges()):
+            self.state[parameter] = {"step": torch.tensor(float(native.steps))} | {
+                name: values[begin:end].reshape(parameter.shape).clone() for name, values in whole.items()}
+        try:
+            return super().state_dict()
+        finally:
+            self.state.clear()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """What state_dict() gave, of the same model and number of ranks. The parameters are the model's to load, before or after."""
+        if _settings_of(state_dict["param_groups"]) != self._made_with:
+            raise Error("load_state_dict: it was saved with other settings than this optimizer was made with; make it with those")
+        parts = _state_of(state_dict, self._all)
+        super().load_state_dict(state_dict)
+        self.state.clear()
+        self.native.restore(parameters=self.native.parameters, **parts)
+
+    def _gradient(self, name: str, parameter: torch.Tensor) -> Any:
+        gradient = parameter.grad
+        if gradient is None:
+            return _values.zeros(parameter.numel())
+        if gradient.layout != torch.strided:
+            raise Error(f"the gradient of {name} is sparse; SCAPE takes dense ones, and selects by itself")
+        return gradient.contiguous()
+
+    def _learning_rate(self) -> float:
+        rates = {float(group["lr"]) for group in self.param_groups}
+        if len(rates) != 1:
+            raise Error(f"the param groups have the learning rates {sorted(rates)}; a step of SCAPE has one, give all groups the same")
+        return rates.pop()
+
+    def _tensor_names(self) -> list[str]:
+        named = [name for group in self.param_groups for name in group.get("param_names", [])]
+        return named or [f"parameter{i}" for i in range(len(self._all))]
+
+    def _make_problem(self, workers: int) -> Problem:
+        dense = [group["always_dense"] for group in self.param_groups for _ in group["params"]]
+        tensors = [Tensor(name, parameter.numel(), parameter.dim() < 2 if always is None else bool(always))
+                   for name, parameter, always in zip(self._names, self._all, dense)]
+        settings = dict(self._made_with)
+        beta1, beta2 = settings.pop("betas")
+        return Problem(tensors, workers, beta1=float(beta1), beta2=float(beta2), epsilon=float(settings.pop("eps")), **settings)
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        ends = [0]
+        for parameter in self._all:
+            ends.append(ends[-1] + parameter.numel())
+        return list(zip(ends, ends[1:]))
+
+    def _adopt(self, native: Optimizer) -> None:
+        """The parameters' memory becomes the optimizer's own: what it writes they are, and what the model loads it has."""
+        flat = torch.from_numpy(native.parameters)
+        for parameter, (begin, end) in zip(self._all, self._ranges()):
+            parameter.data = flat[begin:end].view(parameter.shape)
+
+
+def _settings_of(groups: list[dict[str, Any]]) -> dict[str, Any]:
+    """What all param groups have alike; lr, always_dense and what schedulers keep stand beside it."""
+    settings = [{key: tuple(group[key]) if isinstance(group[key], list) else group[key] for key in _SETTINGS} for group in groups]
+    for other in settings[1:]:
+        if other != settings[0]:
+            raise Error(f"the param groups have the settings {settings[0]} and {other}; give all groups the same, always_dense apart")
+    return settings[0]
+
+
+def _check_parameter(name: str, parameter: torch.Tensor) -> None:
+    if parameter.device.type != "cpu":
+        raise Error(f"{name} is on {parameter.device}; scape.torch.Scape steps on the CPU: keep the parameters there")
+    if parameter.dtype != torch.float32:
+        raise Error(f"{name} is {parameter.dtype}; SCAPE's parameters are torch.float32 (gradients may be torch.bfloat16)")
+
+
+def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor]) -> dict[str, Any]:
+    """A whole rank's state, from what each parameter has of it."""
+    parts = [state_dict["state"].get(i) for i in range(len(parameters))]
+    for i, (part, parameter) in enumerate(zip(parts, parameters)):
+        if part is None or any(name not in part or part[name].numel() != parameter.numel() for name in _STATE):
+            raise Error(f"load_state_dict: parameter {i} has no state of SCAPE of {parameter.numel()} values; give a state_dict() of the same model")
+    steps = {int(part["step"]) for part in parts}
+    if len(steps) != 1:
+        raise Error(f"load_state_dict: the parameters are at the steps {sorted(steps)}; give a state_dict() of one optimizer")
+    whole: dict[str, Any] = {name: torch.cat([part[name].reshape(-1) for part in parts]) for name in _STATE}
+    for name in ("first_moment", "residual"):
+        whole[name] = whole[name].to(torch.float32).contiguous()
+    for name in ("mask", "next_mask"):
+        whole[name] = whole[name].to(torch.bool).numpy()
+    return {"step": steps.pop()} | whole

@@ -1,0 +1,69 @@
+"""scape.torch.Scape over gloo, ranks as processes: its recorded runs are the reference's in every bit, and mistakes are found."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import needs
+
+needs.torch()
+import scape  # noqa: E402
+
+TRAINING = Path(__file__).parent / "training.py"
+LIMIT = 300  # seconds, against a hang; nothing depends on it
+
+
+def run(ranks: int, folder: str, mistake: str = "") -> list[tuple[int, str]]:
+    """Each rank's exit status and what it said."""
+    arguments = [mistake] if mistake else []
+    processes = [subprocess.Popen([sys.executable, str(TRAINING), str(rank), str(ranks), folder, *arguments], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(ranks)]
+    try:
+        said = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [(process.returncode, text) for process, text in zip(processes, said)]
+
+
+class Ranks(unittest.TestCase):
+    def trace(self, ranks: int, mistake: str = "") -> scape.Result:
+        with tempfile.TemporaryDirectory() as folder:
+            for rank, (status, text) in enumerate(run(ranks, folder, mistake)):
+                self.assertEqual(status, 0, f"rank {rank}:\n{text}")
+            return scape.verify(f"{folder}/run.safetensors", level="exact")
+
+    def test_two_ranks_are_exact(self) -> None:
+        result = self.trace(2)
+        self.assertTrue(result.passed, result.text)
+        self.assertNotIn("not recorded", result.text)  # every rank's copy was compared
+
+    def test_three_ranks_are_exact(self) -> None:
+        result = self.trace(3)
+        self.assertTrue(result.passed, result.text)
+        self.assertEqual({row.status for phase in result.phases for row in phase.rows} - {"UNTESTED"}, {"PASSED"})
+
+    def test_a_rank_that_drifts_is_found(self) -> None:
+        found = self.trace(2, "drift").first_divergence
+        self.assertEqual((found["step"], found["result"], found["rank"]), (3, "parameters", 1))
+
+    def test_a_lost_residual_is_found(self) -> None:
+        result = self.trace(3, "residual")
+        self.assertFalse(result.passed)
+        self.assertEqual(result.first_divergence["step"], 3)
+
+    def test_averaged_gradients_are_found(self) -> None:
+        self.assertFalse(self.trace(3, "average").passed)
+
+    def test_a_rank_that_leaves_ends_the_others(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (first, text), (second, _) = run(2, folder, "leaves")
+        self.assertEqual(second, 7)
+        self.assertEqual(first, 1, text)
+        self.assertFalse(Path(folder, "run.safetensors").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,228 @@
+"""The package over NumPy: verify, record, reference, optimizer; ranks as threads, and over a communicator written in Python."""
+
+import queue
+import tempfile
+import threading
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+import needs
+
+needs.numpy()
+import numpy as np  # noqa: E402
+import scape  # noqa: E402
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+SIZE, STEPS = 100, 5
+TENSORS = [("embed", 40), ("norm", 5, True), ("mlp", 55)]
+
+
+def made_up(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
+
+
+def gradients(ranks: int, step: int) -> list[np.ndarray]:
+    return [made_up(100 * step + rank) for rank in range(ranks)]
+
+
+def make_problem(ranks: int, **settings: object) -> scape.Problem:
+    return scape.Problem(TENSORS, ranks, **({"density": 0.3} | settings))
+
+
+def step_and_record(recorder: scape.Recorder, reference: scape.reference.Reference, step: int, **instead: object) -> None:
+    ranks = reference.problem.workers
+    reference.step(gradients(ranks, step), 0.01)
+    results = {"parameters": reference.parameters, "first_moment": reference.first_moment, "mask": reference.mask,
+               "next_mask": reference.next_mask, "residual": [reference.residual(rank) for rank in range(ranks)],
+               "local": [reference.local(rank) for rank in range(ranks)], "exchanged": reference.exchanged,
+               "reconstructed": reference.reconstructed}
+    recorder.step(0.01, gradients(ranks, step), **(results | instead))
+
+
+def in_threads(ranks: int, function: Callable[[int], None]) -> None:
+    """Runs it for each rank; what any raised is raised here."""
+    errors: list[BaseException] = []
+
+    def run(rank: int) -> None:
+        try:
+            function(rank)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+class Queues(scape.Communicator):
+    """Bytes through a queue for each pair of ranks."""
+
+    def __init__(self, rank: int, queues: list[list["queue.Queue[bytes]"]], fails: bool = False) -> None:
+        self.rank, self.size = rank, len(queues)
+        self._queues, self._fails = queues, fails
+
+    def start_all_to_all(self, traffic: int, send: list[np.ndarray], receive: list[np.ndarray]) -> Callable[[], None]:
+        for to, part in enumerate(send):
+            self._queues[self.rank][to].put(part.tobytes())
+        # Taken in order at once, so that exchanges may be waited for in any order.
+        taken = [self._queues[start][self.rank].get(timeout=60) for start in range(self.size)]
+
+        def wait() -> None:
+            if self._fails:
+                raise OSError("the cable is out")
+            for part, data in zip(receive, taken):
+                part[:] = np.frombuffer(data, np.uint8)
+        return wait
+
+    def start_all_gather(self, traffic: int, send: np.ndarray, receive: list[np.ndarray]) -> Callable[[], None]:
+        return self.start_all_to_all(traffic, [send] * self.size, receive)
+
+
+class Verify(unittest.TestCase):
+    def test_traces_of_all_systems_pass(self) -> None:
+        for trace in ("scape/golden/p3_density_01", "scape/golden/adams_adam", "gasloc/golden/ring_sgd"):
+            result = scape.verify(FIXTURES / f"{trace}.safetensors")
+            self.assertTrue(result.passed, result.text)
+            self.assertEqual((result.status, result.first_divergence), ("PASSED", None))
+
+    def test_a_wrong_run_is_a_result_that_says_where(self) -> None:
+        result = scape.verify(FIXTURES / "scape/artifact/disagree/scape_v2_p3_default_residual_twice.safetensors", level="rel")
+        self.assertFalse(result.passed)
+        self.assertFalse(result.phases.residual.passed)
+        self.assertEqual((result.first_divergence["phase"], result.first_divergence["step"]), ("residual", 1))
+        self.assertIn("first divergence: step 1, phase residual", str(result))
+        with self.assertRaisesRegex(AttributeError, "there is no phase 'residue'; there are check, "):
+            _ = result.phases.residue
+
+    def test_bad_input_raises(self) -> None:
+        trace = FIXTURES / "scape/golden/p3_density_01.safetensors"
+        for arguments, text in (((FIXTURES / "README.md",), "README.md"), (("/there/is/none",), "/there/is/none"),
+                                ((trace, "about"), "about"), ((trace, "exact", "middle"), "middle"), (("a\0b",), "zero bytes")):
+            with self.assertRaisesRegex(scape.Error, text):
+                scape.verify(*arguments)
+
+
+class Recorder(unittest.TestCase):
+    def record(self, **instead: object) -> scape.Result:
+        recorder = scape.Recorder(make_problem(3), made_up(1), source="test_scape")
+        reference = scape.reference.Reference(make_problem(3), made_up(1))
+        for step in range(1, STEPS + 1):
+            step_and_record(recorder, reference, step, **(instead if step == 4 else {}))
+        with tempfile.TemporaryDirectory() as folder:
+            recorder.write(f"{folder}/run.safetensors")
+            return scape.verify(f"{folder}/run.safetensors")
+
+    def test_what_the_reference_does_passes(self) -> None:
+        result = self.record()
+        self.assertTrue(result.passed, result.text)
+        self.assertNotIn("UNTESTED", result.text)
+
+    def test_one_wrong_bit_does_not(self) -> None:
+        wrong = np.zeros(SIZE, np.bool_)
+        self.assertEqual(self.record(mask=wrong).first_divergence["result"], "mask")
+        self.assertEqual(self.record(parameters=made_up(2)).first_divergence["step"], 4)
+
+    def test_what_is_missing_or_no_vector_is_told(self) -> None:
+        recorder = scape.Recorder(make_problem(3), made_up(1))
+        with self.assertRaisesRegex(scape.Error, "no step has been recorded"):
+            recorder.write("/nowhere.safetensors")
+        with self.assertRaisesRegex(scape.Error, "float64"):
+            recorder.step(0.01, [made_up(1).astype(np.float64)] * 3)
+        recorder = scape.Recorder(make_problem(3), made_up(1))
+        recorder.step(0.01, gradients(2, 1), parameters=made_up(1))
+        with self.assertRaisesRegex(scape.Error, "gradient is there of 2 ranks of 3"):
+            recorder.write("/nowhere.safetensors")
+        with self.assertRaisesRegex(scape.Error, "give a vector of bool"):
+            recorder.add("mask", 0, made_up(1))
+
+
+class Optimizer(unittest.TestCase):
+    def check(self, ranks: int, communicator: Callable[[int], object], **settings: object) -> None:
+        problem = make_problem(ranks, **settings)
+
+        def run(rank: int) -> None:
+            reference = scape.reference.Reference(problem, made_up(1))
+            with scape.Optimizer(problem, made_up(1), communicator(rank)) as optimizer:
+                parameters = optimizer.parameters  # the memory itself
+                for step in range(1, STEPS + 1):
+                    mine = gradients(ranks, step)[rank]
+                    optimizer.step([mine[:40], mine[40:45], mine[45:]], 0.01)
+                    reference.step(gradients(ranks, step), 0.01)
+                    for name in ("parameters", "first_moment", "mask", "next_mask"):
+                        self.assertEqual(getattr(optimizer, name).tobytes(), getattr(reference, name).tobytes(), name)
+                    self.assertEqual(optimizer.residual.tobytes(), reference.residual(rank).tobytes())
+                    self.assertEqual((optimizer.steps, optimizer.statistics.step), (step, step))
+                    optimizer.progress()
+            self.assertEqual(parameters.tobytes(), reference.parameters.tobytes())  # also after it was closed
+            with self.assertRaisesRegex(scape.Error, "has been closed"):
+                optimizer.step(made_up(1), 0.01)
+        in_threads(ranks, run)
+
+    def test_alone(self) -> None:
+        self.check(1, lambda rank: None, clip_norm=0.5)
+
+    def test_threads(self) -> None:
+        for ranks in (2, 3, 5):
+            self.check(ranks, scape.ThreadGroup(ranks).communicator, partition="by_tensor", threads=2)
+
+    def test_a_communicator_in_python(self) -> None:
+        for ranks in (2, 3):
+            queues = [[queue.Queue() for _ in range(ranks)] for _ in range(ranks)]
+            self.check(ranks, lambda rank, queues=queues: Queues(rank, queues), density=("linear", 1.0, 0.1, 3))
+
+    def test_what_a_communicator_raises_is_the_cause(self) -> None:
+        with self.assertRaisesRegex(scape.Aborted, "OSError: the cable is out") as raised:
+            scape.Optimizer(make_problem(1), made_up(1), Queues(0, [[queue.Queue()]], fails=True))
+        self.assertIsInstance(raised.exception.__cause__, OSError)
+
+    def test_a_refused_step_changes_nothing_on_any_rank(self) -> None:
+        group, problem = scape.ThreadGroup(2), make_problem(2)
+
+        def run(rank: int) -> None:
+            with scape.Optimizer(problem, made_up(1), group.communicator(rank)) as optimizer:
+                bad = made_up(5)
+                bad[42] = np.nan if rank == 1 else 0.0
+                with self.assertRaisesRegex(scape.RefusedStep, "rank 1, tensor norm, index 2"):
+                    optimizer.step(bad, 0.01)
+                self.assertEqual((optimizer.steps, optimizer.parameters.tobytes()), (0, made_up(1).tobytes()))
+                optimizer.step(made_up(5), 0.01)
+        in_threads(2, run)
+
+    def test_restore_and_checkpoints_go_on(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            one, two, three = (scape.Optimizer(make_problem(1), made_up(1)) for _ in range(3))
+            for step in range(1, 4):
+                one.step(made_up(step), 0.01)
+            two.restore(step=3, parameters=one.parameters, first_moment=one.first_moment, residual=one.residual, mask=one.mask,
+                        next_mask=one.next_mask)
+            one.save(folder)
+            three.load(f"{folder}/step-0000000003")
+            for step in range(4, 7):
+                for optimizer in (one, two, three):
+                    optimizer.step(made_up(step), 0.01)
+            self.assertEqual(one.parameters.tobytes(), two.parameters.tobytes())
+            self.assertEqual(one.parameters.tobytes(), three.parameters.tobytes())
+            with self.assertRaisesRegex(scape.Error, "float64"):
+                two.restore(step=3, parameters=one.parameters.astype(np.float64), first_moment=one.first_moment,
+                            residual=one.residual, mask=one.mask, next_mask=one.next_mask)
+
+    def test_bad_input_is_told(self) -> None:
+        with self.assertRaisesRegex(scape.Error, "'beta3=1' is no setting"):
+            scape.Problem(TENSORS, beta3=1)
+        with self.assertRaisesRegex(scape.Error, "2 workers"):
+            scape.Optimizer(make_problem(2), made_up(1))
+        with self.assertRaisesRegex(scape.Error, "strides"):
+            scape.Optimizer(make_problem(1), np.zeros((SIZE, 2), np.float32)[:, 0])
+        communicator = scape.ThreadGroup(1).communicator(0)
+        scape.Optimizer(make_problem(1), made_up(1), communicator)
+        with self.assertRaisesRegex(scape.Error, "serves an optimizer already"):
+            scape.Optimizer(make_problem(1), made_up(1), communicator)
+        self.assertEqual(make_problem(1, density=("geometric", 1.0, 0.01, 2)).density(2), 0.1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,207 @@
+"""scape.torch.Scape in one process: what PyTorch expects of an optimizer, and the same bits as the reference."""
+
+import copy
+import io
+import tempfile
+import unittest
+
+import needs
+
+needs.torch()
+import torch  # noqa: E402
+import scape  # noqa: E402
+import scape.torch  # noqa: E402
+
+
+def make_model() -> torch.nn.Sequential:
+    torch.manual_seed(5)
+    return torch.nn.Sequential(torch.nn.Linear(7, 12), torch.nn.LayerNorm(12), torch.nn.Tanh(), torch.nn.Linear(12, 3))
+
+
+def backward(model: torch.nn.Module, step: int) -> None:
+    torch.manual_seed(step)
+    model.zero_grad()
+    torch.nn.functional.mse_loss(model(torch.randn(16, 7)), torch.randn(16, 3)).backward()
+
+
+def flat(tensors: object) -> torch.Tensor:
+    return torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in tensors])
+
+
+class AsPyTorchExpects(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = make_model()
+        self.optimizer = scape.torch.Scape(self.model.named_parameters(), lr=0.03, density=0.2, clip_norm=0.7)
+
+    def train(self, steps: range) -> None:
+        for step in steps:
+            backward(self.model, step)
+            self.optimizer.step()
+
+    def test_the_bits_of_the_reference(self) -> None:
+        reference = scape.reference.Reference(self.optimizer.problem, flat(self.model.parameters()).numpy())
+        schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.9)
+        for step in range(6):
+            backward(self.model, step)
+            reference.step([flat(p.grad for p in self.model.parameters()).numpy()], self.optimizer.param_groups[0]["lr"])
+            self.optimizer.step()
+            schedule.step()
+            self.assertEqual(flat(self.model.parameters()).numpy().tobytes(), reference.parameters.tobytes())
+        self.assertLess(self.optimizer.param_groups[0]["lr"], 0.03)
+
+    def test_what_is_dense_by_default(self) -> None:
+        dense = {tensor.name: tensor.always_dense for tensor in self.optimizer.problem.tensors}
+        self.assertEqual(dense, {"0.weight": False, "0.bias": True, "1.weight": True, "1.bias": True, "3.weight": False,
+                                 "3.bias": True})
+
+    def test_closure_and_its_loss(self) -> None:
+        def closure() -> torch.Tensor:
+            backward(self.model, 1)
+            return torch.tensor(4.5)
+        before = flat(self.model.parameters())
+        self.assertEqual(float(self.optimizer.step(closure)), 4.5)
+        self.assertFalse(torch.equal(before, flat(self.model.parameters())))
+
+    def test_a_state_dict_goes_on_where_it_was_saved(self) -> None:
+        self.train(range(4))
+        file = io.BytesIO()
+        torch.save({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, file)
+        self.train(range(4, 8))
+        right = flat(self.model.parameters())
+        file.seek(0)
+        saved = torch.load(file)
+        self.setUp()
+        self.model.load_state_dict(saved["model"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.train(range(4, 8))
+        self.assertTrue(torch.equal(right.view(torch.int32), flat(self.model.parameters()).view(torch.int32)))
+
+    def test_a_state_that_is_not_its_own_is_refused_and_changes_nothing(self) -> None:
+        self.train(range(3))
+        saved = self.optimizer.state_dict()
+        other = copy.deepcopy(saved)
+        other["param_groups"][0]["clip_norm"] = 0.1
+        lost = copy.deepcopy(saved)
+        del lost["state"][2]["residual"]
+        mixed = copy.deepcopy(saved)
+        mixed["state"][1]["step"] += 1
+        for wrong, text in ((other, "other settings"), (lost, "parameter 2 has no state"), (mixed, "at the steps")):
+            with self.assertRaisesRegex(scape.Error, text):
+                self.optimizer.load_state_dict(wrong)
+        self.assertEqual(self.optimizer.native.steps, 3)
+        self.train(range(3, 5))
+
+    def test_parameters_are_one_memory(self) -> None:
+        self.model[0].weight.data.fill_(0.25)
+        self.assertEqual(float(self.optimizer.native.parameters[3]), 0.25)
+
+    def test_what_has_no_gradient_only_decays(self) -> None:
+        before = flat(self.model.parameters())
+        self.optimizer.zero_grad()
+        self.optimizer.step()
+        decay = torch.tensor(1.0 - 0.03 * 0.1, dtype=torch.float64).to(torch.float32)
+        self.assertTrue(torch.equal(flat(self.model.parameters()), before * decay))
+
+    def test_a_refused_step_can_be_left_out(self) -> None:
+        self.train(range(2))
+        before = flat(self.model.parameters())
+        backward(self.model, 2)
+        self.model[3].weight.grad[1, 4] = float("inf")
+        with self.assertRaisesRegex(scape.RefusedStep, "tensor 3.weight, index 16"):
+            self.optimizer.step()
+        self.assertTrue(torch.equal(before, flat(self.model.parameters())))
+        self.train(range(3, 4))
+
+    def test_groups(self) -> None:
+        groups = [{"params": list(self.model[:2].parameters()), "always_dense": True}, {"params": list(self.model[3].parameters())}]
+        optimizer = scape.torch.Scape(groups, lr=0.01)
+        self.assertEqual([tensor.always_dense for tensor in optimizer.problem.tensors], [True] * 4 + [False, True])
+        with self.assertRaisesRegex(scape.Error, "make a new optimizer with all parameters"):
+            optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(3))]})
+        optimizer.param_groups[1]["lr"] = 0.02
+        with self.assertRaisesRegex(scape.Error, r"learning rates \[0.01, 0.02\]"):
+            optimizer.step()
+        optimizer.param_groups[1]["lr"] = 0.01
+        optimizer.param_groups[0]["eps"] = optimizer.param_groups[1]["eps"] = 1.0
+        with self.assertRaisesRegex(scape.Error, "settings have changed"):
+            optimizer.step()
+
+    def test_what_it_cannot_step_is_told(self) -> None:
+        with self.assertRaisesRegex(scape.Error, "0.weight is torch.float64"):
+            scape.torch.Scape(make_model().double().named_parameters())
+        with self.assertRaisesRegex(scape.Error, "parameter0 is on meta"):
+            scape.torch.Scape([torch.nn.Parameter(torch.zeros(3, device="meta"))])
+        with self.assertRaisesRegex(scape.Error, "has not been initialized"):
+            scape.torch.Scape(make_model().parameters(), process_group=object())
+
+
+class Gradients(unittest.TestCase):
+    def test_bf16_is_what_it_stands_for(self) -> None:
+        wide, narrow = torch.nn.Parameter(torch.arange(60.0) / 7), torch.nn.Parameter(torch.arange(60.0) / 7)
+        optimizers = [scape.torch.Scape([p], lr=0.1, always_dense=False, density=0.5) for p in (wide, narrow)]
+        narrow.grad_dtype = torch.bfloat16
+        for step in range(4):
+            torch.manual_seed(step)
+            narrow.grad = torch.randn(60).to(torch.bfloat16)
+            wide.grad = narrow.grad.to(torch.float32)
+            for optimizer in optimizers:
+                optimizer.step()
+            self.assertTrue(torch.equal(wide, narrow))
+
+
+class Recording(unittest.TestCase):
+    def verdict(self, recorder: scape.torch.Recorder, level: str) -> scape.Result:
+        with tempfile.TemporaryDirectory() as folder:
+            recorder.write(f"{folder}/run.safetensors")
+            return scape.verify(f"{folder}/run.safetensors", level)
+
+    def test_an_optimizer_of_somebody_else(self) -> None:
+        """AdamS as somebody may write it: right, it passes (at REL: PyTorch's root is not always IEEE's); with the new moment in the
+        denominator it does not."""
+        for mistake in (False, True):
+            model = make_model()
+            mine = PlainAdamS(model.parameters(), mistake)
+            problem = scape.Problem([(name, p.numel()) for name, p in model.named_parameters()], algorithm="adams",
+                                    bias_correction="none", weight_decay=0.0)
+            recorder = scape.torch.Recorder(mine, problem, state={"exp_avg": "first_moment"})
+            for step in range(4):
+                backward(model, step)
+                mine.step()
+            result = self.verdict(recorder, "rel")
+            self.assertEqual(result.passed, not mistake, result.text)
+            self.assertEqual(result.phases.exchange.passed, True)  # the moment is right in both
+
+    def test_a_closure_is_refused(self) -> None:
+        optimizer = scape.torch.Scape(make_model().parameters())
+        scape.torch.Recorder(optimizer)
+        with self.assertRaisesRegex(scape.Error, r"step\(closure\) makes the gradients inside"):
+            optimizer.step(lambda: None)
+
+    def test_a_foreign_optimizer_needs_a_problem(self) -> None:
+        with self.assertRaisesRegex(scape.Error, "give a scape.Problem"):
+            scape.torch.Recorder(torch.optim.SGD(make_model().parameters(), lr=0.1))
+
+
+class PlainAdamS(torch.optim.Optimizer):
+    """Section 3 without bias correction, in PyTorch's own arithmetic."""
+
+    def __init__(self, params: object, mistake: bool) -> None:
+        super().__init__(params, {"lr": 0.01})
+        self._mistake = mistake
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        b1, a1, b2, a2, eps = (torch.tensor(value, dtype=torch.float64).to(torch.float32)
+                               for value in (0.9, 1 - 0.9, 0.95, 1 - 0.95, 1e-8))
+        rate = torch.tensor(self.param_groups[0]["lr"], dtype=torch.float32)
+        for p in self.param_groups[0]["params"]:
+            m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+            new = (b1 * m) + (a1 * p.grad)
+            square = new if self._mistake else m
+            v = (b2 * (square * square)) + (a2 * (p.grad * p.grad))
+            p.copy_(p - rate * (new / (v.sqrt() + eps)))
+            self.state[p]["exp_avg"] = new
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""A small transformer, trained by ranks over gloo. Started by test_ranks.py, a process a rank:
+
+    training.py RANK SIZE FOLDER [MISTAKE]
+
+Records the run to FOLDER/run.safetensors. MISTAKE: "drift" (one rank decays its parameters once more), "residual" (the residual of one
+rank is lost), "average" (gradients are averaged over ranks before the step, and recorded as they were), "leaves" (a rank ends).
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import scape
+import scape.torch
+
+STEPS = 5
+
+
+class Model(torch.nn.Module):
+    """Embedding, one layer of attention, norm and head: 2-d weights, biases and norms, and a size that 3 does not divide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(23, 8)
+        self.layer = torch.nn.TransformerEncoderLayer(8, 2, 17, dropout=0.0, batch_first=True)
+        self.head = torch.nn.Linear(8, 23)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(self.embed(tokens)))
+
+
+def make_mistake(mistake: str, step: int, rank: int, optimizer: scape.torch.Scape) -> None:
+    """Before a step."""
+    native = optimizer.native
+    if mistake == "leaves" and step == 3 and rank == 1:
+        os._exit(7)
+    if mistake == "drift" and step == 3 and rank == 1:
+        native.parameters[5] *= 1.5
+    if mistake == "residual" and step == 3:
+        residual = native.residual * (0.0 if rank == 1 else 1.0)
+        native.restore(step=native.steps, parameters=native.parameters.copy(), first_moment=native.first_moment,
+                       residual=residual.astype("float32"), mask=native.mask, next_mask=native.next_mask)
+
+
+def train(rank: int, size: int, folder: Path, mistake: str) -> None:
+    torch.manual_seed(3)
+    model = Model()
+    optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=("geometric", 0.5, 0.05, 4), clip_norm=0.8)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.2, 1.0, STEPS)
+    recorder = scape.torch.Recorder(optimizer)
+    torch.manual_seed(100 + rank)  # each rank has its own data
+    for step in range(1, STEPS + 1):
+        tokens = torch.randint(0, 23, (4, 6))
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.roll(-1, 1).flatten()).backward()
+        make_mistake(mistake, step, rank, optimizer)
+        if mistake == "average":
+            averaged_step(optimizer)
+        else:
+            optimizer.step()
+        schedule.step()
+    recorder.write(folder / "run.safetensors")
+    if not mistake:
+        check_restart(model, optimizer, rank)
+
+
+def averaged_step(optimizer: scape.torch.Scape) -> None:
+    """As behind DistributedDataParallel, but that the recorder sees each rank's own gradients."""
+    def average(_optimizer: object, _arguments: object, _options: object) -> None:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= dist.get_world_size()
+    hook = optimizer.register_step_pre_hook(average)  # runs after the recorder's
+    optimizer.step()
+    hook.remove()
+
+
+def check_restart(model: Model, optimizer: scape.torch.Scape, rank: int) -> None:
+    """A state_dict in a new optimizer of a new model goes on with the same bits."""
+    twin = Model()
+    twin.load_state_dict(model.state_dict())
+    other = scape.torch.Scape(twin.named_parameters(), lr=0.02, density=("geometric", 0.5, 0.05, 4), clip_norm=0.8)
+    other.load_state_dict(optimizer.state_dict())
+    torch.manual_seed(200 + rank)
+    for _ in range(3):
+        tokens = torch.randint(0, 23, (4, 6))
+        for network, stepped in ((model, optimizer), (twin, other)):
+            stepped.zero_grad()
+            torch.nn.functional.cross_entropy(network(tokens).flatten(0, 1), tokens.flatten()).backward()
+            stepped.step()
+        assert optimizer.native.parameters.tobytes() == other.native.parameters.tobytes(), "parameters after a restart"
+        assert optimizer.native.residual.tobytes() == other.native.residual.tobytes(), "residual after a restart"
+
+
+def main() -> None:
+    rank, size, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    train(rank, size, folder, sys.argv[4] if len(sys.argv) > 4 else "")
+    dist.destroy_process_group()
+
+
+main()
