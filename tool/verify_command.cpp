@@ -85,6 +85,32 @@ std::string command_line(const std::string& trace, const VerifyRun& settings) {
            (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n";
 }
 
+/// What may be wrong with a run that has failed.
+std::vector<std::string> what_fits(const gate::System& system, const verify::TraceVerdict& verdict,
+                                   const std::string& trace, const verify::VerifyOptions& options) {
+    if (verdict.status != verify::Status::failed || !verdict.first)
+        return {};
+    std::vector<std::string> lines = system.what_fits(trace, verdict.first->step);
+    constexpr double most_of_a_rounding = 16.0;
+    if (options.level.kind == verify::LevelKind::exact &&
+        verify::total(verdict.rows).greatest_ulps <= most_of_a_rounding) {
+        verify::VerifyOptions looser = options;
+        looser.level = verify::Level::rel();
+        if (system.traces.verify(trace, looser).status == verify::Status::passed)
+            lines.emplace_back(
+                "at REL it passes, and no value is more than 16 ULP away: a difference of rounding; "
+                "try --level rel");
+    }
+    return lines;
+}
+
+std::string explanation(const std::vector<std::string>& fits) {
+    std::string text = fits.empty() ? "" : "what may be wrong:\n";
+    for (const std::string& line : fits)
+        text += "  " + line + "\n";
+    return text;
+}
+
 nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& settings,
                                   verify::VerifyOptions options, Counts& counts, Brief& brief) {
     // The command that repeats it comes before the run, so that a crash leaves it too.
@@ -94,18 +120,22 @@ nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& set
     try {
         gate::Progress progress(trace);
         options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
-        const verify::TraceVerdict verdict =
-            system_of_trace(trace, settings.system).traces.verify(trace, options);
+        const gate::System& system = system_of_trace(trace, settings.system);
+        const verify::TraceVerdict verdict = system.traces.verify(trace, options);
+        const std::vector<std::string> fits = what_fits(system, verdict, trace, options);
         const bool passed = verdict.status == verify::Status::passed;
         if (settings.brief)
             brief.add(verdict);
         if (settings.brief && !passed)
             print(command_line(trace, settings));
         if (!settings.brief || !passed)
-            print(text_report(verdict) + gate::coloured(verdict.status) + "  " + trace + "\n\n");
+            print(text_report(verdict) + explanation(fits) + gate::coloured(verdict.status) + "  " + trace +
+                  "\n\n");
         (passed ? counts.passed : counts.failed) += 1;
         counts.mistrusted += verdict.status == verify::Status::mistrusted ? 1 : 0;
-        return json_report(verdict);
+        nlohmann::ordered_json json = json_report(verdict);
+        json["fits"] = fits;
+        return json;
     } catch (const Error& error) {
         std::fflush(stdout);
         std::fprintf(stderr, "scape verify: %s\n", one_line(error.what()).c_str());

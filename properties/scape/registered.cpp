@@ -1,5 +1,6 @@
 // SCAPE with all that this build has of it, and the mistakes planted in it.
 #include <scape/planted/bugs.hpp>
+#include <scape/planted/diagnosis.hpp>
 #include <scape/planted/implementation.hpp>
 #include <scape/properties/system.hpp>
 #include <scape/verify/scape_traces.hpp>
@@ -24,6 +25,7 @@ gate::System scape_system() {
     };
     system.clean = {"host"};
     system.traces = verify::scape_traces();
+    system.what_fits = planted::what_fits;
     return system;
 }
 

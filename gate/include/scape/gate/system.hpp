@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -76,6 +77,10 @@ struct System {
     std::vector<std::string> clean;
 
     verify::Traces traces; ///< a system may have none
+    /// Which known mistakes make what a trace holds at the step at which it first parts from the reference:
+    /// one line each.
+    std::function<std::vector<std::string>(const std::filesystem::path& trace, problem::Index step)>
+        what_fits = [](const std::filesystem::path&, problem::Index) { return std::vector<std::string>(); };
 
     [[nodiscard]] std::string option_of(const std::string& setting) const;
     /// Throws scape::Error that lists the names.

@@ -1,0 +1,193 @@
+// Each planted mistake is a hypothesis: which of them makes what was recorded?
+#include <scape/planted/diagnosis.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <scape/gate/group.hpp>
+#include <scape/planted/bugs.hpp>
+#include <scape/planted/implementation.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/verify/trace.hpp>
+
+namespace scape::planted {
+
+namespace {
+
+using problem::Index;
+using properties::Action;
+using properties::History;
+using properties::Scenario;
+using verify::Result;
+
+/// The values that can be seen after a step, one vector after another, as bits; empty where one is not
+/// known.
+using Seen = std::vector<std::vector<std::uint32_t>>;
+
+template <class Values>
+std::vector<std::uint32_t> bits(const Values& values) {
+    std::vector<std::uint32_t> result;
+    result.reserve(values.size());
+    for (const auto value : values)
+        if constexpr (sizeof(value) == sizeof(std::uint32_t))
+            result.push_back(std::bit_cast<std::uint32_t>(value));
+        else
+            result.push_back(value);
+    return result;
+}
+
+template <class Values>
+std::vector<std::uint32_t> bits(const std::optional<Values>& values) {
+    return values ? bits(*values) : std::vector<std::uint32_t>();
+}
+
+Seen seen(const verify::TraceReader& trace, Index step) {
+    Seen all{bits(trace.mask(kind_of(Result::mask), step)),
+             bits(trace.mask(kind_of(Result::next_mask), step)),
+             bits(trace.values(kind_of(Result::first_moment), step, 0)),
+             bits(trace.values(kind_of(Result::parameters), step, 0))};
+    for (int rank = 0; rank < trace.head().problem.workers; ++rank)
+        all.push_back(bits(trace.values(kind_of(Result::residual), step, rank)));
+    return all;
+}
+
+/// Nothing if the run did not come to its last action.
+std::optional<Seen> seen(const History& history, std::size_t actions) {
+    if (!history.error.empty() || history.after.size() != actions || history.coming.empty())
+        return std::nullopt;
+    const auto& views = history.after.back().views;
+    Seen all{bits(views.front().mask), bits(history.coming.front()), bits(views.front().moment),
+             bits(views.front().parameters)};
+    for (const auto& view : views)
+        all.push_back(bits(view.residual));
+    return all;
+}
+
+struct Fit {
+    Index wrong = 0;     ///< values that are not the right ones
+    Index explained = 0; ///< of those, which the hypothesis makes
+    Index spoilt = 0;    ///< values that are right, and with it would not be
+};
+
+Fit fit(const Seen& recorded, const Seen& right, const Seen& hypothesis) {
+    Fit result;
+    for (std::size_t i = 0; i < recorded.size(); ++i)
+        for (std::size_t at = 0; at < recorded[i].size(); ++at) {
+            const bool wrong = recorded[i][at] != right[i].at(at);
+            const bool made = recorded[i][at] == hypothesis[i].at(at);
+            result.wrong += wrong ? 1 : 0;
+            result.explained += wrong && made ? 1 : 0;
+            result.spoilt += !wrong && !made ? 1 : 0;
+        }
+    return result;
+}
+
+/// Each rank's segments have to lie side by side; somebody else's may not.
+std::optional<std::vector<problem::Range>> ranges_of(const problem::Problem& problem) {
+    std::vector<problem::Range> ranges(static_cast<std::size_t>(problem.workers));
+    Index begin = 0;
+    int owner = 0;
+    for (const problem::Segment& segment : problem.segments) {
+        if (segment.owner < owner)
+            return std::nullopt;
+        for (; owner < segment.owner; begin = segment.begin)
+            ranges[static_cast<std::size_t>(owner++)] = {begin, segment.begin};
+    }
+    for (; owner < problem.workers; begin = problem.layout.size())
+        ranges[static_cast<std::size_t>(owner++)] = {begin, problem.layout.size()};
+    return ranges;
+}
+
+/// The recorded run up to that step, for an implementation to be put through.
+std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index step) {
+    const verify::TraceHead& head = trace.head();
+    auto ranges = ranges_of(head.problem);
+    if (!ranges)
+        return std::nullopt;
+    Scenario scenario{{head.problem, std::move(*ranges), problem::DensitySchedule::recorded(head.density),
+                       head.initial_parameters},
+                      {}};
+    for (Index t = 1; t <= step; ++t) {
+        Action action;
+        action.learning_rate = head.learning_rate[static_cast<std::size_t>(t - 1)];
+        for (int rank = 0; rank < head.problem.workers; ++rank)
+            action.gradients.push_back(trace.gradient(t, rank));
+        scenario.actions.push_back(std::move(action));
+    }
+    return scenario;
+}
+
+bool same_gradients_everywhere(const Scenario& scenario) {
+    return scenario.setup.problem.workers > 1 &&
+           std::ranges::all_of(scenario.actions, [](const Action& action) {
+               return std::ranges::all_of(action.gradients, [&](const std::vector<float>& gradient) {
+                   return bits(gradient) == bits(action.gradients.front());
+               });
+           });
+}
+
+std::string told(const Description& bug, const Fit& fit) {
+    return "fits planted mistake " + std::to_string(bug.number) + ", " + bug.name + ": " +
+           std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) +
+           " wrong values, bit for bit" +
+           (fit.spoilt == 0 ? ""
+                            : "; but it would make " + std::to_string(fit.spoilt) + " right ones wrong");
+}
+
+} // namespace
+
+std::vector<std::string> what_fits(const std::filesystem::path& path, Index step) {
+    const verify::TraceReader trace(path);
+    const problem::Problem& problem = trace.head().problem;
+    if (problem.algorithm != problem::Algorithm::scape)
+        return {};
+    // A hundred hypotheses, each of so many values times steps, in seconds.
+    constexpr double most_values = 2e6;
+    constexpr int most_workers = 64;
+    if (static_cast<double>(problem.layout.size()) * problem.workers * static_cast<double>(step) >
+            most_values ||
+        problem.workers > most_workers)
+        return {"no known mistake was tried: parameters x ranks x steps are more than 2 million, or ranks "
+                "more than 64; record a smaller model, or a run that goes wrong sooner"};
+    const auto scenario = scenario_of(trace, step);
+    if (!scenario)
+        return {};
+    std::vector<std::string> lines;
+    if (same_gradients_everywhere(*scenario))
+        lines.emplace_back("all ranks were given the same gradients, at every step: averaged before? The "
+                           "step does that itself, on the mask");
+    const auto group = gate::make_thread_group(std::chrono::seconds(10));
+    const auto run = [&](int number) {
+        return seen(implementation(number, group)->run(*scenario), scenario->actions.size());
+    };
+    const Seen recorded = seen(trace, step);
+    const auto right = run(0);
+    if (!right)
+        return lines;
+    std::vector<std::pair<Fit, const Description*>> fits;
+    for (const Description& bug : bugs()) {
+        if (bug.number > bugs_of_section_10 && bug.number < first_that_shipped)
+            continue; // of code for devices
+        const auto made = run(bug.number);
+        if (!made)
+            continue;
+        const Fit found = fit(recorded, *right, *made);
+        // One that explains little explains nothing.
+        if (found.wrong > 0 && 2 * found.explained > found.wrong && found.spoilt < found.explained)
+            fits.emplace_back(found, &bug);
+    }
+    std::ranges::stable_sort(fits, [](const auto& one, const auto& two) {
+        return one.first.explained - one.first.spoilt > two.first.explained - two.first.spoilt;
+    });
+    constexpr std::size_t most_told = 3;
+    for (const auto& [found, bug] : std::span(fits).first(std::min(fits.size(), most_told)))
+        lines.push_back(told(*bug, found));
+    return lines;
+}
+
+} // namespace scape::planted
