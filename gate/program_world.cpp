@@ -93,20 +93,18 @@ std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
     while (true) {
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             ranks_[rank]->work();
-            if (answered[rank])
-                continue;
-            if (const auto line = ranks_[rank]->take_line()) {
+            const auto line = answered[rank] ? std::nullopt : ranks_[rank]->take_line();
+            if (line) {
                 answers[rank] = checked(rank, *line, expected);
                 answered[rank] = true;
             } else if (ranks_[rank]->left().size() > most_characters) {
-                fail(static_cast<int>(rank), "wrote more than a MiB without the end of a line");
+                fail(static_cast<int>(rank), "wrote more than a MiB that is no answer");
             }
         }
         if (std::ranges::find(answered, false) == answered.end())
             return answers;
-        for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-            if (ranks_[rank]->output_is_closed())
-                fail_for_the_ended(answered);
+        if (std::ranges::any_of(ranks_, [](const auto& rank) { return rank->output_is_closed(); }))
+            fail_for_the_ended(answered);
         const double left = std::chrono::duration<double>(end - Clock::now()).count();
         if (left <= 0.0)
             fail_for_the_silent(answered, seconds);

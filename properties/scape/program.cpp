@@ -242,7 +242,7 @@ class ProgramImplementation final : public Implementation {
     ProgramImplementation(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group)
         : group_(group),
           programs_(settings, {{"do", "hello"}, {"protocol", program_protocol}, {"system", "scape"}},
-                    group) {
+                    *group) {
         const Json& answer = programs_.greeted(1);
         try {
             hello_ = hello_of(answer, settings);

@@ -149,6 +149,9 @@ Hello hello_of(const Programs::Json& answer, const gate::ProgramSettings& settin
             std::string::npos;
     if (!plain)
         throw Error("the program's name must be 1 to 60 letters, digits, '.', '_' or '-'; see --name");
+    if (hello.name == "reference")
+        throw Error(
+            "the program's name is 'reference', which is not compared with the reference; see --name");
     const std::string level = text_in(answer, "level", "exact");
     if (level != "exact" && level != "rel")
         throw Error("\"level\" is '" + level + "'; it must be exact or rel");

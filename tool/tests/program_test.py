@@ -204,12 +204,12 @@ class Programs(unittest.TestCase):
         self.expect_bad_input("rank 0 of 1, asked for 'hello', ended with status 0", "true")
         self.expect_bad_input("standard error: no such option", "sh -c 'echo no such option >&2; exit 3'")
         self.expect_bad_input("no JSON object: 'y'", "sh -c 'read line; exec yes'")
-        self.expect_bad_input("wrote more than a MiB", "sh -c 'read line; exec tr \"\\\\0\" x < /dev/zero'")
+        self.expect_bad_input("wrote more than a MiB that is no answer", "sh -c 'read line; exec tr \"\\\\0\" x < /dev/zero'")
         self.expect_bad_input('did not say what it "did"', "cat")
 
     def test_a_hello_that_cannot_be_is_one_line(self):
         for hello, part in (('{"protocol": 2}', "this gate speaks 1"), ('{"protocol": "1"}', "must be a whole number"),
-                            ('{"name": "a/b"}', "--name"), ('{"level": "ulp"}', "must be exact or rel"),
+                            ('{"name": "a/b"}', "--name"), ('{"name": "reference"}', "--name"), ('{"level": "ulp"}', "must be exact or rel"),
                             ('{"shows": ["moment"]}', "lacks parameters"), ('{"shows": ["losses"]}', "losses"),
                             ('{"left_out": {"restat": "later"}}', "restat"), ('{"left_out": {"restart": ""}}', "no reason")):
             self.expect_bad_input(part, misbehaving(hello))
