@@ -1,5 +1,6 @@
 #include "values.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -13,25 +14,22 @@ namespace scape::abi {
 namespace {
 
 /// bf16 is the upper half of the fp32 that it stands for.
-void widen(const scape_values& piece, std::vector<float>& room) {
-    const auto* halves = static_cast<const std::byte*>(piece.data);
-    for (std::int64_t i = 0; i < piece.count; ++i) {
+void widen(const std::byte* halves, std::size_t count, float* to) {
+    for (std::size_t i = 0; i < count; ++i) {
         std::uint16_t half = 0;
         std::memcpy(&half, halves + 2 * i, sizeof half);
-        room.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U));
+        to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U);
     }
 }
 
-void append(const scape_values& piece, std::vector<float>& room) {
+void copy(const scape_values& piece, float* to) {
     const auto count = static_cast<std::size_t>(piece.count);
-    if (piece.data == nullptr) {
-        room.resize(room.size() + count, 0.0F);
-    } else if (piece.type == SCAPE_BF16) {
-        widen(piece, room);
-    } else {
-        const auto* values = static_cast<const float*>(piece.data);
-        room.insert(room.end(), values, values + count);
-    }
+    if (piece.data == nullptr)
+        std::fill_n(to, count, 0.0F);
+    else if (piece.type == SCAPE_BF16)
+        widen(static_cast<const std::byte*>(piece.data), count, to);
+    else
+        std::copy_n(static_cast<const float*>(piece.data), count, to);
 }
 
 void check_piece(const scape_values& piece, const std::string& what, std::size_t at) {
@@ -66,10 +64,12 @@ std::span<const float> floats(std::span<const scape_values> pieces, std::int64_t
                     std::to_string(size) + " parameters");
     if (pieces.size() == 1 && pieces[0].type == SCAPE_F32 && pieces[0].data != nullptr)
         return {static_cast<const float*>(pieces[0].data), static_cast<std::size_t>(size)};
-    room.clear();
-    room.reserve(static_cast<std::size_t>(size));
-    for (const scape_values& piece : pieces)
-        append(piece, room);
+    room.resize(static_cast<std::size_t>(size));
+    float* to = room.data();
+    for (const scape_values& piece : pieces) {
+        copy(piece, to);
+        to += piece.count;
+    }
     return room;
 }
 

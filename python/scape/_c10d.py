@@ -1,5 +1,7 @@
 """A communicator over torch.distributed: messages between two ranks, each with its exchange's number, on the CPU."""
 
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import torch
@@ -7,6 +9,9 @@ import torch.distributed as dist
 
 from ._communicator import Bytes, Communicator, Wait
 from ._errors import Error
+
+_FIRST_TAG, _TAGS = 1 << 20, 1 << 30
+_numbers: dict[str, Iterator[int]] = {}  # by group: two optimizers over one never take each other's messages
 
 
 class ProcessGroup(Communicator):
@@ -19,7 +24,7 @@ class ProcessGroup(Communicator):
             raise Error("this process is not in the process group; make the optimizer on the group's ranks alone")
         self._global = [dist.get_global_rank(self._group, rank) for rank in range(self.size)]
         self._check_backend()
-        self._number = 0
+        self._number = _numbers.setdefault(self._group.group_name, count())
 
     def _check_backend(self) -> None:
         backends = str(dist.get_backend_config(self._group))
@@ -34,14 +39,14 @@ class ProcessGroup(Communicator):
         return self._start([send] * self.size, receive)
 
     def _start(self, send: list[Bytes], receive: list[Bytes]) -> Wait:
-        self._number = (self._number + 1) % (1 << 30)
+        tag = _FIRST_TAG + next(self._number) % _TAGS
         works: list[Any] = []
         for rank in self._others():
             if receive[rank].size:
-                works.append(dist.irecv(torch.from_numpy(receive[rank]), self._global[rank], self._group, tag=self._number))
+                works.append(dist.irecv(torch.from_numpy(receive[rank]), self._global[rank], self._group, tag=tag))
         for rank in self._others():
             if send[rank].size:
-                works.append(dist.isend(torch.from_numpy(send[rank]), self._global[rank], self._group, tag=self._number))
+                works.append(dist.isend(torch.from_numpy(send[rank]), self._global[rank], self._group, tag=tag))
         receive[self.rank][:] = send[self.rank]
 
         def wait() -> None:

@@ -24,8 +24,9 @@ class TensorEntry(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("size", c_int64), ("always_dense", c_int32)]
 
 
-START_ALL_TO_ALL = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, POINTER(c_size_t), c_void_p, POINTER(c_size_t), POINTER(c_void_p))
-START_ALL_GATHER = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_void_p, POINTER(c_size_t), POINTER(c_void_p))
+_SIZES, _EXCHANGE = POINTER(c_size_t), POINTER(c_void_p)
+START_ALL_TO_ALL = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, _SIZES, c_void_p, _SIZES, _EXCHANGE)
+START_ALL_GATHER = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_void_p, _SIZES, _EXCHANGE)
 WAIT = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 
 

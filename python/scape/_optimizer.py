@@ -32,8 +32,10 @@ _open: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
 
 
 def _finish_all() -> None:
-    """A process that ends takes its part in the last mask's exchange, so that no other waits for it."""
+    """A process that ends takes its part in the last mask's exchange, so that no other waits for it. (Threads end together.)"""
     for optimizer in list(_open):
+        if optimizer._native is None or optimizer._native.owner is None:
+            continue
         try:
             optimizer._view(_library.NEXT_MASK)
         except Error:

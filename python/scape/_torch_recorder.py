@@ -46,7 +46,8 @@ class Recorder:
         self._group = (process_group or dist.group.WORLD) if distributed and problem.workers > 1 else None
         ranks = 1 if self._group is None else dist.get_world_size(self._group)
         if ranks != problem.workers:
-            raise Error(f"Recorder: the problem has {problem.workers} workers and the process group {ranks} ranks; give the group of its ranks")
+            raise Error(f"Recorder: the problem has {problem.workers} workers and the process group {ranks} ranks; "
+                        "give the group of its ranks")
         self._rank = 0 if self._group is None else dist.get_rank(self._group)
         self._recorder = _recorder.Recorder(problem, _flat(self._parameters, self._parameters), source=type(optimizer).__name__)
         self._gradient: np.ndarray | None = None

@@ -24,10 +24,10 @@ class Scape(torch.optim.Optimizer):
         optimizer = scape.torch.Scape(model.parameters(), lr=1e-3, density=0.01)
 
     Do not average gradients over ranks (no DistributedDataParallel): the step does, on the mask. All ranks begin with the same
-    parameters, which have to be fp32; gradients are fp32 or bf16, and one that is None is zeros. The parameters' memory becomes the
-    optimizer's. ``density`` is a number or ("geometric", start, target, steps). ``always_dense`` of a param group: all of it travels at
-    every step; by default that is what has fewer than two dimensions (norms, biases). All groups have one lr, which schedulers may
-    change, and the same settings, which may not.
+    parameters, fp32 or bf16; so are gradients, and one that is None is zeros. The memory of fp32 parameters becomes the optimizer's;
+    of bf16 ones it keeps fp32 masters, and writes them rounded. ``density`` is a number or ("geometric", start, target, steps).
+    ``always_dense`` of a param group: all of it travels at every step; by default that is what has fewer than two dimensions (norms,
+    biases). All groups have one lr, which schedulers may change, and the same settings, which may not.
 
     ``process_group``: whose backend moves the CPU's memory, such as gloo; by default the world, or this process alone where
     torch.distributed has not been initialized. ``step`` raises scape.RefusedStep on all ranks, with nothing changed, where a gradient
@@ -84,6 +84,7 @@ class Scape(torch.optim.Optimizer):
             raise Error("a param group's settings have changed since the optimizer was made; only lr may: make a new optimizer")
         gradients = [self._gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
         self.native.step(gradients, self._learning_rate())
+        self._write_copies()
         return loss
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -99,8 +100,9 @@ class Scape(torch.optim.Optimizer):
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
         for parameter, (begin, end) in zip(self._all, self._ranges()):
+            held = whole if parameter.dtype == torch.float32 else whole | {"master": torch.from_numpy(native.parameters)}
             self.state[parameter] = {"step": torch.tensor(float(native.steps))} | {
-                name: values[begin:end].reshape(parameter.shape).clone() for name, values in whole.items()}
+                name: values[begin:end].reshape(parameter.shape).clone() for name, values in held.items()}
         try:
             return super().state_dict()
         finally:
@@ -113,7 +115,8 @@ class Scape(torch.optim.Optimizer):
         parts = _state_of(state_dict, self._all)
         super().load_state_dict(state_dict)
         self.state.clear()
-        self.native.restore(parameters=self.native.parameters, **parts)
+        self.native.restore(**parts)
+        self._write_copies()
 
     def _gradient(self, name: str, parameter: torch.Tensor) -> Any:
         gradient = parameter.grad
@@ -148,10 +151,21 @@ class Scape(torch.optim.Optimizer):
         return list(zip(ends, ends[1:]))
 
     def _adopt(self, native: Optimizer) -> None:
-        """The parameters' memory becomes the optimizer's own: what it writes they are, and what the model loads it has."""
+        """The memory of fp32 parameters becomes the optimizer's own: what it writes they are, and what the model loads it has."""
         flat = torch.from_numpy(native.parameters)
+        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
         for parameter, (begin, end) in zip(self._all, self._ranges()):
-            parameter.data = flat[begin:end].view(parameter.shape)
+            master = flat[begin:end].view(parameter.shape)
+            if parameter.dtype == torch.float32:
+                parameter.data = master
+            else:
+                self._copies.append((parameter, master))
+
+    @torch.no_grad()
+    def _write_copies(self) -> None:
+        """bf16 parameters are their masters, rounded to nearest even."""
+        for parameter, master in self._copies:
+            parameter.copy_(master)
 
 
 def _settings_of(groups: list[dict[str, Any]]) -> dict[str, Any]:
@@ -166,21 +180,24 @@ def _settings_of(groups: list[dict[str, Any]]) -> dict[str, Any]:
 def _check_parameter(name: str, parameter: torch.Tensor) -> None:
     if parameter.device.type != "cpu":
         raise Error(f"{name} is on {parameter.device}; scape.torch.Scape steps on the CPU: keep the parameters there")
-    if parameter.dtype != torch.float32:
-        raise Error(f"{name} is {parameter.dtype}; SCAPE's parameters are torch.float32 (gradients may be torch.bfloat16)")
+    if parameter.dtype not in (torch.float32, torch.bfloat16):
+        raise Error(f"{name} is {parameter.dtype}; SCAPE's parameters are torch.float32, or torch.bfloat16 beside fp32 masters")
 
 
 def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor]) -> dict[str, Any]:
     """A whole rank's state, from what each parameter has of it."""
     parts = [state_dict["state"].get(i) for i in range(len(parameters))]
     for i, (part, parameter) in enumerate(zip(parts, parameters)):
-        if part is None or any(name not in part or part[name].numel() != parameter.numel() for name in _STATE):
-            raise Error(f"load_state_dict: parameter {i} has no state of SCAPE of {parameter.numel()} values; give a state_dict() of the same model")
+        needed = _STATE if parameter.dtype == torch.float32 else (*_STATE, "master")
+        if part is None or any(name not in part or part[name].numel() != parameter.numel() for name in needed):
+            raise Error(f"load_state_dict: parameter {i} has no state of SCAPE of {parameter.numel()} values; "
+                        "give a state_dict() of the same model")
     steps = {int(part["step"]) for part in parts}
     if len(steps) != 1:
         raise Error(f"load_state_dict: the parameters are at the steps {sorted(steps)}; give a state_dict() of one optimizer")
     whole: dict[str, Any] = {name: torch.cat([part[name].reshape(-1) for part in parts]) for name in _STATE}
-    for name in ("first_moment", "residual"):
+    whole["parameters"] = torch.cat([part.get("master", parameter.detach()).reshape(-1) for part, parameter in zip(parts, parameters)])
+    for name in ("parameters", "first_moment", "residual"):
         whole[name] = whole[name].to(torch.float32).contiguous()
     for name in ("mask", "next_mask"):
         whole[name] = whole[name].to(torch.bool).numpy()

@@ -149,6 +149,26 @@ class Gradients(unittest.TestCase):
             self.assertTrue(torch.equal(wide, narrow))
 
 
+    def test_bf16_parameters_are_their_masters_rounded(self) -> None:
+        start = torch.linspace(-1.0, 1.0, 90).to(torch.bfloat16)
+        wide, narrow = torch.nn.Parameter(start.to(torch.float32)), torch.nn.Parameter(start.clone())
+        make = lambda p: scape.torch.Scape([p], lr=0.01, always_dense=False, density=0.5)  # noqa: E731
+        (exact, rounded), saved = (make(wide), make(narrow)), None
+        for step in range(8):
+            torch.manual_seed(step)
+            narrow.grad = torch.randn(90).to(torch.bfloat16)
+            wide.grad = narrow.grad.to(torch.float32)
+            exact.step()
+            rounded.step()
+            self.assertEqual(rounded.native.parameters.tobytes(), exact.native.parameters.tobytes())
+            self.assertTrue(torch.equal(narrow, wide.to(torch.bfloat16)))
+            if step == 3:  # a new one goes on with the masters, not with what they were rounded to
+                saved, narrow = rounded.state_dict(), torch.nn.Parameter(torch.zeros(90, dtype=torch.bfloat16))
+                rounded = make(narrow)
+                rounded.load_state_dict(saved)
+        self.assertFalse(torch.equal(narrow.to(torch.float32), wide))
+
+
 class Recording(unittest.TestCase):
     def verdict(self, recorder: scape.torch.Recorder, level: str) -> scape.Result:
         with tempfile.TemporaryDirectory() as folder:
