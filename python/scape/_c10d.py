@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -18,7 +18,7 @@ class ProcessGroup(Communicator):
     """Over a process group whose backend moves the CPU's memory (gloo, mpi). Its timeout is how long a rank waits for another."""
 
     def __init__(self, group: Any = None) -> None:
-        self._group = group if group is not None else dist.group.WORLD
+        self._group = cast(Any, group if group is not None else dist.group.WORLD)
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
         if self.rank < 0:
             raise Error("this process is not in the process group; make the optimizer on the group's ranks alone")

@@ -18,7 +18,8 @@ Wait = Callable[[], None]
 def _bytes(pointer: int | None, size: int) -> Bytes:
     if not pointer or not size:
         return np.empty(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(pointer), np.uint8)
+    memory: Any = (ctypes.c_uint8 * size).from_address(pointer)
+    return np.frombuffer(memory, np.uint8)
 
 
 def _parts(pointer: int | None, sizes: list[int]) -> list[Bytes]:

@@ -4,6 +4,7 @@ import ctypes
 import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
+from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
@@ -77,7 +78,7 @@ _library = _load()
 
 _HANDLE, _OUT = c_void_p, POINTER(c_void_p)
 _PIECES = POINTER(Values)
-_STATUS: dict[str, list[type]] = {
+_STATUS: dict[str, list[Any]] = {
     "scape_problem_create": [POINTER(TensorEntry), c_size_t, c_int32, c_char_p, _OUT],
     "scape_problem_density": [_HANDLE, c_int64, POINTER(c_double)],
     "scape_communicator_create": [POINTER(Exchanges), _OUT],
@@ -100,7 +101,7 @@ _STATUS: dict[str, list[type]] = {
     "scape_recorder_add": [_HANDLE, c_char_p, c_int32, _PIECES, c_size_t],
     "scape_recorder_write": [_HANDLE, c_char_p],
 }
-_OTHERS: dict[str, tuple[type | None, list[type]]] = {
+_OTHERS: dict[str, tuple[type | None, list[Any]]] = {
     "scape_version": (c_char_p, []),
     "scape_last_error": (c_char_p, []),
     "scape_set_error": (None, [c_char_p]),
@@ -109,8 +110,9 @@ _OTHERS: dict[str, tuple[type | None, list[type]]] = {
     "scape_verdict_passed": (c_int32, [_HANDLE]),
     "scape_verdict_text": (c_char_p, [_HANDLE]),
     "scape_verdict_json": (c_char_p, [_HANDLE]),
-} | {f"scape_{what}_destroy": (None, [_HANDLE])
-     for what in ("problem", "communicator", "group", "optimizer", "reference", "verdict", "recorder")}
+}
+for _name in ("problem", "communicator", "group", "optimizer", "reference", "verdict", "recorder"):
+    _OTHERS[f"scape_{_name}_destroy"] = (None, [_HANDLE])
 for _name, _arguments in _STATUS.items():
     getattr(_library, _name).argtypes, getattr(_library, _name).restype = _arguments, c_int32
 for _name, (_result, _arguments) in _OTHERS.items():
@@ -126,12 +128,12 @@ def call(name: str, *arguments: object) -> None:
 
 def ask(name: str, *arguments: object) -> int:
     """Calls a scape_<name> that cannot fail."""
-    return getattr(_library, f"scape_{name}")(*arguments)
+    return int(getattr(_library, f"scape_{name}")(*arguments) or 0)
 
 
 def words(name: str, *arguments: object) -> str:
     """What a scape_<name> that gives text says."""
-    return getattr(_library, f"scape_{name}")(*arguments).decode(errors="replace")
+    return str(getattr(_library, f"scape_{name}")(*arguments), errors="replace")
 
 
 def set_error(line: str) -> None:
@@ -163,4 +165,4 @@ class Handle:
 
 def version() -> str:
     """The version of the library that is loaded."""
-    return _library.scape_version().decode()
+    return words("version")

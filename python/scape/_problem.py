@@ -38,7 +38,7 @@ class Problem:
         self.workers = workers
         self.settings = settings
         entries = (_library.TensorEntry * len(self.tensors))(
-            *((_library.text(name, "a tensor's name"), size, int(dense)) for name, size, dense in self.tensors))
+            *(_library.TensorEntry(_library.text(name, "a tensor's name"), size, int(dense)) for name, size, dense in self.tensors))
         words = " ".join(f"{key}={_word(key, value)}" for key, value in settings.items())
         self._handle = _library.Handle("problem", entries, len(self.tensors), workers, words.encode())
         self.size = _library.ask("problem_size", self._handle.pointer)

@@ -59,12 +59,12 @@ def bits(mask: Any, what: str) -> tuple[_library.Values, object]:
 
 def look(owner: object, view: _library.Values) -> Floats:
     """The floats of a view where they stand; the array keeps the owner alive."""
-    memory = (ctypes.c_float * view.count).from_address(view.data) if view.count else (ctypes.c_float * 0)()
-    memory.owner = owner  # type: ignore[attr-defined]
-    return np.frombuffer(memory, dtype=np.float32)
+    memory: Any = (ctypes.c_float * view.count).from_address(view.data)
+    memory.owner = owner
+    return np.frombuffer(memory, np.float32)
 
 
 def copy_mask(view: _library.Values, size: int) -> Mask:
     """The mask of a view, a bool a coordinate."""
-    memory = (ctypes.c_uint8 * view.count).from_address(view.data)
-    return np.unpackbits(np.frombuffer(memory, dtype=np.uint8), count=size, bitorder="little").astype(np.bool_)
+    memory: Any = (ctypes.c_uint8 * view.count).from_address(view.data)
+    return np.unpackbits(np.frombuffer(memory, np.uint8), count=size, bitorder="little").astype(np.bool_)

@@ -56,7 +56,8 @@ class Result:
     @property
     def first_divergence(self) -> dict[str, Any] | None:
         """Where trace and reference part first: step, phase, result, rank, tensor, index, and the values there."""
-        return self.json["first_divergence"]
+        found: dict[str, Any] | None = self.json["first_divergence"]
+        return found
 
     def __str__(self) -> str:
         return self.text

@@ -74,7 +74,7 @@ class Scape(torch.optim.Optimizer):
         return self.native.statistics
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """On all ranks, each with the gradients of its own parameters."""
         loss = None
         if closure is not None:
@@ -94,7 +94,7 @@ class Scape(torch.optim.Optimizer):
                         "make a new optimizer with all parameters")
         super().add_param_group(param_group)
 
-    def state_dict(self) -> dict[str, Any]:  # type: ignore[override]
+    def state_dict(self) -> dict[str, Any]:
         """As every optimizer's; the residual is this rank's own, so each rank saves its own. To be called on all ranks: it waits
         for the coming mask."""
         native = self.native
