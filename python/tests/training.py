@@ -57,6 +57,8 @@ def train(rank: int, size: int, folder: Path, mistake: str) -> None:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.roll(-1, 1).flatten()).backward()
         make_mistake(mistake, step, rank, optimizer)
+        if not mistake and step == 2:
+            check_refused(optimizer, rank)
         if mistake == "average":
             averaged_step(optimizer)
         else:
@@ -65,6 +67,21 @@ def train(rank: int, size: int, folder: Path, mistake: str) -> None:
     recorder.write(folder / "run.safetensors")
     if not mistake:
         check_restart(model, optimizer, rank)
+
+
+def check_refused(optimizer: scape.torch.Scape, rank: int) -> None:
+    """A gradient of rank 1 is not finite: every rank hears of it, nothing changes, and the good step that follows is taken."""
+    before = optimizer.native.parameters.copy()
+    gradient = optimizer.param_groups[0]["params"][0].grad
+    good = float(gradient[0, 3])
+    gradient[0, 3] = float("nan") if rank == 1 else good
+    try:
+        optimizer.step()
+        raise AssertionError("a NaN was taken")
+    except scape.RefusedStep as refused:
+        assert "rank 1, tensor embed.weight, index 3" in str(refused), refused
+    assert before.tobytes() == optimizer.native.parameters.tobytes(), "parameters after a refused step"
+    gradient[0, 3] = good
 
 
 def averaged_step(optimizer: scape.torch.Scape) -> None:
