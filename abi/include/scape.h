@@ -3,15 +3,19 @@
  * scape-c).
  *
  * What holds everywhere:
- * - A function that can fail returns a scape_status. On anything but SCAPE_OK nothing was made or changed
- * unless the status says otherwise, and scape_last_error() has one line that says what, where and what to
- * do. No C++ exception comes out of here.
- * - What ..._create gives belongs to the caller and goes by ..._destroy, which takes NULL. A handle is used
+ *
+ * A function that can fail returns a scape_status. On anything but SCAPE_OK nothing was made, nothing
+ * changed unless the status says otherwise, and scape_last_error() has one line that says what, where and
+ * what to do. No C++ exception comes out of here.
+ *
+ * What ..._create gives belongs to the caller and goes by ..._destroy, which takes NULL. A handle is used
  * by one thread at a time; different handles by different threads.
- * - Pointers that are given are read during the call alone; those that are handed out live as long as is
- * said there.
- * - Functions are added, never changed; SCAPE_ABI_VERSION counts what could not be avoided. Structs that
- * may grow begin with their own size, which the caller sets. */
+ *
+ * Pointers that are given are read during the call alone; those that are handed out live as long as is said
+ * there.
+ *
+ * Functions are added, never changed; SCAPE_ABI_VERSION counts what could not be avoided. Structs that may
+ * grow begin with their own size, which the caller sets. */
 #ifndef SCAPE_H
 #define SCAPE_H
 
@@ -27,9 +31,9 @@ extern "C" {
 typedef int32_t scape_status;
 #define SCAPE_OK 0
 #define SCAPE_ERROR 1 /* bad input or an impossible setting */
-#define SCAPE_REFUSED                                                                                      \
-    2 /* a gradient is not finite or above 2^56: refused on all ranks, nothing changed, the next good step \
-         works */
+/* A gradient is not finite, or above 2^56: refused on all ranks, nothing changed, the next good step works.
+ */
+#define SCAPE_REFUSED 2
 #define SCAPE_HALTED 3   /* a parameter turned non-finite: no further step until a state is restored */
 #define SCAPE_ABORTED 4  /* a rank has failed or not answered in time: no rank takes another step */
 #define SCAPE_INTERNAL 5 /* no memory, or a bug of ours */
@@ -52,8 +56,7 @@ typedef struct scape_values {
 #define SCAPE_BF16 1 /* is taken for the fp32 it stands for, exactly */
 #define SCAPE_BITS 2 /* of masks: bit i is (byte i/8 >> i%8) & 1; count is of bytes */
 
-/* ---- What is being trained, by how many ranks, and with which settings
- * ---------------------------------------------------- */
+/* ---- What is being trained, by how many ranks, and with which settings ---- */
 
 typedef struct scape_problem scape_problem;
 
@@ -79,8 +82,7 @@ int64_t scape_problem_size(const scape_problem* problem); /* parameters */
 /* The share of each segment that the mask used at this step selects; steps are counted from 1. */
 scape_status scape_problem_density(const scape_problem* problem, int64_t step, double* density);
 
-/* ---- How ranks exchange data
- * ---------------------------------------------------------------------------------------------- */
+/* ---- How ranks exchange data ---- */
 
 typedef struct scape_communicator scape_communicator;
 
@@ -115,11 +117,10 @@ typedef struct scape_exchanges {
 } scape_exchanges;
 void scape_set_error(const char* text);
 
-/* The struct is copied; what `self` points to has to outlive the communicator and every optimizer over it.
- */
+/* The struct is copied; what `self` points to outlives the communicator and every optimizer over it. */
 scape_status scape_communicator_create(const scape_exchanges* exchanges, scape_communicator** communicator);
-void scape_communicator_destroy(
-    scape_communicator* communicator); /* optimizers over it keep what they need */
+/* Optimizers over it keep what they need. */
+void scape_communicator_destroy(scape_communicator* communicator);
 
 /* Ranks that are threads of this process, each with a communicator of its own. A rank that does not come
  * within the timeout, or whose optimizer and communicator have been destroyed while others wait for it,
@@ -129,13 +130,11 @@ scape_status scape_group_create(int32_t size, int64_t timeout_milliseconds, scap
 void scape_group_destroy(scape_group* group); /* communicators outlive it */
 scape_status scape_group_communicator(scape_group* group, int32_t rank, scape_communicator** communicator);
 
-/* ---- One rank of the sharded optimizer
- * ------------------------------------------------------------------------------------ */
+/* ---- One rank of the sharded optimizer ---- */
 
 typedef struct scape_optimizer scape_optimizer;
 
-/* On all ranks, with the same problem and parameters (`count` pieces). communicator NULL: one rank alone.
- */
+/* On all ranks, with the same problem and parameters (`count` pieces). communicator NULL: one rank. */
 scape_status scape_optimizer_create(const scape_problem* problem, scape_communicator* communicator,
                                     const scape_values* parameters, size_t count,
                                     scape_optimizer** optimizer);
@@ -149,9 +148,9 @@ scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values
 scape_status scape_optimizer_progress(scape_optimizer* optimizer);
 int64_t scape_optimizer_steps(const scape_optimizer* optimizer);
 
-/* What there is to look at. SCAPE_PARAMETERS may be written to between steps, by whoever does the same on
- * all ranks, and stay where they are as long as the optimizer; all others are valid until the next call
- * with the same handle. */
+/* What there is to look at. An optimizer's parameters may be written to between steps, by whoever does the
+ * same on all ranks, and stay where they are as long as it lives; all else is valid until its next step,
+ * restore or load. A view of a reference is valid until the next call with it. */
 #define SCAPE_PARAMETERS 0
 #define SCAPE_FIRST_MOMENT 1  /* in full length */
 #define SCAPE_RESIDUAL 2      /* a rank's own */
@@ -192,8 +191,7 @@ scape_status scape_optimizer_restore(scape_optimizer* optimizer, const scape_sta
 scape_status scape_optimizer_save(scape_optimizer* optimizer, const char* folder);
 scape_status scape_optimizer_load(scape_optimizer* optimizer, const char* checkpoint);
 
-/* ---- The reference: all ranks in lockstep, slow and right
- * ----------------------------------------------------------------- */
+/* ---- The reference: all ranks in lockstep, slow and right ---- */
 
 typedef struct scape_reference scape_reference;
 scape_status scape_reference_create(const scape_problem* problem, const scape_values* parameters,
@@ -207,9 +205,7 @@ scape_status scape_reference_step(scape_reference* reference, const scape_values
 scape_status scape_reference_view(scape_reference* reference, int32_t what, int32_t rank,
                                   scape_values* view);
 
-/* ---- The verifier
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- The verifier ---- */
 
 typedef struct scape_verdict scape_verdict;
 /* A trace of any system, beside its reference. level: "exact" (also NULL) or "rel"; from: "recorded",
@@ -221,8 +217,7 @@ int32_t scape_verdict_passed(const scape_verdict* verdict);
 const char* scape_verdict_text(const scape_verdict* verdict);
 const char* scape_verdict_json(const scape_verdict* verdict);
 
-/* ---- A recorder of traces, for any optimizer of this problem
- * -------------------------------------------------------------- */
+/* ---- A recorder of traces, for any optimizer of this problem ---- */
 
 typedef struct scape_recorder scape_recorder;
 /* `source` says who made the run. Everything is kept in memory until it is written: for a few steps of a
@@ -236,8 +231,7 @@ scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning
  * on all ranks is given for rank 0, or for every rank: then the verifier checks that it is the same. */
 scape_status scape_recorder_add(scape_recorder* recorder, const char* name, int32_t rank,
                                 const scape_values* values, size_t count);
-/* Writes the trace. Fails if something is missing: a gradient, or a result that another step or rank has.
- */
+/* Writes the trace, or says what is missing: a gradient, or a result that another step or rank has. */
 scape_status scape_recorder_write(scape_recorder* recorder, const char* path);
 
 #ifdef __cplusplus
