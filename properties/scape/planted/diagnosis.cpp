@@ -22,6 +22,7 @@ namespace {
 using problem::Index;
 using properties::Action;
 using properties::History;
+using properties::Outcome;
 using properties::Scenario;
 using verify::Result;
 
@@ -46,23 +47,42 @@ std::vector<std::uint32_t> bits(const std::optional<Values>& values) {
     return values ? bits(*values) : std::vector<std::uint32_t>();
 }
 
+/// Of what has to be the same on all ranks, each rank's own copy where the trace has them, else one.
 Seen seen(const verify::TraceReader& trace, Index step) {
-    Seen all{bits(trace.mask(kind_of(Result::mask), step)),
-             bits(trace.mask(kind_of(Result::next_mask), step)),
-             bits(trace.values(kind_of(Result::first_moment), step, 0)),
-             bits(trace.values(kind_of(Result::parameters), step, 0))};
-    for (int rank = 0; rank < trace.head().problem.workers; ++rank)
-        all.push_back(bits(trace.values(kind_of(Result::residual), step, rank)));
+    const auto ranks = static_cast<std::size_t>(trace.head().problem.workers);
+    Seen all;
+    const auto add = [&](const auto& recorded) {
+        for (std::size_t rank = 0; rank < ranks; ++rank)
+            all.push_back(!recorded.copies.empty() ? bits(recorded.copies[rank])
+                          : rank == 0              ? bits(recorded.shared)
+                                                   : std::vector<std::uint32_t>());
+    };
+    for (const Result result : {Result::mask, Result::next_mask})
+        add(trace.replicated_mask(kind_of(result), step));
+    for (const Result result : {Result::first_moment, Result::parameters})
+        add(trace.replicated_values(kind_of(result), step));
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+        all.push_back(bits(trace.values(kind_of(Result::residual), step, static_cast<int>(rank))));
     return all;
 }
 
-/// Nothing if the run did not come to its last action.
-std::optional<Seen> seen(const History& history, std::size_t actions) {
+/// After that step; nothing if the run did not come to its end. A mask that is shown as the coming one need
+/// not be the one that is then used, and what was used is what a recorder sees.
+std::optional<Seen> seen(const History& history, std::size_t step, std::size_t actions) {
     if (!history.error.empty() || history.after.size() != actions || history.coming.empty())
         return std::nullopt;
-    const auto& views = history.after.back().views;
-    Seen all{bits(views.front().mask), bits(history.coming.front()), bits(views.front().moment),
-             bits(views.front().parameters)};
+    const auto& views = history.after[step - 1].views;
+    const bool goes_on =
+        step < actions && history.after[step].outcomes.front().kind == Outcome::Kind::taken;
+    Seen all;
+    for (const auto& view : views)
+        all.push_back(bits(view.mask));
+    for (std::size_t rank = 0; rank < views.size(); ++rank)
+        all.push_back(bits(goes_on ? history.after[step].views[rank].mask : history.coming[rank]));
+    for (const auto& view : views)
+        all.push_back(bits(view.moment));
+    for (const auto& view : views)
+        all.push_back(bits(view.parameters));
     for (const auto& view : views)
         all.push_back(bits(view.residual));
     return all;
@@ -103,8 +123,8 @@ std::optional<std::vector<problem::Range>> ranges_of(const problem::Problem& pro
     return ranges;
 }
 
-/// The recorded run up to that step, for an implementation to be put through.
-std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index step) {
+/// The recorded run up to so many steps, for an implementation to be put through.
+std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index steps) {
     const verify::TraceHead& head = trace.head();
     auto ranges = ranges_of(head.problem);
     if (!ranges)
@@ -112,7 +132,7 @@ std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index step
     Scenario scenario{{head.problem, std::move(*ranges), problem::DensitySchedule::recorded(head.density),
                        head.initial_parameters},
                       {}};
-    for (Index t = 1; t <= step; ++t) {
+    for (Index t = 1; t <= steps; ++t) {
         Action action;
         action.learning_rate = head.learning_rate[static_cast<std::size_t>(t - 1)];
         for (int rank = 0; rank < head.problem.workers; ++rank)
@@ -154,7 +174,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
         problem.workers > most_workers)
         return {"no known mistake was tried: parameters x ranks x steps are more than 2 million, or ranks "
                 "more than 64; record a smaller model, or a run that goes wrong sooner"};
-    const auto scenario = scenario_of(trace, step);
+    const auto scenario = scenario_of(trace, std::min(step + 1, trace.head().steps()));
     if (!scenario)
         return {};
     std::vector<std::string> lines;
@@ -163,7 +183,8 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
                            "step does that itself, on the mask");
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
     const auto run = [&](int number) {
-        return seen(implementation(number, group)->run(*scenario), scenario->actions.size());
+        return seen(implementation(number, group)->run(*scenario), static_cast<std::size_t>(step),
+                    scenario->actions.size());
     };
     const Seen recorded = seen(trace, step);
     const auto right = run(0);

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# A wrong run is told with the known mistake that makes its values: planted mistakes are recorded, and verify has to name them.
+# Usage: tool/tests/fits_test.sh SCAPE
+set -uo pipefail
+scape=${1:?usage: tool/tests/fits_test.sh SCAPE}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+verify_planted() { # verify_planted NUMBER CASE: what verify says of such a run is in $folder/said
+    "$scape" check --planted "$1" --property reference --case "$2" --save "$folder/$1" --brief >/dev/null
+    [ $? = 1 ] || fail "the gate finds nothing wrong with planted mistake $1"
+    "$scape" verify "$folder/$1"/*.safetensors --json "$folder/$1.json" >"$folder/said"
+    [ $? = 1 ] || fail "verify finds nothing wrong with planted mistake $1"
+}
+
+# All that a recorded run of these two kinds shows at all.
+common='workers=3,tensors=a:40+b:5:dense,density=0.1,decay=0.1,correction=adam'
+named=0
+for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 38 40 42 43 44 54 \
+    67 69 76 77 78 79 80 81 83 84 88 90 91 92 93; do
+    case $number in
+        17 | 34 | 35 | 42 | 43 | 44 | 69 | 76 | 77 | 78 | 88 | 93) kind=data=ties,steps=6,seed=2,clip=0.5 ;;
+        *) kind=data=normal,steps=4,seed=3 ;;
+    esac
+    verify_planted $number "$common,$kind"
+    grep -q "^  fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" ||
+        fail "mistake $number is not named: $(cat "$folder/said")"
+    grep -q "\"fits planted mistake $number, " "$folder/$number.json" || fail "the JSON does not name mistake $number"
+    named=$((named + 1))
+done
+
+# A quotient by way of the reciprocal is a rounding, and no more.
+verify_planted 36 'workers=3,tensors=a:40,density=1,data=normal,steps=1,seed=3'
+grep -q 'a difference of rounding; try --level rel' "$folder/said" || fail "a rounding is not said: $(cat "$folder/said")"
+
+# A right run has nothing to explain, and of a mistake that nobody planted nothing is said to fit it.
+"$scape" record -o "$folder/right" >/dev/null
+"$scape" verify "$folder/right" | grep -q 'what may be wrong' && fail "a right run is explained"
+echo "$named planted mistakes, each named by what it does to a recorded run"
