@@ -109,10 +109,10 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
     return (left_out.contains("parts") &&
             is_one_of({"several parts", "several buckets", "buckets change"})) ||
            (left_out.contains("restart") && is_one_of({"a restart with other ranks", "a step undone"})) ||
-           (has("workers") &&
-            is_one_of({"several ranks", "no power of two", "fewer", "more", "another order",
-                       "a restart with other ranks", "more parameters than ranks",
-                       "fewer parameters than ranks", "more than 8 ranks"})) ||
+           (has("workers") && is_one_of({"several ranks", "no power of two", "fewer", "more",
+                                         "another order", "a restart with other ranks",
+                                         "more parameters than ranks", "fewer parameters than ranks",
+                                         "more than 8 ranks", "several buckets", "buckets change"})) ||
            (has("density") &&
             is_one_of({"the density rises", "density below 1", "something off the mask", "the mask changes",
                        "late coordinates", "residuals that are not zero"})) ||
