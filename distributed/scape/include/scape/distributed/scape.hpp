@@ -103,7 +103,7 @@ class Scape {
     /// order, every tensor once, and then the step with the same gradient; else scape::Error on all ranks.
     /// Other buckets at another step change no bit.
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient);
-    /// Parts and buckets that have been given, until the step.
+    /// Gives up what has been given since the last step. On all ranks, where there are buckets.
     void forget_parts();
 
     void progress() { communicator_.progress(); }
