@@ -51,8 +51,8 @@ Json json_of(const Setup& setup) {
 /// A case on its way through the program's processes.
 class ProgramRun {
   public:
-    ProgramRun(Programs& programs, const Shows& shows, const Setup& setup)
-        : programs_(programs), shows_(shows), setup_(setup) {
+    ProgramRun(Programs& programs, const Shows& shows, Setup setup)
+        : programs_(programs), shows_(shows), setup_(std::move(setup)) {
         begin_case();
     }
 
@@ -296,7 +296,7 @@ class ProgramImplementation final : public Implementation {
     }
 
     [[nodiscard]] fs::path empty_folder(const char* name) const {
-        const fs::path folder = fs::absolute(scratch_folder(*group_)) / name;
+        fs::path folder = fs::absolute(scratch_folder(*group_)) / name;
         fs::remove_all(folder);
         fs::create_directories(folder);
         return folder;
