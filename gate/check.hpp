@@ -22,8 +22,8 @@ struct CheckSettings {
     std::vector<std::string> implementations;
     std::optional<int> planted;
     std::optional<std::string> program; ///< the command
-    std::string name;    ///< of the program
-    Pins pins;           ///< what was given; of any system
+    std::string name;                   ///< of the program
+    Pins pins;                          ///< what was given; of any system
     std::vector<std::string> properties;
     std::vector<std::string> without;
     bool matrix_only = false;
