@@ -1,10 +1,11 @@
 /* SCAPE as a program that the gate runs, a process a rank. C11 and POSIX, nothing else.
 
-   The first half is the protocol of docs/program-protocol.md, and stays much as it is when your optimizer goes in; the
-   second is SCAPE, in the words of docs/specification/. Its ranks talk over sockets of their own.
+   The first half is the protocol of docs/program-protocol.md, and stays much as it is when your optimizer
+   goes in; the second is SCAPE, in the words of docs/specification/. Its ranks talk over sockets of their
+   own.
 
        cc -std=c11 -O2 -ffp-contract=off -o scape_plain docs/examples/programs/scape_plain.c -lm
-       build/release/bin/scape check --program ./scape_plain                                                          */
+       build/release/bin/scape check --program ./scape_plain */
 #define _POSIX_C_SOURCE 200809L
 
 #include <math.h>
@@ -33,7 +34,8 @@ static void* room(size_t count, size_t size) {
     return memory;
 }
 
-/* --- JSON, as far as the gate writes it: one object a line, without blanks. ----------------------------------------- */
+/* --- JSON, as far as the gate writes it: one object a line, without blanks.
+ * ----------------------------------------- */
 
 static const char* after_value(const char* at) {
     int depth = 0;
@@ -99,7 +101,8 @@ static const char* path_in(const char* object, const char* key) {
     return path;
 }
 
-/* --- Files, and ranks that talk: everybody tells rank 0, which tells everybody. ------------------------------------- */
+/* --- Files, and ranks that talk: everybody tells rank 0, which tells everybody.
+ * ------------------------------------- */
 
 static void read_file(const char* path, void* to, size_t bytes) {
     FILE* file = fopen(path, "rb");
@@ -182,7 +185,8 @@ static void all_gather(const void* mine, size_t bytes, void* all) {
     }
 }
 
-/* --- SCAPE: sections 4, 5 and 7. ------------------------------------------------------------------------------------ */
+/* --- SCAPE: sections 4, 5 and 7.
+ * ------------------------------------------------------------------------------------ */
 
 struct Segment {
     size_t begin, end;
@@ -228,8 +232,8 @@ static void begin_case(const char* message) {
     for (const char* at = needed(message, "segments") + 1; *at == '{' || *at == ',';) {
         at += *at == ',';
         s.segments[s.segment_count++] =
-            (struct Segment){(size_t)number(at, "begin"), (size_t)number(at, "end"), (int)number(at, "owner"),
-                             *needed(at, "always_dense") == 't'};
+            (struct Segment){(size_t)number(at, "begin"), (size_t)number(at, "end"),
+                             (int)number(at, "owner"), *needed(at, "always_dense") == 't'};
         at = after_value(at);
     }
     read_file(path_in(message, "parameters"), s.w, s.d * sizeof(float));
@@ -343,7 +347,8 @@ static void update(double learning_rate, const float* sums) {
 
 static void step(const char* message, char* answer, size_t room_for_it) {
     if (s.halted) {
-        snprintf(answer, room_for_it, "\"did\":\"halted\",\"text\":\"w or m is no number; restore a checkpoint\"");
+        snprintf(answer, room_for_it,
+                 "\"did\":\"halted\",\"text\":\"w or m is no number; restore a checkpoint\"");
         return;
     }
     read_file(path_in(message, "gradient"), s.g, s.d * sizeof(float));
@@ -428,7 +433,8 @@ static void restore(const char* folder) {
         s.e[i] = s.e[i] / (float)common.ranks;
 }
 
-/* --- The protocol. -------------------------------------------------------------------------------------------------- */
+/* --- The protocol.
+ * -------------------------------------------------------------------------------------------------- */
 
 static void show_mask(const char* path, const unsigned char* mask) {
     const size_t bytes = (s.d + 7) / 8;
@@ -456,9 +462,10 @@ static void view(const char* into) {
 /* False at the end. */
 static bool do_it(const char* message, char* answer, size_t room_for_it) {
     if (is(message, "do", "hello")) {
-        snprintf(answer, room_for_it,
-                 "\"did\":\"hello\",\"protocol\":1,\"name\":\"plain-c\",\"level\":\"exact\","
-                 "\"shows\":[\"parameters\",\"moment\",\"residual\",\"mask\",\"next_mask\"],\"left_out\":{}");
+        snprintf(
+            answer, room_for_it,
+            "\"did\":\"hello\",\"protocol\":1,\"name\":\"plain-c\",\"level\":\"exact\","
+            "\"shows\":[\"parameters\",\"moment\",\"residual\",\"mask\",\"next_mask\"],\"left_out\":{}");
     } else if (is(message, "do", "case")) {
         begin_case(message);
         snprintf(answer, room_for_it, "\"did\":\"case\"");
