@@ -9,10 +9,23 @@ namespace scape::properties {
 
 namespace {
 
+/// Whether a sum that begins with the last part has other bits anywhere.
+bool order_shows(const Scenario& scenario) {
+    return std::ranges::any_of(scenario.actions, [](const Action& action) {
+        Gradients back = action.parts.empty() ? action.gradients : action.parts.back();
+        for (std::size_t part = action.parts.size(); part-- > 1;)
+            for (std::size_t rank = 0; rank < back.size(); ++rank)
+                for (std::size_t i = 0; i < back[rank].size(); ++i)
+                    back[rank][i] += action.parts[part - 1][rank][i];
+        return back != action.gradients;
+    });
+}
+
 void same_bits_as_at_once(Trial& trial) {
     classify(trial);
     classify_parts(trial);
     const Scenario in_parts = trial.steps();
+    trial.classify(order_shows(in_parts), "the order of the parts shows");
     Scenario at_once = in_parts;
     for (Action& action : at_once.actions) {
         action.parts.clear();
@@ -158,6 +171,7 @@ std::string exact_alone(const Implementation& implementation) {
 std::vector<Property> parts_properties() {
     auto any_parts = usual_demands();
     any_parts.insert({{"several parts", 40},
+                      {"the order of the parts shows", 1},
                       {"several buckets", 8},
                       {"buckets change", 5},
                       {"residuals that are not zero", 30}});

@@ -120,7 +120,8 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
             is_one_of({"the learning rate changes", "the density rises", "several steps",
                        "not in the first step", "late coordinates", "residuals that are not zero",
                        "the mask changes", "buckets change"})) ||
-           (has("data") && is_one_of({"equal scores", "clipped", "the mask changes"})) ||
+           (has("data") &&
+            is_one_of({"equal scores", "clipped", "the mask changes", "the order of the parts shows"})) ||
            (has("clip-norm") && is_one_of({"clipped"})) ||
            (has("tensors") && is_one_of({"an always-dense tensor", "several buckets", "buckets change",
                                          "more parameters than ranks", "fewer parameters than ranks",
