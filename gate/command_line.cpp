@@ -136,7 +136,7 @@ int parse(CLI::App& app, int count, char** values, const int& status) {
     } catch (const std::bad_alloc&) {
         return told("not enough memory for this problem; make it smaller");
     } catch (const std::exception& error) {
-        return told(std::string("unexpected: ") + error.what() + "; please report it with the command");
+        return told(std::string("unexpected: ") + error.what());
     }
     return status;
 }
