@@ -72,7 +72,7 @@ std::vector<std::string> options_of(const CLI::App& app) {
 /// What is wrong with the usage, beyond what the parser would say.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     const std::string said = error.what();
-    const std::string line = said.substr(0, said.find('\n'));
+    std::string line = said.substr(0, said.find('\n'));
     if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr)
         return line;
     const std::vector<std::string> extras = app.remaining(true);
