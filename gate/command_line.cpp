@@ -108,9 +108,9 @@ std::string unknown_subcommand(const CLI::App& app, int count, char** values) {
            " (there are " + list + ")";
 }
 
-class Told {
+class Complaint {
   public:
-    explicit Told(const CLI::App& app) : name_(app.get_name()) {}
+    explicit Complaint(const CLI::App& app) : name_(app.get_name()) {}
 
     int operator()(const std::string& text) const {
         std::fprintf(stderr, "%s: %s\n", name_.c_str(), one_line(text).c_str());
@@ -122,21 +122,21 @@ class Told {
 };
 
 int parse(CLI::App& app, int count, char** values, const int& status) {
-    const Told told(app);
+    const Complaint complain(app);
     if (const std::string unknown = unknown_subcommand(app, count, values); !unknown.empty())
-        return told(unknown);
+        return complain(unknown);
     try {
         app.parse(count, values);
     } catch (const CLI::Success& help) {
         return app.exit(help);
     } catch (const CLI::ParseError& error) {
-        return told(usage_error(app, error) + " (see '" + help_of(app) + "')");
+        return complain(usage_error(app, error) + " (see '" + help_of(app) + "')");
     } catch (const Error& error) {
-        return told(error.what());
+        return complain(error.what());
     } catch (const std::bad_alloc&) {
-        return told("not enough memory for this problem; make it smaller");
+        return complain("not enough memory for this problem; make it smaller");
     } catch (const std::exception& error) {
-        return told(std::string("unexpected: ") + error.what());
+        return complain(std::string("unexpected: ") + error.what());
     }
     return status;
 }
@@ -166,12 +166,12 @@ std::string output_lost() {
 } // namespace
 
 int run_command_line(CLI::App& app, int count, char** values, const int& status) {
-    const Told told(app);
+    const Complaint complain(app);
     if (!standard_output_is_open())
-        return told("standard output is closed; send it somewhere, such as >/dev/null");
+        return complain("standard output is closed; send it somewhere, such as >/dev/null");
     const int ended = parse(app, count, values, status);
     const std::string lost = output_lost();
-    return lost.empty() ? ended : told(lost);
+    return lost.empty() ? ended : complain(lost);
 }
 
 } // namespace scape::gate

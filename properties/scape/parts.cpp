@@ -119,37 +119,16 @@ void refused_with_its_parts(Trial& trial) {
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
     const Index index = run.chosen_place % run.size();
     trial.classify(run.seed % 9 >= 7, "the sum is too large, and no part");
-    trial.classify(refused > 1, "not in the first step");
 
     const Scenario good = trial.steps();
-    Scenario with_a_bad_one = good;
     Action bad = good.actions[static_cast<std::size_t>(refused - 1)];
     bad.gradients[rank][static_cast<std::size_t>(index)] =
         spoil(run, bad, rank, static_cast<std::size_t>(index));
-    with_a_bad_one.actions.insert(with_a_bad_one.actions.begin() + (refused - 1), bad);
-    const History& undisturbed = trial(good);
-    const History& history = trial.tolerant(with_a_bad_one);
-    for (std::size_t action = 0; action < history.after.size(); ++action)
-        for (int of = 0; of < run.workers; ++of) {
-            const Outcome& outcome = history.after[action].outcomes[static_cast<std::size_t>(of)];
-            const View& view = history.after[action].views[static_cast<std::size_t>(of)];
-            const auto step = static_cast<Index>(action) + 1;
-            const std::string who =
-                "action " + std::to_string(step) + ", rank " + std::to_string(of) + ": ";
-            if (step == refused) {
-                trial.expect(outcome.kind == Outcome::Kind::refused,
-                             who + "the step was not refused, with parts that add up to no gradient");
-                trial.expect(outcome.rank == static_cast<int>(rank) && outcome.index == index,
-                             who + "the refusal names the wrong place: " + outcome.text);
-                trial.same_view(step, of, before(trial.runs().back(), action, of), view, action > 0);
-            } else {
-                trial.expect(outcome.kind == Outcome::Kind::taken,
-                             who + "a good step was not taken: " + outcome.text);
-                const auto same = static_cast<std::size_t>(step > refused ? step - 2 : step - 1);
-                trial.same_view(step, of, undisturbed.after[same].views[static_cast<std::size_t>(of)],
-                                view);
-            }
-        }
+    refused_and_forgotten(trial, good, refused, std::move(bad),
+                          [&](const std::string& who, const Outcome& outcome) {
+                              trial.expect(outcome.rank == static_cast<int>(rank) && outcome.index == index,
+                                           who + "the refusal names the wrong place: " + outcome.text);
+                          });
 }
 
 void needs_several_parts(Case& run) {

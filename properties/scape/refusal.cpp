@@ -1,8 +1,41 @@
 // Property 11 of section 8: a refused step leaves all state as it was, and the next good step works.
+#include <utility>
+
 #include "generators.hpp"
 #include "support.hpp"
 
 namespace scape::properties {
+
+void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Action bad,
+                           const std::function<void(const std::string& who, const Outcome&)>& told) {
+    trial.classify(refused > 1, "not in the first step");
+    Scenario with_a_bad_one = good;
+    with_a_bad_one.actions.insert(with_a_bad_one.actions.begin() + (refused - 1), std::move(bad));
+    const History& undisturbed = trial(good);
+    const History& history = trial.tolerant(with_a_bad_one);
+    for (std::size_t action = 0; action < history.after.size(); ++action)
+        for (int of = 0; of < trial.run().workers; ++of) {
+            const Outcome& outcome = history.after[action].outcomes[static_cast<std::size_t>(of)];
+            const View& view = history.after[action].views[static_cast<std::size_t>(of)];
+            const auto step = static_cast<Index>(action) + 1;
+            const std::string who =
+                "action " + std::to_string(step) + ", rank " + std::to_string(of) + ": ";
+            if (step == refused) {
+                trial.expect(outcome.kind == Outcome::Kind::refused, who + "the step was not refused");
+                told(who, outcome);
+                trial.same_view(step, of, before(trial.runs().back(), action, of), view, action > 0);
+            } else {
+                trial.expect(outcome.kind == Outcome::Kind::taken,
+                             who + "a good step was not taken: " + outcome.text);
+                const auto same = static_cast<std::size_t>(step > refused ? step - 2 : step - 1);
+                trial.same_view(step, of, undisturbed.after[same].views[static_cast<std::size_t>(of)],
+                                view);
+            }
+        }
+    for (std::size_t of = 0; of < undisturbed.coming.size(); ++of)
+        trial.same_mask("next_mask", trial.run().steps, static_cast<int>(of), undisturbed.coming[of],
+                        history.coming[of]);
+}
 
 namespace {
 
@@ -13,45 +46,18 @@ void refused_on_all_ranks(Trial& trial) {
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
     const Index index = run.chosen_place % run.size();
     const float value = unacceptable(static_cast<std::uint8_t>(run.seed));
-    trial.classify(refused > 1, "not in the first step");
-
     const Scenario good = trial.steps();
     const std::string place = good.setup.problem.layout.describe(index);
-    Scenario with_a_bad_one = good;
     Action bad = good.actions[static_cast<std::size_t>(refused - 1)];
     bad.gradients[rank][static_cast<std::size_t>(index)] = value;
-    with_a_bad_one.actions.insert(with_a_bad_one.actions.begin() + (refused - 1), bad);
-
-    const History& undisturbed = trial(good);
-    const History& history = trial.tolerant(with_a_bad_one);
-    for (std::size_t action = 0; action < history.after.size(); ++action)
-        for (int of = 0; of < run.workers; ++of) {
-            const Outcome& outcome = history.after[action].outcomes[static_cast<std::size_t>(of)];
-            const View& view = history.after[action].views[static_cast<std::size_t>(of)];
-            const auto step = static_cast<Index>(action) + 1;
-            const std::string who =
-                "action " + std::to_string(step) + ", rank " + std::to_string(of) + ": ";
-            if (step == refused) {
-                trial.expect(outcome.kind == Outcome::Kind::refused,
-                             who + "the step was not refused, with a gradient of " + std::to_string(value));
-                trial.expect(outcome.rank == static_cast<int>(rank) && outcome.index == index &&
-                                 bits_of(outcome.value) == bits_of(value),
-                             who + "the refusal names the wrong place or value: " + outcome.text);
-                trial.expect(outcome.text.find(place) != std::string::npos,
-                             who + "the refusal does not name " + place + ": " + outcome.text);
-                View expected = before(trial.runs().back(), action, of);
-                trial.same_view(step, of, expected, view, action > 0);
-            } else {
-                trial.expect(outcome.kind == Outcome::Kind::taken,
-                             who + "a good step was not taken: " + outcome.text);
-                const auto same = static_cast<std::size_t>(step > refused ? step - 2 : step - 1);
-                trial.same_view(step, of, undisturbed.after[same].views[static_cast<std::size_t>(of)],
-                                view);
-            }
-        }
-    for (std::size_t of = 0; of < undisturbed.coming.size(); ++of)
-        trial.same_mask("next_mask", run.steps, static_cast<int>(of), undisturbed.coming[of],
-                        history.coming[of]);
+    refused_and_forgotten(
+        trial, good, refused, std::move(bad), [&](const std::string& who, const Outcome& outcome) {
+            trial.expect(outcome.rank == static_cast<int>(rank) && outcome.index == index &&
+                             bits_of(outcome.value) == bits_of(value),
+                         who + "the refusal names the wrong place or value: " + outcome.text);
+            trial.expect(outcome.text.find(place) != std::string::npos,
+                         who + "the refusal does not name " + place + ": " + outcome.text);
+        });
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include <scape/properties/property.hpp>
@@ -51,6 +53,11 @@ void same_history(Trial& trial, const Scenario& scenario, const History& expecte
 
 /// Values that a step has to refuse.
 [[nodiscard]] float unacceptable(std::uint8_t what);
+
+/// Takes the steps of `good`, and again with `bad` before step `refused`: all ranks have to refuse it, of
+/// what `told` looks at each one's words, and the rest has to be as if it had not been.
+void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Action bad,
+                           const std::function<void(const std::string& who, const Outcome&)>& told);
 
 /// Ways in which messages may come.
 [[nodiscard]] distributed::Disturbance disturbance(std::uint8_t what);
