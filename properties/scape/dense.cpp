@@ -5,6 +5,7 @@
 
 #include "generators.hpp"
 #include "support.hpp"
+#include "vectors.hpp"
 
 namespace scape::properties {
 
@@ -12,14 +13,6 @@ namespace {
 
 using reference::PerRank;
 using reference::Vector;
-
-Vector<float> to_vector(const std::vector<float>& values) {
-    return Eigen::Map<const Vector<float>>(values.data(), static_cast<Index>(values.size()));
-}
-
-std::vector<float> to_std(const Vector<float>& values) {
-    return {values.data(), values.data() + values.size()};
-}
 
 PerRank<float> to_vectors(const Gradients& gradients) {
     PerRank<float> result;

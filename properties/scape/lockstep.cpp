@@ -8,6 +8,8 @@
 #include <scape/verify/results.hpp>
 #include <scape/verify/run.hpp>
 
+#include "vectors.hpp"
+
 namespace scape::properties {
 
 namespace {
@@ -16,14 +18,6 @@ using reference::Coordinates;
 using reference::PerRank;
 using reference::Vector;
 using verify::Run;
-
-Vector<float> to_vector(const std::vector<float>& values) {
-    return Eigen::Map<const Vector<float>>(values.data(), static_cast<Index>(values.size()));
-}
-
-std::vector<float> to_std(const Vector<float>& values) {
-    return {values.data(), values.data() + values.size()};
-}
 
 class ReferenceRun {
   public:

@@ -1,21 +1,16 @@
 #include <scape/properties/recording.hpp>
 
 #include <algorithm>
-
 #include <utility>
 
 #include <scape/verify/results.hpp>
 #include <scape/verify/trace.hpp>
 
+#include "vectors.hpp"
+
 namespace scape::properties {
 
 namespace {
-
-using reference::Vector;
-
-Vector<float> to_vector(const std::vector<float>& values) {
-    return Eigen::Map<const Vector<float>>(values.data(), static_cast<Index>(values.size()));
-}
 
 /// The actions that are steps, up to the first restart, that all ranks came through. Who halts shows no
 /// mask any more, so the last step before that, whose coming mask is not known, is left out, too.

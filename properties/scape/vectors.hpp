@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include <scape/problem/layout.hpp>
+#include <scape/reference/vector.hpp>
+
+// Between what the gate shows of a state and what the reference takes.
+
+namespace scape::properties {
+
+[[nodiscard]] inline reference::Vector<float> to_vector(const std::vector<float>& values) {
+    return Eigen::Map<const reference::Vector<float>>(values.data(),
+                                                      static_cast<problem::Index>(values.size()));
+}
+
+[[nodiscard]] inline std::vector<float> to_std(const reference::Vector<float>& values) {
+    return {values.data(), values.data() + values.size()};
+}
+
+} // namespace scape::properties
