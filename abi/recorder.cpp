@@ -105,8 +105,9 @@ std::size_t ranks_of(const scape_recorder& recorder, const Kind& kind) {
                         std::to_string(in_step(step)) + " ranks, and step 1 of " + std::to_string(ranks) +
                         "; give it in every step or in none");
     const auto workers = static_cast<std::size_t>(recorder.problem.problem.workers);
-    const bool may_be_one = !kind.per_rank && recorder.steps[0].vectors.contains(name) &&
-                            recorder.steps[0].vectors.at(name).contains(0);
+    const bool may_be_one = !kind.per_rank && std::ranges::all_of(recorder.steps, [&](const auto& step) {
+        return step.vectors.contains(name) && step.vectors.at(name).contains(0);
+    });
     if (ranks != 0 && ranks != workers && !(ranks == 1 && may_be_one))
         throw Error("recorder: " + name + " is there of " + std::to_string(ranks) + " ranks of " +
                     std::to_string(workers) + "; give every rank's" +

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -23,7 +24,14 @@ class Causes {
         else if (const auto root = root_.find(implementation); root != root_.end())
             cause = root->second;
         ++counts_[cause];
+        ++counts_of_[{implementation, cause}];
         return cause;
+    }
+
+    /// And of one implementation.
+    [[nodiscard]] int count_of(const std::string& implementation, const std::string& cause) const {
+        const auto found = counts_of_.find({implementation, cause});
+        return found == counts_of_.end() ? 0 : found->second;
     }
 
     /// How many there have been of it.
@@ -56,6 +64,7 @@ class Causes {
 
     std::map<std::string, std::string> root_; ///< of each implementation: where it parted first
     std::map<std::string, int> counts_;
+    std::map<std::pair<std::string, std::string>, int> counts_of_;
 };
 
 } // namespace scape::gate

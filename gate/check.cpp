@@ -133,8 +133,12 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     const bool beside_the_reference = property.name == system_.reference_property;
     json["cause"] = causes_.of(implementation.name(), property, beside_the_reference, json["first"]);
     json["command"] = command(implementation, property, found.line);
-    if (causes_.count(json["cause"]) > 1)
+    if (causes_.count(json["cause"]) > 1) {
+        // Another implementation may be wrong there in its own way: its first case is told as well.
+        if (causes_.count_of(implementation.name(), json["cause"]) == 1)
+            results_.add_failure("$ " + command(implementation, property, found.line) + "\n");
         return json;
+    }
     results_.add_failure(
         "$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says + "\n" +
         failure_text(found) + "  to repeat it:\n$ " + command(implementation, property, found.line) + "\n" +

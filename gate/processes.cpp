@@ -42,6 +42,7 @@ std::int64_t now() {
 /// Read by a signal handler, and by the parent of whoever writes it: plain buffers in shared memory.
 struct Running {
     std::atomic<std::int64_t> since;
+    std::atomic<pid_t> process; ///< at work on it, started by this one; 0: none
     std::array<char, 4096> command;
     std::array<char, 2048> line;
 };
@@ -70,6 +71,16 @@ void begin(Running& running) {
     running.since = now();
 }
 
+/// Or they would write on into a folder that is being removed.
+void kill_children() {
+    for (Running& running : all_running())
+        if (const pid_t child = running.process.load(); child > 0) {
+            kill(child, SIGKILL);
+            while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+            }
+        }
+}
+
 void tell(int signal) {
     const auto say = [](const char* text) {
         if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
@@ -77,7 +88,8 @@ void tell(int signal) {
     };
     say("\n");
     say(program_invocation_short_name);
-    say(signal == SIGINT || signal == SIGTERM ? ": interrupted" : ": the implementation crashed");
+    say(signal == SIGINT || signal == SIGTERM || signal == SIGHUP ? ": interrupted"
+                                                                  : ": the implementation crashed");
     const char* before = " while running\n";
     for (const Running& running : all_running())
         if (running.command[0] != '\0') {
@@ -88,12 +100,13 @@ void tell(int signal) {
         }
     say("\n");
     kill_programs();
+    kill_children();
     clear_scratch_at_once();
     std::signal(signal, SIG_DFL);
     static_cast<void>(std::raise(signal));
 }
 
-constexpr std::array told_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM};
+constexpr std::array told_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGHUP};
 
 void forget_signals() {
     for (const int signal : told_signals)
@@ -119,6 +132,8 @@ class Child {
             close(ends[0]);
             answer(work, ends[1]);
         }
+        if (&running_ != mine()) // else the one that is told of there has started this process
+            running_.process = std::max<pid_t>(process_, 0);
         close(ends[1]);
         answers_ = ends[0];
         if (process_ < 0) {
@@ -200,6 +215,8 @@ class Child {
     }
 
     int reap() {
+        if (&running_ != mine())
+            running_.process = 0; // before its number can be another's
         int status = 0;
         while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
         }
@@ -332,7 +349,8 @@ std::string what_is_running() {
 void tell_of_crashes() {
     static_cast<void>(mine()); // made now, not by a signal handler
     for (const int signal : told_signals)
-        std::signal(signal, tell);
+        if (std::signal(signal, SIG_IGN) != SIG_IGN) // as under nohup, where it stays ignored
+            std::signal(signal, tell);
 }
 
 void no_more_to_tell() {

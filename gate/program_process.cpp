@@ -197,9 +197,9 @@ void ProgramProcess::close_all() {
     if (process_ > 0) {
         kill(-process_, SIGKILL); // with all that it has started
         kill(process_, SIGKILL);
+        forget(process_); // before its number can be another's
         while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
         }
-        forget(process_);
     }
     process_ = -1;
     close_end(in_);

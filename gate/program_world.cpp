@@ -85,7 +85,7 @@ std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
     ++question_;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         messages[rank]["id"] = question_;
-        ranks_[rank]->send(messages[rank].dump());
+        ranks_[rank]->send(messages[rank].dump(-1, ' ', true, Json::error_handler_t::replace));
     }
     std::vector<Json> answers(ranks_.size());
     std::vector<bool> answered(ranks_.size(), false);

@@ -47,7 +47,8 @@ void leave_nothing_of(const std::string& output) {
         return;
     std::ranges::copy(partial, unfinished.begin());
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
-        std::signal(signal, remove_unfinished);
+        if (std::signal(signal, SIG_IGN) != SIG_IGN) // as under nohup, where it stays ignored
+            std::signal(signal, remove_unfinished);
 }
 
 /// The command that makes the same bytes again: all arguments but the place of the output.

@@ -90,7 +90,13 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
                                    const std::string& trace, const verify::VerifyOptions& options) {
     if (verdict.status != verify::Status::failed || !verdict.first)
         return {};
-    std::vector<std::string> lines = system.what_fits(trace, verdict.first->step);
+    std::vector<std::string> lines;
+    try {
+        lines = system.what_fits(trace, verdict.first->step);
+    } catch (const std::exception& error) {
+        // A guess must not cost the verdict.
+        lines = {std::string("no known mistake could be tried: ") + error.what()};
+    }
     constexpr double most_of_a_rounding = 16.0;
     if (options.level.kind == verify::LevelKind::exact &&
         verify::total(verdict.rows).greatest_ulps <= most_of_a_rounding) {

@@ -85,10 +85,11 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
 namespace {
 
 /// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere), or,
-/// below 0, something else. So ranks that do different things still exchange the same.
+/// below 0, something else. So ranks that do different things still exchange the same. `said` is the bits
+/// of the refused value, or else what this rank has restored.
 struct Intent {
     Index refused;
-    double value;
+    std::uint64_t said;
 };
 
 constexpr Index cannot = -1; ///< a bucket, or a step, that its own rank finds fault with
@@ -121,30 +122,58 @@ void expect_same(const std::vector<Intent>& all, const std::string& what) {
     }
 }
 
+/// Throws the same on all ranks if one goes on from another state; those that refuse say nothing of theirs.
+void expect_same_state(const std::vector<Intent>& all, Index d, const std::string& what) {
+    const auto says_state = [d](const Intent& intent) { return intent.refused < 0 || intent.refused == d; };
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+        if (says_state(all[0]) && says_state(all[rank]) && all[rank].said != all[0].said)
+            throw Error(
+                what + ": rank " + std::to_string(rank) +
+                " has restored another state than rank 0, or only one of them has; restore the same "
+                "checkpoint on all ranks");
+}
+
 } // namespace
 
+std::uint64_t digest_of_state(const RankState& state) {
+    std::uint64_t digest = digest_of_bits(state.parameters);
+    const auto add = [&digest](std::uint64_t value) {
+        digest = std::rotl((digest ^ value) * 0x9e37'79b9'7f4a'7c15U, 31);
+    };
+    add(static_cast<std::uint64_t>(state.step));
+    add(digest_of_bits(state.packed_moment));
+    for (const Mask* mask : {&state.current, &state.coming})
+        for (std::size_t word = 0; word < mask->word_count(); ++word)
+            add(mask->words()[word]);
+    return digest | 1U; // 0 is for none
+}
+
 std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                float value, const std::string& what, const std::string& fault) {
+                                float value, const Attempt& attempt) {
     const Index d = problem.layout.size();
-    const Index mine = fault.empty() ? refused : cannot;
-    const auto all = gather_records(communicator, Intent{mine, static_cast<double>(value)});
-    if (!fault.empty())
-        throw Error(what + ": " + fault);
-    expect_same(all, what);
+    const Index mine = attempt.fault.empty() ? refused : cannot;
+    const auto all = gather_records(
+        communicator, Intent{mine, refused < d ? std::bit_cast<std::uint32_t>(value) : attempt.restored});
+    if (!attempt.fault.empty())
+        throw Error(attempt.what + ": " + attempt.fault);
+    expect_same(all, attempt.what);
     for (std::size_t rank = 0; rank < all.size(); ++rank)
         if (all[rank].refused < d)
             throw RefusedStep(static_cast<int>(rank), all[rank].refused,
-                              static_cast<float>(all[rank].value), problem.layout);
+                              std::bit_cast<float>(static_cast<std::uint32_t>(all[rank].said)),
+                              problem.layout);
+    expect_same_state(all, d, attempt.what);
     return sizeof(Intent) * (all.size() - 1);
 }
 
-std::uint64_t agree_on_bucket(Communicator& communicator, const std::string& what,
-                              std::span<const std::size_t> tensors, const std::string& fault) {
-    const Index mine = fault.empty() ? number_of(tensors) : cannot;
-    const auto all = gather_records(communicator, Intent{mine, 0.0});
-    if (!fault.empty())
-        throw Error(what + ": " + fault);
-    expect_same(all, what);
+std::uint64_t agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
+                              const Attempt& attempt) {
+    const Index mine = attempt.fault.empty() ? number_of(tensors) : cannot;
+    const auto all = gather_records(communicator, Intent{mine, attempt.restored});
+    if (!attempt.fault.empty())
+        throw Error(attempt.what + ": " + attempt.fault);
+    expect_same(all, attempt.what);
+    expect_same_state(all, 0, attempt.what);
     return sizeof(Intent) * (all.size() - 1);
 }
 

@@ -23,15 +23,25 @@ void check_finite(const problem::Layout& layout, const std::string& what, std::s
 void check_step(const problem::Layout& layout, const std::string& halted, std::size_t gradient_size,
                 double learning_rate);
 
-/// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
-/// has `value`; and scape::Error if one gives another bucket where this one takes the step, `what`, or
-/// `fault` says why it cannot. Returns the bytes that this rank sent.
-std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                float value, const std::string& what, const std::string& fault = {});
+/// What a rank is about to do, and what it has to say of it.
+struct Attempt {
+    std::string what;           ///< "step 3"
+    std::string fault{};        ///< why it cannot be done here, or ""
+    std::uint64_t restored = 0; ///< digest of the state that was restored since the last step; 0: none was
+};
 
-/// Throws scape::Error on all ranks unless all give a bucket of these tensors, which ascend: `fault` says
-/// why this one cannot be taken, `what` which one it is. Returns the bytes that this rank sent.
-std::uint64_t agree_on_bucket(Communicator& communicator, const std::string& what,
-                              std::span<const std::size_t> tensors, const std::string& fault);
+/// Of what has to be the same on all ranks in a state.
+[[nodiscard]] std::uint64_t digest_of_state(const RankState& state);
+
+/// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
+/// has `value`; and scape::Error if one gives another bucket where this one takes the step, has restored
+/// another state, or finds a fault. Returns the bytes that this rank sent.
+std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
+                                float value, const Attempt& attempt);
+
+/// Throws scape::Error on all ranks unless all give a bucket of these tensors, which ascend, and have
+/// restored the same state. Returns the bytes that this rank sent.
+std::uint64_t agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
+                              const Attempt& attempt);
 
 } // namespace scape::distributed

@@ -54,13 +54,13 @@ std::string BucketsUnderWay::missing() const {
     return {};
 }
 
-std::uint64_t BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors) {
+std::uint64_t BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors,
+                                     std::uint64_t restored) {
     std::vector<std::size_t> sorted(tensors.begin(), tensors.end());
     std::ranges::sort(sorted);
     const std::string what =
         "step " + std::to_string(step) + ", bucket " + std::to_string(buckets_.size() + 1);
-    const std::string fault = fault_of(sorted);
-    const std::uint64_t sent = agree_on_bucket(communicator_, what, sorted, fault);
+    const std::uint64_t sent = agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored});
 
     Bucket bucket;
     given_.resize(problem_.layout.tensors().size());

@@ -25,7 +25,7 @@ class BucketsUnderWay {
     [[nodiscard]] bool any() const { return !buckets_.empty(); }
     /// Throws scape::Error on all ranks unless all gave these tensors, which no bucket of this step had.
     /// Returns the bytes that this rank sent.
-    std::uint64_t agree(Index step, std::span<const std::size_t> tensors);
+    std::uint64_t agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored);
     /// Why the step cannot be taken with the buckets that there are, or empty.
     [[nodiscard]] std::string missing() const;
 

@@ -92,7 +92,7 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
         statistics_ = {};
     const Index t = steps_ + 1;
     try {
-        sent(Traffic::agreement, buckets_->agree(t, tensors));
+        sent(Traffic::agreement, buckets_->agree(t, tensors, restored_));
         // S_1 is made from all of c_1; and of one rank alone the mean is its c.
         if (t == 1 || communicator_.size() == 1)
             return;
@@ -120,7 +120,8 @@ void Scape::agree(const float* gradient) {
         const Backend::Refusal refusal = backend_->first_refused(gradient);
         sent(Traffic::agreement,
              agree_on_gradient(communicator_, problem_, refusal.index, refusal.value,
-                               "step " + std::to_string(steps_ + 1), buckets_->missing()));
+                               {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_}));
+        restored_ = 0;
     } catch (...) {
         forget_parts();
         throw;
@@ -312,6 +313,10 @@ void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {
 }
 
 std::vector<float> Scape::moment() {
+    // In the middle of an interrupted step mask and moment need not be of one step.
+    if (!halted_.empty() &&
+        backend_->packed_moment().size() != static_cast<std::size_t>(backend_->current_mask().selected()))
+        throw Halted("there is no moment: " + halted_ + "; restore a state to go on");
     std::vector<float> full(static_cast<std::size_t>(problem_.layout.size()), 0.0F);
     const Mask& mask = backend_->current_mask();
     const auto packed = backend_->packed_moment();
@@ -370,6 +375,7 @@ void Scape::restore(const RankState& state) {
     selected_ = selected_by_rank(state.current);
     coming_selected_ = selected_by_rank(state.coming);
     steps_ = state.step;
+    restored_ = digest_of_state(state);
     halted_.clear();
 }
 

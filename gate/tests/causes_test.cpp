@@ -28,6 +28,8 @@ TEST(Causes, WhatPartsAtOnePlaceIsOneCause) {
     EXPECT_EQ(causes.of("mine", reference, true, at("exchange", "first_moment")),
               "first wrong: first_moment, phase exchange");
     EXPECT_EQ(causes.count(one), 2);
+    EXPECT_EQ(causes.count_of("other", one), 1);
+    EXPECT_EQ(causes.count_of("nobody", one), 0);
     EXPECT_EQ(causes.more(),
               "1 more fails, perhaps by the same mistake (first wrong: residual); --report shows each.\n");
 }

@@ -143,12 +143,12 @@ class Programs(unittest.TestCase):
         self.expect_that_case_alone("crashes", r"rank 1 of 2, asked for 'step' \d+, was killed \(Aborted\)")
 
     def test_one_that_hangs(self):
-        self.expect_that_case_alone("hangs", r"rank 1 of 2, asked for 'step' \d+, did not answer within 2 s",
-                                    "2")
+        self.expect_that_case_alone("hangs", r"rank 1 of 2, asked for 'step' \d+, did not answer within 10 s",
+                                    "10")
 
     def test_one_that_does_not_end_its_line(self):
-        self.expect_that_case_alone("unfinished", r"did not answer within 2 s, but for a line without its end",
-                                    "2")
+        self.expect_that_case_alone("unfinished", r"did not answer within 10 s, but for a line without its end",
+                                    "10")
 
     def test_one_that_prints_rubbish(self):
         self.expect_that_case_alone("rubbish", r"rank 1 of 2.*wrote a line that is no JSON object: 'loss: 0.25'")

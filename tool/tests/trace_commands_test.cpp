@@ -52,6 +52,21 @@ TEST_F(ToolTest, VerifyOfAWrongTraceFailsWithStatus1) {
                          "tensor norm, index 3 (coordinate 33)"));
 }
 
+// Some of the known mistakes that are tried make w no number by then, and have no coming mask.
+TEST_F(ToolTest, AMistakeThatShowsLateDoesNotCostTheVerdict) {
+    RecordOptions options = support::small_run();
+    options.steps = 300;
+    options.problem.settings.bias_correction = problem::BiasCorrection::adam;
+    record(trace_, options);
+    set_element(trace_, "step/0290/parameters", 3, -0.5F);
+    const ToolResult result = run_tool({"verify", trace_});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(result.errors.empty()) << result.errors;
+    EXPECT_TRUE(contains(result.output, "first divergence: step 290, phase update, parameters"));
+    EXPECT_EQ(last_line(result.output), "0 passed, 1 failed");
+    EXPECT_FALSE(contains(result.output, "could be tried")) << result.output;
+}
+
 TEST_F(ToolTest, TheCommandThatIsPrintedRepeatsTheCheck) {
     const std::string odd = file("it's a trace.safetensors");
     record(odd, support::small_run());

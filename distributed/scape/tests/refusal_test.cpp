@@ -140,6 +140,38 @@ TEST(WrongUse, AStateThatIsNotFiniteIsNeitherSavedNorRestored) {
     });
 }
 
+TEST(WrongUse, RanksThatRestoredDifferentStatesAreToldBeforeTheNextStep) {
+    const auto setting = make_setting(3, 0.1, PartitionRule::by_shard);
+    for (const bool in_buckets : {false, true})
+        for (const bool all_restore : {false, true})
+            run_ranks(3, [&](Communicator& inner) {
+                Rank rank(inner, setting);
+                rank.step(1);
+                const RankState earlier = rank.optimizer().state();
+                rank.step(2);
+                const RankState later = rank.optimizer().state();
+                if (inner.rank() == 1)
+                    rank.optimizer().restore(earlier);
+                else if (all_restore)
+                    rank.optimizer().restore(later);
+                try {
+                    if (in_buckets)
+                        rank.optimizer().bucket(std::vector<std::size_t>{4}, rank.gradient(3));
+                    else
+                        rank.step(3);
+                    ADD_FAILURE() << "rank " << inner.rank() << " goes on";
+                } catch (const Error& error) {
+                    EXPECT_NE(
+                        std::string(error.what()).find("rank 1 has restored another state than rank 0"),
+                        std::string::npos)
+                        << error.what();
+                }
+                rank.optimizer().restore(later);
+                rank.step(3);
+                EXPECT_EQ(rank.optimizer().steps(), 3);
+            });
+}
+
 TEST(WrongUse, AnotherNumberOfRanksThanWorkersIsRefused) {
     EXPECT_THROW(run_ranks(2,
                            [&](Communicator& inner) {

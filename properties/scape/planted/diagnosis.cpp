@@ -67,7 +67,7 @@ Seen seen(const verify::TraceReader& trace, Index step) {
 }
 
 /// After that step; nothing if the run did not come to its end. A mask that is shown as the coming one need
-/// not be the one that is then used, and what was used is what a recorder sees.
+/// not be the one that is then used, and what was used is what a recorder sees. Of who halts none is known.
 std::optional<Seen> seen(const History& history, std::size_t step, std::size_t actions) {
     if (!history.error.empty() || history.after.size() != actions || history.coming.empty())
         return std::nullopt;
@@ -96,14 +96,18 @@ struct Fit {
 
 Fit fit(const Seen& recorded, const Seen& right, const Seen& hypothesis) {
     Fit result;
-    for (std::size_t i = 0; i < recorded.size(); ++i)
+    for (std::size_t i = 0; i < recorded.size(); ++i) {
+        if (right[i].size() != recorded[i].size())
+            continue; // one of them is not known
+        const bool known = hypothesis[i].size() == recorded[i].size();
         for (std::size_t at = 0; at < recorded[i].size(); ++at) {
-            const bool wrong = recorded[i][at] != right[i].at(at);
-            const bool made = recorded[i][at] == hypothesis[i].at(at);
+            const bool wrong = recorded[i][at] != right[i][at];
+            const bool made = known && recorded[i][at] == hypothesis[i][at];
             result.wrong += wrong ? 1 : 0;
             result.explained += wrong && made ? 1 : 0;
             result.spoilt += !wrong && !made ? 1 : 0;
         }
+    }
     return result;
 }
 
@@ -166,14 +170,15 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
     const problem::Problem& problem = trace.head().problem;
     if (problem.algorithm != problem::Algorithm::scape)
         return {};
-    // A hundred hypotheses, each of so many values times steps, in seconds.
+    // A hundred hypotheses, each of so many values times steps, and of so many meetings of ranks: in
+    // seconds.
     constexpr double most_values = 2e6;
-    constexpr int most_workers = 64;
-    if (static_cast<double>(problem.layout.size()) * problem.workers * static_cast<double>(step) >
-            most_values ||
-        problem.workers > most_workers)
-        return {"no known mistake was tried: parameters x ranks x steps are more than 2 million, or ranks "
-                "more than 64; record a smaller model, or a run that goes wrong sooner"};
+    constexpr double most_meetings = 3000;
+    const double rank_steps = static_cast<double>(step) * problem.workers;
+    if (static_cast<double>(problem.layout.size()) * rank_steps > most_values || rank_steps > most_meetings)
+        return {
+            "no known mistake was tried: ranks x steps are more than 3000, or times parameters more than 2 "
+            "million; record a smaller model, or a run that goes wrong sooner"};
     const auto scenario = scenario_of(trace, std::min(step + 1, trace.head().steps()));
     if (!scenario)
         return {};

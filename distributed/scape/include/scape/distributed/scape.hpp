@@ -155,6 +155,7 @@ class Scape {
     std::vector<Index> selected_;        ///< coordinates of S_t in each rank's range
     std::vector<Index> coming_selected_; ///< and of the coming mask
     Index parts_ = 0;                    ///< that have been accumulated
+    std::uint64_t restored_ = 0;         ///< a digest of what was restored since the last step, or 0
     std::unique_ptr<BucketsUnderWay> buckets_;
     Statistics statistics_;
 };
