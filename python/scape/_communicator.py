@@ -81,10 +81,21 @@ class _Bridge:
             body()
             return 0
         except BaseException as error:  # noqa: BLE001  (C has no other way to hear of it)
-            if self.native is not None and self.native.failure is None:
-                self.native.failure = error
-            _library.set_error(f"{type(error).__name__}: {error}")
+            try:
+                self._tell(error)
+            except BaseException:  # noqa: BLE001  (what leaves a callback of ctypes is dropped, and the callback has succeeded)
+                pass
             return 1
+
+    def _tell(self, error: BaseException) -> None:
+        if self.native is not None and self.native.failure is None:
+            self.native.failure = error
+        line = type(error).__name__
+        try:
+            line = f"{line}: {error}"
+        except BaseException as other:  # noqa: BLE001  (its own __str__)
+            line += f", whose text cannot be made ({type(other).__name__})"
+        _library.set_error(line)
 
     def _keep(self, wait: Wait, exchange: Any) -> None:
         self._started += 1

@@ -138,7 +138,7 @@ def words(name: str, *arguments: object) -> str:
 
 def set_error(line: str) -> None:
     """What scape_last_error says of a callback that fails."""
-    _library.scape_set_error(line.encode())
+    _library.scape_set_error(line.encode(errors="replace"))
 
 
 def text(value: object, what: str) -> bytes:

@@ -61,9 +61,9 @@ def in_threads(ranks: int, function: Callable[[int], None]) -> None:
 class Queues(scape.Communicator):
     """Bytes through a queue for each pair of ranks."""
 
-    def __init__(self, rank: int, queues: list[list["queue.Queue[bytes]"]], fails: bool = False) -> None:
+    def __init__(self, rank: int, queues: list[list["queue.Queue[bytes]"]], failure: Exception | None = None) -> None:
         self.rank, self.size = rank, len(queues)
-        self._queues, self._fails = queues, fails
+        self._queues, self._failure = queues, failure
 
     def start_all_to_all(self, traffic: int, send: list[np.ndarray], receive: list[np.ndarray]) -> Callable[[], None]:
         for to, part in enumerate(send):
@@ -72,14 +72,21 @@ class Queues(scape.Communicator):
         taken = [self._queues[start][self.rank].get(timeout=60) for start in range(self.size)]
 
         def wait() -> None:
-            if self._fails:
-                raise OSError("the cable is out")
+            if self._failure is not None:
+                raise self._failure
             for part, data in zip(receive, taken):
                 part[:] = np.frombuffer(data, np.uint8)
         return wait
 
     def start_all_gather(self, traffic: int, send: np.ndarray, receive: list[np.ndarray]) -> Callable[[], None]:
         return self.start_all_to_all(traffic, [send] * self.size, receive)
+
+
+class Mute(Exception):
+    """Cannot tell what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
 
 
 class Verify(unittest.TestCase):
@@ -175,9 +182,12 @@ class Optimizer(unittest.TestCase):
             self.check(ranks, lambda rank, queues=queues: Queues(rank, queues), density=("linear", 1.0, 0.1, 3))
 
     def test_what_a_communicator_raises_is_the_cause(self) -> None:
-        with self.assertRaisesRegex(scape.Aborted, "OSError: the cable is out") as raised:
-            scape.Optimizer(make_problem(1), made_up(1), Queues(0, [[queue.Queue()]], fails=True))
-        self.assertIsInstance(raised.exception.__cause__, OSError)
+        for failure, text in ((OSError("the cable is out"), "OSError: the cable is out"),
+                              (OSError("half a letter: \ud800"), r"OSError: half a letter: \?"),
+                              (Mute(), r"Mute, whose text cannot be made \(RuntimeError\)")):
+            with self.assertRaisesRegex(scape.Aborted, text) as raised:
+                scape.Optimizer(make_problem(1), made_up(1), Queues(0, [[queue.Queue()]], failure))
+            self.assertIs(raised.exception.__cause__, failure)
 
     def test_a_refused_step_changes_nothing_on_any_rank(self) -> None:
         group, problem = scape.ThreadGroup(2), make_problem(2)
