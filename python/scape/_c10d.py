@@ -41,19 +41,35 @@ class ProcessGroup(Communicator):
     def _start(self, send: list[Bytes], receive: list[Bytes]) -> Wait:
         tag = _FIRST_TAG + next(self._number) % _TAGS
         works: list[Any] = []
-        for rank in self._others():
-            if receive[rank].size:
-                works.append(dist.irecv(torch.from_numpy(receive[rank]), self._global[rank], self._group, tag=tag))
-        for rank in self._others():
-            if send[rank].size:
-                works.append(dist.isend(torch.from_numpy(send[rank]), self._global[rank], self._group, tag=tag))
-        receive[self.rank][:] = send[self.rank]
+        try:
+            for rank in self._others():
+                if receive[rank].size:
+                    works.append(dist.irecv(torch.from_numpy(receive[rank]), self._global[rank], self._group, tag=tag))
+            for rank in self._others():
+                if send[rank].size:
+                    works.append(dist.isend(torch.from_numpy(send[rank]), self._global[rank], self._group, tag=tag))
+            receive[self.rank][:] = send[self.rank]
+        except BaseException:
+            _first_error_of(works)  # the one that is on its way out tells why
+            raise
 
         def wait() -> None:
-            for work in works:
-                work.wait()
+            error = _first_error_of(works)
+            if error is not None:
+                raise error
         return wait
 
     def _others(self) -> list[int]:
         """Each rank begins with the one after it, so that not all talk to one at once."""
         return [(self.rank + turn) % self.size for turn in range(1, self.size)]
+
+
+def _first_error_of(works: list[Any]) -> BaseException | None:
+    """Waits for all, also after one has failed: the memory is libscape's again afterwards, and no message may still write to it."""
+    first: BaseException | None = None
+    for work in works:
+        try:
+            work.wait()
+        except BaseException as error:  # noqa: BLE001
+            first = error if first is None else first
+    return first

@@ -4,13 +4,17 @@ import copy
 import io
 import tempfile
 import unittest
+from collections.abc import Callable
+from unittest import mock
 
 import needs
 
 needs.torch()
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import scape  # noqa: E402
 import scape.torch  # noqa: E402
+from scape._c10d import ProcessGroup  # noqa: E402
 
 
 def make_model() -> torch.nn.Sequential:
@@ -200,6 +204,35 @@ class Recording(unittest.TestCase):
     def test_a_foreign_optimizer_needs_a_problem(self) -> None:
         with self.assertRaisesRegex(scape.Error, "give a scape.Problem"):
             scape.torch.Recorder(torch.optim.SGD(make_model().parameters(), lr=0.1))
+
+
+class Messages(unittest.TestCase):
+    """What fails among the messages of an exchange: none is on its way any more when libscape takes the memory back."""
+
+    def start(self, receives: list[object], sends: list[object]) -> Callable[[], None]:
+        """An exchange of rank 0 with two others. A message's wait raises what is given; what is no message cannot be started."""
+        group = ProcessGroup.__new__(ProcessGroup)
+        group.rank, group.size, group._global, group._group, group._number = 0, 3, [0, 1, 2], None, iter(range(9))
+        self.works: list[mock.Mock] = [work for work in (*receives, *sends) if isinstance(work, mock.Mock)]
+        with mock.patch("torch.distributed.irecv", side_effect=receives), mock.patch("torch.distributed.isend", side_effect=sends):
+            return group.start_all_gather(0, np.ones(2, np.uint8), [np.zeros(2, np.uint8) for _ in range(3)])
+
+    def check_all_were_waited_for(self) -> None:
+        self.assertEqual([work.wait.call_count for work in self.works], [1] * len(self.works))
+
+    def test_the_first_error_of_a_wait_comes_after_all(self) -> None:
+        first, second = mock.Mock(**{"wait.side_effect": OSError("first")}), mock.Mock(**{"wait.side_effect": OSError("second")})
+        wait = self.start([mock.Mock(), first], [second, mock.Mock()])
+        with self.assertRaisesRegex(OSError, "first"):
+            wait()
+        self.check_all_were_waited_for()
+
+    def test_what_was_started_before_an_error_is_waited_for(self) -> None:
+        for receives, sends in (([mock.Mock(), OSError("third")], []),
+                                ([mock.Mock(**{"wait.side_effect": OSError("hidden")}), mock.Mock()], [mock.Mock(), OSError("third")])):
+            with self.assertRaisesRegex(OSError, "third"):
+                self.start(receives, sends)
+            self.check_all_were_waited_for()
 
 
 class PlainAdamS(torch.optim.Optimizer):
