@@ -1,6 +1,7 @@
 """How ranks exchange data: a communicator to write in Python, and ranks that are threads."""
 
 import ctypes
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,8 @@ from ._errors import Error
 
 Bytes = NDArray[np.uint8]
 Wait = Callable[[], None]
+
+_LONGEST = 10**9  # seconds; 2^63 nanoseconds are nine times as many
 
 
 def _bytes(pointer: int | None, size: int) -> Bytes:
@@ -67,12 +70,13 @@ class _Bridge:
     """A Python communicator as the functions that libscape calls. No exception crosses: it is kept, and raised as the cause."""
 
     def __init__(self, communicator: Communicator) -> None:
+        rank, size = _library.whole(communicator.rank, "a communicator's rank"), _library.whole(communicator.size, "its size")
         self._communicator = communicator
         self._under_way: dict[int, Wait] = {}
         self._started = 0
         self.native: _Native | None = None
         self.exchanges = _library.Exchanges(
-            ctypes.sizeof(_library.Exchanges), None, communicator.rank, communicator.size,
+            ctypes.sizeof(_library.Exchanges), None, rank, size,
             _library.START_ALL_TO_ALL(self._all_to_all), _library.START_ALL_GATHER(self._all_gather), None,
             _library.WAIT(self._wait), None)
 
@@ -127,8 +131,10 @@ class ThreadGroup:
     """Ranks that are threads of this process: each takes communicator(rank), and makes, steps and closes its optimizer itself."""
 
     def __init__(self, size: int, timeout: float = 60.0) -> None:
-        self.size = size
-        self._handle = _library.Handle("group", size, int(timeout * 1000))
+        if not 0 < timeout <= _LONGEST:
+            raise Error(f"the timeout of a ThreadGroup is {timeout!r}; give seconds, more than 0 and at most {_LONGEST}")
+        self.size = _library.whole(size, "the size of a ThreadGroup")
+        self._handle = _library.Handle("group", self.size, math.ceil(timeout * 1000))
 
     def communicator(self, rank: int) -> "ThreadCommunicator":
         """Once for each rank."""
@@ -139,8 +145,8 @@ class ThreadCommunicator:
     """A rank's place in a ThreadGroup, for one optimizer."""
 
     def __init__(self, group: ThreadGroup, rank: int) -> None:
-        self.rank, self.size = rank, group.size
-        self._handle: _library.Handle | None = _library.Handle("communicator", group._handle.pointer, rank,
+        self.rank, self.size = _library.whole(rank, "the rank of a ThreadGroup's communicator"), group.size
+        self._handle: _library.Handle | None = _library.Handle("communicator", group._handle.pointer, self.rank,
                                                                maker="group_communicator")
 
     def _native(self) -> _Native:

@@ -1,6 +1,7 @@
 """libscape, loaded and declared: the one place that knows scape.h."""
 
 import ctypes
+import operator
 import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
@@ -143,10 +144,24 @@ def set_error(line: str) -> None:
 
 def text(value: object, what: str) -> bytes:
     """As C wants it."""
-    encoded = os.fsencode(value) if isinstance(value, (str, os.PathLike)) else None
+    try:
+        encoded = os.fsencode(value) if isinstance(value, (str, os.PathLike)) else None
+    except UnicodeEncodeError:  # halves of letters
+        encoded = None
     if encoded is None or b"\0" in encoded:
         raise Error(f"{what} is {value!r}; give a text without zero bytes")
     return encoded
+
+
+def whole(value: Any, what: str, bits: int = 32) -> int:
+    """As C can hold it: ctypes cuts off what is too much, and says nothing."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise Error(f"{what} is {value!r}; give a whole number") from None
+    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise Error(f"{what} is {number:#x}, which {bits} bits do not hold; give one closer to zero")
+    return number
 
 
 class Handle:

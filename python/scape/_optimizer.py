@@ -112,7 +112,7 @@ class Optimizer:
     def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any) -> None:
         """Goes on from a state that was looked at. On all ranks, each with its own residual."""
         (mask_bits, kept), (next_bits, next_kept) = _values.bits(mask, "mask"), _values.bits(next_mask, "next_mask")
-        state = _library.State(ctypes.sizeof(_library.State), step, _values.one(parameters, "parameters"),
+        state = _library.State(ctypes.sizeof(_library.State), _library.whole(step, "step", 64), _values.one(parameters, "parameters"),
                                _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits)
         self._call("optimizer_restore", ctypes.byref(state))
         del kept, next_kept

@@ -35,16 +35,17 @@ class Problem:
     def __init__(self, tensors: Sequence[Tensor | tuple[str, int] | tuple[str, int, bool]], workers: int = 1,
                  **settings: object) -> None:
         self.tensors = [Tensor(*tensor) for tensor in tensors]
-        self.workers = workers
+        self.workers = _library.whole(workers, "workers")
         self.settings = settings
         entries = (_library.TensorEntry * len(self.tensors))(
-            *(_library.TensorEntry(_library.text(name, "a tensor's name"), size, int(dense)) for name, size, dense in self.tensors))
+            *(_library.TensorEntry(_library.text(name, "a tensor's name"), _library.whole(size, f"the size of {name}", 64), bool(dense))
+              for name, size, dense in self.tensors))
         words = " ".join(f"{key}={_word(key, value)}" for key, value in settings.items())
-        self._handle = _library.Handle("problem", entries, len(self.tensors), workers, words.encode())
+        self._handle = _library.Handle("problem", entries, len(self.tensors), self.workers, _library.text(words, "settings"))
         self.size = _library.ask("problem_size", self._handle.pointer)
 
     def density(self, step: int) -> float:
         """The share of each segment that the mask used at this step selects; steps are counted from 1."""
         value = ctypes.c_double()
-        _library.call("problem_density", self._handle.pointer, step, ctypes.byref(value))
+        _library.call("problem_density", self._handle.pointer, _library.whole(step, "step", 64), ctypes.byref(value))
         return value.value

@@ -41,7 +41,7 @@ class Recorder:
             given, count = _values.pieces([entry], name)
         else:
             given, count = _values.pieces(array, f"{name} of rank {rank}")
-        _library.call("recorder_add", self._handle.pointer, _library.text(name, "name"), rank, given, count)
+        _library.call("recorder_add", self._handle.pointer, _library.text(name, "name"), _library.whole(rank, "rank"), given, count)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace. Raises Error that names what is missing."""

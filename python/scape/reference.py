@@ -29,7 +29,7 @@ class Reference:
 
     def _view(self, what: int, rank: int = 0) -> _library.Values:
         view = _library.Values()
-        _library.call("reference_view", self._handle.pointer, what, rank, ctypes.byref(view))
+        _library.call("reference_view", self._handle.pointer, what, _library.whole(rank, "rank"), ctypes.byref(view))
         return view
 
     def _floats(self, what: int, rank: int = 0) -> Floats:

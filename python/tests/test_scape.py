@@ -233,6 +233,40 @@ class Optimizer(unittest.TestCase):
             scape.Optimizer(make_problem(1), made_up(1), communicator)
         self.assertEqual(make_problem(1, density=("geometric", 1.0, 0.01, 2)).density(2), 0.1)
 
+    def test_no_number_is_cut_off(self) -> None:
+        """By ctypes, which gives C the lower bits."""
+        problem, recorder = make_problem(2), scape.Recorder(make_problem(2), made_up(1))
+        reference, alone = scape.reference.Reference(problem, made_up(1)), scape.Optimizer(make_problem(1), made_up(1))
+        recorder.begin(0.01)
+        state = {"parameters": made_up(1), "first_moment": made_up(1), "residual": made_up(1), "mask": np.ones(SIZE, np.bool_),
+                 "next_mask": np.ones(SIZE, np.bool_)}
+        far = Queues(0, [[queue.Queue()]])
+        far.size = 2**32 + 1
+        for call, text in ((lambda: make_problem(2**32 + 1), "workers is 0x100000001, which 32 bits do not hold"),
+                           (lambda: make_problem(-2**32 + 1), "workers is -0xffffffff"),
+                           (lambda: make_problem(1.5), "workers is 1.5; give a whole number"),
+                           (lambda: scape.Problem([("norm", 2**64 + 5)]), "the size of norm is 0x10000000000000005, which 64 bits"),
+                           (lambda: problem.density(2**64 + 1), "step is 0x1"),
+                           (lambda: reference.residual(2**32), "rank is 0x100000000"),
+                           (lambda: recorder.add("gradient", 2**32, made_up(1)), "rank is 0x100000000"),
+                           (lambda: alone.restore(step=2**64, **state), "step is 0x1"),
+                           (lambda: scape.Optimizer(make_problem(1), made_up(1), far), "its size is 0x100000001"),
+                           (lambda: scape.ThreadGroup(2**32 + 1), "the size of a ThreadGroup is 0x100000001"),
+                           (lambda: scape.ThreadGroup(2).communicator(2**32), "the rank of a ThreadGroup's communicator is 0x100000000")):
+            with self.assertRaisesRegex(scape.Error, text):
+                call()
+        for timeout in (float("inf"), float("nan"), 0.0, -1.0, 1e10):
+            with self.assertRaisesRegex(scape.Error, f"timeout of a ThreadGroup is {timeout}; give seconds".replace("+", r"\+")):
+                scape.ThreadGroup(2, timeout=timeout)
+        self.assertEqual(scape.ThreadGroup(np.int64(2), timeout=1e-4).size, 2)
+        self.check(2, scape.ThreadGroup(2, timeout=1e9).communicator)
+
+    def test_text_that_is_none_is_told(self) -> None:
+        with self.assertRaisesRegex(scape.Error, "settings"):
+            make_problem(1, partition="\ud800")
+        with self.assertRaisesRegex(scape.Error, "a tensor's name"):
+            scape.Problem([("\ud800", 5)])
+
 
 if __name__ == "__main__":
     unittest.main()
