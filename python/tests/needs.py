@@ -1,15 +1,23 @@
 """A test that needs what is not there is skipped: status 77, and the reason in one line."""
 
 import importlib
+import re
 import sys
+from typing import Any, NoReturn
+
+TORCH = (2, 6)  # as in pyproject.toml: the first that takes named parameters
 
 
-def _module(name: str) -> None:
+def _skip(reason: str) -> NoReturn:
+    print(f"SKIPPED: {sys.executable} has {reason}; ci/torch makes an environment that will do")
+    sys.exit(77)
+
+
+def _module(name: str) -> Any:
     try:
-        importlib.import_module(name)
+        return importlib.import_module(name)
     except ImportError as error:
-        print(f"SKIPPED: {sys.executable} has no {name} ({error}); ci/torch makes an environment that has")
-        sys.exit(77)
+        _skip(f"no {name} ({error})")
 
 
 def numpy() -> None:
@@ -18,4 +26,7 @@ def numpy() -> None:
 
 def torch() -> None:
     _module("numpy")
-    _module("torch")
+    version = str(_module("torch").__version__)
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or (int(found[1]), int(found[2])) < TORCH:
+        _skip(f"torch {version}, older than {TORCH[0]}.{TORCH[1]}")

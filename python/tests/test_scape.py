@@ -1,6 +1,8 @@
 """The package over NumPy: verify, record, reference, optimizer; ranks as threads, and over a communicator written in Python."""
 
 import queue
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -266,6 +268,21 @@ class Optimizer(unittest.TestCase):
             make_problem(1, partition="\ud800")
         with self.assertRaisesRegex(scape.Error, "a tensor's name"):
             scape.Problem([("\ud800", 5)])
+
+
+class Needs(unittest.TestCase):
+    def test_an_old_pytorch_skips(self) -> None:
+        for version, status in (("1.13.1", 77), ("2.5.1+cpu", 77), ("2.6.0", 0), ("2.15.0+cpu", 0), ("3.0.0a0", 0)):
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "torch.py").write_text(f"__version__ = {version!r}\n", encoding="utf-8")
+                code = f"import sys; sys.path[:0] = [{folder!r}, {str(Path(__file__).parent)!r}]; import needs; needs.torch()"
+                ran = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=300)
+            self.assertEqual(ran.returncode, status, ran.stdout + ran.stderr)
+            self.assertEqual(ran.stdout.startswith("SKIPPED") and f"has torch {version}, older than 2.6" in ran.stdout, status == 77)
+
+    def test_it_is_the_one_that_is_installed(self) -> None:
+        text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+        self.assertIn(f'"torch>={needs.TORCH[0]}.{needs.TORCH[1]}"', text)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,7 @@ class AsPyTorchExpects(unittest.TestCase):
 
 
 class Gradients(unittest.TestCase):
+    @unittest.skipUnless(hasattr(torch.Tensor, "grad_dtype"), "this PyTorch has no grad_dtype: a gradient has its parameter's dtype")
     def test_bf16_is_what_it_stands_for(self) -> None:
         wide, narrow = torch.nn.Parameter(torch.arange(60.0) / 7), torch.nn.Parameter(torch.arange(60.0) / 7)
         optimizers = [scape.torch.Scape([p], lr=0.1, always_dense=False, density=0.5) for p in (wide, narrow)]
