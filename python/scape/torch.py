@@ -53,6 +53,7 @@ class Scape(torch.optim.Optimizer):
             communicator = ProcessGroup(process_group)
         elif process_group is not None:
             raise Error("process_group is given, but torch.distributed has not been initialized, or there is a communicator too")
+        self._rank = 0 if communicator is None else communicator.rank
         self._problem = self._make_problem(1 if communicator is None else communicator.size)
         self._native = Optimizer(self._problem, [p.detach().contiguous() for p in self._all], communicator)
         self._adopt(self._native)
@@ -99,9 +100,10 @@ class Scape(torch.optim.Optimizer):
         for the coming mask."""
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
+        place = {"workers": self._problem.workers, "rank": self._rank}
         for parameter, (begin, end) in zip(self._all, self._ranges()):
             held = whole if parameter.dtype == torch.float32 else whole | {"master": torch.from_numpy(native.parameters)}
-            self.state[parameter] = {"step": torch.tensor(float(native.steps))} | {
+            self.state[parameter] = {"step": torch.tensor(float(native.steps))} | place | {
                 name: values[begin:end].reshape(parameter.shape).clone() for name, values in held.items()}
         try:
             return super().state_dict()
@@ -109,14 +111,26 @@ class Scape(torch.optim.Optimizer):
             self.state.clear()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """What state_dict() gave, of the same model and number of ranks. The parameters are the model's to load, before or after."""
-        if _settings_of(state_dict["param_groups"]) != self._made_with:
-            raise Error("load_state_dict: it was saved with other settings than this optimizer was made with; make it with those")
-        parts = _state_of(state_dict, self._all)
-        super().load_state_dict(state_dict)
-        self.state.clear()
+        """What state_dict() gave on this rank, of the same model and number of ranks. The parameters are the model's to load, before
+        or after. What is refused changes nothing."""
+        self._check_groups(state_dict.get("param_groups", []))
+        parts = _state_of(state_dict, self._all, self._problem.workers, self._rank)
         self.native.restore(**parts)
         self._write_copies()
+        super().load_state_dict(state_dict)
+        self.state.clear()
+
+    def _check_groups(self, groups: list[dict[str, Any]]) -> None:
+        """Those of a state_dict are this optimizer's, lr apart."""
+        missing = [key for group in groups for key in (*_SETTINGS, "lr", "always_dense", "params") if key not in group]
+        if missing or not groups:
+            raise Error(f"load_state_dict: its param groups have no {missing[0] if missing else 'entry'}, so they are another optimizer's; "
+                        "give a state_dict() of scape.torch.Scape")
+        if _settings_of(groups) != self._made_with:
+            raise Error("load_state_dict: it was saved with other settings than this optimizer was made with; make it with those")
+        saved, mine = ([len(group["params"]) for group in some] for some in (groups, self.param_groups))
+        if saved != mine:
+            raise Error(f"load_state_dict: its param groups have {saved} parameters, and this optimizer's {mine}; make it with those")
 
     def _gradient(self, name: str, parameter: torch.Tensor) -> Any:
         gradient = parameter.grad
@@ -184,14 +198,19 @@ def _check_parameter(name: str, parameter: torch.Tensor) -> None:
         raise Error(f"{name} is {parameter.dtype}; SCAPE's parameters are torch.float32, or torch.bfloat16 beside fp32 masters")
 
 
-def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor]) -> dict[str, Any]:
+def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], workers: int, rank: int) -> dict[str, Any]:
     """A whole rank's state, from what each parameter has of it."""
-    parts = [state_dict["state"].get(i) for i in range(len(parameters))]
+    parts = [state_dict.get("state", {}).get(i) for i in range(len(parameters))]
     for i, (part, parameter) in enumerate(zip(parts, parameters)):
         needed = _STATE if parameter.dtype == torch.float32 else (*_STATE, "master")
-        if part is None or any(name not in part or part[name].numel() != parameter.numel() for name in needed):
+        if part is None or "step" not in part or any(name not in part or part[name].numel() != parameter.numel() for name in needed):
             raise Error(f"load_state_dict: parameter {i} has no state of SCAPE of {parameter.numel()} values; "
                         "give a state_dict() of the same model")
+    for part in parts:
+        saved = part.get("workers", workers), part.get("rank", rank)  # older ones have neither
+        if saved != (workers, rank):
+            raise Error(f"load_state_dict: it is of rank {saved[1]} of {saved[0]}, and this is rank {rank} of {workers}; each rank loads "
+                        "what it saved; for another number of ranks: optimizer.native.save(folder) and .load(checkpoint)")
     steps = {int(part["step"]) for part in parts}
     if len(steps) != 1:
         raise Error(f"load_state_dict: the parameters are at the steps {sorted(steps)}; give a state_dict() of one optimizer")

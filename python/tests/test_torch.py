@@ -1,8 +1,10 @@
 """scape.torch.Scape in one process: what PyTorch expects of an optimizer, and the same bits as the reference."""
 
+import concurrent.futures
 import copy
 import io
 import tempfile
+import threading
 import unittest
 from collections.abc import Callable
 from unittest import mock
@@ -94,6 +96,53 @@ class AsPyTorchExpects(unittest.TestCase):
                 self.optimizer.load_state_dict(wrong)
         self.assertEqual(self.optimizer.native.steps, 3)
         self.train(range(3, 5))
+
+    def test_a_state_of_another_optimizer_is_refused(self) -> None:
+        adam = torch.optim.Adam(self.model.parameters())
+        backward(self.model, 1)
+        adam.step()
+        with self.assertRaisesRegex(scape.Error, "no clip_norm, so they are another optimizer's; give a state_dict"):
+            self.optimizer.load_state_dict(adam.state_dict())
+        for whole in ({}, {"model": {}, "optimizer": self.optimizer.state_dict()}):
+            with self.assertRaisesRegex(scape.Error, "no entry, so they are another optimizer's"):
+                self.optimizer.load_state_dict(whole)
+        parts = scape.torch.Scape([{"params": list(part.parameters())} for part in self.model], lr=0.03, density=0.2, clip_norm=0.7)
+        with self.assertRaisesRegex(scape.Error, r"have \[6\] parameters, and this optimizer's \[2, 2, 0, 2\]"):
+            parts.load_state_dict(self.optimizer.state_dict())
+
+    def test_what_the_library_refuses_has_not_changed_the_groups_either(self) -> None:
+        self.train(range(3))
+        saved = copy.deepcopy(self.optimizer.state_dict())
+        saved["param_groups"][0]["lr"] = 0.5
+        saved["state"][0]["first_moment"][1, 2] = float("nan")
+        with self.assertRaisesRegex(scape.Error, "first moment|finite"):
+            self.optimizer.load_state_dict(saved)
+        self.assertEqual(self.optimizer.param_groups[0]["lr"], 0.03)
+        self.train(range(3, 5))
+
+    def test_a_state_of_another_rank_or_number_of_ranks_is_refused(self) -> None:
+        models, group = [make_model() for _ in range(2)], scape.ThreadGroup(2)
+        saved: list[dict[str, object]] = [{}, {}]
+        both = threading.Barrier(2, timeout=300)
+
+        def run(rank: int) -> None:
+            optimizer = scape.torch.Scape(models[rank].parameters(), lr=0.03, density=0.2, clip_norm=0.7,
+                                          communicator=group.communicator(rank))
+            optimizer.step()
+            saved[rank] = optimizer.state_dict()
+            both.wait()
+            with self.assertRaisesRegex(scape.Error, f"of rank {1 - rank} of 2, and this is rank {rank} of 2; each rank loads what it"):
+                optimizer.load_state_dict(saved[1 - rank])
+            optimizer.load_state_dict(saved[rank])
+            optimizer.native.close()
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            for done in [threads.submit(run, rank) for rank in range(2)]:
+                done.result()
+        with self.assertRaisesRegex(scape.Error, r"of rank 0 of 2, and this is rank 0 of 1; .* optimizer.native.save\(folder\)"):
+            self.optimizer.load_state_dict(saved[0])
+        for part in saved[0]["state"].values():  # as they once were
+            del part["workers"], part["rank"]
+        self.optimizer.load_state_dict(saved[0])
 
     def test_parameters_are_one_memory(self) -> None:
         self.model[0].weight.data.fill_(0.25)
