@@ -83,6 +83,8 @@ class Scape(torch.optim.Optimizer):
                 loss = closure()
         if _settings_of(self.param_groups) != self._made_with:
             raise Error("a param group's settings have changed since the optimizer was made; only lr may: make a new optimizer")
+        self._check_memory()
+        self._check_copies()
         gradients = [self._gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
         self.native.step(gradients, self._learning_rate())
         self._write_copies()
@@ -113,6 +115,7 @@ class Scape(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """What state_dict() gave on this rank, of the same model and number of ranks. The parameters are the model's to load, before
         or after. What is refused changes nothing."""
+        self._check_memory()
         self._check_groups(state_dict.get("param_groups", []))
         parts = _state_of(state_dict, self._all, self._problem.workers, self._rank)
         self.native.restore(**parts)
@@ -167,19 +170,48 @@ class Scape(torch.optim.Optimizer):
     def _adopt(self, native: Optimizer) -> None:
         """The memory of fp32 parameters becomes the optimizer's own: what it writes they are, and what the model loads it has."""
         flat = torch.from_numpy(native.parameters)
-        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
-        for parameter, (begin, end) in zip(self._all, self._ranges()):
+        self._shared: list[tuple[str, torch.Tensor, int, torch.Size]] = []  # with where in memory, and as what, it has to be
+        self._copies: list[tuple[str, torch.Tensor, torch.Tensor]] = []
+        for name, parameter, (begin, end) in zip(self._names, self._all, self._ranges()):
             master = flat[begin:end].view(parameter.shape)
             if parameter.dtype == torch.float32:
                 parameter.data = master
+                self._shared.append((name, parameter, master.data_ptr(), master.shape))
             else:
-                self._copies.append((parameter, master))
+                self._copies.append((name, parameter, master))
+        self._written = [_memory(parameter) for _, parameter, _ in self._copies]
+
+    def _check_memory(self) -> None:
+        """What replaces a parameter's memory takes it from the optimizer, and nothing else would tell."""
+        for name, parameter, address, shape in self._shared:
+            if parameter.data_ptr() != address or parameter.shape != shape or not parameter.is_contiguous():
+                raise Error(f"{name} has left the optimizer's memory: something has replaced its .data (vector_to_parameters, model.to "
+                            "there and back); write into it (model.load_state_dict, copy_), or make a new optimizer afterwards")
+
+    @torch.no_grad()
+    def _check_copies(self) -> None:
+        """What writes to a bf16 parameter does not reach its master, and the step would undo it. The values are looked at where
+        PyTorch has counted a write."""
+        for i, (name, parameter, master) in enumerate(self._copies):
+            if _memory(parameter) == self._written[i]:
+                continue
+            if parameter.dtype != torch.bfloat16 or not torch.equal(parameter.view(torch.int16),
+                                                                    master.to(torch.bfloat16).view(torch.int16)):
+                raise Error(f"{name} has been written to, and its fp32 master has not, so the step would undo it; load the optimizer's "
+                            "state_dict as well as the model's, or make a new optimizer afterwards")
+            self._written[i] = _memory(parameter)
 
     @torch.no_grad()
     def _write_copies(self) -> None:
         """bf16 parameters are their masters, rounded to nearest even."""
-        for parameter, master in self._copies:
+        for _, parameter, master in self._copies:
             parameter.copy_(master)
+        self._written = [_memory(parameter) for _, parameter, _ in self._copies]
+
+
+def _memory(parameter: torch.Tensor) -> tuple[int, int]:
+    """Another one after what writes to it, but through .data."""
+    return parameter.data_ptr(), parameter._version
 
 
 def _settings_of(groups: list[dict[str, Any]]) -> dict[str, Any]:

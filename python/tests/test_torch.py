@@ -148,6 +148,30 @@ class AsPyTorchExpects(unittest.TestCase):
         self.model[0].weight.data.fill_(0.25)
         self.assertEqual(float(self.optimizer.native.parameters[3]), 0.25)
 
+    def test_parameters_that_have_left_it_are_refused(self) -> None:
+        def replaced(model: torch.nn.Sequential) -> None:
+            model[3].weight.data = model[3].weight.data.clone()
+
+        def reshaped(model: torch.nn.Sequential) -> None:
+            model[3].weight.data = model[3].weight.data.view(12, 3)
+
+        def as_vector(model: torch.nn.Sequential) -> None:
+            vector = torch.nn.utils.parameters_to_vector(model.parameters())
+            torch.nn.utils.vector_to_parameters(vector, model.parameters())
+
+        for leave, name in ((replaced, "3.weight"), (reshaped, "3.weight"), (as_vector, "0.weight"),
+                            (lambda model: model.to(torch.float64).to(torch.float32), "0.weight"),
+                            (lambda model: model.to(torch.float64), "0.weight"), (lambda model: model.share_memory(), "0.weight")):
+            self.setUp()
+            self.train(range(2))
+            before, saved = self.optimizer.native.parameters.copy(), self.optimizer.state_dict()
+            leave(self.model)
+            with self.assertRaisesRegex(scape.Error, f"^{name} has left the optimizer's memory: .*copy_.*, or make a new optimizer"):
+                self.optimizer.step()
+            with self.assertRaisesRegex(scape.Error, f"^{name} has left the optimizer's memory"):
+                self.optimizer.load_state_dict(saved)
+            self.assertEqual((self.optimizer.native.steps, self.optimizer.native.parameters.tobytes()), (2, before.tobytes()))
+
     def test_what_has_no_gradient_only_decays(self) -> None:
         before = flat(self.model.parameters())
         self.optimizer.zero_grad()
@@ -222,6 +246,36 @@ class Gradients(unittest.TestCase):
                 rounded.load_state_dict(saved)
         self.assertFalse(torch.equal(narrow.to(torch.float32), wide))
 
+    def test_bf16_parameters_that_were_written_without_their_masters_are_refused(self) -> None:
+        def step(model: torch.nn.Module, optimizer: scape.torch.Scape) -> None:
+            model.zero_grad()
+            model(torch.ones(3, 7, dtype=torch.bfloat16)).sum().backward()
+            optimizer.step()
+        model = make_model().to(torch.bfloat16)
+        optimizer = scape.torch.Scape(model.named_parameters(), lr=0.05)
+        step(model, optimizer)
+        of_model, of_optimizer = copy.deepcopy(model.state_dict()), optimizer.state_dict()
+        step(model, optimizer)
+        model.load_state_dict(model.state_dict())  # the same values
+        model.to(torch.float32).to(torch.bfloat16)
+        step(model, optimizer)
+        model.load_state_dict(of_model)
+        for _ in range(2):
+            with self.assertRaisesRegex(scape.Error, "0.weight has been written to, and its fp32 master has not"):
+                optimizer.step()
+        optimizer.load_state_dict(of_optimizer)
+        step(model, optimizer)
+        optimizer.load_state_dict(of_optimizer)
+        model.load_state_dict(of_model)  # the other way round
+        step(model, optimizer)
+        model[3].bias.data = model[3].bias.data + 1.0
+        with self.assertRaisesRegex(scape.Error, "3.bias has been written to"):
+            optimizer.step()
+        optimizer = scape.torch.Scape(model.named_parameters(), lr=0.05)
+        step(model, optimizer)
+        model.to(torch.float32)
+        with self.assertRaisesRegex(scape.Error, "0.weight has been written to"):
+            optimizer.step()
 
 class Recording(unittest.TestCase):
     def verdict(self, recorder: scape.torch.Recorder, level: str) -> scape.Result:
