@@ -14,11 +14,11 @@ verify_planted() { # verify_planted NUMBER CASE: what verify says of such a run 
     [ $? = 1 ] || fail "verify finds nothing wrong with planted mistake $1"
 }
 
-# All that a recorded run of these two kinds shows at all.
+# All that a recorded run of these two kinds shows at all, but for 81, which writes into a payload in flight: what it makes is a matter of time.
 common='workers=3,tensors=a:40+b:5:dense,density=0.1,decay=0.1,correction=adam'
 named=0
 for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 38 40 42 43 44 54 \
-    67 69 76 77 78 79 80 81 83 84 88 90 91 92 93; do
+    67 69 76 77 78 79 80 83 84 88 90 91 92 93; do
     case $number in
         17 | 34 | 35 | 42 | 43 | 44 | 69 | 76 | 77 | 78 | 88 | 93) kind=data=ties,steps=6,seed=2,clip=0.5 ;;
         *) kind=data=normal,steps=4,seed=3 ;;
