@@ -18,10 +18,16 @@ RefusedStep::RefusedStep(int on_rank, Index at_index, float refused, const probl
 
 namespace {
 
+constexpr std::uint64_t empty_digest = 0x243f'6a88'85a3'08d3U;
+
+std::uint64_t with(std::uint64_t digest, std::uint64_t value) {
+    return std::rotl((digest ^ value) * 0x9e37'79b9'7f4a'7c15U, 31);
+}
+
 std::uint64_t digest_of_bits(std::span<const float> values) {
-    std::uint64_t digest = 0x243f'6a88'85a3'08d3U;
+    std::uint64_t digest = empty_digest;
     for (const float value : values)
-        digest = std::rotl((digest ^ std::bit_cast<std::uint32_t>(value)) * 0x9e37'79b9'7f4a'7c15U, 31);
+        digest = with(digest, std::bit_cast<std::uint32_t>(value));
     return digest;
 }
 
@@ -96,9 +102,9 @@ constexpr Index cannot = -1; ///< a bucket, or a step, that its own rank finds f
 
 /// Of a bucket: which one, as a number below `cannot`.
 Index number_of(std::span<const std::size_t> tensors) {
-    std::uint64_t digest = 0x243f'6a88'85a3'08d3U;
+    std::uint64_t digest = empty_digest;
     for (const std::size_t tensor : tensors)
-        digest = std::rotl((digest ^ tensor) * 0x9e37'79b9'7f4a'7c15U, 31);
+        digest = with(digest, tensor);
     return -2 - static_cast<Index>(digest >> 2U);
 }
 
@@ -137,14 +143,11 @@ void expect_same_state(const std::vector<Intent>& all, Index d, const std::strin
 
 std::uint64_t digest_of_state(const RankState& state) {
     std::uint64_t digest = digest_of_bits(state.parameters);
-    const auto add = [&digest](std::uint64_t value) {
-        digest = std::rotl((digest ^ value) * 0x9e37'79b9'7f4a'7c15U, 31);
-    };
-    add(static_cast<std::uint64_t>(state.step));
-    add(digest_of_bits(state.packed_moment));
+    digest = with(digest, static_cast<std::uint64_t>(state.step));
+    digest = with(digest, digest_of_bits(state.packed_moment));
     for (const Mask* mask : {&state.current, &state.coming})
         for (std::size_t word = 0; word < mask->word_count(); ++word)
-            add(mask->words()[word]);
+            digest = with(digest, mask->words()[word]);
     return digest | 1U; // 0 is for none
 }
 
