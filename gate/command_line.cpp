@@ -108,35 +108,26 @@ std::string unknown_subcommand(const CLI::App& app, int count, char** values) {
            " (there are " + list + ")";
 }
 
-class Complaint {
-  public:
-    explicit Complaint(const CLI::App& app) : name_(app.get_name()) {}
-
-    int operator()(const std::string& text) const {
-        std::fprintf(stderr, "%s: %s\n", name_.c_str(), one_line(text).c_str());
-        return bad_input;
-    }
-
-  private:
-    std::string name_;
-};
+int complain(const CLI::App& app, const std::string& text) {
+    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), one_line(text).c_str());
+    return bad_input;
+}
 
 int parse(CLI::App& app, int count, char** values, const int& status) {
-    const Complaint complain(app);
     if (const std::string unknown = unknown_subcommand(app, count, values); !unknown.empty())
-        return complain(unknown);
+        return complain(app, unknown);
     try {
         app.parse(count, values);
     } catch (const CLI::Success& help) {
         return app.exit(help);
     } catch (const CLI::ParseError& error) {
-        return complain(usage_error(app, error) + " (see '" + help_of(app) + "')");
+        return complain(app, usage_error(app, error) + " (see '" + help_of(app) + "')");
     } catch (const Error& error) {
-        return complain(error.what());
+        return complain(app, error.what());
     } catch (const std::bad_alloc&) {
-        return complain("not enough memory for this problem; make it smaller");
+        return complain(app, "not enough memory for this problem; make it smaller");
     } catch (const std::exception& error) {
-        return complain(std::string("unexpected: ") + error.what());
+        return complain(app, std::string("unexpected: ") + error.what());
     }
     return status;
 }
@@ -166,12 +157,11 @@ std::string output_lost() {
 } // namespace
 
 int run_command_line(CLI::App& app, int count, char** values, const int& status) {
-    const Complaint complain(app);
     if (!standard_output_is_open())
-        return complain("standard output is closed; send it somewhere, such as >/dev/null");
+        return complain(app, "standard output is closed; send it somewhere, such as >/dev/null");
     const int ended = parse(app, count, values, status);
     const std::string lost = output_lost();
-    return lost.empty() ? ended : complain(lost);
+    return lost.empty() ? ended : complain(app, lost);
 }
 
 } // namespace scape::gate
