@@ -140,6 +140,12 @@ void CountingCommunicator::reset() {
 }
 
 void CountingCommunicator::count(Traffic traffic, std::size_t sent) {
+    if (exchanges_left_ && *exchanges_left_ == 0) {
+        link_is_lost_ = true;
+        throw LinkLost("its link was cut before " + exchange_text(traffic));
+    }
+    if (exchanges_left_)
+        --*exchanges_left_;
     bytes_[index(traffic)] += sent;
     ++exchanges_[index(traffic)];
 }

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <exception>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include <scape/distributed/scape.hpp>
+
+#include "rank_record.hpp"
 
 namespace scape::properties {
 
@@ -22,110 +22,18 @@ namespace fs = std::filesystem;
 using distributed::Communicator;
 using distributed::CountingCommunicator;
 
-/// What one rank saw: a View and an Outcome for each action it came through, and the coming mask.
-struct Record {
-    std::vector<View> views;
-    std::vector<Outcome> outcomes;
-    std::vector<std::uint8_t> coming;
-};
-
-// A record on its way between processes.
-
-class Writer {
+/// Whether a rank's link was cut, however it took that.
+class NotesACut {
   public:
-    template <class Value>
-    void add(const Value& value) {
-        static_assert(std::is_trivially_copyable_v<Value>);
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
-        bytes_.insert(bytes_.end(), bytes, bytes + sizeof(Value));
-    }
-    template <class Values>
-    void add_all(const Values& values) {
-        add(values.size());
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(values.data());
-        bytes_.insert(bytes_.end(), bytes, bytes + values.size() * sizeof(values[0]));
-    }
-    void add_record(const Record& record) {
-        add(record.views.size());
-        for (std::size_t i = 0; i < record.views.size(); ++i) {
-            const View& view = record.views[i];
-            add(view.step);
-            add_all(view.parameters);
-            add_all(view.moment);
-            add_all(view.residual);
-            add_all(view.mask);
-            add(view.told.has_value());
-            add(view.told.value_or(Told{}));
-            const Outcome& outcome = record.outcomes[i];
-            add(outcome.kind);
-            add_all(outcome.text);
-            add(outcome.rank);
-            add(outcome.index);
-            add(outcome.value);
-            add(outcome.sent);
-            add(outcome.exchanges);
-        }
-        add_all(record.coming);
-    }
-    [[nodiscard]] Group::Bytes take() { return std::move(bytes_); }
+    NotesACut(const CountingCommunicator& communicator, RankRecord& record)
+        : communicator_(communicator), record_(record) {}
+    ~NotesACut() { record_.fault_came = record_.fault_came || communicator_.has_lost_link(); }
+    NotesACut(const NotesACut&) = delete;
+    NotesACut& operator=(const NotesACut&) = delete;
 
   private:
-    Group::Bytes bytes_;
-};
-
-class Reader {
-  public:
-    explicit Reader(const Group::Bytes& bytes) : bytes_(bytes) {}
-
-    template <class Value>
-    void get(Value& value) {
-        std::memcpy(&value, bytes_.data() + at_, sizeof(Value));
-        at_ += sizeof(Value);
-    }
-    template <class Values>
-    void get_all(Values& values) {
-        std::size_t count = 0;
-        get(count);
-        values.resize(count);
-        if (count > 0)
-            std::memcpy(values.data(), bytes_.data() + at_, count * sizeof(values[0]));
-        at_ += count * sizeof(values[0]);
-    }
-    [[nodiscard]] Record record() {
-        Record result;
-        std::size_t count = 0;
-        get(count);
-        result.views.resize(count);
-        result.outcomes.resize(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            View& view = result.views[i];
-            get(view.step);
-            get_all(view.parameters);
-            get_all(view.moment);
-            get_all(view.residual);
-            get_all(view.mask);
-            bool told = false;
-            Told what;
-            get(told);
-            get(what);
-            if (told)
-                view.told = what;
-            Outcome& outcome = result.outcomes[i];
-            get(outcome.kind);
-            get_all(outcome.text);
-            get(outcome.rank);
-            get(outcome.index);
-            get(outcome.value);
-            get(outcome.sent);
-            get(outcome.exchanges);
-        }
-        get_all(result.coming);
-        return result;
-    }
-
-  private:
-    const Group::Bytes& bytes_;
-    std::size_t at_ = 0;
+    const CountingCommunicator& communicator_;
+    RankRecord& record_;
 };
 
 /// The actions between two restarts.
@@ -274,7 +182,7 @@ class RankedImplementation final : public Implementation {
         const Stage& stage = all[number];
         const bool goes_on = number + 1 < all.size();
         const int workers = stage.setup.problem.workers;
-        std::vector<Record> records(static_cast<std::size_t>(workers));
+        std::vector<RankRecord> records(static_cast<std::size_t>(workers));
         const fs::path from = folder(number);
         const fs::path to = folder(number + 1);
         if (goes_on)
@@ -285,8 +193,13 @@ class RankedImplementation final : public Implementation {
         std::exception_ptr failure;
         try {
             group_->run(workers, [&](Communicator& ranks) {
-                run_rank(scenario, stage, ranks, from, goes_on ? to : fs::path(),
-                         records[static_cast<std::size_t>(ranks.rank())]);
+                RankRecord& record = records[static_cast<std::size_t>(ranks.rank())];
+                try {
+                    run_rank(scenario, stage, ranks, from, goes_on ? to : fs::path(), record);
+                } catch (const std::exception& error) {
+                    record.ended = error.what();
+                    throw;
+                }
             });
         } catch (...) {
             failure = std::current_exception();
@@ -317,14 +230,23 @@ class RankedImplementation final : public Implementation {
     }
 
     void run_rank(const Scenario& scenario, const Stage& stage, Communicator& ranks, const fs::path& from,
-                  const fs::path& to, Record& record) const {
+                  const fs::path& to, RankRecord& record) const {
         const auto place = ranked_.place ? ranked_.place(stage.setup, ranks) : nullptr;
         CountingCommunicator communicator(place ? place->communicator() : ranks);
+        const NotesACut notes_a_cut(communicator, record);
         const auto candidate =
             place ? place->make(stage.setup, communicator) : ranked_.make(stage.setup, communicator);
         for (std::size_t i = stage.first; i < stage.last; ++i) {
             const Action& action = scenario.actions[i];
             communicator.reset();
+            if (action.fault && action.fault->rank == ranks.rank()) {
+                if (action.fault->leaves) {
+                    record.fault_came = true;
+                    record.ended = "it left";
+                    return;
+                }
+                communicator.lose_link_after(action.fault->exchanges);
+            }
             Outcome outcome;
             switch (action.kind) {
             case Action::Kind::step:
@@ -357,22 +279,18 @@ class RankedImplementation final : public Implementation {
             record.coming = full_length(candidate->coming(), stage.setup);
     }
 
-    void collect(const std::vector<Record>& records, History& history) const {
-        const auto written = [&](int rank) {
-            Writer writer;
-            writer.add_record(records[static_cast<std::size_t>(rank)]);
-            return writer.take();
-        };
-        std::vector<Record> all;
+    void collect(const std::vector<RankRecord>& records, History& history) const {
+        const auto written = [&](int rank) { return packed(records[static_cast<std::size_t>(rank)]); };
+        std::vector<RankRecord> all;
         for (const Group::Bytes& bytes : group_->exchange(static_cast<int>(records.size()), written))
             if (!bytes.empty()) // of a process that had no part in it
-                all.push_back(Reader(bytes).record());
+                all.push_back(unpacked(bytes));
         std::size_t actions = 0;
-        for (const Record& record : all)
+        for (const RankRecord& record : all)
             actions = std::max(actions, record.views.size());
         for (std::size_t i = 0; i < actions; ++i) {
             Snapshot snapshot;
-            for (const Record& record : all)
+            for (const RankRecord& record : all)
                 if (i < record.views.size()) {
                     snapshot.views.push_back(record.views[i]);
                     snapshot.outcomes.push_back(record.outcomes[i]);
@@ -380,8 +298,12 @@ class RankedImplementation final : public Implementation {
             history.after.push_back(std::move(snapshot));
         }
         history.coming.clear();
-        for (const Record& record : all)
+        history.ended.clear();
+        for (const RankRecord& record : all) {
             history.coming.push_back(record.coming);
+            history.ended.push_back(record.ended);
+            history.fault_came = history.fault_came || record.fault_came;
+        }
     }
 
     Ranked ranked_;

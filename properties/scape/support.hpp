@@ -21,6 +21,7 @@ namespace scape::properties {
 [[nodiscard]] std::vector<Property> refusal_properties();
 [[nodiscard]] std::vector<Property> restart_properties();
 [[nodiscard]] std::vector<Property> parts_properties();
+[[nodiscard]] std::vector<Property> fault_properties();
 [[nodiscard]] std::vector<Property> machine_properties();
 [[nodiscard]] std::vector<Property> reference_properties();
 

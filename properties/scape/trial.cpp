@@ -27,10 +27,14 @@ Scenario Trial::steps(const Case& run, Index count) const {
     return scenario;
 }
 
-const History& Trial::tolerant(Scenario scenario) {
+const History& Trial::failing(Scenario scenario) {
     History history = implementation_.run(scenario);
     runs_.push_back({std::move(scenario), std::move(history)});
-    const History& ran = runs_.back().history;
+    return runs_.back().history;
+}
+
+const History& Trial::tolerant(Scenario scenario) {
+    const History& ran = failing(std::move(scenario));
     if (!ran.error.empty())
         throw Violation("the run ended before its end: " + ran.error);
     if (ran.after.size() != runs_.back().scenario.actions.size())

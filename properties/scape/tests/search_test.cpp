@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <scape/distributed/scape.hpp>
 #include <scape/gate/gate_main.hpp>
 
 #include "search_support.hpp"
@@ -79,6 +80,39 @@ class IgnoresARestore final : public Changed {
 
   private:
     bool is_live_ = false;
+};
+
+/// Takes a failed exchange for one that has been.
+class SwallowsFailures final : public Changed {
+  public:
+    using Changed::Changed;
+    void step(std::span<const float> gradient, double learning_rate) override {
+        try {
+            Changed::step(gradient, learning_rate);
+        } catch (const distributed::RefusedStep&) {
+            throw;
+        } catch (const std::exception&) {
+        }
+    }
+    std::vector<std::uint8_t> coming() override {
+        try {
+            return Changed::coming();
+        } catch (const std::exception&) {
+            return Changed::view().mask;
+        }
+    }
+};
+
+class NamesNobody final : public Changed {
+  public:
+    using Changed::Changed;
+    void step(std::span<const float> gradient, double learning_rate) override {
+        try {
+            Changed::step(gradient, learning_rate);
+        } catch (const distributed::Aborted&) {
+            throw std::runtime_error("communication failed");
+        }
+    }
 };
 
 class SendsTwice final : public Changed {
@@ -213,6 +247,25 @@ TEST(Properties, TrafficFailsWhereAMaskIsSentTwice) {
     ASSERT_TRUE(result.counterexample);
     EXPECT_NE(std::string(result.counterexample->finding->message()).find("mask exchanges"),
               std::string::npos);
+}
+
+TEST(Properties, FaultFailsWhereAFailedExchangeIsSwallowed) {
+    const auto result = search_for(*made_by<SwallowsFailures>(), "fault");
+    ASSERT_TRUE(result.counterexample);
+    EXPECT_NE(std::string(result.counterexample->finding->message()).find("went on as if nothing had been"),
+              std::string::npos)
+        << result.counterexample->finding->message();
+    EXPECT_FALSE(search_for(*made_by<SwallowsFailures>(), "reference").counterexample);
+}
+
+TEST(Properties, FaultFailsWhereNobodyIsNamed) {
+    const auto result = search_for(*made_by<NamesNobody>(), "fault");
+    ASSERT_TRUE(result.counterexample);
+    EXPECT_NE(std::string(result.counterexample->finding->message())
+                  .find("does not name it: communication failed"),
+              std::string::npos)
+        << result.counterexample->finding->message();
+    EXPECT_FALSE(search_for(*made_by<Changed>(), "fault").counterexample);
 }
 
 TEST(Search, AStepThatARestoreDoesNotUndoIsAViolation) {

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <scape/distributed/communicator.hpp>
@@ -27,6 +30,12 @@ struct Disturbance {
     ByTraffic<bool> hold_back{};
     /// What is waited for completes last, after all that has been started later.
     bool newest_first = false;
+};
+
+/// The link of a rank was cut, by a test.
+class LinkLost : public std::runtime_error {
+  public:
+    explicit LinkLost(const std::string& text) : std::runtime_error(text) {}
 };
 
 /// Another communicator, and what it sends. For statistics as it is; for tests with a disturbance, which a
@@ -55,6 +64,9 @@ class CountingCommunicator final : public Communicator {
     void reset();
     /// Of exchanges that are started from here on. On all ranks at the same point.
     void disturb(const Disturbance& disturbance);
+    /// Of this rank alone: so many more exchanges can be started, and every later attempt throws LinkLost.
+    void lose_link_after(std::uint64_t exchanges) { exchanges_left_ = exchanges; }
+    [[nodiscard]] bool has_lost_link() const { return link_is_lost_; }
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
     [[nodiscard]] int size() const override { return inner_.size(); }
@@ -95,6 +107,8 @@ class CountingCommunicator final : public Communicator {
     Communicator& inner_;
     Disturbance disturbance_;
     bool disturbs_ = false;
+    std::optional<std::uint64_t> exchanges_left_;
+    bool link_is_lost_ = false;
     Bytes bytes_{};
     Counts exchanges_{};
     std::vector<Disturbed*> under_way_; ///< in the order of their starts

@@ -89,6 +89,13 @@ class Candidate {
 using MakeCandidate =
     std::function<std::unique_ptr<Candidate>(const Setup& setup, distributed::Communicator& communicator)>;
 
+/// One rank fails in an action, and no rank takes another.
+struct Fault {
+    int rank = 0;
+    bool leaves = false;         ///< without a word, before the action; else its link is lost
+    std::uint64_t exchanges = 0; ///< so many it can still start
+};
+
 /// What happens to all ranks at once.
 struct Action {
     enum class Kind : std::uint8_t { step, restart, disturb, undo };
@@ -102,6 +109,7 @@ struct Action {
     std::optional<problem::Problem> problem; ///< restart: with the new number of workers
     std::vector<problem::Range> ranges;
     distributed::Disturbance disturbance; ///< disturb: from here to the next restart
+    std::optional<Fault> fault;           ///< step, and only of ranks that are threads of one process
 };
 
 /// A run as an implementation is put through it.
@@ -133,6 +141,8 @@ struct History {
     std::vector<std::vector<std::uint8_t>> coming; ///< at the end, one per rank
     std::string
         error; ///< empty, or why the run ended before its end: a crash of a rank, a hang, another error
+    bool fault_came = false;        ///< that of an action
+    std::vector<std::string> ended; ///< by rank: the error that ended it; empty of one that came to its end
 };
 
 /// What there is to see of an implementation beside its parameters. What it does not show is empty in a

@@ -57,6 +57,8 @@ class Trial {
     const History& operator()(Scenario scenario);
     /// The same, but steps may be refused or halted.
     const History& tolerant(Scenario scenario);
+    /// The same, and it need not come to its end.
+    const History& failing(Scenario scenario);
 
     void classify(bool is, const std::string& kind) {
         if (is)

@@ -1,0 +1,72 @@
+// A rank that fails ends all ranks, and they say which it was: what no rank's own values can show.
+#include <algorithm>
+#include <cctype>
+
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+/// "rank 2", and not as the begin of "rank 23"; among several: "ranks 1 and 2".
+bool names_rank(const std::string& text, int rank) {
+    const std::string number = std::to_string(rank);
+    const auto is_digit = [&](std::size_t at) {
+        return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+    };
+    for (std::size_t at = text.find("rank"); (at = text.find(number, at)) != std::string::npos;
+         at += number.size())
+        if (!is_digit(at - 1) && !is_digit(at + number.size()))
+            return true;
+    return false;
+}
+
+void all_ranks_are_told(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    const Index step = run.chosen_place % run.steps + 1;
+    // Of the exchanges that a step has, or with buckets a few of them.
+    constexpr Index most_exchanges = 6;
+    Fault fault;
+    fault.rank = run.chosen_rank % run.workers;
+    fault.leaves = run.chosen_place % 4 == 3;
+    fault.exchanges = static_cast<std::uint64_t>((run.chosen_place / 4) % most_exchanges);
+    Scenario scenario = trial.steps();
+    scenario.actions[static_cast<std::size_t>(step - 1)].fault = fault;
+    const History& ran = trial.failing(std::move(scenario));
+    trial.classify(ran.fault_came, fault.leaves ? "a rank left" : "a link was cut");
+    if (!ran.fault_came)
+        return trial.expect(ran.error.empty(), "the run ended before its end: " + ran.error);
+    const std::string what = "rank " + std::to_string(fault.rank) +
+                             (fault.leaves ? " left before step " : "'s link was cut in step ") +
+                             std::to_string(step);
+    for (std::size_t rank = 0; rank < ran.ended.size(); ++rank) {
+        const std::string& told = ran.ended[rank];
+        const std::string who = "rank " + std::to_string(rank);
+        trial.expect(!told.empty(), what + ", and " + who + " went on as if nothing had been");
+        trial.expect(static_cast<int>(rank) == fault.rank || names_rank(told, fault.rank),
+                     what + ", and " + who + " does not name it: " + told);
+    }
+}
+
+} // namespace
+
+std::vector<Property> fault_properties() {
+    return {{0,
+             "fault",
+             "A rank whose link is cut, or that leaves, ends all ranks, and they name it.",
+             any_case,
+             all_ranks_are_told,
+             {{"a link was cut", 40}, {"a rank left", 10}},
+             [](const Implementation& implementation) {
+                 if (!implementation.communicates())
+                     return std::string("it sends no messages");
+                 return std::string(implementation.communicator() == "mpi"
+                                        ? "its ranks are processes, which a failure ends"
+                                        : "");
+             },
+             [](Case& run) { run.workers = std::max(run.workers, 2); }}};
+}
+
+} // namespace scape::properties

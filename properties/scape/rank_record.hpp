@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <scape/gate/group.hpp>
+#include <scape/properties/implementation.hpp>
+
+namespace scape::properties {
+
+/// What one rank saw: a View and an Outcome for each action it came through, the coming mask, and how it
+/// ended.
+struct RankRecord {
+    std::vector<View> views;
+    std::vector<Outcome> outcomes;
+    std::vector<std::uint8_t> coming;
+    std::string ended;       ///< the error, where one ended it
+    bool fault_came = false; ///< its own, of an action
+};
+
+/// On its way between processes.
+[[nodiscard]] gate::Group::Bytes packed(const RankRecord& record);
+[[nodiscard]] RankRecord unpacked(const gate::Group::Bytes& bytes);
+
+} // namespace scape::properties
