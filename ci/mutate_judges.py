@@ -16,7 +16,8 @@ GATE = "mutation_gate"
 # The time is for failures that shrink slowly; a brief run that it ends leaves the verdict to the others.
 BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20", "--time-budget", "10"]
 MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
-MPI_TESTS = "^distributed\\.mpi_"
+# Of each program, which ctest starts under mpirun.
+MPI_TESTS = {"mpi_test": "^distributed\\.mpi_(exchanges|faults)", "mpi_peers_test": "^distributed\\.mpi_peers_"}
 
 
 class Trouble(Exception):
@@ -166,15 +167,17 @@ class Judge:
         """Each judge: what it is called, its target, its command."""
         build = self.tree.build
         gate = [str(build / "bin" / GATE), "--brief", "--json", str(build / "results.json")]
+        if area.mpi:
+            system = ["--system", area.system] if area.system else []
+            yield "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, *system, "--communicator", "mpi", "--cases", "2"]
+            for name in area.tests:
+                yield name, name, ["ctest", "--test-dir", str(build), "-R", MPI_TESTS[name], "--no-tests=error"]
+            return
         if area.system:
             gate += ["--system", area.system]
             yield "gate", GATE, [*gate, *(word for name in area.implementations for word in ("--implementation", name))]
             for name in area.tests:
                 yield name, name, [str(build / "bin" / name), "--gtest_color=no"]
-            return
-        if area.mpi:
-            yield "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
-            yield "mpi_test", "mpi_test", ["ctest", "--test-dir", str(build), "-R", MPI_TESTS, "--no-tests=error"]
             return
         yield "brief", GATE, gate + BRIEF + [word for name in area.implementations for word in ("--implementation", name)]
         for name in area.implementations:

@@ -18,6 +18,7 @@ int main(int count, char** values) {
     add_report(app, status);
     add_record(app, status, arguments);
     add_diff(app, status);
+    add_fingerprints(app, status, arguments);
     add_model(app, status);
     add_info(app, status);
     return scape::gate::run_command_line(app, count, values, status);

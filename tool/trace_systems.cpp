@@ -5,6 +5,7 @@
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
+#include <scape/trace/prints.hpp>
 #include <scape/trace/reader.hpp>
 
 namespace scape::tool {
@@ -20,6 +21,9 @@ std::string with_traces() {
 const gate::System& system_of_trace(const std::filesystem::path& path, const std::string& wanted) {
     if (!wanted.empty())
         static_cast<void>(gate::find_system(all_systems(), wanted));
+    if (trace::holds_prints(path))
+        throw Error(path.string() +
+                    ": the fingerprints of a run, and no trace; give it to scape fingerprints");
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
     for (const gate::System& system : all_systems()) {

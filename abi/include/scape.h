@@ -217,6 +217,11 @@ int32_t scape_verdict_passed(const scape_verdict* verdict);
 const char* scape_verdict_text(const scape_verdict* verdict);
 const char* scape_verdict_json(const scape_verdict* verdict);
 
+/* A vector in 64 bits (docs/specification/traces.md): ranks can tell whether they hold the same one, and
+ * runs whether they went the same way, without keeping it. `begin` is the index of the first value in a
+ * vector of which these are a part: the parts' fingerprints add up to its own, modulo 2^64. */
+scape_status scape_fingerprint(const scape_values* values, uint64_t begin, uint64_t* fingerprint);
+
 /* ---- A recorder of traces, for any optimizer of this problem ---- */
 
 typedef struct scape_recorder scape_recorder;

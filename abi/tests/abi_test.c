@@ -228,6 +228,29 @@ static void failures_are_told(void) {
     exchange_room_free(shared.room);
 }
 
+/* The figures are those of docs/specification/traces.md. */
+static void fingerprints_are_of_every_bit(void) {
+    const float values[3] = {1.0F, 2.0F, 3.0F};
+    const uint16_t halves[3] = {0x3f80, 0x4000, 0x4040};
+    const scape_values whole = floats(values, 3);
+    const scape_values begin = floats(values, 1);
+    const scape_values rest = floats(values + 1, 2);
+    const scape_values same = {halves, 3, SCAPE_BF16};
+    uint64_t of_whole = 0;
+    uint64_t of_begin = 0;
+    uint64_t of_rest = 0;
+    uint64_t of_halves = 0;
+    CHECK_OK(scape_fingerprint(&whole, 0, &of_whole));
+    CHECK_OK(scape_fingerprint(&begin, 0, &of_begin));
+    CHECK_OK(scape_fingerprint(&rest, 1, &of_rest));
+    CHECK_OK(scape_fingerprint(&same, 0, &of_halves));
+    CHECK(of_whole == 0x376c94ff622abd95U);
+    CHECK(of_begin == 0x2a5cf130132ea644U);
+    CHECK(of_begin + of_rest == of_whole);
+    CHECK(of_halves == of_whole);
+    CHECK_FAILS(scape_fingerprint(NULL, 0, &of_whole), SCAPE_ERROR, "values is NULL");
+}
+
 int main(int count, char** arguments) {
     if (count != 2) {
         fprintf(stderr, "usage: abi_test FOLDER\n");
@@ -240,6 +263,7 @@ int main(int count, char** arguments) {
     ranks_are_right("density=linear:1:0.1:3 partition=by_tensor bias_correction=none threads=2");
     a_state_goes_on(folder);
     bf16_is_what_it_stands_for();
+    fingerprints_are_of_every_bit();
     failures_are_told();
     bad_input_is_told();
     traces_are_judged(folder);

@@ -96,6 +96,7 @@ _STATUS: dict[str, list[Any]] = {
     "scape_reference_create": [_HANDLE, _PIECES, c_size_t, _OUT],
     "scape_reference_step": [_HANDLE, _PIECES, c_size_t, c_double],
     "scape_reference_view": [_HANDLE, c_int32, c_int32, POINTER(Values)],
+    "scape_fingerprint": [_PIECES, c_uint64, POINTER(c_uint64)],
     "scape_verify": [c_char_p, c_char_p, c_char_p, _OUT],
     "scape_recorder_create": [_HANDLE, c_char_p, _PIECES, c_size_t, _OUT],
     "scape_recorder_begin_step": [_HANDLE, c_double],

@@ -12,6 +12,8 @@ from ._communicator import Communicator, ThreadCommunicator
 from ._errors import Error
 from ._optimizer import Optimizer, Statistics
 from ._problem import Problem, Tensor
+from ._fingerprints import Fingerprints as Fingerprints
+from ._fingerprints import fingerprint as fingerprint
 from ._torch_recorder import Recorder as Recorder
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads")

@@ -1,0 +1,45 @@
+#include "commands.hpp"
+
+#include <cstdio>
+#include <memory>
+
+#include <scape/report/environment.hpp>
+#include <scape/report/folder.hpp>
+#include <scape/verify/prints.hpp>
+
+namespace scape::tool {
+
+void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
+    CLI::App* command =
+        app.add_subcommand("fingerprints", "are a run's ranks alike, and how far do two runs go together? "
+                                           "From fingerprints that each rank wrote");
+    struct Settings {
+        std::vector<std::string> run;
+        std::vector<std::string> other;
+        std::string json;
+    };
+    auto settings = std::make_shared<Settings>();
+    command->add_option("FILE", settings->run, "a run's files, one a rank")->required();
+    command->add_option("--with", settings->other, "another run's files, one a rank")->expected(1, -1);
+    command->add_option("--json", settings->json, "write the result to this file, too");
+    command->footer("Exit status: 0 the same, 1 a difference, 2 bad input or usage.\n"
+                    "Examples:\n"
+                    "  scape fingerprints run.rank*.prints\n"
+                    "  scape fingerprints run.rank*.prints --with yesterday/run.rank*.prints");
+    command->callback([settings, arguments, &status] {
+        const verify::PrintsOfRun run = verify::read_run(settings->run);
+        const verify::PrintsOfRun other =
+            settings->other.empty() ? verify::PrintsOfRun{} : verify::read_run(settings->other);
+        const verify::PrintsVerdict verdict = verify::compare_prints(run, other);
+        std::fputs(text_report(verdict).c_str(), stdout);
+        if (!settings->json.empty()) {
+            nlohmann::ordered_json json{{"command", arguments},
+                                        {"environment", report::json_environment()}};
+            json.update(json_report(verdict));
+            report::write_json(settings->json, json);
+        }
+        status = verdict.same() ? all_passed : difference;
+    });
+}
+
+} // namespace scape::tool
