@@ -1,8 +1,8 @@
 #include <scape/report/junit.hpp>
 
-#include <algorithm>
 #include <utility>
 
+#include "junit_parts.hpp"
 #include "page_parts.hpp"
 
 namespace scape::report {
@@ -10,19 +10,10 @@ namespace scape::report {
 namespace {
 
 using namespace page; // the words and the escaping are shared
+using junit::attribute;
+using junit::Counts;
+using junit::seconds_text;
 using Pair = std::pair<std::string, std::string>;
-
-/// `name="value"`. A reader of XML would turn the line ends of an attribute into spaces.
-std::string attribute(const std::string& name, const std::string& value) {
-    std::string result = " " + name + "=\"";
-    for (const char one : escaped(value))
-        result += one == '\n' ? "&#10;" : one == '\t' ? "&#9;" : std::string(1, one);
-    return result + "\"";
-}
-
-std::string seconds_text(double seconds) {
-    return fixed(std::min(std::max(seconds, 0.0), 1e12), 6);
-}
 
 std::string in_dots(const std::vector<std::string>& parts) {
     std::string result;
@@ -107,41 +98,7 @@ std::string test_case(const Entry& entry) {
     return head + ">\n" + inside + "    </testcase>\n";
 }
 
-/// Each key and value once, in order. Several files on one machine agree in most of them.
-std::vector<Pair> environment(const std::vector<ordered_json>& results) {
-    std::vector<Pair> all;
-    const auto add = [&](const std::string& key, const std::string& value) {
-        if (!value.empty() && std::find(all.begin(), all.end(), Pair(key, value)) == all.end())
-            all.emplace_back(key, value);
-    };
-    for (const ordered_json& result : results) {
-        std::string command;
-        for (const ordered_json& word : list(result, "command"))
-            if (word.is_string())
-                command += (command.empty() ? "" : " ") + word.get<std::string>();
-        add("command", command);
-        add("seed", text(result, "seed"));
-        if (const ordered_json& found = at(result, "environment"); found.is_object())
-            for (const auto& [key, value] : found.items())
-                add(key, text(found, key));
-    }
-    return all;
-}
-
-struct Counts {
-    std::size_t tests = 0;
-    std::size_t failures = 0;
-    std::size_t skipped = 0;
-    double seconds = 0.0;
-
-    [[nodiscard]] std::string attributes() const {
-        return attribute("tests", std::to_string(tests)) + attribute("failures", std::to_string(failures)) +
-               attribute("errors", "0") + attribute("skipped", std::to_string(skipped)) +
-               attribute("time", seconds_text(seconds));
-    }
-};
-
-Counts counts(const std::vector<Entry>& entries) {
+Counts counts_of_suite(const std::vector<Entry>& entries) {
     Counts result;
     for (const Entry& entry : entries) {
         ++result.tests;
@@ -156,28 +113,20 @@ Counts counts(const std::vector<Entry>& entries) {
 
 std::string junit_xml(const std::vector<nlohmann::ordered_json>& results) {
     const Gathered all = gather(results);
-    std::string properties = "    <properties>\n";
-    for (const auto& [key, value] : environment(results))
-        properties += "      <property" + attribute("name", key) + attribute("value", value) + "/>\n";
-    properties += "    </properties>\n";
-
+    const std::string properties = junit::properties(results);
     const std::pair<const char*, const std::vector<Entry>*> suites[] = {
         {"matrix", &all.matrix}, {"properties", &all.properties}, {"planted", &all.planted}};
     Counts sum;
     std::string xml;
     for (const auto& [suite, entries] : suites) {
-        const Counts some = counts(*entries);
-        sum.tests += some.tests;
-        sum.failures += some.failures;
-        sum.skipped += some.skipped;
-        sum.seconds += some.seconds;
+        const Counts some = counts_of_suite(*entries);
+        sum.add(some);
         xml += "  <testsuite" + attribute("name", suite) + some.attributes() + ">\n" + properties;
         for (const Entry& entry : *entries)
             xml += test_case(entry);
         xml += "  </testsuite>\n";
     }
-    return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" + attribute("name", "scape") +
-           sum.attributes() + ">\n" + xml + "</testsuites>\n";
+    return junit::document(sum, xml);
 }
 
 } // namespace scape::report

@@ -8,23 +8,6 @@ namespace page {
 
 namespace {
 
-std::string section(const std::string& id, const std::string& heading, const std::string& content) {
-    return "<section id=\"" + id + "\" aria-labelledby=\"" + id + "-heading\"><h2 id=\"" + id +
-           "-heading\">" + heading + "</h2>" + content + "</section>\n";
-}
-
-/// For the tab: a tick or a cross. It is part of the page, so that no browser asks for another file.
-std::string icon(Status status) {
-    const bool good = status == Status::passed;
-    std::string text("data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
-                     "%3Ccircle cx='8' cy='8' r='8' fill='%23");
-    text += good ? "1a7546" : "b3261e";
-    text += "'/%3E%3Cpath d='";
-    text += good ? "M4 8.5l3 3 5-6" : "M5 5l6 6M11 5l-6 6";
-    text += "' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
-    return text;
-}
-
 std::string count_chip(const Gathered& all, Status status, const std::string& word) {
     const std::size_t count = all.count(status);
     return "<li class=\"" + (count > 0 ? class_of(status) : "nothing") + "\"><b>" +
@@ -69,41 +52,6 @@ std::string header(const Gathered& all) {
            "</header>\n";
 }
 
-/// A word as a shell would need it.
-std::string quoted(const std::string& word) {
-    constexpr std::string_view harmless =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-    if (!word.empty() && word.find_first_not_of(harmless) == std::string::npos)
-        return word;
-    std::string result = "'";
-    for (const char one : word)
-        result += one == '\'' ? std::string("'\\''") : std::string(1, one);
-    return result + "'";
-}
-
-std::string made(const std::vector<ordered_json>& results) {
-    std::string html = "<details id=\"made\"><summary>How this was made</summary>";
-    for (const ordered_json& result : results) {
-        std::string command;
-        for (const ordered_json& word : list(result, "command"))
-            if (word.is_string())
-                command += (command.empty() ? "" : " ") + quoted(word.get<std::string>());
-        html += "<div class=\"run\">";
-        if (!command.empty())
-            html += "<pre>" + escaped(command) + "</pre>";
-        html += "<dl class=\"environment\">";
-        if (!text(result, "seed").empty())
-            html += "<div><dt>seed</dt><dd>" + escaped(result, "seed") + "</dd></div>";
-        if (at(result, "seconds").is_number())
-            html += "<div><dt>took</dt><dd>" + escaped(duration(number(result, "seconds"))) + "</dd></div>";
-        if (const ordered_json& environment = at(result, "environment"); environment.is_object())
-            for (const auto& [key, value] : environment.items())
-                html += "<div><dt>" + escaped(key) + "</dt><dd>" + escaped(plain(value)) + "</dd></div>";
-        html += "</dl></div>";
-    }
-    return html + "</details>\n";
-}
-
 std::string failures(const Gathered& all) {
     std::string html;
     for (const Cause& cause : causes(all))
@@ -120,13 +68,7 @@ std::string failures(const Gathered& all) {
 
 std::string html_page(const std::vector<nlohmann::ordered_json>& results) {
     const page::Gathered all = page::gather(results);
-    std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-                       page::escaped(verdict(results)) + " – scape</title>\n<link rel=\"icon\" href=\"" +
-                       page::icon(page::overall(all)) + "\">\n<style>\n" + page::style() +
-                       "</style>\n</head>\n<body>\n<div class=\"page\">\n" + page::header(all) +
-                       "<main>\n" + page::made(results);
+    std::string html = page::header(all) + "<main>\n" + page::made(results);
     if (!all.failures.empty())
         html += page::section("failures", "What did not pass", page::failures(all));
     if (!all.matrix.empty())
@@ -139,7 +81,7 @@ std::string html_page(const std::vector<nlohmann::ordered_json>& results) {
         html += page::section("slowest", "Slowest", page::slowest_table(all));
     if (!all.matrix.empty())
         html += page::section("rows", "All rows of the matrix", page::row_tables(all));
-    return html + "</main>\n</div>\n</body>\n</html>\n";
+    return page::framed(verdict(results), page::overall(all), html + "</main>\n");
 }
 
 std::string verdict(const std::vector<nlohmann::ordered_json>& results) {

@@ -143,6 +143,20 @@ std::string other_failures(const Cause& cause) {
     return html + "</details>";
 }
 
+std::string divergence(const ordered_json& first) {
+    return "<div class=\"beside\"><div>" + first_divergence(first) + "</div><div>" + neighbourhood(first) +
+           "</div></div>";
+}
+
+std::string listed(const std::string& heading, const ordered_json& lines) {
+    if (lines.empty())
+        return {};
+    std::string html = "<h4>" + heading + "</h4><ul class=\"lines\">";
+    for (const ordered_json& line : lines)
+        html += "<li>" + escaped(plain(line)) + "</li>";
+    return html + "</ul>";
+}
+
 std::string failure_body(const Entry& entry) {
     const ordered_json& failure = at(*entry.json, "failure");
     const ordered_json& first = at(failure, "first");
@@ -152,8 +166,7 @@ std::string failure_body(const Entry& entry) {
     if (!text(failure, "message").empty())
         html += "<p class=\"message\">" + escaped(failure, "message") + "</p>";
     if (first.is_object())
-        html += "<div class=\"beside\"><div>" + first_divergence(first) + "</div><div>" +
-                neighbourhood(first) + "</div></div>";
+        html += listed("What may be wrong", list(failure, "fits")) + divergence(first);
     html += drawing(at(failure, "drawing"), first);
     if (!text(failure, "case").empty())
         html += "<h4>The shrunk case</h4><pre>" + escaped(failure, "case") + "</pre>";

@@ -8,13 +8,6 @@ namespace scape::report::page {
 
 namespace {
 
-Status status_of(const std::string& name_of_status) {
-    for (const Status status : {Status::passed, Status::skipped, Status::mistrusted, Status::untested})
-        if (name_of_status == name(status))
-            return status;
-    return Status::failed;
-}
-
 void add_all(std::vector<Entry>& entries, const ordered_json& rows, Kind kind) {
     for (const ordered_json& row : rows) {
         const ordered_json& caught = at(row, "caught");
@@ -28,6 +21,13 @@ void add_all(std::vector<Entry>& entries, const ordered_json& rows, Kind kind) {
 }
 
 } // namespace
+
+Status status_of(const std::string& name_of_status) {
+    for (const Status status : {Status::passed, Status::skipped, Status::mistrusted, Status::untested})
+        if (name_of_status == name(status))
+            return status;
+    return Status::failed;
+}
 
 bool is_bad(Status status) {
     return status != Status::passed && status != Status::skipped;
@@ -200,8 +200,12 @@ std::string badge(const Entry& entry) {
     const std::string word = entry.kind != Kind::planted      ? std::string(name(entry.status))
                              : entry.status == Status::passed ? "CAUGHT"
                                                               : "NOT CAUGHT";
-    return "<span class=\"badge " + class_of(entry.status) + "\"><span aria-hidden=\"true\">" +
-           symbol(entry.status) + "</span> " + word + "</span>";
+    return badge(entry.status, word);
+}
+
+std::string badge(Status status, const std::string& word) {
+    return "<span class=\"badge " + class_of(status) + "\"><span aria-hidden=\"true\">" + symbol(status) +
+           "</span> " + word + "</span>";
 }
 
 std::vector<std::string> settings_of(const ordered_json& row) {

@@ -27,6 +27,8 @@ struct Entry {
 };
 
 [[nodiscard]] bool is_bad(Status status);
+/// "PASSED"; whatever else is none of them is a failure.
+[[nodiscard]] Status status_of(const std::string& name_of_status);
 
 /// All results together.
 struct Gathered {
@@ -61,10 +63,17 @@ struct Gathered {
 [[nodiscard]] std::string class_of(Status status);
 /// A symbol and the word: colour is never all that tells.
 [[nodiscard]] std::string badge(const Entry& entry);
+[[nodiscard]] std::string badge(Status status, const std::string& word);
 [[nodiscard]] std::string symbol(Status status);
 
 /// The contents of the element <style>.
 [[nodiscard]] const char* style();
+/// A whole page. `title` is plain text, `content` HTML.
+[[nodiscard]] std::string framed(const std::string& title, Status status, const std::string& content);
+[[nodiscard]] std::string section(const std::string& id, const std::string& heading,
+                                  const std::string& content);
+/// Commands and environments, folded.
+[[nodiscard]] std::string made(const std::vector<ordered_json>& results);
 /// The shrunk problem as a grid: columns are coordinates, bands are ranks.
 [[nodiscard]] std::string drawing(const ordered_json& drawing, const ordered_json& first);
 /// Failures that may well be one mistake: one of them is shown, with the smallest case.
@@ -76,6 +85,10 @@ struct Cause {
 [[nodiscard]] std::vector<Cause> causes(const Gathered& all);
 /// The others, folded: what each is, and how to repeat it.
 [[nodiscard]] std::string other_failures(const Cause& cause);
+/// Where a run first parts from the reference, and the values around: `first` of docs/results.md.
+[[nodiscard]] std::string divergence(const ordered_json& first);
+/// A heading and its lines of text; "" where there are none.
+[[nodiscard]] std::string listed(const std::string& heading, const ordered_json& lines);
 /// What is known of a failure: message, first divergence, neighbourhood, drawing, command, trace.
 [[nodiscard]] std::string failure_body(const Entry& entry);
 

@@ -1,9 +1,11 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <utility>
 
 #include <scape/gate/results.hpp>
 #include <scape/gate/terminal.hpp>
@@ -11,6 +13,7 @@
 #include <scape/problem/text.hpp>
 #include <scape/report/environment.hpp>
 #include <scape/report/folder.hpp>
+#include <scape/report/runs.hpp>
 #include <scape/report/table.hpp>
 #include <scape/verify/report.hpp>
 #include <scape/verify/traces.hpp>
@@ -27,6 +30,8 @@ struct VerifyRun {
     std::string level = "exact";
     std::string system;
     std::string json;
+    std::string report;
+    std::string junit;
     bool brief = false;
 };
 
@@ -81,8 +86,8 @@ class Brief {
 };
 
 std::string command_line(const std::string& trace, const VerifyRun& settings) {
-    return "$ scape verify " + gate::shell_word(trace) +
-           (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level + "\n";
+    return "scape verify " + gate::shell_word(trace) +
+           (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level;
 }
 
 /// What may be wrong with a run that has failed.
@@ -92,7 +97,7 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
         return {};
     std::vector<std::string> lines;
     try {
-        lines = system.what_fits(trace, verdict.first->step);
+        lines = system.what_fits(trace, verdict.first->step, gate::Gradients::recorded);
     } catch (const std::exception& error) {
         // A guess must not cost the verdict.
         lines = {std::string("no known mistake could be tried: ") + error.what()};
@@ -117,12 +122,19 @@ std::string explanation(const std::vector<std::string>& fits) {
     return text;
 }
 
-nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& settings,
-                                  verify::VerifyOptions options, Counts& counts, Brief& brief) {
+/// What is told of one trace: for --json, and for the page and JUnit.
+struct ToldTrace {
+    nlohmann::ordered_json json;
+    nlohmann::ordered_json page;
+};
+
+ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify::VerifyOptions options,
+                     Counts& counts, Brief& brief) {
     // The command that repeats it comes before the run, so that a crash leaves it too.
     if (!settings.brief)
-        print(command_line(trace, settings));
+        print("$ " + command_line(trace, settings) + "\n");
     std::fflush(stdout);
+    const auto begin = std::chrono::steady_clock::now();
     try {
         gate::Progress progress(trace);
         options.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
@@ -133,7 +145,7 @@ nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& set
         if (settings.brief)
             brief.add(verdict);
         if (settings.brief && !passed)
-            print(command_line(trace, settings));
+            print("$ " + command_line(trace, settings) + "\n");
         if (!settings.brief || !passed)
             print(text_report(verdict) + explanation(fits) + gate::coloured(verdict.status) + "  " + trace +
                   "\n\n");
@@ -141,14 +153,29 @@ nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& set
         counts.mistrusted += verdict.status == verify::Status::mistrusted ? 1 : 0;
         nlohmann::ordered_json json = json_report(verdict);
         json["fits"] = fits;
-        return json;
+        nlohmann::ordered_json page = json_page(verdict);
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+        page.update({{"path", trace},
+                     {"command", command_line(trace, settings)},
+                     {"seconds", taken.count()},
+                     {"fits", fits}});
+        return {json, page};
     } catch (const Error& error) {
         std::fflush(stdout);
         std::fprintf(stderr, "scape verify: %s\n", one_line(error.what()).c_str());
         ++counts.failed;
         counts.bad_input = true;
-        return {{"trace", trace}, {"error", error.what()}};
+        return {{{"trace", trace}, {"error", error.what()}}, {{"path", trace}, {"error", error.what()}}};
     }
+}
+
+void write_pages(const VerifyRun& settings, const nlohmann::ordered_json& runs) {
+    if (!settings.junit.empty())
+        report::write_text(settings.junit, report::runs_junit(runs));
+    if (settings.report.empty())
+        return;
+    report::write_runs_folder(settings.report, runs);
+    print("report: " + settings.report + "/index.html\n");
 }
 
 int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
@@ -159,9 +186,14 @@ int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
 
     Counts counts;
     Brief brief;
+    options.look = !settings.report.empty();
     nlohmann::ordered_json traces = nlohmann::ordered_json::array();
-    for (const std::string& trace : settings.traces)
-        traces.push_back(verify_one(trace, settings, options, counts, brief));
+    nlohmann::ordered_json pages = nlohmann::ordered_json::array();
+    for (const std::string& trace : settings.traces) {
+        ToldTrace told = verify_one(trace, settings, options, counts, brief);
+        traces.push_back(std::move(told.json));
+        pages.push_back(std::move(told.page));
+    }
     if (settings.brief && !traces.empty())
         print(brief.text());
     if (!settings.json.empty())
@@ -171,6 +203,9 @@ int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
                                            {"passed", counts.passed},
                                            {"failed", counts.failed},
                                            {"mistrusted", counts.mistrusted}});
+    write_pages(settings, {{"command", arguments},
+                           {"environment", report::json_environment()},
+                           {"traces", std::move(pages)}});
     if (counts.mistrusted > 0)
         print(std::to_string(counts.mistrusted) +
               " of the failed only MISTRUSTED: no difference, but no proof\n");
@@ -199,13 +234,19 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
     command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
     command->add_option("--json", settings->json,
                         "also write the result, with the environment, to this file");
+    command->add_option(
+        "--report", settings->report,
+        "write a page (index.html) and JUnit (junit.xml) into this folder, which is made: each "
+        "run's verdict, what differs by step and tensor, and curves of what it did");
+    command->add_option("--junit", settings->junit, "write JUnit's XML alone to this file");
     command->footer(
         "Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input "
         "or usage.\n"
         "Examples:\n"
         "  scape verify fixtures/scape/golden/*.safetensors\n"
         "  scape verify --level rel fixtures/scape/artifact/*.safetensors\n"
-        "  scape verify --from start --json result.json my_run.safetensors");
+        "  scape verify --from start --json result.json my_run.safetensors\n"
+        "  scape verify --report report my_run.safetensors");
     command->callback([settings, &status, &arguments] { status = run(*settings, arguments); });
 }
 

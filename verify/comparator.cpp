@@ -69,6 +69,8 @@ class Gatherer {
 
     void add_bad(const Pair& pair) {
         ++result_.mismatched;
+        result_.wrong.resize(static_cast<std::size_t>(pair.index) + 1);
+        result_.wrong.back() = true;
         if (result_.first.size() < Comparison::shown_each_end) {
             result_.first.push_back(pair);
             return;

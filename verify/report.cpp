@@ -164,4 +164,42 @@ nlohmann::ordered_json json_report(const TraceVerdict& verdict) {
     return json;
 }
 
+nlohmann::ordered_json json_page(const TraceVerdict& verdict) {
+    ordered_json page = json_report(verdict);
+    page["problem"] = verdict.problem;
+    page["steps"] = verdict.steps;
+    page["explains_level"] = explain(verdict.level);
+    page.update(json(verdict.seen));
+    if (!verdict.first) {
+        page["failure"] = nullptr;
+        return page;
+    }
+    const Divergence& divergence = *verdict.first;
+    // As docs/results.md has a failure of the gate: the pages draw it in the same way.
+    ordered_json first = page["first_divergence"];
+    if (first["rank"].is_null())
+        first["rank"] = Divergence::all_ranks;
+    // With as few digits as tell one float from the next.
+    const auto shown = [](const Pair& pair) {
+        ordered_json json = json_pair(pair);
+        json["expected"] = shortest(pair.expected);
+        json["actual"] = shortest(pair.actual);
+        return json;
+    };
+    const Comparison& comparison = divergence.comparison;
+    first["near"] = ordered_json::array();
+    for (const auto* part : {&comparison.before, &comparison.first, &comparison.last})
+        for (const Pair& pair : *part)
+            first["near"].push_back(shown(pair));
+    if (!comparison.first.empty())
+        first.update(shown(comparison.first.front()));
+    page["failure"] = {
+        {"message", place(divergence, verdict.layout) +
+                        (divergence.comparison.first.empty() ? "" : ": " + summary(divergence.comparison))},
+        {"note", divergence.note},
+        {"details", divergence_text(divergence, verdict.layout)},
+        {"first", first}};
+    return page;
+}
+
 } // namespace scape::verify

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -18,19 +19,25 @@ using verify::Divergence;
 using verify::From;
 using verify::Row;
 using verify::to_vector;
+using verify::Values;
 
 /// The reference beside one trace. T is float for EXACT, Bounded for REL.
 template <class T>
 class TraceCheck {
   public:
-    TraceCheck(const TraceReader& trace, From from)
+    TraceCheck(const TraceReader& trace, From from, bool look)
         : trace_(trace), head_(trace.head()), from_(from),
           reference_(head_.config.settings, head_.config.workers, to_vector<T>(head_.initial_parameters)) {
         rows_.push_back({"graph", "edges"});
         for (std::size_t i = 0; i < result_count; ++i) {
             const trace::Result& of = result(static_cast<Result>(i));
             rows_.push_back({of.phase, std::string(of.kind.name)});
+            if (look && has(head_.config.settings.inner, static_cast<Result>(i)))
+                maps_.emplace(i, verify::DifferenceMap(of.phase, rows_.back().result, head_.config.rounds(),
+                                                       head_.config.layout));
         }
+        if (look)
+            apart_.resize(static_cast<std::size_t>(head_.config.workers));
     }
 
     void check(const std::function<void(Index, Index)>& progress) {
@@ -43,6 +50,7 @@ class TraceCheck {
             for (std::size_t i = 0; i < result_count; ++i)
                 for (int worker = 0; worker < head_.config.workers; ++worker)
                     compare(static_cast<Result>(i), worker, went[static_cast<std::size_t>(worker)]);
+            see();
             follow();
             if (stops())
                 return;
@@ -57,6 +65,18 @@ class TraceCheck {
         return rows;
     }
     [[nodiscard]] const std::optional<Divergence>& first() const { return first_; }
+    [[nodiscard]] verify::Seen seen() const {
+        verify::Seen all;
+        for (const auto& [result, map] : maps_)
+            all.maps.push_back(map);
+        if (!apart_.empty())
+            all.curves.push_back(
+                {"distance from the mean",
+                 "How far each worker's parameters are, after the round, from the mean of all "
+                 "workers' (the norm of the difference).",
+                 apart_});
+        return all;
+    }
 
   private:
     void check_edges() {
@@ -119,6 +139,8 @@ class TraceCheck {
         if (!recorded)
             return;
         const Comparison comparison = verify::compare_with(expected(which, worker, went), *recorded);
+        if (const auto map = maps_.find(static_cast<std::size_t>(which)); map != maps_.end())
+            map->second.add(round_, comparison);
         Row& row = rows_[1 + static_cast<std::size_t>(which)];
         row.compared += comparison.compared;
         row.mismatched += comparison.mismatched;
@@ -142,6 +164,28 @@ class TraceCheck {
         if (!comparison.first.empty())
             divergence.index = comparison.first.front().index;
         add(std::move(divergence));
+    }
+
+    /// The recorded parameters: they say how far gossip lets the workers part.
+    void see() {
+        if (apart_.empty())
+            return;
+        std::vector<std::optional<Values<double>>> all;
+        Values<double> mean = Values<double>::Zero(head_.config.layout.size());
+        for (int worker = 0; worker < head_.config.workers; ++worker) {
+            const auto recorded = trace_.values(result(Result::parameters).kind, round_, worker);
+            all.push_back(recorded ? std::optional<Values<double>>(to_vector<double>(*recorded))
+                                   : std::nullopt);
+            if (recorded)
+                mean += *all.back();
+        }
+        mean /= head_.config.workers;
+        const bool known = std::ranges::all_of(all, [](const auto& one) { return one.has_value(); });
+        for (std::size_t worker = 0; worker < all.size(); ++worker) {
+            apart_[worker].name = "worker " + std::to_string(worker);
+            apart_[worker].values.push_back(known ? std::optional((*all[worker] - mean).matrix().norm())
+                                                  : std::nullopt);
+        }
     }
 
     void add(Divergence divergence) {
@@ -197,6 +241,8 @@ class TraceCheck {
     Index round_ = 0;
     std::vector<Row> rows_;
     std::optional<Divergence> first_;
+    std::map<std::size_t, verify::DifferenceMap> maps_; ///< where somebody wants to look
+    std::vector<verify::CurveLine> apart_;              ///< the same
 };
 
 std::string count_of(Index count, const std::string& thing) {
@@ -214,10 +260,11 @@ std::string describe(const Config& config) {
 template <class T>
 void run_check(const TraceReader& trace, const verify::VerifyOptions& options,
                verify::TraceVerdict& verdict) {
-    TraceCheck<T> check(trace, verdict.from);
+    TraceCheck<T> check(trace, verdict.from, options.look);
     check.check(options.progress);
     verdict.rows = check.rows();
     verdict.first = check.first();
+    verdict.seen = check.seen();
     verdict.status = verify::overall(verdict.rows, verdict.first.has_value());
 }
 
@@ -241,7 +288,8 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
                                  {},
                                  {},
                                  std::nullopt,
-                                 verify::Status::untested};
+                                 verify::Status::untested,
+                                 {}};
     if (options.level.kind == verify::LevelKind::exact)
         run_check<float>(trace, options, verdict);
     else

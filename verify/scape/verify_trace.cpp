@@ -10,6 +10,8 @@
 #include <scape/verify/run.hpp>
 
 #include "limits.hpp"
+#include "margin.hpp"
+#include "watch.hpp"
 
 namespace scape::verify {
 
@@ -19,7 +21,7 @@ namespace {
 template <class T>
 class TraceCheck {
   public:
-    TraceCheck(const TraceReader& trace, From from)
+    TraceCheck(const TraceReader& trace, From from, bool look)
         : trace_(trace), head_(trace.head()), from_(from),
           density_(problem::DensitySchedule::recorded(head_.density)),
           run_(head_.problem, density_, to_vector<T>(head_.initial_parameters)) {
@@ -27,11 +29,14 @@ class TraceCheck {
         for (const ResultKind& kind : result_kinds)
             rows_.push_back(
                 {std::string(name(phase_of(kind.result, head_.problem))), std::string(kind.name)});
+        if (look)
+            watch_.emplace(trace);
     }
 
     void check(const std::function<void(Index, Index)>& progress) {
         for (step_ = 1; step_ <= head_.steps(); ++step_) {
             progress(step_, head_.steps());
+            clip_factor_.reset();
             PerRank<T> gradients;
             for (int rank = 0; rank < head_.problem.workers; ++rank)
                 gradients.push_back(to_vector<T>(trace_.gradient(step_, rank)));
@@ -41,6 +46,7 @@ class TraceCheck {
                 check_refused(refused);
                 follow(trace_.mask(kind_of(Result::next_mask), step_), false);
             } catch (const reference::Halted& halted) {
+                see_step();
                 add_divergence({step_,
                                 std::string(name(Phase::update)),
                                 "parameters",
@@ -52,9 +58,12 @@ class TraceCheck {
                 ++rows_.front().mismatched;
                 return;
             }
+            see_step();
             ++rows_.front().compared;
         }
     }
+
+    [[nodiscard]] Seen seen() const { return watch_ ? watch_->seen() : Seen{}; }
 
     [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
     [[nodiscard]] const std::optional<Divergence>& first() const { return first_; }
@@ -77,17 +86,21 @@ class TraceCheck {
         Comparison of_used;
         if (used)
             of_used = compare_mask(results.mask, *used, made_from, before.step + 1, in_every_bit);
-        const auto of_masks = judge_masks(Result::mask, results.mask, [&](const Bits& actual) {
+        auto of_masks = judge_masks(Result::mask, results.mask, [&](const Bits& actual) {
             return used && actual == *used
                        ? of_used
                        : compare_mask(results.mask, actual, made_from, before.step + 1, in_every_bit);
         });
+        if (used && !in_every_bit)
+            tell_margin(of_masks, head_.problem, made_from, results.mask, *used);
         if (used && of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
             auto again = before;
             again.S = to_coordinates(*used, head_.problem.layout.size());
             run_.restore(std::move(again));
             results = run_.step(gradients, learning_rate);
         }
+
+        clip_factor_ = watch_ ? clip_factor(head_.problem, results.reconstructed) : std::nullopt;
 
         const auto next = trace_.mask(kind_of(Result::next_mask), step_);
         Comparison of_next;
@@ -97,17 +110,16 @@ class TraceCheck {
         for (const ResultKind& kind : result_kinds) {
             if (kind.result == Result::mask)
                 add(kind, of_masks, 0);
-            else if (kind.is_mask)
-                add(kind,
-                    judge_masks(kind.result, results.next_mask,
-                                [&](const Bits& actual) {
-                                    return next && actual == *next
-                                               ? of_next
-                                               : compare_mask(results.next_mask, actual, results.local,
-                                                              before.step + 2, false);
-                                }),
-                    0);
-            else
+            else if (kind.is_mask) {
+                auto of_nexts = judge_masks(kind.result, results.next_mask, [&](const Bits& actual) {
+                    return next && actual == *next ? of_next
+                                                   : compare_mask(results.next_mask, actual, results.local,
+                                                                  before.step + 2, false);
+                });
+                if (next)
+                    tell_margin(of_nexts, head_.problem, results.local, results.next_mask, *next);
+                add(kind, of_nexts, 0);
+            } else
                 add(kind, judge_values(kind, results), eligible(kind.result, results));
         }
         follow(next, of_next.ok());
@@ -124,6 +136,16 @@ class TraceCheck {
                 fingerprint = {trace::fingerprint(std::span<const std::uint8_t>(to_bits(expected, size))),
                                !expected.empty()};
         return judge(recorded, size, fingerprint, compare);
+    }
+
+    void see_step() {
+        if (watch_)
+            watch_->see(step_, clip_factor_);
+    }
+
+    void see(const ResultKind& kind, const Finding& finding) {
+        if (watch_)
+            watch_->see(step_, kind.result, finding);
     }
 
     /// Every vector of one kind that the trace holds of this step.
@@ -179,6 +201,7 @@ class TraceCheck {
     void add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values) {
         Row& into = row(kind);
         for (const Finding& finding : findings) {
+            see(kind, finding);
             const Comparison& comparison = finding.comparison;
             into.mismatched += comparison.mismatched;
             // Beside another rank's copy nothing new is compared, and no limit is used up.
@@ -241,6 +264,7 @@ class TraceCheck {
                                             return compare_masks(to_bits(mask, size), actual, size);
                                         });
             for (const Finding& finding : findings) {
+                see(kind, finding);
                 if (finding.comparison.ok())
                     continue;
                 // Where the ranks are not alike, the rank that is wrong says more than the one that
@@ -292,6 +316,8 @@ class TraceCheck {
     bool next_was_recorded_ = false; ///< then the mask in use must be that one, in every bit
     std::vector<Row> rows_;
     std::optional<Divergence> first_;
+    std::optional<Watch> watch_; ///< where somebody wants to look
+    std::optional<double> clip_factor_;
 };
 
 std::string count_of(std::size_t count, const std::string& thing) {
@@ -325,10 +351,11 @@ void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
 
 template <class T>
 void run_check(const TraceReader& trace, const VerifyOptions& options, TraceVerdict& verdict) {
-    TraceCheck<T> check(trace, verdict.from);
+    TraceCheck<T> check(trace, verdict.from, options.look);
     check.check(options.progress);
     verdict.rows = check.rows();
     verdict.first = check.first();
+    verdict.seen = check.seen();
     verdict.status = overall(verdict.rows, verdict.first.has_value());
 }
 
@@ -347,7 +374,8 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
                          {},
                          {},
                          std::nullopt,
-                         Status::untested};
+                         Status::untested,
+                         {}};
     if (options.level.kind == LevelKind::exact)
         run_check<float>(trace, options, verdict);
     else

@@ -48,6 +48,7 @@ struct Comparison {
     std::vector<Pair> before;    ///< the good ones just before the first bad one
     std::vector<Pair> first;     ///< the first bad ones
     std::vector<Pair> last;      ///< the last bad ones that are not among the first
+    std::vector<bool> wrong;     ///< which are bad, as far as the last one: a bit each
 
     [[nodiscard]] bool ok() const { return mismatched == 0 && expected_size == actual_size; }
 };

@@ -22,4 +22,7 @@ namespace scape::verify {
 /// For --json; its schema is in docs/using-the-tool.md.
 [[nodiscard]] nlohmann::ordered_json json_report(const TraceVerdict& verdict);
 
+/// The same and what has been seen, for report::runs_page().
+[[nodiscard]] nlohmann::ordered_json json_page(const TraceVerdict& verdict);
+
 } // namespace scape::verify

@@ -10,6 +10,7 @@
 #include <scape/trace/reader.hpp>
 #include <scape/verify/comparator.hpp>
 #include <scape/verify/level.hpp>
+#include <scape/verify/seen.hpp>
 
 /// What is asked of a trace, and what came of it: of any system.
 namespace scape::verify {
@@ -30,6 +31,7 @@ constexpr double rel_slack = 2.0;
 struct VerifyOptions {
     std::optional<From> from; ///< none: recorded where the states are recorded, else start
     Level level = Level::exact();
+    bool look = false; ///< also gather what a page draws
     std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
 };
 
@@ -81,6 +83,7 @@ struct TraceVerdict {
     std::vector<std::string> notes;
     std::optional<Divergence> first;
     Status status = Status::untested;
+    Seen seen = {}; ///< where it was asked for
 };
 
 /// What the rows say, of which the first is no datum but the outcome of the steps.

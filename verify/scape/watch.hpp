@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include <scape/problem/density.hpp>
+#include <scape/verify/bounded.hpp>
+#include <scape/verify/replicas.hpp>
+#include <scape/verify/seen.hpp>
+#include <scape/verify/trace.hpp>
+
+namespace scape::verify {
+
+/// What the mean gradient is multiplied by, in double; none where nothing clips.
+template <class T>
+std::optional<double> clip_factor(const problem::Problem& problem, const Vector<T>& reconstructed) {
+    if (problem.settings.clip_norm <= 0.0)
+        return std::nullopt;
+    double squares = 0.0;
+    for (Index i = 0; i < reconstructed.size(); ++i) {
+        double value = 0.0;
+        if constexpr (std::is_same_v<T, Bounded>)
+            value = reconstructed[i].value();
+        else
+            value = static_cast<double>(reconstructed[i]);
+        squares += value * value;
+    }
+    return std::min(1.0, problem.settings.clip_norm / (std::sqrt(squares) + 1e-6));
+}
+
+/// What a page draws of a run of SCAPE or AdamS, gathered step by step: curves from what its trace holds,
+/// maps from what was compared.
+class Watch {
+  public:
+    explicit Watch(const TraceReader& trace);
+
+    /// `clip_factor`: of the reference, from the recorded gradients; none where nothing clips.
+    void see(Index step, std::optional<double> clip_factor);
+    void see(Index step, Result result, const Finding& finding) {
+        maps_[static_cast<std::size_t>(result)].add(step, finding.comparison, finding.between_ranks);
+    }
+    [[nodiscard]] Seen seen() const { return {curves(), maps_}; }
+
+  private:
+    using Values = std::vector<std::optional<double>>;
+
+    void see_mask(Index step);
+    [[nodiscard]] std::vector<Curve> curves() const;
+    [[nodiscard]] std::vector<CurveLine> by_rank(const std::vector<Values>& values) const;
+
+    const TraceReader& trace_;
+    std::vector<DifferenceMap> maps_; ///< by result
+    const problem::Problem& problem_;
+    problem::DensitySchedule density_;
+    Index selective_ = 0;              ///< coordinates of segments that are not always dense
+    std::vector<std::uint8_t> before_; ///< the mask of the step before, as bits
+    std::vector<Values> gradient_;     ///< norms, by rank
+    std::vector<Values> residual_;
+    Values asked_;
+    Values kept_;
+    Values overlap_;
+    Values clip_;
+    Values sent_values_; ///< over dense
+    Values sent_;        ///< with the mask
+};
+
+} // namespace scape::verify
