@@ -11,6 +11,8 @@
 #include <scape/report/folder.hpp>
 #include <scape/verify/level.hpp>
 
+#include "diagnosis.hpp"
+
 // The matrix, the properties, one case; and what came of them.
 
 namespace scape::gate {
@@ -77,10 +79,11 @@ void Check::search_later(const Implementation& implementation, const Property& p
                            [this, &implementation, &property, options, with](const Ended& before) {
                                if (settings_.verbose && group_->speaks())
                                    std::fprintf(stderr, "$ %s\n", with.c_str());
-                               return to_json(search_again(system_, implementation, property, options,
-                                                           before, settings_.case_timeout,
-                                                           source(implementation)),
-                                              source(implementation));
+                               return to_json(
+                                   search_again(system_, implementation, property, options, before,
+                                                settings_.case_timeout,
+                                                settings_.save.empty() ? "" : source(implementation)),
+                                   source(implementation));
                            },
                        .told =
                            [this, told = std::move(told), &implementation](const ordered_json& answer) {
@@ -110,9 +113,9 @@ double Check::case_seconds() const {
     return settings_.case_timeout > 0.0 ? settings_.case_timeout : 3.0 * settings_.timeout;
 }
 
-/// "": failing cases are not kept.
+/// "": failing cases are not kept. Else their traces are, for --save or for a guess at what is wrong.
 std::string Check::source(const Implementation& implementation) const {
-    return settings_.save.empty() || !group_->speaks() ? "" : "scape check, " + implementation.name();
+    return group_->speaks() ? "scape check, " + implementation.name() : "";
 }
 
 /// The counterexample's failure, told and kept.
@@ -133,15 +136,23 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     const bool beside_the_reference = property.name == system_.reference_property;
     json["cause"] = causes_.of(implementation.name(), property, beside_the_reference, json["first"]);
     json["command"] = command(implementation, property, found.line);
+    // Once for each cause that an implementation has. Ranks that are processes cannot start others.
+    std::string fits;
+    if (causes_.count_of(implementation.name(), json["cause"]) == 1 && group_->name() == "in_process")
+        for (const std::string& line : what_fits(system_, *found.finding)) {
+            json["fits"].push_back(line);
+            fits += (fits.empty() ? "  what may be wrong:\n    " : "    ") + line + "\n";
+        }
     if (causes_.count(json["cause"]) > 1) {
         // Another implementation may be wrong there in its own way: its first case is told as well.
         if (causes_.count_of(implementation.name(), json["cause"]) == 1)
-            results_.add_failure("$ " + command(implementation, property, found.line) + "\n");
+            results_.add_failure("$ " + command(implementation, property, found.line) + "\n" + fits);
         return json;
     }
     results_.add_failure(
         "$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says + "\n" +
-        failure_text(found) + "  to repeat it:\n$ " + command(implementation, property, found.line) + "\n" +
+        failure_text(found) + fits + "  to repeat it:\n$ " + command(implementation, property, found.line) +
+        "\n" +
         (trace.empty() ? ""
                        : "  its trace: " + settings_.save + "/" + trace +
                              found.finding->lacks(std::filesystem::path(settings_.save) / trace) + "\n") +

@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
 verify_planted() { # verify_planted NUMBER CASE: what verify says of such a run is in $folder/said
-    "$scape" check --planted "$1" --property reference --case "$2" --save "$folder/$1" --brief >/dev/null
+    "$scape" check --planted "$1" --property reference --case "$2" --save "$folder/$1" --brief >"$folder/checked"
     [ $? = 1 ] || fail "the gate finds nothing wrong with planted mistake $1"
     "$scape" verify "$folder/$1"/*.safetensors --json "$folder/$1.json" >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with planted mistake $1"
@@ -26,9 +26,19 @@ for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 
     verify_planted $number "$common,$kind"
     grep -q "^  fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" ||
         fail "mistake $number is not named: $(cat "$folder/said")"
+    grep -q "^    fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/checked" ||
+        fail "the gate does not name mistake $number: $(cat "$folder/checked")"
     grep -q "\"fits planted mistake $number, " "$folder/$number.json" || fail "the JSON does not name mistake $number"
     named=$((named + 1))
 done
+
+# The gate says it once for a cause, and nothing of gradients that it has made itself.
+"$scape" check --planted 6 --property reference --property mask.order --cases 30 --brief --report "$folder/page" >"$folder/checked"
+[ $? = 1 ] || fail "the gate finds nothing wrong with planted mistake 6"
+[ "$(grep -c 'fits planted mistake 6,' "$folder/checked")" = 1 ] || fail "not said once: $(cat "$folder/checked")"
+grep -q 'averaged before' "$folder/checked" && fail "the gate doubts its own gradients"
+grep -q '<h4>What may be wrong</h4><ul class="lines"><li>fits planted mistake 6,' "$folder/page/index.html" || fail "the page does not say it"
+"$scape" report --out "$folder/again" "$folder/page/results.json" >/dev/null || fail "the results with what fits are not read"
 
 # A quotient by way of the reciprocal is a rounding, and no more.
 verify_planted 36 'workers=3,tensors=a:40,density=1,data=normal,steps=1,seed=3'

@@ -155,6 +155,9 @@ bool same_gradients_everywhere(const Scenario& scenario) {
            });
 }
 
+/// For all hypotheses together.
+constexpr std::chrono::seconds most_time(20);
+
 std::string told(const Description& bug, const Fit& fit) {
     return "fits planted mistake " + std::to_string(bug.number) + ", " + bug.name + ": " +
            std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) +
@@ -165,7 +168,8 @@ std::string told(const Description& bug, const Fit& fit) {
 
 } // namespace
 
-std::vector<std::string> what_fits(const std::filesystem::path& path, Index step) {
+std::vector<std::string> what_fits(const std::filesystem::path& path, Index step,
+                                   gate::Gradients gradients) {
     const verify::TraceReader trace(path);
     const problem::Problem& problem = trace.head().problem;
     if (problem.algorithm != problem::Algorithm::scape)
@@ -183,7 +187,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
     if (!scenario)
         return {};
     std::vector<std::string> lines;
-    if (same_gradients_everywhere(*scenario))
+    if (gradients == gate::Gradients::recorded && same_gradients_everywhere(*scenario))
         lines.emplace_back("all ranks were given the same gradients, at every step: averaged before? The "
                            "step does that itself, on the mask");
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
@@ -196,9 +200,18 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
     if (!right)
         return lines;
     std::vector<std::pair<Fit, const Description*>> fits;
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + most_time;
+    std::size_t tried = 0;
     for (const Description& bug : bugs()) {
         if (bug.number > bugs_of_section_10 && bug.number < first_that_shipped)
             continue; // of code for devices
+        if (Clock::now() > end) {
+            lines.push_back("only " + std::to_string(tried) + " known mistakes were tried in " +
+                            std::to_string(most_time.count()) + " s; a smaller run takes less");
+            break;
+        }
+        ++tried;
         const auto made = run(bug.number);
         if (!made)
             continue;

@@ -29,6 +29,9 @@ struct Mistake {
     std::string shows; ///< what a user would see, and when it can be seen at all
 };
 
+/// Whose gradients a trace holds: of those that the gate has made up there is nothing to find out.
+enum class Gradients { recorded, made_up };
+
 /// All that the gate has to be told of a system: docs/adding-a-system.md walks through one.
 struct System {
     std::string name; ///< "scape"
@@ -79,8 +82,11 @@ struct System {
     verify::Traces traces; ///< a system may have none
     /// Which known mistakes make what a trace holds at the step at which it first parts from the reference:
     /// one line each.
-    std::function<std::vector<std::string>(const std::filesystem::path& trace, problem::Index step)>
-        what_fits = [](const std::filesystem::path&, problem::Index) { return std::vector<std::string>(); };
+    std::function<std::vector<std::string>(const std::filesystem::path& trace, problem::Index step,
+                                           Gradients gradients)>
+        what_fits = [](const std::filesystem::path&, problem::Index, Gradients) {
+            return std::vector<std::string>();
+        };
 
     [[nodiscard]] std::string option_of(const std::string& setting) const;
     /// Throws scape::Error that lists the names.

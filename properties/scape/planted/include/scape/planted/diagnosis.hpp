@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <scape/gate/system.hpp>
 #include <scape/problem/layout.hpp>
 
 namespace scape::planted {
@@ -11,7 +12,9 @@ namespace scape::planted {
 /// What may be wrong with a recorded run of SCAPE that first parts from the reference at `step`: every
 /// planted mistake is tried on its gradients, and those are named that make the recorded values, bit for
 /// bit, with how many of the wrong ones they explain. One line each, the best first; none where nothing
-/// fits. The run is made from its start, so that a mistake that shows late is found, too.
-[[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace, problem::Index step);
+/// fits. The run is made from its start, so that a mistake that shows late is found, too; in twenty
+/// seconds, after which it says how far it came.
+[[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace, problem::Index step,
+                                                 gate::Gradients gradients);
 
 } // namespace scape::planted

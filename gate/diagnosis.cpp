@@ -1,0 +1,36 @@
+#include "diagnosis.hpp"
+
+#include <filesystem>
+
+#include <scape/gate/processes.hpp>
+
+#include "scratch.hpp"
+
+namespace scape::gate {
+
+std::vector<std::string> what_fits(const System& system, const Finding& finding, double most_seconds) {
+    using nlohmann::ordered_json;
+    const ordered_json first = finding.first();
+    // A rule that was broken has no value to explain.
+    if (!first.is_object() || !first.contains("phase") || first["phase"] == "" ||
+        first["step"].get<problem::Index>() < 1)
+        return {};
+    const std::string trace = lasting_scratch_file("explained.safetensors");
+    std::error_code ignored;
+    try {
+        if (!finding.save(trace, "scape check"))
+            return {};
+        Ended ended;
+        const ordered_json lines = in_child(
+            [&] { return ordered_json(system.what_fits(trace, first["step"], Gradients::made_up)); },
+            most_seconds, ended);
+        std::filesystem::remove(trace, ignored);
+        return lines.is_array() ? lines.get<std::vector<std::string>>() : std::vector<std::string>();
+    } catch (const std::exception&) {
+        // A guess must not cost the verdict.
+        std::filesystem::remove(trace, ignored);
+        return {};
+    }
+}
+
+} // namespace scape::gate
