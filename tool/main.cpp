@@ -21,5 +21,6 @@ int main(int count, char** values) {
     add_fingerprints(app, status, arguments);
     add_model(app, status);
     add_info(app, status);
+    add_manual(app, status);
     return scape::gate::run_command_line(app, count, values, status);
 }

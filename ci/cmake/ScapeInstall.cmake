@@ -25,6 +25,11 @@ endforeach()
 # NCCL may stand where no linker looks for it.
 set_target_properties(scape PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS scape)
+if(NOT CMAKE_CROSSCOMPILING)
+  get_target_property(made_by_tool scape BINARY_DIR)
+  install(FILES ${made_by_tool}/scape.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${made_by_tool}/scape.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME scape)
+endif()
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/scape)
 install(EXPORT scapeTargets NAMESPACE scape:: DESTINATION ${package_folder})
 configure_package_config_file(ci/cmake/scapeConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/scapeConfig.cmake

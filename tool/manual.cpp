@@ -1,0 +1,147 @@
+// The manual page and the completion, made from what the command line itself knows, so that neither can
+// lack an option.
+#include "manual.hpp"
+
+#include <cstdio>
+#include <sstream>
+#include <vector>
+
+#include <scape/report/environment.hpp>
+
+#include "commands.hpp"
+
+namespace scape::tool {
+
+namespace {
+
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+/// "-o,--output", or the name of a positional.
+std::string names_of(const CLI::Option& option) {
+    return option.get_name(false, true);
+}
+
+bool takes_value(const CLI::Option& option) {
+    return option.get_items_expected_max() > 0;
+}
+
+/// Text that troff takes as it stands.
+std::string in_roff(const std::string& text) {
+    std::string result;
+    bool line_begins = true;
+    for (const char one : text) {
+        if (line_begins && (one == '.' || one == '\''))
+            result += "\\&";
+        line_begins = one == '\n';
+        if (one == '\\')
+            result += "\\e";
+        else if (one == '-')
+            result += "\\-";
+        else if (one == '\'')
+            result += "\\(aq";
+        else
+            result += one;
+    }
+    return result;
+}
+
+std::string options_of_manual(const CLI::App& app) {
+    std::string roff;
+    for (const CLI::Option* option : app.get_options()) {
+        const std::string type = option->get_type_name();
+        const bool named = !option->get_lnames().empty() || !option->get_snames().empty();
+        roff += ".TP\n\\fB" + in_roff(names_of(*option)) + "\\fR" +
+                (named && takes_value(*option) && !type.empty() ? " \\fI" + in_roff(type) + "\\fR" : "") +
+                "\n" + in_roff(option->get_description()) + "\n";
+    }
+    return roff;
+}
+
+/// The examples keep their lines.
+std::string footer_of(const CLI::App& app) {
+    const std::string footer = app.get_footer();
+    return footer.empty() ? footer : ".PP\n.nf\n" + in_roff(footer) + "\n.fi\n";
+}
+
+std::string section_of(const CLI::App& app, const std::string& path) {
+    std::string roff = ".SS " + in_roff(path) + "\n" + in_roff(app.get_description()) + "\n" +
+                       options_of_manual(app) + footer_of(app);
+    for (const CLI::App* command : subcommands_of(app))
+        roff += section_of(*command, path + " " + command->get_name());
+    return roff;
+}
+
+/// One branch of the completion's `case`: what may stand behind these subcommands.
+std::string branches_of(const CLI::App& app, const std::string& path) {
+    std::string words;
+    for (const CLI::App* command : subcommands_of(app))
+        words += command->get_name() + " ";
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames())
+            words += "--" + name + " ";
+    std::string text = "        '" + path + "') words='" + words + "' ;;\n";
+    for (const CLI::App* command : subcommands_of(app))
+        text +=
+            branches_of(*command, path.empty() ? command->get_name() : path + " " + command->get_name());
+    return text;
+}
+
+} // namespace
+
+std::string manual_page(const CLI::App& app) {
+    std::string roff =
+        ".TH SCAPE 1 \"\" \"scape " + report::version() +
+        "\"\n.ad l\n.nh\n.SH NAME\nscape \\- checks communication\\-efficient optimizers\n.SH SYNOPSIS\n"
+        ".B scape\n.I COMMAND\n[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n" +
+        in_roff(app.get_description()) + "\n" + options_of_manual(app) + ".SH COMMANDS\n";
+    for (const CLI::App* command : subcommands_of(app))
+        roff += section_of(*command, "scape " + command->get_name());
+    return roff +
+           ".SH EXIT STATUS\n.TP\n0\nall passed\n.TP\n1\na difference, or too little data to prove "
+           "anything\n.TP\n2\nbad input or usage\n.TP\n3\nonly under mpirun: a rank failed or hung\n";
+}
+
+std::string bash_completion(const CLI::App& app) {
+    std::ostringstream text;
+    text << "# bash completion for scape; made by `scape completion`.\n"
+            "_scape() {\n"
+            "    local current=${COMP_WORDS[COMP_CWORD]} path= words= i next\n"
+            "    for ((i = 1; i < COMP_CWORD; ++i)); do\n"
+            "        next=\"${path:+$path }${COMP_WORDS[i]}\"\n"
+            "        case \" $(_scape_paths) \" in *\" ${next// /,} \"*) path=$next ;; esac\n"
+            "    done\n"
+            "    case $path in\n"
+         << branches_of(app, "")
+         << "    esac\n"
+            "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+            "}\n"
+            "_scape_paths() { echo '";
+    for (const CLI::App* command : subcommands_of(app)) {
+        text << command->get_name() << " ";
+        for (const CLI::App* below : subcommands_of(*command))
+            text << command->get_name() << "," << below->get_name() << " ";
+    }
+    text << "'; }\ncomplete -o default -F _scape scape\n";
+    return text.str();
+}
+
+void add_manual(CLI::App& app, int& status) {
+    const auto add = [&](const std::string& name, const std::string& says, const std::string& footer,
+                         std::string (*made)(const CLI::App&)) {
+        CLI::App* command = app.add_subcommand(name, says);
+        command->footer(footer);
+        command->callback([&app, &status, made] {
+            std::fputs(made(app).c_str(), stdout);
+            status = all_passed;
+        });
+    };
+    add("completion", "completion of subcommands and options for bash",
+        "cmake --install puts it where bash finds it.\nExample:\n  source <(scape completion)",
+        bash_completion);
+    add("man", "this help as a page for man",
+        "cmake --install puts it where man finds it.\nExample:\n  scape man >scape.1", manual_page);
+}
+
+} // namespace scape::tool
