@@ -139,7 +139,7 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     // Once for each cause that an implementation has. Ranks that are processes cannot start others.
     std::string fits;
     if (causes_.count_of(implementation.name(), json["cause"]) == 1 && group_->name() == "in_process")
-        for (const std::string& line : what_fits(system_, *found.finding)) {
+        for (const std::string& line : what_fits(system_, *found.finding, json["command"])) {
             json["fits"].push_back(line);
             fits += (fits.empty() ? "  what may be wrong:\n    " : "    ") + line + "\n";
         }

@@ -8,7 +8,8 @@
 
 namespace scape::gate {
 
-std::vector<std::string> what_fits(const System& system, const Finding& finding, double most_seconds) {
+std::vector<std::string> what_fits(const System& system, const Finding& finding, const std::string& command,
+                                   double most_seconds) {
     using nlohmann::ordered_json;
     const ordered_json first = finding.first();
     // A rule that was broken has no value to explain.
@@ -20,10 +21,12 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
     try {
         if (!finding.save(trace, "scape check"))
             return {};
+        now_running(command); // the time begins here
         Ended ended;
         const ordered_json lines = in_child(
             [&] { return ordered_json(system.what_fits(trace, first["step"], Gradients::made_up)); },
             most_seconds, ended);
+        now_running("");
         std::filesystem::remove(trace, ignored);
         return lines.is_array() ? lines.get<std::vector<std::string>>() : std::vector<std::string>();
     } catch (const std::exception&) {

@@ -10,8 +10,9 @@ namespace scape::gate {
 
 /// Which known mistakes make what a finding's run shows where it first parts from the reference: one line
 /// each, as System::what_fits has them; none where no run is told. In a process of its own, for so long at
-/// most: a mistake that is tried may crash or hang, which costs the guess and not the gate.
+/// most: a mistake that is tried may crash or hang, which costs the guess and not the gate. `command`
+/// repeats it.
 [[nodiscard]] std::vector<std::string> what_fits(const System& system, const Finding& finding,
-                                                 double most_seconds = 30.0);
+                                                 const std::string& command, double most_seconds = 30.0);
 
 } // namespace scape::gate

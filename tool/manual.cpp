@@ -2,6 +2,7 @@
 // lack an option.
 #include "manual.hpp"
 
+#include <cctype>
 #include <cstdio>
 #include <sstream>
 #include <vector>
@@ -31,7 +32,12 @@ bool takes_value(const CLI::Option& option) {
 std::string in_roff(const std::string& text) {
     std::string result;
     bool line_begins = true;
+    char before = ' ';
     for (const char one : text) {
+        // A long list without spaces may be broken here, too.
+        if (before == ',' && std::isalnum(static_cast<unsigned char>(one)) != 0)
+            result += "\\:";
+        before = one;
         if (line_begins && (one == '.' || one == '\''))
             result += "\\&";
         line_begins = one == '\n';

@@ -1,5 +1,6 @@
 #include "diagnosis.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -52,29 +53,34 @@ class Diagnosis : public testing::Test {
 
 TEST_F(Diagnosis, SaysWhatTheSystemSaysOfTheTraceAndLeavesNone) {
     const System system = explaining([](const std::filesystem::path& trace, problem::Index step) {
+        // Longer than it takes until somebody looks after it.
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
         return std::filesystem::exists(trace) && step == 3 ? Lines{"one", "two"} : Lines{};
     });
-    EXPECT_EQ(what_fits(system, Found("residual")), (Lines{"one", "two"}));
+    EXPECT_EQ(what_fits(system, Found("residual"), "a command"), (Lines{"one", "two"}));
     EXPECT_TRUE(std::filesystem::is_empty(scratch_));
 }
 
 TEST_F(Diagnosis, ABrokenRuleOrARunThatIsNotToldHasNone) {
     const System system = explaining([](const auto&, problem::Index) { return Lines{"one"}; });
-    EXPECT_TRUE(what_fits(system, Found("")).empty());
-    EXPECT_TRUE(what_fits(system, Found("residual", false)).empty());
+    EXPECT_TRUE(what_fits(system, Found(""), "a command").empty());
+    EXPECT_TRUE(what_fits(system, Found("residual", false), "a command").empty());
 }
 
 TEST_F(Diagnosis, AMistakeThatThrowsCrashesOrHangsCostsTheGuessAlone) {
     const System throws =
         explaining([](const auto&, problem::Index) -> Lines { throw std::runtime_error("no"); });
-    EXPECT_TRUE(what_fits(throws, Found("residual")).empty());
+    EXPECT_TRUE(what_fits(throws, Found("residual"), "a command").empty());
     const System crashes = explaining([](const auto&, problem::Index) -> Lines { std::_Exit(9); });
-    EXPECT_TRUE(what_fits(crashes, Found("residual")).empty());
+    EXPECT_TRUE(what_fits(crashes, Found("residual"), "a command").empty());
     const System hangs = explaining([](const auto&, problem::Index) {
         std::this_thread::sleep_for(std::chrono::minutes(5));
         return Lines{"too late"};
     });
-    EXPECT_TRUE(what_fits(hangs, Found("residual"), 0.5).empty());
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(what_fits(hangs, Found("residual"), "a command", 0.5).empty());
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(400))
+        << "it was given its time";
     EXPECT_TRUE(std::filesystem::is_empty(scratch_));
 }
 
