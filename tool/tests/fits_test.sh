@@ -40,6 +40,11 @@ grep -q 'averaged before' "$folder/checked" && fail "the gate doubts its own gra
 grep -q '<h4>What may be wrong</h4><ul class="lines"><li>fits planted mistake 6,' "$folder/page/index.html" || fail "the page does not say it"
 "$scape" report --out "$folder/again" "$folder/page/results.json" >/dev/null || fail "the results with what fits are not read"
 
+# Of a program that shares nothing with the planted mistakes, too.
+program=$(cd "$(dirname "$0")/../.." && pwd)/docs/examples/programs/scape_plain.py
+MISTAKE=residual "$scape" check --program "python3 $program" --property reference --brief --workers 2,3 --tensors a:13,b:5:dense --cases 3 >"$folder/checked"
+grep -q '^    fits planted mistake 6, ' "$folder/checked" || fail "what is wrong with a program is not said: $(cat "$folder/checked")"
+
 # A quotient by way of the reciprocal is a rounding, and no more.
 verify_planted 36 'workers=3,tensors=a:40,density=1,data=normal,steps=1,seed=3'
 grep -q 'a difference of rounding; try --level rel' "$folder/said" || fail "a rounding is not said: $(cat "$folder/said")"
