@@ -39,9 +39,14 @@ std::string model_text(const Problem& problem, const DensitySchedule& density) {
     for (const double value :
          {settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay, settings.clip_norm})
         text += " " + shortest(value);
-    return text + " " + std::string(name(settings.bias_correction)) + " " +
-           std::string(name(settings.decay_order)) + " " + std::string(name(settings.k_rounding)) +
-           " density " + density.text();
+    text += " " + std::string(name(settings.bias_correction)) + " " +
+            std::string(name(settings.decay_order)) + " " + std::string(name(settings.k_rounding));
+    // Only where it says something, so that checkpoints from before there was a choice are still known.
+    if (settings.clip_norm > 0.0 && settings.norm != NormVersion::ascending)
+        text += " norm " + std::string(name(settings.norm));
+    if (settings.payload != Payload::fp32)
+        text += " payload " + std::string(name(settings.payload));
+    return text + " density " + density.text();
 }
 
 std::uint64_t digest(const Problem& problem, const std::vector<Range>& ranges,

@@ -48,6 +48,20 @@ struct Words<KRounding> {
 };
 
 template <>
+struct Words<NormVersion> {
+    static constexpr std::string_view what = "norm";
+    static constexpr std::array table{Word<NormVersion>{NormVersion::ascending, "1"},
+                                      Word<NormVersion>{NormVersion::tree, "2"}};
+};
+
+template <>
+struct Words<Payload> {
+    static constexpr std::string_view what = "payload";
+    static constexpr std::array table{Word<Payload>{Payload::fp32, "fp32"},
+                                      Word<Payload>{Payload::bf16, "bf16"}};
+};
+
+template <>
 struct Words<PartitionRule> {
     static constexpr std::string_view what = "partition";
     static constexpr std::array table{Word<PartitionRule>{PartitionRule::by_shard, "by_shard"},
@@ -81,6 +95,12 @@ std::string_view name(DecayOrder value) {
 std::string_view name(KRounding value) {
     return name_of(value);
 }
+std::string_view name(NormVersion value) {
+    return name_of(value);
+}
+std::string_view name(Payload value) {
+    return name_of(value);
+}
 std::string_view name(PartitionRule value) {
     return name_of(value);
 }
@@ -102,6 +122,8 @@ template Algorithm parse<Algorithm>(std::string_view);
 template BiasCorrection parse<BiasCorrection>(std::string_view);
 template DecayOrder parse<DecayOrder>(std::string_view);
 template KRounding parse<KRounding>(std::string_view);
+template NormVersion parse<NormVersion>(std::string_view);
+template Payload parse<Payload>(std::string_view);
 template PartitionRule parse<PartitionRule>(std::string_view);
 
 void check(const HyperParameters& settings) {
@@ -125,6 +147,10 @@ void check(const Problem& problem) {
     if (problem.algorithm == Algorithm::adams && problem.settings.clip_norm > 0.0)
         throw Error("clip_norm is " + shortest(problem.settings.clip_norm) +
                     "; algorithm adams has no clipping (section 3), set it to 0");
+    if (problem.algorithm == Algorithm::adams && problem.settings.payload != Payload::fp32)
+        throw Error(
+            "payload is '" + std::string(name(problem.settings.payload)) +
+            "'; algorithm adams has no residual for what rounding loses (section 21), set it to fp32");
     static_cast<void>(checked_segments(problem.layout, problem.workers, problem.segments));
 }
 

@@ -36,6 +36,11 @@ problem::Index ObjectReader::integer(const std::string& key) {
     return value.get<problem::Index>();
 }
 
+problem::Index ObjectReader::integer_or(const std::string& key, problem::Index otherwise) {
+    known_.insert(key);
+    return object_.contains(key) ? integer(key) : otherwise;
+}
+
 std::string ObjectReader::text(const std::string& key) {
     const json& value = required(key);
     if (!value.is_string())

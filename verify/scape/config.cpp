@@ -31,6 +31,13 @@ std::vector<problem::Segment> parse_segments(const json& list, const std::string
     return segments;
 }
 
+/// What is not said is version 1, and of no matter where nothing is clipped.
+problem::NormVersion norm_version(ObjectReader& reader, const problem::HyperParameters& settings) {
+    const Index unsaid =
+        static_cast<Index>(settings.clip_norm > 0.0 ? problem::NormVersion::ascending : settings.norm);
+    return problem::parse<problem::NormVersion>(std::to_string(reader.integer_or("norm", unsaid)));
+}
+
 } // namespace
 
 Config parse_config(const std::string& text, const std::string& what) {
@@ -52,6 +59,8 @@ Config parse_config(const std::string& text, const std::string& what) {
         settings.bias_correction = problem::parse<problem::BiasCorrection>(reader.text("bias_correction"));
         settings.decay_order = problem::parse<problem::DecayOrder>(reader.text_or("decay_order", "first"));
         settings.k_rounding = problem::parse<problem::KRounding>(reader.text_or("k_rounding", "floor"));
+        settings.norm = norm_version(reader, settings);
+        settings.payload = problem::parse<problem::Payload>(reader.text_or("payload", "fp32"));
         problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
         auto segments = problem::checked_segments(layout, static_cast<int>(workers),
                                                   parse_segments(reader.list("segments"), what));
@@ -80,6 +89,11 @@ std::string config_text(const problem::Problem& problem, Index steps) {
     config["decay_order"] = name(settings.decay_order);
     config["clip_norm"] = settings.clip_norm;
     config["k_rounding"] = name(settings.k_rounding);
+    // Only where they say something: traces that were made before there was a choice keep their bytes.
+    if (settings.clip_norm > 0.0 && settings.norm != problem::NormVersion::ascending)
+        config["norm"] = static_cast<int>(settings.norm);
+    if (settings.payload != problem::Payload::fp32)
+        config["payload"] = name(settings.payload);
     config["tensors"] = trace::layout_json(problem.layout);
     for (const problem::Segment& segment : problem.segments)
         config["segments"].push_back(

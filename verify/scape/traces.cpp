@@ -34,6 +34,8 @@ std::vector<Setting> settings() {
         {"epsilon", shortest(hyper.epsilon), "added to the denominator"},
         {"weight-decay", shortest(hyper.weight_decay), "decoupled decay"},
         {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
+        {"norm", "2", "order of that norm's sums: 1, or 2 of the second edition"},
+        {"payload", "fp32", "what of c travels: fp32 or bf16"},
         {"bias-correction", "adam", "none, adam or momentum"},
         {"k-rounding", "floor", "floor, or ceil as an older artifact had it"},
         {"seed", "1", "of the gradients and the initial parameters"},
@@ -64,6 +66,8 @@ problem::HyperParameters hyper_of(const Settings& given) {
     hyper.weight_decay = given.number("weight-decay");
     hyper.clip_norm = given.number("clip-norm");
     hyper.bias_correction = problem::parse<problem::BiasCorrection>(given.text("bias-correction"));
+    hyper.norm = problem::parse<problem::NormVersion>(given.text("norm"));
+    hyper.payload = problem::parse<problem::Payload>(given.text("payload"));
     hyper.k_rounding = problem::parse<problem::KRounding>(given.text("k-rounding"));
     return hyper;
 }

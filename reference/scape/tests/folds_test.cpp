@@ -1,7 +1,9 @@
 #include <scape/reference/folds.hpp>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -11,6 +13,8 @@
 
 namespace scape::reference {
 namespace {
+
+using problem::NormVersion;
 
 template <class T>
 class MeanTest : public ::testing::Test {
@@ -112,9 +116,17 @@ double folded(const std::vector<double>& lanes, std::size_t j, std::size_t width
                                  : folded(lanes, j, 2 * width) + folded(lanes, j + width, 2 * width);
 }
 
+/// What the sums of a whole power of two of blocks, with nothing behind the last, come to.
+double tree(const std::vector<double>& sums, std::size_t begin, std::size_t width) {
+    if (width == 1)
+        return sums[begin];
+    const double left = tree(sums, begin, width / 2);
+    return begin + width / 2 < sums.size() ? left + tree(sums, begin + width / 2, width / 2) : left;
+}
+
 template <class T>
-double plain_norm(const Vector<T>& x) {
-    double total = 0.0;
+double plain_norm(const Vector<T>& x, NormVersion version) {
+    std::vector<double> sums;
     for (Index block = 0; block * 4096 < x.size(); ++block) {
         std::vector<double> lanes;
         for (Index j = 0; j < 256; ++j) {
@@ -124,9 +136,12 @@ double plain_norm(const Vector<T>& x) {
                     sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
             lanes.push_back(sum);
         }
-        total += folded(lanes, 0, 1);
+        sums.push_back(folded(lanes, 0, 1));
     }
-    return std::sqrt(total);
+    if (sums.empty())
+        return 0.0;
+    return std::sqrt(version == NormVersion::tree ? tree(sums, 0, std::bit_ceil(sums.size()))
+                                                  : std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 template <class T>
@@ -136,21 +151,23 @@ TYPED_TEST_SUITE(NormTest, Scalars);
 TYPED_TEST(NormTest, AgreesWithAPlainLoopInEveryBit) {
     using T = TypeParam;
     std::mt19937_64 generator(3);
-    for (const Index size : {0, 1, 2, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 8192, 8193, 10000})
+    for (const Index size : {0, 1, 2, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 8192, 8193, 10000,
+                             20000, 40000, 45056, 45057})
         for (int repeat = 0; repeat < 20; ++repeat) {
             const Vector<T> x = random_vector<T>(generator, size);
-            EXPECT_TRUE(same_bits(norm_in_blocks<double>(x), plain_norm(x))) << size;
+            for (const NormVersion version : {NormVersion::ascending, NormVersion::tree})
+                EXPECT_TRUE(same_bits(norm_in_blocks<double>(x, version), plain_norm(x, version))) << size;
         }
 }
 
 TYPED_TEST(NormTest, OfNothingIsZero) {
     using T = TypeParam;
-    EXPECT_TRUE(same_bits(norm_in_blocks<double>(Vector<T>()), 0.0));
+    EXPECT_TRUE(same_bits(norm_in_blocks<double>(Vector<T>(), NormVersion::tree), 0.0));
 }
 
 TYPED_TEST(NormTest, OfThreeAndFourIsFive) {
     using T = TypeParam;
-    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(3), T(-4)})), 5.0);
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(3), T(-4)}), NormVersion::tree), 5.0);
 }
 
 TYPED_TEST(NormTest, KeepsWhatASequentialSumLoses) {
@@ -163,7 +180,7 @@ TYPED_TEST(NormTest, KeepsWhatASequentialSumLoses) {
     for (Index i = 0; i < x.size(); ++i)
         sequential += static_cast<double>(x[i]) * static_cast<double>(x[i]);
     EXPECT_EQ(sequential, 1.0);
-    EXPECT_EQ(norm_in_blocks<double>(x), 1.0 + 255 * 0x1p-51);
+    EXPECT_EQ(norm_in_blocks<double>(x, NormVersion::tree), 1.0 + 255 * 0x1p-51);
 }
 
 TYPED_TEST(NormTest, TheLanesOfABlockAreAddedInPairsAtHalfTheirNumber) {
@@ -174,7 +191,7 @@ TYPED_TEST(NormTest, TheLanesOfABlockAreAddedInPairsAtHalfTheirNumber) {
     x[0] = T(1);
     for (const Index lane : {8, 16, 32, 64})
         x[lane] = x[lane + 128] = T(1.4) * T(0x1p-27);
-    EXPECT_EQ(norm_in_blocks<double>(x), 1.0 + 0x1p-51);
+    EXPECT_EQ(norm_in_blocks<double>(x, NormVersion::tree), 1.0 + 0x1p-51);
 }
 
 TYPED_TEST(NormTest, TheBlocksAreAddedInAscendingOrder) {
@@ -183,16 +200,33 @@ TYPED_TEST(NormTest, TheBlocksAreAddedInAscendingOrder) {
     x[0] = T(1);
     for (Index block = 1; block < 17; ++block)
         x[4096 * block] = T(0x1p-27);
-    EXPECT_EQ(norm_in_blocks<double>(x), 1.0);
+    EXPECT_EQ(norm_in_blocks<double>(x, NormVersion::ascending), 1.0);
     const Vector<T> reversed = x.reverse();
-    EXPECT_EQ(norm_in_blocks<double>(reversed), 1.0 + 0x1p-51);
+    EXPECT_EQ(norm_in_blocks<double>(reversed, NormVersion::ascending), 1.0 + 0x1p-51);
+}
+
+TEST(SumInTreeTest, AddsPairsAndPairsOfPairs) {
+    // Beside a 1 a sum of 2^-53 is a tie and lost, of 2^-52 one ULP: what comes out tells what met before
+    // it met the 1.
+    constexpr double small = 0x1p-53;
+    constexpr double kept = 1.0 + 0x1p-52;
+    const auto sum = [](const std::vector<double>& S) { return sum_in_tree(S); };
+    EXPECT_EQ(sum({1.0, small, 0.0, small}), 1.0);
+    EXPECT_EQ(sum({1.0, 0.0, small, small}), kept);
+    EXPECT_EQ(sum({small, small, 1.0, 0.0}), kept);
+    EXPECT_EQ(sum({small, 0.0, small, 0.0, 1.0}), kept); // the odd one is the last to come
+    EXPECT_EQ(sum({1.0, 0.0, small, 0.0, small}), 1.0);
+    EXPECT_EQ(sum({1.0, 0.0, 0.0, 0.0, small, 0.0, small}), kept); // and here the second but last
+    EXPECT_EQ(sum({}), 0.0);
+    EXPECT_EQ(sum({3.0}), 3.0);
+    EXPECT_EQ(sum_ascending<double>({1.0, 0.0, small, small}), 1.0);
 }
 
 TYPED_TEST(NormTest, SquaresAreTakenInDouble) {
     using T = TypeParam;
-    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p100)})), 0x1p100);
-    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p-120)})), 0x1p-120);
-    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p-149)})), 0x1p-149);
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p100)}), NormVersion::tree), 0x1p100);
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p-120)}), NormVersion::tree), 0x1p-120);
+    EXPECT_EQ(norm_in_blocks<double>(vector_of<T>({T(0x1p-149)}), NormVersion::tree), 0x1p-149);
 }
 
 } // namespace

@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 
 template <class T>
 T plain_clip_factor(const Vector<T>& ghat, double clip_norm) {
-    return T(std::min(clip_norm / (norm_in_blocks<double>(ghat) + 1e-6), 1.0));
+    return T(std::min(clip_norm / (norm_in_blocks<double>(ghat, problem::NormVersion::tree) + 1e-6), 1.0));
 }
 
 TYPED_TEST(ScapeTest, Point7TheClippedMomentIsMadeFromTheClippedGradient) {

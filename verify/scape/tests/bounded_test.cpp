@@ -199,7 +199,7 @@ TEST(Bounded, TheErrorOfTheNormDoesNotGrowWithItsLength) {
     using Norm = reference::ClipReal<Bounded>::type;
     constexpr Index size = 100'000;
     const Vector<Bounded> values = Vector<Bounded>::Constant(size, Bounded(1.0));
-    const Bounded norm(reference::norm_in_blocks<Norm>(values));
+    const Bounded norm(reference::norm_in_blocks<Norm>(values, problem::NormVersion::tree));
     EXPECT_LE(norm.error(), Bounded::roundoff * Bounded::longest_in_blocks * norm.value());
     EXPECT_GE(norm.error(), Bounded::roundoff * norm.value());
 }
@@ -341,16 +341,21 @@ TEST(Bounded, AReciprocalInPlaceOfADivisionLiesWithinTheSlack) {
 
 TEST(Bounded, TheNormInBlocksLiesWithinTheBound) {
     Randomness random(5);
-    for (const Index size : {Index{1}, Index{255}, Index{4096}, Index{10'000}}) {
+    for (const Index size : {Index{1}, Index{255}, Index{4096}, Index{10'000}, Index{40'000}}) {
         Vector<float> values(size);
         Vector<Bounded> bounds(size);
         for (Index i = 0; i < size; ++i) {
             values[i] = random.value(-6, 2);
             bounds[i] = Bounded(widened(values[i]));
         }
-        const Bounded norm(reference::norm_in_blocks<reference::ClipReal<Bounded>::type>(bounds));
-        EXPECT_TRUE(within(norm, reference::norm_in_blocks<float>(values))) << size;
-        EXPECT_TRUE(within(norm, static_cast<float>(reference::norm_in_blocks<double>(values)))) << size;
+        for (const auto version : {problem::NormVersion::ascending, problem::NormVersion::tree}) {
+            using Norm = reference::ClipReal<Bounded>::type;
+            const Bounded norm(reference::norm_in_blocks<Norm>(bounds, version));
+            EXPECT_TRUE(within(norm, reference::norm_in_blocks<float>(values, version))) << size;
+            EXPECT_TRUE(
+                within(norm, static_cast<float>(reference::norm_in_blocks<double>(values, version))))
+                << size;
+        }
     }
 }
 

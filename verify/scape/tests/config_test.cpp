@@ -140,6 +140,32 @@ TEST(Config, RoundingOfKAndOrderOfDecayHaveDefaults) {
     EXPECT_EQ(other.problem.settings.k_rounding, problem::KRounding::ceil);
 }
 
+TEST(Config, NormAndPayloadAreWhatTheyWereBeforeThereWasAChoice) {
+    using problem::NormVersion;
+    using problem::Payload;
+    const Config old = parse_config(good_config, "x");
+    EXPECT_EQ(old.problem.settings.norm, NormVersion::ascending);
+    EXPECT_EQ(old.problem.settings.payload, Payload::fp32);
+    const std::string later =
+        replaced(good_config, R"("steps": 3)", R"("steps": 3, "norm": 2, "payload": "bf16")");
+    Config config = parse_config(later, "x");
+    EXPECT_EQ(config.problem.settings.norm, NormVersion::tree);
+    EXPECT_EQ(config.problem.settings.payload, Payload::bf16);
+    EXPECT_TRUE(contains(config_text(config.problem, 3), R"("norm":2,"payload":"bf16")"));
+    for (const NormVersion norm : {NormVersion::ascending, NormVersion::tree})
+        for (const Payload payload : {Payload::fp32, Payload::bf16}) {
+            config.problem.settings.norm = norm;
+            config.problem.settings.payload = payload;
+            EXPECT_EQ(parse_config(config_text(config.problem, 3), "x").problem, config.problem);
+        }
+    // What is not clipped has no norm, and old traces keep their bytes.
+    config.problem.settings.clip_norm = 0.0;
+    config.problem.settings.payload = Payload::fp32;
+    const std::string unclipped = config_text(config.problem, 3);
+    EXPECT_FALSE(contains(unclipped, "\"norm\":") || contains(unclipped, "payload"));
+    EXPECT_EQ(parse_config(unclipped, "x").problem, config.problem);
+}
+
 TEST(Config, AnUnknownKeyIsRefused) {
     EXPECT_TRUE(
         contains(changed_config_error(R"("steps": 3)", R"("steps": 3, "beta3": 0.5)"), "\"beta3\""));
@@ -173,6 +199,11 @@ TEST(Config, AValueOfTheWrongKindIsRefused) {
         {R"("epsilon": 1e-8)", R"("epsilon": false)", "'epsilon' is not a number"},
         {R"("adam")", "{}", "'bias_correction' is not a string"},
         {R"("floor")", "1", "'k_rounding' is not a string"},
+        {R"("steps": 3)", R"("steps": 3, "norm": "2")", "'norm' is not a whole number"},
+        {R"("steps": 3)", R"("steps": 3, "norm": 3)", "norm is '3'; it must be one of 1, 2"},
+        {R"("steps": 3)", R"("steps": 3, "payload": 16)", "'payload' is not a string"},
+        {R"("steps": 3)", R"("steps": 3, "payload": "e5m2")",
+         "payload is 'e5m2'; it must be one of fp32, bf16"},
         {R"("always_dense": false)", R"("always_dense": 0)",
          "tensor 0: 'always_dense' is not true or false"},
         {R"("name": "wq")", R"("name": 5)", "tensor 0: 'name' is not a string"},

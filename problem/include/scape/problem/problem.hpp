@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,18 @@ enum class DecayOrder {
     together, ///< some public code: w - lr*(u + wd*w); read, never the default
 };
 
+/// In which order the norm's block sums are added (section 5); the numbers are those of the specification.
+enum class NormVersion {
+    ascending = 1, ///< one after another: of traces that do not say
+    tree = 2,      ///< in pairs, and pairs of pairs
+};
+/// What of c travels (section 21).
+enum class Payload { fp32, bf16 };
+/// Of one value on its way.
+[[nodiscard]] constexpr std::size_t value_bytes(Payload payload) {
+    return payload == Payload::bf16 ? 2 : 4;
+}
+
 struct HyperParameters {
     double beta1 = 0.9;
     double beta2 = 0.95;
@@ -24,6 +37,8 @@ struct HyperParameters {
     BiasCorrection bias_correction = BiasCorrection::adam;
     DecayOrder decay_order = DecayOrder::first;
     KRounding k_rounding = KRounding::floor;
+    NormVersion norm = NormVersion::tree;
+    Payload payload = Payload::fp32;
 
     friend bool operator==(const HyperParameters&, const HyperParameters&) = default;
 };
@@ -53,6 +68,8 @@ void check(const Problem& problem);
 [[nodiscard]] std::string_view name(BiasCorrection value);
 [[nodiscard]] std::string_view name(DecayOrder value);
 [[nodiscard]] std::string_view name(KRounding value);
+[[nodiscard]] std::string_view name(NormVersion value);
+[[nodiscard]] std::string_view name(Payload value);
 [[nodiscard]] std::string_view name(PartitionRule value);
 
 /// Throws scape::Error that lists the words that would do. Defined for the choices above.

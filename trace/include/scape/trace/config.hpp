@@ -19,6 +19,7 @@ class ObjectReader {
     const nlohmann::json& required(const std::string& key);
     double number(const std::string& key);
     problem::Index integer(const std::string& key);
+    problem::Index integer_or(const std::string& key, problem::Index otherwise);
     std::string text(const std::string& key);
     std::string text_or(const std::string& key, const std::string& otherwise);
     bool truth(const std::string& key);

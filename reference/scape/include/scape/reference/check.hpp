@@ -19,14 +19,25 @@ constexpr double greatest_gradient = 0x1p56;
 class RefusedStep : public std::runtime_error {
   public:
     RefusedStep(int on_rank, Index at_index, double refused, const problem::Layout& layout)
-        : std::runtime_error("step refused on all ranks: the gradient of rank " + std::to_string(on_rank) +
-                             ", " + layout.describe(at_index) + ", is " + shortest(refused) +
-                             "; it must be finite and at most 2^56 in magnitude"),
-          rank(on_rank), index(at_index), value(refused) {}
+        : RefusedStep(on_rank, at_index, refused, layout, "the gradient",
+                      "it must be finite and at most 2^56 in magnitude") {}
+    /// Of a c that bf16 does not hold (section 21).
+    [[nodiscard]] static RefusedStep of_payload(int on_rank, Index at_index, double refused,
+                                                const problem::Layout& layout) {
+        return {on_rank, at_index, refused,
+                layout,  "c",      "a payload of bf16 holds nothing beyond 3.39e+38, use fp32"};
+    }
 
     int rank;
     Index index;
     double value;
+
+  private:
+    RefusedStep(int on_rank, Index at_index, double refused, const problem::Layout& layout,
+                const std::string& what, const std::string& must)
+        : std::runtime_error("step refused on all ranks: " + what + " of rank " + std::to_string(on_rank) +
+                             ", " + layout.describe(at_index) + ", is " + shortest(refused) + "; " + must),
+          rank(on_rank), index(at_index), value(refused) {}
 };
 
 /// The state has turned non-finite, or did so in an earlier step: no further step until a state is

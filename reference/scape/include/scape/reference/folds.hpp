@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
+#include <scape/problem/problem.hpp>
 #include <scape/reference/vector.hpp>
 
 // The only two sums whose order can show. Both orders are fixed by section 5; Eigen's own sums and norms,
@@ -30,16 +32,39 @@ Vector<T> mean_in_rank_order(const PerRank<T>& x) {
     return sum / T(static_cast<double>(x.size()));
 }
 
+/// Version 1 of the norm: one sum after another.
+template <class Real>
+Real sum_ascending(const std::vector<Real>& S) {
+    Real total(0.0);
+    for (const Real& sum : S)
+        total = total + sum;
+    return total;
+}
+
+/// Version 2: sum i of the next level is S[2i] + S[2i+1]; an odd last one moves up as it is.
+template <class Real>
+Real sum_in_tree(std::vector<Real> S) {
+    while (S.size() > 1) {
+        std::vector<Real> next;
+        for (std::size_t i = 0; i + 1 < S.size(); i += 2)
+            next.push_back(S[i] + S[i + 1]);
+        if (S.size() % 2 == 1)
+            next.push_back(S.back());
+        S = next;
+    }
+    return S.empty() ? Real(0.0) : S.front();
+}
+
 /// The 2-norm, in an order that plain code, a SIMD loop and a GPU can all follow: blocks of 4096 values; in
 /// a block 256 lanes, lane j sums the squares of the elements i = j mod 256 in ascending i; lanes are added
-/// pairwise, lane j += lane j+128, then +64, ... +1; the block sums are added in ascending order. Real is
+/// pairwise, lane j += lane j+128, then +64, ... +1; the block sums are added as the version says. Real is
 /// double, or a scalar that carries more than a double.
 template <class Real, class T>
-Real norm_in_blocks(const Vector<T>& x) {
+Real norm_in_blocks(const Vector<T>& x, problem::NormVersion version) {
     using std::sqrt;
     constexpr Index block = 4096;
     constexpr std::size_t lanes = 256;
-    Real total(0.0);
+    std::vector<Real> sums;
     for (Index begin = 0; begin < x.size(); begin += block) {
         std::array<Real, lanes> lane;
         lane.fill(Real(0.0));
@@ -52,9 +77,9 @@ Real norm_in_blocks(const Vector<T>& x) {
         for (std::size_t half = lanes / 2; half > 0; half /= 2)
             for (std::size_t j = 0; j < half; ++j)
                 lane[j] = lane[j] + lane[j + half];
-        total = total + lane[0];
+        sums.push_back(lane[0]);
     }
-    return sqrt(total);
+    return sqrt(version == problem::NormVersion::tree ? sum_in_tree(sums) : sum_ascending(sums));
 }
 
 } // namespace scape::reference

@@ -10,6 +10,7 @@
 #include <scape/reference/check.hpp>
 #include <scape/reference/coefficients.hpp>
 #include <scape/reference/folds.hpp>
+#include <scape/reference/payload.hpp>
 #include <scape/reference/selection.hpp>
 #include <scape/reference/update.hpp>
 #include <scape/reference/vector.hpp>
@@ -85,11 +86,15 @@ class Scape {
         // (with a
         //    density of 1 that is the full mask).
         result.next = select_mask(c, problem_, density_of_next);
-        result.S = S_t ? std::move(*S_t) : select_mask(c, problem_, density_.at(t));
+        result.S = S_t ? *S_t : select_mask(c, problem_, density_.at(t));
         const Coordinates& S = result.S;
 
-        // 4. Exchange: the mean on S_t; off it M is +0.
-        Vector<T> M = mean_in_rank_order(c, S);
+        // 4. Exchange: the mean on S_t of what travels; off it M is +0. In bf16 not every c does, and
+        // nothing has changed so far.
+        const PerRank<T> p = payloads(c, S, settings.payload);
+        if (settings.payload == problem::Payload::bf16)
+            refuse_unless_it_travels(p, c, S, problem_.layout);
+        Vector<T> M = mean_in_rank_order(p);
         result.exchanged = M;
 
         // 5. Reconstruction of the mean gradient, from M and the previous moment alone.
@@ -97,15 +102,18 @@ class Scape {
         Vector<T> ghat = (M - (b1 * m_on_S)) / a1;
         result.ghat = ghat;
 
-        // 6. Residual: what was sent is gone, what was not sent stays.
+        // 6. Residual: what was sent is gone, what was not sent stays, and with it what rounding has taken.
         for (std::size_t r = 0; r < e.size(); ++r) {
             e[r] = c[r];
-            e[r](S).setZero();
+            if (settings.payload == problem::Payload::fp32)
+                e[r](S).setZero();
+            else
+                e[r](S) = c[r](S) - p[r];
         }
 
         // 7. Clip, also when s = 1. The residual is not touched.
         if (settings.clip_norm > 0.0) {
-            const T s = clip_factor(ghat, settings.clip_norm);
+            const T s = clip_factor(ghat, settings);
             ghat = ghat * s;
             M = (b1 * m_on_S) + (a1 * ghat);
         }
@@ -126,10 +134,11 @@ class Scape {
     ScapeState<T> state; ///< open to whoever records, checkpoints or restores it
 
   private:
-    static T clip_factor(const Vector<T>& ghat, double clip_norm) {
+    static T clip_factor(const Vector<T>& ghat, const problem::HyperParameters& settings) {
         using std::min;
         using Real = typename ClipReal<T>::type;
-        const Real ratio = Real(clip_norm) / (norm_in_blocks<Real>(ghat) + Real(1e-6));
+        const Real norm = norm_in_blocks<Real>(ghat, settings.norm);
+        const Real ratio = Real(settings.clip_norm) / (norm + Real(1e-6));
         return T(min(ratio, Real(1.0)));
     }
 

@@ -45,6 +45,20 @@ namespace scape::reference {
 
 /// An implementation may take the norm in fp32; the bound covers that.
 template <>
+struct Bf16<verify::Bounded> {
+    /// Rounding never turns two values round, so whoever is within the limit, which is twice the error, is
+    /// between what its ends round to. Most often both are the same, and nothing is left of the error.
+    static verify::Bounded nearest(const verify::Bounded& c) {
+        const double value = nearest_bf16(c.value());
+        const double limit = 2.0 * c.error();
+        if (!std::isfinite(limit))
+            return {value, limit};
+        return {value,
+                std::max(nearest_bf16(c.value() + limit) - value, value - nearest_bf16(c.value() - limit))};
+    }
+};
+
+template <>
 struct ClipReal<verify::Bounded> {
     using type = verify::NormInBlocks;
 };
