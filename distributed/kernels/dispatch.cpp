@@ -105,6 +105,15 @@ void fold(const Scalars& scalars, int workers, Index begin, Index end, const flo
     table().fold(scalars, workers, begin, end, parts, stride, mean);
 }
 
+void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost) {
+    table().to_bf16(begin, end, c, sent, lost);
+}
+
+void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end, const std::uint16_t* parts,
+               Index stride, float* mean) {
+    table().fold_bf16(scalars, workers, begin, end, parts, stride, mean);
+}
+
 void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
                  float* ghat) {
     table().reconstruct(scalars, begin, end, M, m, ghat);

@@ -81,6 +81,41 @@ SCAPE_TARGET void fold(const Scalars& scalars, int workers, Index begin, Index e
     }
 }
 
+SCAPE_TARGET void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost) {
+    float rounded[block_size];
+    float rest[block_size];
+    std::uint16_t bits[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        for (Index i = 0; i < count; ++i) {
+            bits[i] = element::to_bf16(c[begin + i]);
+            rounded[i] = element::from_bf16(bits[i]);
+            rest[i] = c[begin + i] - rounded[i];
+        }
+        const auto size = static_cast<std::size_t>(count);
+        std::memcpy(c + begin, rounded, size * sizeof(float));
+        std::memcpy(lost + begin, rest, size * sizeof(float));
+        std::memcpy(sent + begin, bits, size * sizeof(std::uint16_t));
+    }
+}
+
+/// Each part goes to fp32 a block at a time, and is added as every payload.
+SCAPE_TARGET void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end,
+                            const std::uint16_t* parts, Index stride, float* mean) {
+    float sum[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        for (Index i = 0; i < count; ++i)
+            sum[i] = element::from_bf16(parts[begin + i]);
+        for (int rank = 1; rank < workers; ++rank) {
+            const std::uint16_t* const part = parts + static_cast<Index>(rank) * stride + begin;
+            for (Index i = 0; i < count; ++i)
+                sum[i] += element::from_bf16(part[i]);
+        }
+        fold(scalars, 1, 0, count, sum, 0, mean + begin);
+    }
+}
+
 SCAPE_TARGET void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M,
                               const float* m, float* ghat) {
     const Scalars s = scalars;

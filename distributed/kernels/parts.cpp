@@ -1,4 +1,5 @@
-// What a step in parts needs beside the passes: a few values of each stretch of memory, so plain code does.
+// What a step in parts and a payload of bf16 need beside the passes: a few values of each stretch of
+// memory, so plain code does.
 #include <algorithm>
 #include <bit>
 
@@ -38,6 +39,15 @@ void gather(const Scalars& scalars, Index begin, Index end, const float* sum, co
             *payload++ = element::local(scalars, moment, gradient, e[i]);
         }
         moments += std::popcount(before);
+    }
+}
+
+void spread(Index begin, Index end, const float* packed, const Mask& mask, float* to) {
+    for (Index first = begin / Mask::word_bits * Mask::word_bits; first < end; first += Mask::word_bits) {
+        const auto word = static_cast<std::size_t>(first / Mask::word_bits);
+        for (std::uint64_t bits = mask.words()[word] & bits_within(first, begin, end); bits != 0;
+             bits &= bits - 1)
+            to[first + std::countr_zero(bits)] = *packed++;
     }
 }
 

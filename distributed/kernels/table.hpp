@@ -41,6 +41,9 @@ struct Table {
                    float* m_on_current);
     void (*fold)(const Scalars& scalars, int workers, Index begin, Index end, const float* parts,
                  Index stride, float* mean);
+    void (*to_bf16)(Index begin, Index end, float* c, std::uint16_t* sent, float* lost);
+    void (*fold_bf16)(const Scalars& scalars, int workers, Index begin, Index end,
+                      const std::uint16_t* parts, Index stride, float* mean);
     void (*reconstruct)(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
                         float* ghat);
     void (*square_sums)(Index first, Index last, const float* ghat, Index size, double* sums);

@@ -10,11 +10,21 @@
 
 namespace scape::distributed {
 
+RefusedStep::RefusedStep(int on_rank, Index at_index, float refused, const std::string& told)
+    : std::runtime_error("step refused on all ranks: " + told), rank(on_rank), index(at_index),
+      value(refused) {}
+
 RefusedStep::RefusedStep(int on_rank, Index at_index, float refused, const problem::Layout& layout)
-    : std::runtime_error("step refused on all ranks: the gradient of rank " + std::to_string(on_rank) +
-                         ", " + layout.describe(at_index) + ", is " + shortest(refused) +
-                         "; it must be finite and at most 2^56 in magnitude"),
-      rank(on_rank), index(at_index), value(refused) {}
+    : RefusedStep(on_rank, at_index, refused,
+                  "the gradient of rank " + std::to_string(on_rank) + ", " + layout.describe(at_index) +
+                      ", is " + shortest(refused) + "; it must be finite and at most 2^56 in magnitude") {}
+
+RefusedStep RefusedStep::of_payload(int on_rank, Index at_index, float refused,
+                                    const problem::Layout& layout) {
+    return {on_rank, at_index, refused,
+            "c of rank " + std::to_string(on_rank) + ", " + layout.describe(at_index) + ", is " +
+                shortest(refused) + "; a payload of bf16 holds nothing beyond 3.39e+38, use fp32"};
+}
 
 namespace {
 
@@ -90,13 +100,18 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
 
 namespace {
 
-/// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere), or,
-/// below 0, something else. So ranks that do different things still exchange the same. `said` is the bits
-/// of the refused value, or else what this rank has restored.
+/// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere; from
+/// d + 1 on: a payload, which comes after all gradients), or, below 0, something else. So ranks that do
+/// different things still exchange the same. `said` is the bits of the refused value, or else what this
+/// rank has restored.
 struct Intent {
     Index refused;
     std::uint64_t said;
 };
+
+float value_of(const Intent& intent) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(intent.said));
+}
 
 constexpr Index cannot = -1; ///< a bucket, or a step, that its own rank finds fault with
 
@@ -156,15 +171,18 @@ std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Probl
     const Index d = problem.layout.size();
     const Index mine = attempt.fault.empty() ? refused : cannot;
     const auto all = gather_records(
-        communicator, Intent{mine, refused < d ? std::bit_cast<std::uint32_t>(value) : attempt.restored});
+        communicator, Intent{mine, refused != d ? std::bit_cast<std::uint32_t>(value) : attempt.restored});
     if (!attempt.fault.empty())
         throw Error(attempt.what + ": " + attempt.fault);
     expect_same(all, attempt.what);
     for (std::size_t rank = 0; rank < all.size(); ++rank)
         if (all[rank].refused < d)
-            throw RefusedStep(static_cast<int>(rank), all[rank].refused,
-                              std::bit_cast<float>(static_cast<std::uint32_t>(all[rank].said)),
+            throw RefusedStep(static_cast<int>(rank), all[rank].refused, value_of(all[rank]),
                               problem.layout);
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (all[rank].refused > d)
+            throw RefusedStep::of_payload(static_cast<int>(rank), all[rank].refused - d - 1,
+                                          value_of(all[rank]), problem.layout);
     expect_same_state(all, d, attempt.what);
     return sizeof(Intent) * (all.size() - 1);
 }

@@ -35,4 +35,17 @@ void Backend::place(std::size_t /*bucket*/, std::span<const problem::Range> /*wh
     has_none();
 }
 
+const void* Backend::sent(std::size_t /*bucket*/) {
+    has_none();
+}
+
+// So it does takes_bf16().
+Backend::Refusal Backend::first_overflow(const Scalars& /*scalars*/, const float* /*gradient*/) {
+    throw Error("this backend takes no payload of bf16; set payload to fp32");
+}
+
+void Backend::round_payload() {
+    throw Error("this backend takes no payload of bf16; set payload to fp32");
+}
+
 } // namespace scape::distributed

@@ -77,7 +77,8 @@ std::uint64_t BucketsUnderWay::agree(Index step, std::span<const std::size_t> te
 }
 
 /// Of what is selected on the coming mask, what each rank's range has.
-std::vector<std::size_t> BucketsUnderWay::selected_bytes(const std::vector<problem::Range>& where) const {
+std::vector<std::size_t> BucketsUnderWay::selected_bytes(const std::vector<problem::Range>& where,
+                                                         std::size_t bytes_of_value) const {
     const Mask& mask = backend_.coming_mask();
     std::vector<std::size_t> bytes(ranges_.size(), 0);
     std::size_t owner = 0;
@@ -86,7 +87,8 @@ std::vector<std::size_t> BucketsUnderWay::selected_bytes(const std::vector<probl
             while (ranges_[owner].end <= begin)
                 ++owner;
             const Index end = std::min(range.end, ranges_[owner].end);
-            bytes[owner] += static_cast<std::size_t>(mask.offset(end) - mask.offset(begin)) * sizeof(float);
+            bytes[owner] +=
+                static_cast<std::size_t>(mask.offset(end) - mask.offset(begin)) * bytes_of_value;
             begin = end;
         }
     return bytes;
@@ -96,19 +98,21 @@ void BucketsUnderWay::start(const Scalars& scalars, const float* gradient, bool 
     started_ = true;
     const std::size_t number = buckets_.size() - 1;
     Bucket& bucket = buckets_.back();
-    bucket.by_owner = selected_bytes(bucket.where);
+    bucket.by_owner = selected_bytes(bucket.where, sizeof(float));
+    bucket.sent_to = selected_bytes(bucket.where, value_bytes(problem_.settings.payload));
     bucket.payload = backend_.gather(number, scalars, gradient, added, bucket.where);
-    const std::size_t own = bucket.by_owner[static_cast<std::size_t>(communicator_.rank())];
-    const auto values = static_cast<Index>(own / sizeof(float));
+    const auto me = static_cast<std::size_t>(communicator_.rank());
+    const auto values = static_cast<Index>(bucket.by_owner[me] / sizeof(float));
     if (reduction_ == Reduction::ordered)
         bucket.exchange =
-            communicator_.start_all_to_owners(Traffic::payload, bucket.payload, bucket.by_owner, {},
+            communicator_.start_all_to_owners(Traffic::payload, backend_.sent(number), bucket.sent_to, {},
                                               backend_.received(values * communicator_.size()));
     else
         bucket.exchange = communicator_.start_reduce_scatter(Traffic::payload, bucket.payload,
-                                                             backend_.received(values), bucket.by_owner);
+                                                             static_cast<float*>(backend_.received(values)),
+                                                             bucket.by_owner);
     sent[static_cast<std::size_t>(Traffic::payload)] +=
-        std::reduce(bucket.by_owner.begin(), bucket.by_owner.end()) - own;
+        std::reduce(bucket.sent_to.begin(), bucket.sent_to.end()) - bucket.sent_to[me];
     // The one before has had a bucket's time to arrive.
     if (number > 0)
         means_back(number - 1, scalars, sent);

@@ -40,13 +40,15 @@ class BucketsUnderWay {
   private:
     struct Bucket {
         std::vector<problem::Range> where; ///< ascending, and as few as there can be
-        std::vector<std::size_t> by_owner; ///< bytes on S_t
+        std::vector<std::size_t> sent_to;  ///< bytes of the payload on S_t, by owner
+        std::vector<std::size_t> by_owner; ///< and of the means
         float* payload = nullptr;          ///< c, then the means
         std::unique_ptr<Exchange> exchange{};
     };
 
     [[nodiscard]] std::string fault_of(std::span<const std::size_t> tensors) const;
-    [[nodiscard]] std::vector<std::size_t> selected_bytes(const std::vector<problem::Range>& where) const;
+    [[nodiscard]] std::vector<std::size_t> selected_bytes(const std::vector<problem::Range>& where,
+                                                          std::size_t bytes_of_value) const;
     void means_back(std::size_t number, const Scalars& scalars, Bytes& sent);
 
     const problem::Problem& problem_;

@@ -11,6 +11,8 @@
 #include <scape/distributed/kernels.hpp>
 #include <scape/distributed/workers.hpp>
 
+#include "norm.hpp"
+
 namespace scape::distributed {
 
 namespace {
@@ -18,7 +20,9 @@ namespace {
 class HostBackend final : public Backend {
   public:
     HostBackend(const problem::Problem& problem, std::span<const float> parameters, int threads)
-        : size_(problem.layout.size()), w_(parameters.begin(), parameters.end()),
+        : size_(problem.layout.size()), norm_(problem.settings.norm),
+          bf16_(problem.settings.payload == problem::Payload::bf16),
+          w_(parameters.begin(), parameters.end()),
           e_(static_cast<std::size_t>(size_), 0.0F), masks_{Mask(size_), Mask(size_)}, workers_(threads) {}
 
     Refusal first_refused(const float* gradient) override {
@@ -109,6 +113,8 @@ class HostBackend final : public Backend {
             });
             payload += coming().offset(range.end) - before;
         }
+        if (bf16_)
+            round_bucket(bucket, count);
         return buckets_[bucket].data();
     }
 
@@ -124,6 +130,50 @@ class HostBackend final : public Backend {
             std::copy_n(means, count, payload_.data() + at);
             means += count;
         }
+    }
+
+    bool takes_bf16() const override { return true; }
+
+    /// Chunk by chunk, so that nothing has to be kept.
+    Refusal first_overflow(const Scalars& scalars, const float* gradient) override {
+        std::atomic<Index> first{size_};
+        over_coordinates([&](Index share_begin, Index share_end) {
+            std::array<float, Mask::chunk> c; // NOLINT: written before it is read
+            for (Index begin = share_begin; begin < share_end && begin < first; begin += Mask::chunk) {
+                const Index end = std::min(share_end, begin + Mask::chunk);
+                const Index count = coming().offset_of_chunk(end) - coming().offset_of_chunk(begin);
+                host::gather(scalars, begin, end, nullptr, gradient, e_.data(), current(), m_.data(),
+                             coming(), c.data());
+                const auto* const found = std::find_if(c.data(), c.data() + count, [](float value) {
+                    return element::score(value) >= element::beyond_bf16;
+                });
+                if (found == c.data() + count)
+                    continue;
+                const Index at = coordinate(coming(), begin, found - c.data());
+                for (Index before = first; at < before && !first.compare_exchange_weak(before, at);) {
+                }
+            }
+        });
+        if (first == size_)
+            return {size_, 0.0F};
+        float c = 0.0F;
+        host::gather(scalars, first, first + 1, nullptr, gradient, e_.data(), current(), m_.data(),
+                     coming(), &c);
+        return {first, c};
+    }
+
+    void round_payload() override {
+        sent_.resize(count_of(current()));
+        over_coordinates([&](Index share_begin, Index share_end) {
+            std::array<float, Mask::chunk> lost; // NOLINT: written before it is read
+            for (Index begin = share_begin; begin < share_end; begin += Mask::chunk) {
+                const Index end = std::min(share_end, begin + Mask::chunk);
+                const Index at = current().offset_of_chunk(begin);
+                host::to_bf16(0, current().offset_of_chunk(end) - at, payload_.data() + at,
+                              sent_.data() + at, lost.data());
+                host::spread(begin, end, lost.data(), current(), e_.data());
+            }
+        });
     }
 
     void forget_received() override { folded_ = handed_out_; }
@@ -146,10 +196,7 @@ class HostBackend final : public Backend {
                 host::square_sums(0, 1, ghat.data(), count, sums.data() + block);
             }
         });
-        double total = 0.0;
-        for (const double sum : sums)
-            total += sum;
-        verdict_.norm = std::sqrt(total);
+        verdict_.norm = std::sqrt(sum_of_blocks(norm_, sums));
         verdict_.clip_factor = static_cast<float>(std::min(1.0, clip_norm / (verdict_.norm + 1e-6)));
     }
 
@@ -179,10 +226,18 @@ class HostBackend final : public Backend {
     }
 
     float* payload() override { return payload_.data(); }
-    float* received(Index count) override {
-        std::vector<float>& room = received_[handed_out_++ % received_.size()];
-        make_room(room, count);
-        return room.data();
+    const void* sent() override { return bf16_ ? static_cast<const void*>(sent_.data()) : payload_.data(); }
+    const void* sent(std::size_t bucket) override {
+        return bf16_ ? static_cast<const void*>(sent_of_buckets_[bucket].data()) : buckets_[bucket].data();
+    }
+    void* received(Index count) override {
+        const std::size_t room = handed_out_++ % received_.size();
+        if (bf16_) {
+            make_room(received_bf16_[room], count);
+            return received_bf16_[room].data();
+        }
+        make_room(received_[room], count);
+        return received_[room].data();
     }
     int rooms() const override { return static_cast<int>(received_.size()); }
     float* moment() override { return payload_.data(); }
@@ -215,7 +270,8 @@ class HostBackend final : public Backend {
     Mask& last() { return masks_[1 - current_]; }
 
     /// What was there may be lost. A falling density leaves no large room behind.
-    static void make_room(std::vector<float>& vector, Index count) {
+    template <class Value>
+    static void make_room(std::vector<Value>& vector, Index count) {
         const auto wanted = static_cast<std::size_t>(count);
         if (vector.capacity() < wanted || vector.capacity() / 2 > wanted)
             vector = {};
@@ -253,10 +309,32 @@ class HostBackend final : public Backend {
     }
 
     void fold_to(float* means, const Scalars& scalars, int ranks, Index count) {
-        const std::vector<float>& parts = received_[folded_++ % received_.size()];
+        const std::size_t room = folded_++ % received_.size();
         over_packed(count, [&](Index begin, Index end) {
-            host::fold(scalars, ranks, begin, end, parts.data(), count, means);
+            if (bf16_)
+                host::fold_bf16(scalars, ranks, begin, end, received_bf16_[room].data(), count, means);
+            else
+                host::fold(scalars, ranks, begin, end, received_[room].data(), count, means);
         });
+    }
+
+    /// What it loses is made again, and kept, when the step itself is taken.
+    void round_bucket(std::size_t bucket, Index count) {
+        sent_of_buckets_.resize(buckets_.size());
+        make_room(sent_of_buckets_[bucket], count);
+        over_packed(count, [&](Index share_begin, Index share_end) {
+            std::array<float, Mask::chunk> lost; // NOLINT: nobody reads it
+            for (Index begin = share_begin; begin < share_end; begin += Mask::chunk)
+                host::to_bf16(0, std::min(Mask::chunk, share_end - begin), buckets_[bucket].data() + begin,
+                              sent_of_buckets_[bucket].data() + begin, lost.data());
+        });
+    }
+
+    /// Of the value at `place` among those that the mask has from `begin` on.
+    static Index coordinate(const Mask& mask, Index begin, Index place) {
+        for (;; ++begin)
+            if (mask.test(begin) && place-- == 0)
+                return begin;
     }
 
     static std::size_t count_of(const Mask& mask) { return static_cast<std::size_t>(mask.selected()); }
@@ -282,11 +360,16 @@ class HostBackend final : public Backend {
     }
 
     Index size_;
+    problem::NormVersion norm_;
+    bool bf16_; ///< the payload
     std::vector<float> w_;
     std::vector<float> e_;
     std::vector<float> m_;                       ///< packed on the last mask, then on S_t; then u
     std::vector<float> payload_;                 ///< c on S_t, then M
     std::array<std::vector<float>, 2> received_; ///< one is folded while the next is filled
+    std::vector<std::uint16_t> sent_;            ///< the payload, where it travels in bf16
+    std::array<std::vector<std::uint16_t>, 2> received_bf16_;
+    std::vector<std::vector<std::uint16_t>> sent_of_buckets_;
     std::size_t handed_out_ = 0;
     std::size_t folded_ = 0;
     std::vector<float> sum_;                  ///< of a gradient's parts, where it comes in parts

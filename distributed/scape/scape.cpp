@@ -16,21 +16,6 @@
 
 namespace scape::distributed {
 
-std::string_view name(Reduction reduction) {
-    return reduction == Reduction::ordered ? "ordered" : "native";
-}
-
-std::string_view level(Reduction reduction) {
-    return reduction == Reduction::ordered ? "exact" : "rel";
-}
-
-Reduction parse_reduction(std::string_view text) {
-    for (const Reduction reduction : {Reduction::ordered, Reduction::native})
-        if (name(reduction) == text)
-            return reduction;
-    throw Error("reduction is '" + std::string(text) + "'; it must be one of ordered, native");
-}
-
 /// The gather of the coming mask's bits: the only thing in flight between two steps.
 struct Scape::MaskInFlight {
     std::vector<MaskCode::Part> all;
@@ -44,6 +29,13 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
     problem::check(problem_);
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
+    if (bf16() && (options_.reduction == Reduction::native || !backend_->takes_bf16()))
+        throw Error(
+            std::string("payload is 'bf16'; ") +
+            (options_.reduction == Reduction::native
+                 ? "it is folded by its owners, and a reduction by the library adds fp32 alone: set "
+                   "reduction to ordered, or payload to fp32"
+                 : "this backend takes no payload but fp32, set it to that"));
     agree_on_problem(communicator_, problem_, ranges_, density_, options_.reduction,
                      backend_->parameters());
     buckets_ =
@@ -117,7 +109,16 @@ void Scape::expect_parts() const {
 /// 1. Check. Nothing changes before all ranks' gradients have passed.
 void Scape::agree(const float* gradient) {
     try {
-        const Backend::Refusal refusal = backend_->first_refused(gradient);
+        Backend::Refusal refusal = backend_->first_refused(gradient);
+        const Index d = problem_.layout.size();
+        // Of section 21; before the first step e is 0, and nothing that is left is large enough.
+        if (bf16() && refusal.index == d && steps_ > 0 && buckets_->missing().empty()) {
+            join_mask();
+            const auto of_payload =
+                backend_->first_overflow(scalars_of(problem_, steps_ + 1, 0.0), gradient);
+            if (of_payload.index < d)
+                refusal = {d + 1 + of_payload.index, of_payload.value};
+        }
         sent(Traffic::agreement,
              agree_on_gradient(communicator_, problem_, refusal.index, refusal.value,
                                {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_}));
@@ -150,6 +151,8 @@ void Scape::take(const float* gradient, double learning_rate) {
 
     // 3. Next mask. It travels while all of the rest is done, and beyond, until the next step.
     start_mask(density_.at(t + 1));
+    if (bf16())
+        backend_->round_payload();
 
     // 4. Exchange; of buckets, what is left of theirs.
     if (buckets_->started())
@@ -242,24 +245,28 @@ void Scape::exchange(const Scalars& scalars) {
     const int ranks = communicator_.size();
     const int me = communicator_.rank();
     const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
-    std::vector<std::size_t> by_owner;
-    by_owner.reserve(static_cast<std::size_t>(ranks));
-    for (const Index selected : selected_)
+    std::vector<std::size_t> by_owner; // of M
+    std::vector<std::size_t> sent_to;  // of the payload
+    for (const Index selected : selected_) {
         by_owner.push_back(bytes(selected));
+        sent_to.push_back(static_cast<std::size_t>(selected) * value_bytes(problem_.settings.payload));
+    }
     const Index own = selected_[static_cast<std::size_t>(me)];
     const Index at = std::accumulate(selected_.begin(), selected_.begin() + me, Index{0});
     const auto others = static_cast<std::uint64_t>(ranks - 1);
 
     // Of one rank alone the mean is c itself, which stands where M is made.
     if (ranks > 1 && options_.reduction == Reduction::ordered) {
-        fold(scalars, by_owner, at);
+        fold(scalars, sent_to, at);
     } else if (ranks > 1) {
         communicator_
-            .start_reduce_scatter(Traffic::payload, backend_->payload(), backend_->received(own), by_owner)
+            .start_reduce_scatter(Traffic::payload, backend_->payload(),
+                                  static_cast<float*>(backend_->received(own)), by_owner)
             ->wait();
         backend_->divide(scalars, at, own);
     }
-    sent(Traffic::payload, bytes(statistics_.selected - own));
+    sent(Traffic::payload,
+         std::reduce(sent_to.begin(), sent_to.end()) - sent_to[static_cast<std::size_t>(me)]);
 
     float* M = backend_->moment();
     communicator_.start_all_gather(Traffic::moment, M + at, M, by_owner)->wait();
@@ -273,7 +280,9 @@ void Scape::fold(const Scalars& scalars, std::span<const std::size_t> by_owner, 
     const Index own = selected_[static_cast<std::size_t>(communicator_.rank())];
     const Index largest = *std::max_element(selected_.begin(), selected_.end());
     const Index piece = communicator_.sends_pieces() ? std::min(largest, largest_piece()) : largest;
-    const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
+    const auto bytes = [this](Index count) {
+        return static_cast<std::size_t>(count) * value_bytes(problem_.settings.payload);
+    };
     struct UnderWay {
         Index begin;
         Index count;
@@ -289,11 +298,10 @@ void Scape::fold(const Scalars& scalars, std::span<const std::size_t> by_owner, 
         if (under_way.size() == static_cast<std::size_t>(backend_->rooms()))
             finish_first();
         const Index count = std::clamp<Index>(own - begin, 0, piece);
-        float* received = backend_->received(count * ranks);
-        under_way.push_back(
-            {begin, count,
-             communicator_.start_all_to_owners(Traffic::payload, backend_->payload(), by_owner,
-                                               {bytes(begin), bytes(piece)}, received)});
+        void* received = backend_->received(count * ranks);
+        under_way.push_back({begin, count,
+                             communicator_.start_all_to_owners(Traffic::payload, backend_->sent(), by_owner,
+                                                               {bytes(begin), bytes(piece)}, received)});
     }
     while (!under_way.empty())
         finish_first();

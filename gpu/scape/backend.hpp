@@ -31,8 +31,8 @@ class BlockBackend final : public distributed::Backend {
     /// `group_tiles`: tiles of a group of selection, or 0 for what suits the size. Changes no bit.
     BlockBackend(const problem::Problem& problem, std::span<const float> parameters, Machine machine,
                  Index group_tiles)
-        : size_(checked_size(problem)), machine_(std::move(machine)), masks_(machine_, size_),
-          selection_(machine_, masks_, group_tiles) {
+        : size_(checked_size(problem)), norm_(problem.settings.norm), machine_(std::move(machine)),
+          masks_(machine_, size_), selection_(machine_, masks_, group_tiles) {
         machine_.exchange(m_);
         machine_.exchange(payload_);
         machine_.exchange(spare_);
@@ -132,10 +132,16 @@ class BlockBackend final : public distributed::Backend {
         if (!clipping_)
             return;
         const Index selected = current().selected;
-        const Index blocks = (selected + SquareSums::norm_block - 1) / SquareSums::norm_block;
+        Index blocks = (selected + SquareSums::norm_block - 1) / SquareSums::norm_block;
         machine_.resize(sums_, blocks);
         machine_.template run<SquareSums>(blocks,
                                           {scalars, selected, payload_.data(), m_.data(), sums_.data()});
+        for (; norm_ == problem::NormVersion::tree && blocks > 1; sums_.swap(level_)) {
+            const Index groups = (blocks + TreeSums::group - 1) / TreeSums::group;
+            machine_.resize(level_, groups);
+            machine_.template run<TreeSums>(groups, {blocks, sums_.data(), level_.data()});
+            blocks = groups;
+        }
         machine_.template run<Clip>(1, {blocks, sums_.data(), clip_norm, results_.data()});
     }
 
@@ -157,7 +163,7 @@ class BlockBackend final : public distributed::Backend {
     }
 
     float* payload() override { return handed_over(payload_); }
-    float* received(Index count) override {
+    void* received(Index count) override {
         machine_.resize(spare_, count);
         return handed_over(spare_);
     }
@@ -233,6 +239,7 @@ class BlockBackend final : public distributed::Backend {
     }
 
     Index size_;
+    problem::NormVersion norm_;
     std::pair<const float*, const float*> gradient_{}; ///< as it was given, and where it can be computed on
     mutable Machine machine_;
     Vector<float> w_;
@@ -244,6 +251,7 @@ class BlockBackend final : public distributed::Backend {
     Masks<Machine> masks_;
     Selection<Machine> selection_;
     Vector<double> sums_;
+    Vector<double> level_; ///< of the norm's tree, above sums_
     Vector<Results> results_;
     bool clipping_ = false;
 

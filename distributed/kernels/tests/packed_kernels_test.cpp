@@ -1,7 +1,10 @@
 // Passes over packed vectors, dense ones and sums.
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -41,6 +44,64 @@ TEST_P(KernelTest, Fold) {
                 ASSERT_EQ(bits(mean), bits(expected));
             }
         }
+}
+
+/// By its words: the nearer neighbour, and of two as near the even one.
+float nearest_bf16(float c) {
+    const auto below = std::bit_cast<float>(std::bit_cast<std::uint32_t>(c) & 0xffff'0000U);
+    const auto above = std::bit_cast<float>(std::bit_cast<std::uint32_t>(below) + 0x1'0000U);
+    const auto to = [c](float neighbour) {
+        return std::abs(static_cast<double>(neighbour) - static_cast<double>(c));
+    };
+    const bool even = (std::bit_cast<std::uint32_t>(below) & 0x1'0000U) == 0;
+    return to(below) < to(above) || (to(below) == to(above) && even) ? below : above;
+}
+
+TEST_P(KernelTest, ToBf16AndTheFoldOfIt) {
+    std::mt19937_64 generator(21);
+    for (const Index size : sizes) {
+        std::vector<float> c = values(generator, size);
+        // Ties to either side, subnormals, zeros of both signs, the greatest that does not overflow.
+        const std::vector<std::uint32_t> edges{0x3f80'8000, 0x3f81'8000, 0xbf80'8001, 0x0000'8000,
+                                               0x8001'8000, 0x0000'0001, 0x8000'0000, 0x0000'0000,
+                                               0x7f7f'7fff, 0x007f'c000};
+        for (std::size_t i = 0; i < std::min(edges.size(), c.size()); ++i)
+            c[i] = std::bit_cast<float>(edges[i]);
+        for (const Pieces& pieces : splits(size, unit)) {
+            Guarded rounded(c);
+            Guarded lost(size);
+            std::vector<std::uint16_t> sent(static_cast<std::size_t>(size));
+            for (const auto& [begin, end] : pieces)
+                to_bf16(begin, end, rounded.data(), sent.data(), lost.data());
+            for (Index i = 0; i < size; ++i) {
+                const float from = c[static_cast<std::size_t>(i)];
+                const float expected = nearest_bf16(from);
+                ASSERT_EQ(bits(rounded.data() + i, 1), bits(&expected, 1)) << from;
+                const float rest = from - expected;
+                ASSERT_EQ(bits(lost.data() + i, 1), bits(&rest, 1)) << from;
+                ASSERT_EQ(sent[static_cast<std::size_t>(i)], std::bit_cast<std::uint32_t>(expected) >> 16U);
+            }
+        }
+        for (const int workers : {1, 2, 3, 7}) {
+            Scalars s = scalars();
+            s.workers = static_cast<float>(workers);
+            const Index stride = size + 3;
+            std::vector<std::uint16_t> parts;
+            std::vector<float> in_fp32;
+            for (const float value : values(generator, stride * workers)) {
+                parts.push_back(element::to_bf16(value));
+                in_fp32.push_back(element::from_bf16(parts.back()));
+            }
+            std::vector<float> expected(static_cast<std::size_t>(size));
+            fold(s, workers, 0, size, in_fp32.data(), stride, expected.data());
+            for (const Pieces& pieces : splits(size, unit)) {
+                Guarded mean(size);
+                for (const auto& [begin, end] : pieces)
+                    fold_bf16(s, workers, begin, end, parts.data(), stride, mean.data());
+                ASSERT_EQ(bits(mean), bits(expected));
+            }
+        }
+    }
 }
 
 TEST_P(KernelTest, ReconstructAndClip) {

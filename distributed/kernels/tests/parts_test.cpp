@@ -60,5 +60,21 @@ TEST_P(PartsTest, GathersWhatTheLocalPassPacks) {
         }
 }
 
+TEST_P(PartsTest, SpreadPutsBackWhatExtractTakes) {
+    std::mt19937_64 generator{13}; // NOLINT: the same numbers at each run
+    for (const Index size : {Index{1}, Index{63}, Index{65}, Index{4097}, Index{10'000}})
+        for (const double density : {0.01, 0.5, 1.0}) {
+            const Mask mask = random_mask(generator, size, density);
+            const std::vector<float> e = values(generator, size);
+            std::vector<float> rest = e;
+            std::vector<float> packed(static_cast<std::size_t>(mask.selected()));
+            extract(0, size, rest.data(), mask, packed.data());
+            const Index half = size / 2;
+            spread(0, half, packed.data(), mask, rest.data());
+            spread(half, size, packed.data() + mask.offset(half), mask, rest.data());
+            EXPECT_EQ(bits(rest), bits(e)) << size << " " << density;
+        }
+}
+
 } // namespace
 } // namespace scape::distributed::host

@@ -4,6 +4,7 @@
 
 #include <scape/distributed/element.hpp>
 #include <scape/gpu/algorithms/quad.hpp>
+#include <scape/problem/tunable.hpp>
 
 #include "mask.hpp"
 
@@ -100,6 +101,43 @@ struct SquareSums {
     }
 };
 
+/// The norm's tree (version 2) over groups of block sums, whose sums are those of the next level. A group
+/// is a power of two and begins at a multiple of it, so it is a part of the tree by itself, and how large
+/// it is changes no bit. One block a group.
+struct TreeSums {
+    static constexpr Index group = problem::tunable<Index>(1024, 4);
+
+    struct Arguments {
+        Index count;
+        const double* sums;
+        double* groups;
+    };
+    struct Shared {
+        double sums[group];
+    };
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const Index begin = block.index() * group;
+        const Index count = least(group, a.count - begin);
+        block.phase([&](int thread) {
+            for (Index i = thread; i < count; i += block.threads())
+                shared.sums[i] = a.sums[begin + i];
+        });
+        // A pair's sum stands where its first one stood: an odd last one has moved up without being
+        // touched.
+        for (Index apart = 1; apart < count; apart *= 2)
+            block.phase([&](int thread) {
+                for (Index i = 2 * apart * thread; i + apart < count; i += 2 * apart * block.threads())
+                    shared.sums[i] = shared.sums[i] + shared.sums[i + apart];
+            });
+        block.phase([&](int thread) {
+            if (thread == 0)
+                a.groups[block.index()] = shared.sums[0];
+        });
+    }
+};
+
 /// What a step's end tells the host.
 struct Results {
     Index refused;
@@ -110,7 +148,8 @@ struct Results {
     std::uint32_t corrupt; ///< a gathered mask was none of this problem
 };
 
-/// The norm of the block sums, added in ascending order, and the factor of section 4.7. One block.
+/// The norm of the block sums, added in ascending order (version 1; of version 2 the tree has left one),
+/// and the factor of section 4.7. One block.
 struct Clip {
     struct Arguments {
         Index blocks;

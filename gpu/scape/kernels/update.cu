@@ -3,5 +3,6 @@
 
 SCAPE_LAUNCH(Fold);
 SCAPE_LAUNCH(SquareSums);
+SCAPE_LAUNCH(TreeSums);
 SCAPE_LAUNCH(Clip);
 SCAPE_LAUNCH(Update);

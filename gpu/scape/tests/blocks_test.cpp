@@ -245,5 +245,37 @@ TEST_P(Blocks, EndOfAStep) {
                     }
 }
 
+/// By its words: while there is more than one, pairs, and an odd last one moves up.
+double sum_in_levels(std::vector<double> sums) {
+    while (sums.size() > 1) {
+        std::vector<double> next;
+        for (std::size_t i = 0; i < sums.size(); i += 2)
+            next.push_back(i + 1 < sums.size() ? sums[i] + sums[i + 1] : sums[i]);
+        sums = std::move(next);
+    }
+    return sums.front();
+}
+
+TEST_P(Blocks, TheTreeOfTheNormIsTheSpecificationsWhereverGroupsEnd) {
+    std::mt19937_64 random(11);
+    for (Index count :
+         {Index{2}, Index{3}, Index{5}, Index{7}, Index{9}, Index{31}, TreeSums::group - 1, TreeSums::group,
+          TreeSums::group + 1, 3 * TreeSums::group + 5, TreeSums::group * TreeSums::group / 64 + 7}) {
+        std::vector<double> sums;
+        for (Index i = 0; i < count; ++i)
+            sums.push_back(
+                std::ldexp(1.0 + static_cast<double>(random() % 1000), static_cast<int>(random() % 60)));
+        const double expected = sum_in_levels(sums);
+        while (count > 1) {
+            const Index groups = (count + TreeSums::group - 1) / TreeSums::group;
+            std::vector<double> next(static_cast<std::size_t>(groups));
+            machine.run<TreeSums>(groups, {count, sums.data(), next.data()});
+            sums.swap(next);
+            count = groups;
+        }
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(sums.front()), std::bit_cast<std::uint64_t>(expected));
+    }
+}
+
 } // namespace
 } // namespace scape::gpu

@@ -53,6 +53,17 @@ SCAPE_ELEMENT std::uint32_t score(float c) {
     return std::bit_cast<std::uint32_t>(c) & 0x7fff'ffffU;
 }
 
+/// The bits of what travels in bf16 (section 21), of a c that is finite: nearest even, subnormals kept.
+SCAPE_ELEMENT std::uint16_t to_bf16(float c) {
+    const auto bits = std::bit_cast<std::uint32_t>(c);
+    return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
+SCAPE_ELEMENT float from_bf16(std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+}
+/// The least magnitude that rounds to no finite bf16, halfway from the greatest one.
+constexpr std::uint32_t beyond_bf16 = 0x7f7f'8000U;
+
 /// ghat of section 4.5.
 SCAPE_ELEMENT float reconstruct(const Scalars& s, float M, float m) {
     return (M - (s.b1 * m)) / s.a1;

@@ -54,6 +54,18 @@ void gather(const Scalars& scalars, Index begin, Index end, const float* sum, co
 void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts, Index stride,
           float* mean);
 
+/// Section 21, of packed values: c in bf16, in place, and in the bits that travel; `lost` is what that
+/// took.
+void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost);
+
+/// fold() of what has travelled so.
+void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end, const std::uint16_t* parts,
+               Index stride, float* mean);
+
+/// Packed values to the places in `to` that `mask` has; the reverse of extract(). They begin at the first
+/// of [begin, end).
+void spread(Index begin, Index end, const float* packed, const Mask& mask, float* to);
+
 /// ghat on a packed [begin, end).
 void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
                  float* ghat);

@@ -82,9 +82,19 @@ class Backend {
     /// What has been received and not folded is not folded.
     virtual void forget_received() {}
 
+    // A payload of bf16 (section 21): of a backend that says so, and was made for such a problem.
+    [[nodiscard]] virtual bool takes_bf16() const { return false; }
+    /// The first coordinate of the coming mask whose c would overflow. Changes nothing.
+    [[nodiscard]] virtual Refusal first_overflow(const Scalars& scalars, const float* gradient);
+    /// The payload in bf16, and in e what that took of it. After select(), which scores what was there.
+    virtual void round_payload();
+
     // What the communicator moves. Valid until the next call above.
     [[nodiscard]] virtual float* payload() = 0;
-    [[nodiscard]] virtual float* received(Index count) = 0; ///< room for `count` floats
+    /// The payload as it travels, and that of a bucket.
+    [[nodiscard]] virtual const void* sent() { return payload(); }
+    [[nodiscard]] virtual const void* sent(std::size_t bucket);
+    [[nodiscard]] virtual void* received(Index count) = 0; ///< room for `count` values that have travelled
     /// How many rooms are handed out in turn before the first has to be folded, which fold() does in the
     /// same order.
     [[nodiscard]] virtual int rooms() const { return 1; }

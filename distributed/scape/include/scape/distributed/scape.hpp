@@ -32,10 +32,16 @@ enum class Reduction {
 class RefusedStep : public std::runtime_error {
   public:
     RefusedStep(int on_rank, Index at_index, float refused, const problem::Layout& layout);
+    /// Of a c that bf16 does not hold (section 21).
+    [[nodiscard]] static RefusedStep of_payload(int on_rank, Index at_index, float refused,
+                                                const problem::Layout& layout);
 
     int rank;
     Index index;
     float value;
+
+  private:
+    RefusedStep(int on_rank, Index at_index, float refused, const std::string& told);
 };
 
 /// M or a parameter has turned non-finite: no further step until a state is restored.
@@ -132,6 +138,7 @@ class Scape {
     void take(const float* gradient, double learning_rate);
     void agree(const float* gradient);
     void expect_parts() const;
+    [[nodiscard]] bool bf16() const { return problem_.settings.payload == problem::Payload::bf16; }
     void bootstrap(const Scalars& scalars, const float* gradient);
     void start_mask(double density);
     void join_mask();

@@ -1,0 +1,23 @@
+#include <string>
+
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::distributed {
+
+std::string_view name(Reduction reduction) {
+    return reduction == Reduction::ordered ? "ordered" : "native";
+}
+
+std::string_view level(Reduction reduction) {
+    return reduction == Reduction::ordered ? "exact" : "rel";
+}
+
+Reduction parse_reduction(std::string_view text) {
+    for (const Reduction reduction : {Reduction::ordered, Reduction::native})
+        if (name(reduction) == text)
+            return reduction;
+    throw Error("reduction is '" + std::string(text) + "'; it must be one of ordered, native");
+}
+
+} // namespace scape::distributed

@@ -1,0 +1,173 @@
+// Payloads of bf16 (section 21), over ranks.
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <scape/distributed/checkpoint.hpp>
+#include <scape/optimizer.hpp>
+#include <scape/verify/report.hpp>
+
+#include "sharded_support.hpp"
+
+namespace scape::distributed {
+namespace {
+
+using problem::PartitionRule;
+
+problem::HyperParameters in_bf16(double clip_norm = 0.0) {
+    problem::HyperParameters hyper;
+    hyper.clip_norm = clip_norm;
+    hyper.payload = problem::Payload::bf16;
+    return hyper;
+}
+
+TEST(PayloadTest, EqualsTheReferenceInEveryBit) {
+    for (const int workers : {1, 2, 3, 8})
+        for (const auto data : {problem::DataClass::normal, problem::DataClass::wide,
+                                problem::DataClass::subnormal, problem::DataClass::ties})
+            for (const int threads : {1, 3}) {
+                auto setting = make_setting(workers, workers == 2 ? 1.0 : 0.1, PartitionRule::by_shard,
+                                            in_bf16(workers == 3 ? 0.5 : 0.0));
+                setting.data = data;
+                setting.threads = threads;
+                setting.largest_piece = workers == 8 ? 7 : 0;
+                const auto path = std::filesystem::path(testing::TempDir()) / "payload.safetensors";
+                run_ranks(workers, [&](Communicator& communicator) {
+                    const auto outcome = check_sharded(setting, communicator, path);
+                    if (communicator.rank() == 0) {
+                        EXPECT_EQ(outcome.status(), verify::Status::passed)
+                            << text_report(*outcome.verdict) << outcome.replica_drift;
+                    }
+                });
+                std::filesystem::remove(path);
+            }
+}
+
+TEST(PayloadTest, HalvesTheBytesThatGoToTheOwners) {
+    constexpr int workers = 8;
+    constexpr Index d = 80'000;
+    const auto setting = make_setting(workers, 0.01, PartitionRule::by_shard, in_bf16(),
+                                      problem::Layout({{"all", d, false}}));
+    run_ranks(workers, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        for (Index step = 1; step <= 3; ++step) {
+            rank.counting().reset();
+            rank.step(step);
+            constexpr std::uint64_t k = d / 100;
+            EXPECT_EQ(rank.counting().bytes(Traffic::payload), 2 * k * (workers - 1) / workers);
+            EXPECT_EQ(rank.counting().bytes(Traffic::moment), 4 * k * (workers - 1) / workers);
+            EXPECT_EQ(rank.optimizer().statistics().sent, rank.counting().bytes());
+        }
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+}
+
+/// The first coordinate that the next step sends.
+std::size_t first_of(const Mask& mask) {
+    Index i = 0;
+    while (!mask.test(i))
+        ++i;
+    return static_cast<std::size_t>(i);
+}
+
+TEST(PayloadTest, WhatWouldOverflowIsRefusedOnAllRanksAndChangesNothing) {
+    constexpr float halfway = 0x1.FFp127F; // from the greatest bf16 to 2^128
+    const auto setting = make_setting(3, 0.1, PartitionRule::by_shard, in_bf16());
+    run_ranks(3, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        rank.step(1);
+        RankState state = rank.optimizer().state();
+        const std::size_t at = first_of(state.coming);
+        const float good = state.residual[at];
+        if (inner.rank() > 0)
+            state.residual[at] = halfway; // c is the same: what is added is lost beside it
+        rank.optimizer().restore(state);
+        try {
+            rank.step(2);
+            ADD_FAILURE() << "not refused on rank " << inner.rank();
+        } catch (const RefusedStep& refused) {
+            EXPECT_EQ(refused.rank, 1);
+            EXPECT_EQ(refused.index, static_cast<Index>(at));
+            EXPECT_EQ(refused.value, halfway);
+            EXPECT_NE(std::string(refused.what()).find("a payload of bf16 holds nothing beyond"),
+                      std::string::npos);
+        }
+        RankState after = rank.optimizer().state();
+        EXPECT_EQ(after.step, 1);
+        EXPECT_EQ(after.residual, state.residual);
+        EXPECT_EQ(after.parameters, state.parameters);
+        EXPECT_EQ(after.packed_moment, state.packed_moment);
+
+        // A gradient that is refused comes first, whatever its rank.
+        auto g = rank.gradient(2);
+        if (inner.rank() == 2)
+            g[7] = INFINITY;
+        try {
+            rank.optimizer().step(g, 0.01);
+            ADD_FAILURE() << "not refused on rank " << inner.rank();
+        } catch (const RefusedStep& refused) {
+            EXPECT_EQ(refused.rank, 2);
+            EXPECT_EQ(refused.index, 7);
+        }
+
+        // One float less is the greatest bf16, and travels.
+        after.residual[at] = inner.rank() == 1 ? std::nextafter(halfway, 0.0F) : good;
+        rank.optimizer().restore(after);
+        EXPECT_NO_THROW(rank.step(2));
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+}
+
+TEST(PayloadTest, ACheckpointKeepsWhatStaysOnTheMaskForAsManyAndOtherRanks) {
+    const auto folder = std::filesystem::path(testing::TempDir()) / "payload_checkpoint";
+    std::filesystem::remove_all(folder);
+    std::vector<std::vector<float>> residuals(3);
+    run_ranks(3, [&](Communicator& inner) {
+        Rank rank(inner, make_setting(3, 0.1, PartitionRule::by_shard, in_bf16()));
+        rank.step(1);
+        rank.step(2);
+        const RankState state = rank.optimizer().state();
+        residuals[static_cast<std::size_t>(inner.rank())] = state.residual;
+        EXPECT_NE(state.residual[first_of(state.current)], 0.0F) << "nothing stayed on the mask";
+        static_cast<void>(save_checkpoint(rank.optimizer(), inner, folder));
+    });
+    for (const int workers : {3, 2})
+        run_ranks(workers, [&](Communicator& inner) {
+            Rank rank(inner, make_setting(workers, 0.1, PartitionRule::by_shard, in_bf16()));
+            restore_checkpoint(rank.optimizer(), inner, folder / "step-2");
+            const RankState state = rank.optimizer().state();
+            for (std::size_t i = 0; i < state.residual.size(); ++i) {
+                const float mean = ((residuals[0][i] + residuals[1][i]) + residuals[2][i]) / 3.0F;
+                ASSERT_EQ(state.residual[i],
+                          workers == 3 ? residuals[static_cast<std::size_t>(inner.rank())][i] : mean);
+            }
+            // Another payload is another run.
+            Rank other(inner, make_setting(workers, 0.1, PartitionRule::by_shard));
+            EXPECT_THROW(restore_checkpoint(other.optimizer(), inner, folder / "step-2"), Error);
+        });
+    std::filesystem::remove_all(folder);
+}
+
+TEST(PayloadTest, NativeReductionAndAdamSAreRefused) {
+    auto setting = make_setting(2, 0.1, PartitionRule::by_shard, in_bf16());
+    setting.reduction = Reduction::native;
+    run_ranks(2, [&](Communicator& inner) {
+        try {
+            const Rank rank(inner, setting);
+            ADD_FAILURE() << "not refused";
+        } catch (const Error& error) {
+            EXPECT_NE(std::string(error.what()).find("payload is 'bf16'; it is folded by its owners"),
+                      std::string::npos);
+        }
+    });
+    EXPECT_THROW(static_cast<void>(make_setting(2, 0.1, PartitionRule::by_shard, in_bf16(), small_model(),
+                                                problem::Algorithm::adams)),
+                 Error);
+}
+
+} // namespace
+} // namespace scape::distributed
