@@ -191,6 +191,8 @@ const std::vector<Field>& fields() {
         choice_field("correction", &Case::bias_correction),
         number_field("decay", &Case::weight_decay),
         number_field("clip", &Case::clip_norm),
+        choice_field("norm", &Case::norm),
+        choice_field("payload", &Case::payload),
         {"data", [](const Case& run) { return problem::name(run.data); },
          [](Case& run, const std::string& text) { run.data = problem::parse_data_class(text); }},
         number_field("silent", &Case::silent),
@@ -277,6 +279,8 @@ problem::Problem problem_of(const Case& run) {
     settings.epsilon = run.epsilon;
     settings.weight_decay = run.weight_decay;
     settings.clip_norm = run.clip_norm;
+    settings.norm = run.norm;
+    settings.payload = run.payload;
     settings.bias_correction = run.bias_correction;
     auto problem = problem::make_problem(problem::Algorithm::scape, run.workers,
                                          problem::Layout(run.tensors), run.partition, settings);

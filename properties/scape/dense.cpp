@@ -121,6 +121,7 @@ std::vector<Property> dense_properties() {
     const auto one_worker = [full](Case& run) {
         needs_no_clipping(run);
         full(run);
+        run.payload = problem::Payload::fp32; // dense AdamS has no residual
         run.workers = 1;
         run.silent = nobody;
         run.data = run.data == problem::DataClass::sparse ? run.data : problem::DataClass::normal;

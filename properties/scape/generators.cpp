@@ -9,7 +9,9 @@ namespace {
 
 using problem::BiasCorrection;
 using problem::DataClass;
+using problem::NormVersion;
 using problem::PartitionRule;
+using problem::Payload;
 using problem::Tensor;
 
 /// The first stand where shrinking leads; more ranks than that are seldom, as a run takes as many threads.
@@ -79,6 +81,9 @@ rc::Gen<Case> case_with(const Choices& choices) {
             one_of<BiasCorrection>({BiasCorrection::none, BiasCorrection::adam, BiasCorrection::momentum})),
         rc::gen::set(&Case::weight_decay, one_of<double>({0.0, 0.1})),
         rc::gen::set(&Case::clip_norm, one_of(choices.clip_norm)),
+        rc::gen::set(&Case::norm, one_of<NormVersion>({NormVersion::tree, NormVersion::tree,
+                                                       NormVersion::tree, NormVersion::ascending})),
+        rc::gen::set(&Case::payload, one_of<Payload>({Payload::fp32, Payload::fp32, Payload::bf16})),
         rc::gen::set(&Case::data, one_of(choices.data)),
         rc::gen::set(&Case::silent, one_of<int>({nobody, nobody, nobody, nobody, 0, 1})),
         rc::gen::set(&Case::seed, one_of<std::uint64_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})),
@@ -142,6 +147,7 @@ void needs_no_clipping(Case& run) {
 void needs_exactness(Case& run) {
     needs_no_clipping(run);
     run.data = DataClass::dyadic;
+    run.payload = Payload::fp32; // or M has bits that no mean of whole multiples has
     run.parts = 1;
     // Bits that a sum may need grow with every step, and with the betas' own.
     constexpr Index most_steps = 6;

@@ -93,7 +93,7 @@ class ReferenceRun {
             told.kept += std::ranges::binary_search(mask_, coordinate) ? 1 : 0;
         if (problem_.settings.clip_norm > 0.0) {
             const Vector<float> ghat = results.reconstructed(results.mask);
-            told.gradient_norm = reference::norm_in_blocks<double>(ghat);
+            told.gradient_norm = reference::norm_in_blocks<double>(ghat, problem_.settings.norm);
             told.clip_factor = static_cast<float>(
                 std::min(problem_.settings.clip_norm / (told.gradient_norm + 1e-6), 1.0));
         }

@@ -150,8 +150,9 @@ std::vector<Property> mask_properties() {
     return {
         {2, "mask.off", "Off the mask M is +0 and w only decays.", any_case, off_the_mask, usual_demands(),
          only_scape},
-        {2, "mask.on", "On the mask every residual is +0.", any_case, on_the_mask, usual_demands(),
-         only_scape},
+        {2, "mask.on", "On the mask every residual is +0, if the payload is fp32.", any_case, on_the_mask,
+         usual_demands(), only_scape,
+         [](Case& run) { run.payload = problem::Payload::fp32; }}, // see payload.residual
         {3, "replicas", "w, m and S are the same bits on every rank, always.", any_case, replicas_agree,
          usual_demands()},
         {4, "mask.count",

@@ -41,6 +41,8 @@ Json json_of(const Setup& setup) {
             {"epsilon", settings.epsilon},
             {"weight_decay", settings.weight_decay},
             {"clip_norm", settings.clip_norm},
+            {"norm", static_cast<int>(settings.norm)},
+            {"payload", problem::name(settings.payload)},
             {"bias_correction", problem::name(settings.bias_correction)},
             {"density", setup.density.at(1)},
             {"tensors", std::move(tensors)},

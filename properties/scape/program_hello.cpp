@@ -53,6 +53,26 @@ Shows shows_in(const Json& answer) {
     return {has("moment"), has("residual"), has("mask"), has("next_mask")};
 }
 
+/// Settings that came later than the protocol: a program that says nothing of one is not asked for it.
+const std::map<std::string, std::string>& later_settings() {
+    static const std::map<std::string, std::string> all{
+        {"norm", "the program does not say that it knows 'norm'"},
+        {"payload", "the program does not say that it knows 'payload'"}};
+    return all;
+}
+
+void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
+    const Json known = answer.value("knows", Json::array());
+    if (!known.is_array())
+        throw Error("\"knows\" must be a list of texts");
+    for (const Json& setting : known)
+        if (!setting.is_string() || !later_settings().contains(setting.get<std::string>()))
+            throw Error("\"knows\" has " + setting.dump() + "; there are norm, payload");
+    for (const auto& [setting, why] : later_settings())
+        if (std::ranges::find(known, Json(setting)) == known.end())
+            left_out.emplace(setting, why);
+}
+
 gate::LeftOut left_out_in(const Json& answer) {
     const auto found = answer.find("left_out");
     if (found == answer.end())
@@ -90,6 +110,7 @@ const std::map<std::string, Shows>& needs_of_properties() {
         {"dense.bound", {true, false, false, false}},
         {"symmetry.scale", {true, false, false, false}},
         {"conservation.exact", {true, true, false, false}},
+        {"payload.residual", {true, true, true, false}},
         {"conservation.rounding", {true, true, false, false}},
         {"conservation.silent_rank", {true, true, false, false}},
         {"conservation.every_rank", {true, true, true, false}},
@@ -100,6 +121,7 @@ const std::map<std::string, Shows>& needs_of_properties() {
         {"delay.later_gradients", {false, false, true, true}},
         {"update.factor", {true, false, true, false}},
         {"update.clip", {true, true, true, false}},
+        {"update.norm", {true, false, false, false}},
         {"restart.other", {true, true, true, true}},
     };
     return all;
@@ -159,6 +181,7 @@ Hello hello_of(const Programs::Json& answer, const gate::ProgramSettings& settin
         settings.level.value_or(level == "rel" ? verify::LevelKind::rel : verify::LevelKind::exact);
     hello.shows = shows_in(answer);
     hello.left_out = left_out_in(answer);
+    leave_out_what_is_not_known(answer, hello.left_out);
     leave_out_what_is_not_shown(hello);
     return hello;
 }

@@ -159,6 +159,8 @@ class RankedImplementation final : public Implementation {
         gate::LeftOut all = ranked_.left_out;
         if (!ranked_.takes_parts)
             all.insert({"parts", "it takes its gradients at once"});
+        if (!ranked_.takes_bf16)
+            all.insert({"payload", "it takes payloads of fp32 alone"});
         return all;
     }
     std::string like() const override { return ranked_.like; }

@@ -198,6 +198,7 @@ std::vector<Property> reference_properties() {
                     {"the learning rate changes", 40},
                     {"the density rises", 15},
                     {"an epsilon of another size", 30},
+                    {"a payload of bf16", 15},
                     {"several parts", 30},
                     {"several buckets", 8},
                     {"buckets change", 5}});

@@ -170,7 +170,8 @@ all_implementations(const std::shared_ptr<const Group>& group) {
     all.push_back(on_ranks({.name = "host",
                             .variants = names(host_variants()),
                             .make = host_maker(Reduction::ordered),
-                            .takes_parts = true},
+                            .takes_parts = true,
+                            .takes_bf16 = true},
                            group));
     all.push_back(on_ranks({.name = "host-native",
                             .level = verify::LevelKind::rel,

@@ -81,6 +81,7 @@ void classify(Trial& trial) {
     trial.classify(run.workers > 8, "more than 8 ranks");
     trial.classify(run.steps > 1 && run.rate != RateRule::constant, "the learning rate changes");
     trial.classify(rises(run), "the density rises");
+    trial.classify(run.payload == problem::Payload::bf16, "a payload of bf16");
     trial.classify(run.epsilon != Case{}.epsilon, "an epsilon of another size");
 }
 
@@ -146,10 +147,10 @@ const std::vector<Property>& all_properties() {
     static const std::vector<Property> all = [] {
         std::vector<Property> result;
         for (const auto& family :
-             {conservation_properties(), mask_properties(), delay_properties(), dense_properties(),
-              symmetry_properties(), traffic_properties(), update_properties(), refusal_properties(),
-              restart_properties(), parts_properties(), fault_properties(), reference_properties(),
-              machine_properties()})
+             {conservation_properties(), payload_properties(), mask_properties(), delay_properties(), dense_properties(),
+              dense_properties(), symmetry_properties(), traffic_properties(), update_properties(), refusal_properties(),
+              norm_properties(), refusal_properties(), restart_properties(), parts_properties(), fault_properties(), reference_properties(),
+              reference_properties(), machine_properties()})
             result.insert(result.end(), family.begin(), family.end());
         return result;
     }();

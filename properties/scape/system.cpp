@@ -106,7 +106,8 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
         return std::ranges::any_of(kinds, [&](const char* other) { return kind == other; });
     };
     const auto has = [&pins](const char* option) { return pins.contains(option); };
-    return (left_out.contains("parts") &&
+    return (left_out.contains("payload") && is_one_of({"a payload of bf16"})) ||
+           (left_out.contains("parts") &&
             is_one_of({"several parts", "several buckets", "buckets change"})) ||
            (left_out.contains("restart") && is_one_of({"a restart with other ranks", "a step undone"})) ||
            (has("workers") && is_one_of({"several ranks", "no power of two", "fewer", "more",
@@ -206,6 +207,10 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
         run.parts = 1;
         run.bucket_bytes = 0;
     }
+    if (left_out.contains("norm"))
+        run.norm = problem::NormVersion::ascending;
+    if (left_out.contains("payload"))
+        run.payload = problem::Payload::fp32;
     if (run.bucket_bytes == 0)
         run.cuts = CutRule::backward;
     // A script is what is followed: one that has lost everything still steps.

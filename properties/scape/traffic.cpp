@@ -1,5 +1,6 @@
 // Property 9 of section 8: one payload exchange and one mask exchange a step, and their bytes.
 #include <algorithm>
+#include <utility>
 
 #include "generators.hpp"
 #include "support.hpp"
@@ -17,6 +18,11 @@ bool is_full(const Scenario& scenario, Index t) {
         return selected_count(segment, scenario.setup.density.at(t), problem.settings.k_rounding) ==
                segment.size();
     });
+}
+
+/// Of each value.
+std::uint64_t bytes_of_a_payload(const Case& run) {
+    return run.payload == problem::Payload::bf16 ? 2 : 4;
 }
 
 void bytes_are_as_the_formula_says(Trial& trial) {
@@ -60,12 +66,13 @@ void bytes_are_as_the_formula_says(Trial& trial) {
         std::uint64_t k = 0;
         for (Index index = 0; index < run.size(); ++index)
             k += selected(history.after[step].views.front().mask, index) ? 1U : 0U;
-        for (const Traffic kind : {Traffic::payload, Traffic::moment})
-            trial.expect(sent[static_cast<std::size_t>(kind)] == 4 * k * others,
+        for (const auto& [kind, bytes] : {std::pair{Traffic::payload, bytes_of_a_payload(run)},
+                                          std::pair{Traffic::moment, std::uint64_t{4}}})
+            trial.expect(sent[static_cast<std::size_t>(kind)] == bytes * k * others,
                          "step " + std::to_string(t) + ": all ranks together send " +
                              std::to_string(sent[static_cast<std::size_t>(kind)]) + " bytes of " +
                              std::string(distributed::name(kind)) + "; the formula says " +
-                             std::to_string(4 * k * others));
+                             std::to_string(bytes * k * others));
         // A bitmap's, of which each segment may round up to a byte.
         const std::uint64_t most = (static_cast<std::uint64_t>(run.size()) / 8 + segments +
                                     static_cast<std::uint64_t>(run.workers)) *
@@ -80,11 +87,12 @@ void bytes_are_as_the_formula_says(Trial& trial) {
 } // namespace
 
 std::vector<Property> traffic_properties() {
+    auto with_bf16 = usual_demands();
+    with_bf16["a payload of bf16"] = 15;
     return {
         {9, "traffic",
          "A step has one payload exchange (one a bucket) and one mask exchange, of the bytes of section 4.",
-         any_case, bytes_are_as_the_formula_says, usual_demands(),
-         [](const Implementation& implementation) {
+         any_case, bytes_are_as_the_formula_says, with_bf16, [](const Implementation& implementation) {
              return implementation.communicates() ? only_scape(implementation)
                                                   : std::string("it sends no messages");
          }}};

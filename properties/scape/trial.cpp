@@ -18,8 +18,10 @@ using verify::Phase;
 Scenario Trial::steps(const Case& run, Index count) const {
     problem::Problem problem = problem_of(run);
     problem.algorithm = implementation_.algorithm();
-    if (problem.algorithm == problem::Algorithm::adams)
-        problem.settings.clip_norm = 0.0; // section 3 has none
+    if (problem.algorithm == problem::Algorithm::adams) {
+        problem.settings.clip_norm = 0.0; // section 3 has none, and no payload
+        problem.settings.payload = problem::Payload::fp32;
+    }
     auto ranges = problem::ranges(problem.layout, run.workers, run.partition);
     Scenario scenario{{std::move(problem), std::move(ranges), schedule_of(run), parameters_of(run)}, {}};
     for (Index step = 1; step <= count; ++step)

@@ -197,6 +197,7 @@ struct Segment {
 static struct {
     size_t d, segment_count;
     double beta1, beta2, epsilon, weight_decay, clip_norm, density;
+    int norm_version;
     bool corrects, momentum; /* the bias correction is not none; it is momentum */
     struct Segment* segments;
     long long t;        /* steps taken */
@@ -222,6 +223,7 @@ static void begin_case(const char* message) {
     s.epsilon = number(message, "epsilon");
     s.weight_decay = number(message, "weight_decay");
     s.clip_norm = number(message, "clip_norm");
+    s.norm_version = (int)number(message, "norm");
     s.density = number(message, "density");
     s.corrects = !is(message, "bias_correction", "none");
     s.momentum = is(message, "bias_correction", "momentum");
@@ -277,9 +279,11 @@ static double power(double base, long long exponent) {
     return result;
 }
 
-/* Blocks of 4096 values, in each 256 lanes, which are added pairwise. */
+/* Blocks of 4096 values, in each 256 lanes, which are added pairwise; the blocks' sums as a tree, or, in
+ * version 1, one after another. */
 static double norm(const float* values, size_t count) {
-    double total = 0.0;
+    const size_t blocks = (count + 4095) / 4096;
+    double* const sums = room(blocks + 1, sizeof *sums);
     for (size_t begin = 0; begin < count; begin += 4096) {
         double lanes[256] = {0.0};
         for (size_t i = begin; i < count && i < begin + 4096; ++i)
@@ -287,8 +291,18 @@ static double norm(const float* values, size_t count) {
         for (size_t width = 128; width > 0; width /= 2)
             for (size_t lane = 0; lane < width; ++lane)
                 lanes[lane] += lanes[lane + width];
-        total += lanes[0];
+        sums[begin / 4096] = lanes[0];
     }
+    double total = 0.0;
+    for (size_t block = 0; s.norm_version == 1 && block < blocks; ++block)
+        total += sums[block];
+    /* Each pair's sum stands where its first one stood, so that an odd last one moves up as it is. */
+    for (size_t apart = 1; apart < blocks; apart *= 2)
+        for (size_t at = 0; at + apart < blocks; at += 2 * apart)
+            sums[at] += sums[at + apart];
+    if (s.norm_version == 2 && blocks > 0)
+        total = sums[0];
+    free(sums);
     return sqrt(total);
 }
 
@@ -462,10 +476,10 @@ static void view(const char* into) {
 /* False at the end. */
 static bool do_it(const char* message, char* answer, size_t room_for_it) {
     if (is(message, "do", "hello")) {
-        snprintf(
-            answer, room_for_it,
-            "\"did\":\"hello\",\"protocol\":1,\"name\":\"plain-c\",\"level\":\"exact\","
-            "\"shows\":[\"parameters\",\"moment\",\"residual\",\"mask\",\"next_mask\"],\"left_out\":{}");
+        snprintf(answer, room_for_it,
+                 "\"did\":\"hello\",\"protocol\":1,\"name\":\"plain-c\",\"level\":\"exact\","
+                 "\"shows\":[\"parameters\",\"moment\",\"residual\",\"mask\",\"next_mask\"],"
+                 "\"knows\":[\"norm\"],\"left_out\":{}");
     } else if (is(message, "do", "case")) {
         begin_case(message);
         snprintf(answer, room_for_it, "\"did\":\"case\"");

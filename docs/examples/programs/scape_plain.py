@@ -47,7 +47,7 @@ def answer(message, optimizer):
     do = message["do"]
     if do == "hello":
         return {"did": "hello", "protocol": 1, "name": "plain-python", "level": "exact",
-                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "left_out": {}}
+                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "knows": ["norm"], "left_out": {}}
     if do == "case":
         optimizer.begin(message, read_floats(message["parameters"]))
         return {"did": "case"}
@@ -146,9 +146,9 @@ def power(base, exponent):
     return result
 
 
-def norm(values):
-    """Section 5: blocks of 4096 values, in each 256 lanes, which are added pairwise."""
-    total = 0.0
+def norm(values, version):
+    """Section 5: blocks of 4096 values, in each 256 lanes, which are added pairwise; the blocks' sums as a tree."""
+    sums = []
     for begin in range(0, len(values), 4096):
         block = values[begin:begin + 4096]
         lanes = [0.0] * 256
@@ -159,7 +159,13 @@ def norm(values):
             for lane in range(width):
                 lanes[lane] += lanes[lane + width]
             width //= 2
-        total += lanes[0]
+        sums.append(lanes[0])
+    while version == 2 and len(sums) > 1:
+        odd = [sums.pop()] if len(sums) % 2 else []
+        sums = [left + right for left, right in zip(sums[0::2], sums[1::2])] + odd
+    total = 0.0
+    for one in sums:  # in version 1 one after another
+        total += one
     return math.sqrt(total)
 
 
@@ -239,7 +245,7 @@ class Scape:
         self.e = [0.0 if mask[i] and MISTAKE != "residual" else c[i] for i in range(self.size)]
         # 7. Clip.
         if case["clip_norm"] > 0.0:
-            s = fp32(min(1.0, case["clip_norm"] / (norm([ghat[i] for i in on]) + 1e-6)))
+            s = fp32(min(1.0, case["clip_norm"] / (norm([ghat[i] for i in on], case["norm"]) + 1e-6)))
             for i in on:
                 ghat[i] = fp32(ghat[i] * s)
                 M[i] = fp32(fp32(b1 * m[i]) + fp32(a1 * ghat[i]))

@@ -93,7 +93,8 @@ def all_gather(tensor):
 
 
 def norm(values):
-    """Section 5: blocks of 4096 values, in each 256 lanes, which are added pairwise."""
+    """Section 5: blocks of 4096 values, in each 256 lanes, which are added pairwise, and the blocks one after another: version 1,
+    as hello does not say that it knows "norm"."""
     total = 0.0
     for block in values.double().square().split(4096):
         rows = torch.nn.functional.pad(block, (0, -len(block) % 256)).view(-1, 256)

@@ -113,6 +113,28 @@ std::vector<std::pair<std::string, std::string>> shipped() {
     };
 }
 
+/// Of the norm's second version, and of section 21.
+std::vector<std::pair<std::string, std::string>> of_second_edition() {
+    return {
+        {"the norm's blocks are added one after another, as version 1 has it",
+         "The last digits of the norm. Needs a clip factor that hangs on them, and four blocks."},
+        {"the norm's odd last block is added a level early",
+         "The last digits of the norm. Needs a clip factor that hangs on them, and five blocks."},
+        {"the norm's odd last block is dropped",
+         "The norm is too small. Needs clipping that bites and three "
+         "blocks."},
+        {"what rounding to bf16 takes is dropped",
+         "The residual on the mask is 0: what is lost never comes back. Needs a payload of bf16."},
+        {"the payload is cut off, not rounded", "Always towards 0. Needs a payload of bf16."},
+        {"what rounding to bf16 takes is kept with the wrong sign",
+         "The residual on the mask doubles the error. Needs a payload of bf16."},
+        {"payloads of bf16 are added in bf16",
+         "M has 8 significant bits. Needs a payload of bf16 and P >= 2."},
+        {"subnormal payloads are flushed to zero",
+         "They wait in the residual for ever. Needs a payload of bf16, and values below 2^-126."},
+    };
+}
+
 std::vector<Description> all() {
     const std::vector<std::pair<std::string, std::string>> texts{
         {"payload from the own shard only, divided by P",
@@ -227,8 +249,9 @@ std::vector<Description> all() {
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     for (Description& bug : device_descriptions(bugs_of_section_10 + 1))
         result.push_back(std::move(bug));
-    for (const auto& [name, shows] : shipped())
-        result.push_back({static_cast<int>(result.size()) + 1, name, shows});
+    for (const auto& list : {shipped(), of_second_edition()})
+        for (const auto& [name, shows] : list)
+            result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;
 }
 

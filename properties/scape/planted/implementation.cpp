@@ -29,7 +29,8 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group) {
              [bug](const properties::Setup& setup, distributed::Communicator& communicator) {
                  return make_plain(setup, communicator, bug);
              },
-         .takes_parts = true},
+         .takes_parts = true,
+         .takes_bf16 = true},
         group);
 }
 

@@ -1,7 +1,6 @@
 #include <scape/planted/plain.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -27,34 +26,6 @@ double power(double base, Index t) {
         base *= base;
     }
     return result;
-}
-
-/// Section 5: blocks of 4096, 256 lanes in each, lanes pairwise, blocks ascending.
-double norm(const Floats& x, bool in_single) {
-    double total = 0.0;
-    if (in_single) {
-        float sum = 0.0F;
-        for (const float value : x)
-            sum += value * value;
-        return static_cast<double>(std::sqrt(sum));
-    }
-    for (std::size_t begin = 0; begin < x.size(); begin += 4096) {
-        std::array<double, 256> lane{};
-        const std::size_t end = std::min(x.size(), begin + 4096);
-        for (std::size_t i = begin; i < end; ++i)
-            lane[(i - begin) % 256] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-        for (std::size_t half = 128; half >= 1; half /= 2)
-            for (std::size_t j = 0; j < half; ++j)
-                lane[j] += lane[j + half];
-        total += lane[0];
-    }
-    return std::sqrt(total);
-}
-
-/// To nearest, ties to even.
-float in_bf16(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) & 0xFFFF'0000U);
 }
 
 } // namespace
@@ -177,6 +148,11 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
 
     // 1. Check.
     check_whole(gradient);
+    if (problem_.settings.payload == problem::Payload::bf16 && t > 1 && !local_before_check) {
+        join_mask();
+        make_local(s, gradient);
+        refuse_what_overflows(next_mask());
+    }
     residual_follows_buckets();
     halted_ = "step " + std::to_string(t) + " was interrupted";
 
@@ -283,7 +259,7 @@ void PlainRank::store_residual(const Scalars& s, std::span<const float> g, const
         if (has(Bug::residual_counted_twice))
             e = ((s.b1 * m_[at(i)]) + from_gradient) + c_[at(i)];
         if ((test(S, i) && !has(Bug::residual_kept_where_sent)) || has(Bug::residual_cleared_everywhere))
-            e = 0.0F;
+            e = rounding_of(c_[at(i)]);
     }
 }
 
@@ -313,7 +289,7 @@ float PlainRank::clip_factor(const Floats& x, problem::Range range) const {
         for (const problem::Segment& segment : problem_.segments)
             for (Index i = segment.begin; segment.always_dense && i < segment.end; ++i)
                 packed.insert(packed.end(), at(ranks_ - 1), x[at(i)]);
-    const double ratio = problem_.settings.clip_norm / (norm(packed, has(Bug::norm_in_single)) + 1e-6);
+    const double ratio = problem_.settings.clip_norm / (norm(packed) + 1e-6);
     return once(std::min(ratio, 1.0));
 }
 

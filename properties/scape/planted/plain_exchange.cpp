@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <numeric>
 
 #include "plain_rank.hpp"
@@ -33,7 +34,7 @@ Floats PlainRank::packed_payload(const Bits& mask) const {
                 continue;
             const bool sent = !has(Bug::payload_from_own_shard) || rank == at(me_);
             if (place < payload.size()) // always, but for offsets of another mask
-                payload[place] = sent ? c_[at(i)] : 0.0F;
+                payload[place] = sent ? travelled(c_[at(i)]) : 0.0F;
             ++place;
         }
         begin += offsets[rank];
@@ -69,8 +70,11 @@ float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t
     if (has(Bug::beyond_last_bucket) && values > bucket && j >= values / bucket * bucket)
         return received[at(me_) * values + j];
     float sum = received[j];
-    for (std::size_t rank = 1; rank < ranks; ++rank)
+    for (std::size_t rank = 1; rank < ranks; ++rank) {
         sum = sum + received[rank * values + j];
+        if (has(Bug::fold_in_bf16) && problem_.settings.payload == problem::Payload::bf16)
+            sum = in_bf16(sum);
+    }
     if (has(Bug::reverse_rank_order)) {
         sum = received[(ranks - 1) * values + j];
         for (std::size_t rank = ranks - 1; rank > 0; --rank)
@@ -93,24 +97,42 @@ void PlainRank::exchange() {
         exchange_buckets();
 }
 
+/// Of each rank, what it sent of this one's range. In bf16 the upper half of a float is all there is.
+Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::size_t>& counts) {
+    const std::size_t bytes = value_bytes(problem_.settings.payload);
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    const std::size_t all = ranks * counts[at(me_)];
+    std::vector<std::size_t> sizes;
+    for (const std::size_t count : counts)
+        sizes.push_back(count * bytes);
+    const std::size_t skipped = sizeof(float) - bytes; // the lower half comes first
+    std::vector<char> sent(payload.size() * bytes);
+    for (std::size_t i = 0; i < payload.size(); ++i)
+        std::memcpy(sent.data() + i * bytes, reinterpret_cast<const char*>(&payload[i]) + skipped, bytes);
+    std::vector<char> come(all * bytes);
+    const std::vector<std::size_t> from_each(ranks, counts[at(me_)] * bytes);
+    const auto on_its_way = communicator_.start_all_to_all(distributed::Traffic::payload, sent.data(),
+                                                           sizes, come.data(), from_each);
+    if (has(Bug::payload_reused))
+        std::ranges::fill(sent, '\0');
+    on_its_way->wait();
+    Floats received(all, 0.0F);
+    for (std::size_t i = 0; i < all; ++i)
+        std::memcpy(reinterpret_cast<char*>(&received[i]) + skipped, come.data() + i * bytes, bytes);
+    return received;
+}
+
 /// The means on a mask, packed.
 Floats PlainRank::exchanged(const Bits& mask) {
     const auto counts = selected_by_range(mask);
-    const auto ranks = static_cast<std::size_t>(ranks_);
     const std::size_t mine = counts[at(me_)];
     std::vector<std::size_t> to_owners;
     to_owners.reserve(counts.size());
     for (const std::size_t count : counts)
         to_owners.push_back(count * sizeof(float));
-    const std::vector<std::size_t> from_each(ranks, mine * sizeof(float));
 
-    Floats payload = packed_payload(mask);
-    Floats received(ranks * mine, 0.0F);
-    const auto on_its_way = communicator_.start_all_to_all(distributed::Traffic::payload, payload.data(),
-                                                           to_owners, received.data(), from_each);
-    if (has(Bug::payload_reused))
-        std::ranges::fill(payload, 0.0F);
-    on_its_way->wait();
+    const Floats payload = packed_payload(mask);
+    const Floats received = to_the_owners(payload, counts);
     Floats means(mine, 0.0F);
     for (std::size_t j = 0; j < mine; ++j)
         means[j] = mean_of(received, mine, j);

@@ -34,6 +34,9 @@ inline std::size_t bytes_for(Index bits) {
     return at((bits + 7) / 8);
 }
 
+/// To nearest, ties to even.
+[[nodiscard]] float in_bf16(float value);
+
 /// One rank. Names are the specification's; every planted bug is one condition at the line of the mistake.
 class PlainRank final : public properties::Candidate {
   public:
@@ -78,6 +81,7 @@ class PlainRank final : public properties::Candidate {
     void reconstruct(const Scalars& s);
     void clip(const Scalars& s);
     void clip_average();
+    [[nodiscard]] double norm(const Floats& x) const; ///< plain_norm.cpp
     [[nodiscard]] float clip_factor(const Floats& x, problem::Range range) const;
     void update(const Scalars& s);
     [[nodiscard]] bool all_finite() const;
@@ -98,9 +102,13 @@ class PlainRank final : public properties::Candidate {
     // plain_exchange.cpp
     void exchange();
     [[nodiscard]] Floats exchanged(const Bits& mask);
+    [[nodiscard]] Floats to_the_owners(const Floats& payload, const std::vector<std::size_t>& counts);
     void write_means(const Bits& mask, const Floats& packed);
     [[nodiscard]] std::vector<std::size_t> selected_by_range(const Bits& mask) const;
     [[nodiscard]] Floats packed_payload(const Bits& mask) const;
+    [[nodiscard]] float travelled(float c) const;   ///< what arrives of it
+    [[nodiscard]] float rounding_of(float c) const; ///< and what stays
+    void refuse_what_overflows(const Bits& S) const;
     [[nodiscard]] float mean_of(const Floats& received, std::size_t values, std::size_t j) const;
 
     // plain_parts.cpp

@@ -141,6 +141,8 @@ std::string beyond(int number) {
         {"needs a learning rate that changes, or is 0", {94, 95}},
         {"needs a gradient in parts or buckets",
          {99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110}},
+        {"needs a norm of several blocks", {111, 112, 113}},
+        {"needs a payload of bf16", {114, 115, 116, 117, 118}},
     };
     for (const auto& [why, numbers] : all)
         if (numbers.contains(number))

@@ -81,6 +81,8 @@ struct Case {
     problem::BiasCorrection bias_correction = problem::BiasCorrection::none;
     double weight_decay = 0.0;
     double clip_norm = 0.0;
+    problem::NormVersion norm = problem::NormVersion::tree; ///< of no matter where nothing is clipped
+    problem::Payload payload = problem::Payload::fp32;
     problem::DataClass data = problem::DataClass::dyadic;
     int silent = nobody; ///< a rank whose gradients are all 0
     std::uint64_t seed = 0;

@@ -54,6 +54,8 @@ struct Ranked {
     /// Whether its candidates have accumulate() and bucket(). Where not, gradients come at once, and the
     /// properties of parts are skipped.
     bool takes_parts = false;
+    /// Whether they take a payload of bf16 (section 21). Where not, cases come with fp32.
+    bool takes_bf16 = false;
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);

@@ -5,7 +5,8 @@
 
 namespace scape::planted {
 
-/// The mistakes of section 10, numbered as there, and from 67 on such as have shipped elsewhere.
+/// The mistakes of section 10, numbered as there, from 67 on such as have shipped elsewhere, and from 111
+/// on such as the second version of the norm and payloads of 16 bits invite.
 enum class Bug : int {
     none = 0,
     payload_from_own_shard = 1,
@@ -106,6 +107,14 @@ enum class Bug : int {
     cut_of_first_step = 108,
     sum_not_checked = 109,
     earlier_buckets_divided = 110,
+    norm_one_after_another = 111,
+    odd_block_a_level_early = 112,
+    odd_block_dropped = 113,
+    rounding_dropped = 114,
+    payload_truncated = 115,
+    rounding_counted_backwards = 116,
+    fold_in_bf16 = 117,
+    payload_subnormals_flushed = 118,
 };
 
 constexpr int bugs_of_section_10 = 54;
@@ -118,7 +127,8 @@ struct Description {
 };
 
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
-/// has, in the host's form and on a device, then those that shipped elsewhere.
+/// has, in the host's form and on a device, then those that shipped elsewhere, and those of the second
+/// edition.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted

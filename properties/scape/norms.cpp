@@ -1,0 +1,164 @@
+// The order in which section 5 adds the norm's blocks. It shows in the last digits of a double, of which a
+// factor in fp32 keeps nothing; so clipping is to a norm of which one order makes a factor on the one side
+// of a place halfway between two floats, and another order one on the other side.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <scape/properties/implementations.hpp>
+#include <scape/reference/scape.hpp>
+
+#include "generators.hpp"
+#include "support.hpp"
+#include "vectors.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+using Sums = std::vector<double>;
+
+constexpr Index norm_block = 4096;
+constexpr Index most_less = 32; ///< coordinates that a case may lose
+
+Sums block_sums(const reference::Vector<float>& x) {
+    constexpr std::size_t lanes = 256;
+    Sums sums;
+    for (Index begin = 0; begin < x.size(); begin += norm_block) {
+        std::array<double, lanes> lane{};
+        for (Index i = begin; i < std::min(x.size(), begin + norm_block); ++i) {
+            const auto value = static_cast<double>(x[i]);
+            lane[static_cast<std::size_t>(i - begin) % lanes] += value * value;
+        }
+        for (std::size_t half = lanes / 2; half > 0; half /= 2)
+            for (std::size_t j = 0; j < half; ++j)
+                lane[j] += lane[j + half];
+        sums.push_back(lane[0]);
+    }
+    return sums;
+}
+
+double one_after_another(const Sums& sums) {
+    double total = 0.0;
+    for (const double sum : sums)
+        total += sum;
+    return total;
+}
+
+/// As version 2 has it, or, with `early`, with an odd last one added to the pair before it.
+double as_a_tree(Sums sums, bool early) {
+    while (sums.size() > 1) {
+        Sums next;
+        for (std::size_t i = 0; i + 1 < sums.size(); i += 2)
+            next.push_back(sums[i] + sums[i + 1]);
+        if (sums.size() % 2 == 1 && early)
+            next.back() += sums.back();
+        else if (sums.size() % 2 == 1)
+            next.push_back(sums.back());
+        sums = next;
+    }
+    return sums.front();
+}
+
+/// As the case has it, and as it might be taken for.
+std::pair<double, double> two_norms(const Case& run, const Sums& sums) {
+    const double tree = as_a_tree(sums, false);
+    const double ascending = one_after_another(sums);
+    const bool second = run.norm == problem::NormVersion::tree;
+    const double other = run.chosen_place % 2 == 1 ? as_a_tree(sums, true) : second ? ascending : tree;
+    return {std::sqrt(second ? tree : ascending), std::sqrt(other)};
+}
+
+/// A clip_norm whose factor tells the two norms apart; none where they are the same.
+std::optional<double> clip_norm_between(double right, double wrong) {
+    const auto factor = [](double clip_norm, double norm) {
+        return static_cast<float>(clip_norm / (norm + 1e-6));
+    };
+    constexpr double halfway = 0.75 + 0x1p-25;
+    constexpr int near = 8;
+    double clip_norm = halfway * (right + 1e-6);
+    for (int back = 0; back < near; ++back)
+        clip_norm = std::nextafter(clip_norm, 0.0);
+    for (int tried = 0; tried < 2 * near; ++tried, clip_norm = std::nextafter(clip_norm, 2.0 * clip_norm))
+        if (factor(clip_norm, right) != factor(clip_norm, wrong))
+            return clip_norm;
+    return std::nullopt;
+}
+
+/// The case with such a clip_norm, and with a few coordinates less, if that many less make the norms
+/// differ. Without the last ones the others' ghat is what it was.
+std::optional<Case> telling(Case run) {
+    reference::PerRank<float> gradients;
+    for (const auto& of_rank : gradients_of(run, 1))
+        gradients.push_back(to_vector(of_rank));
+    reference::Scape<float> scape(problem_of(run), schedule_of(run), to_vector(parameters_of(run)));
+    const reference::Vector<float> ghat = scape.step(gradients, learning_rate_of(run, 1)).ghat;
+    for (Index less = 0; less < most_less; ++less) {
+        const Sums sums = block_sums(ghat.head(ghat.size() - less));
+        const auto [right, wrong] = two_norms(run, sums);
+        if (const auto clip_norm = clip_norm_between(right, wrong)) {
+            run.clip_norm = *clip_norm;
+            run.tensors.front().size -= less;
+            return run;
+        }
+    }
+    return std::nullopt;
+}
+
+void blocks_are_added_in_order(Trial& trial) {
+    const Case& run = trial.run();
+    classify(trial);
+    trial.classify(run.size() > 4 * norm_block, "a norm of five blocks and more");
+    trial.classify(run.norm == problem::NormVersion::ascending, "version 1 of the norm");
+    const auto told_apart = telling(run);
+    trial.classify(told_apart.has_value(), "the order of the norm's blocks shows");
+    const Scenario scenario = trial.steps(told_apart.value_or(run), 1);
+    const History expected = reference_implementation()->run(scenario);
+    const History& actual = trial(scenario);
+    for (std::size_t rank = 0; rank < actual.after.front().views.size(); ++rank)
+        trial.same_bits(verify::Phase::clip, "first_moment", 1, static_cast<int>(rank),
+                        expected.after.front().views[rank].moment, actual.after.front().views[rank].moment);
+}
+
+/// All of five to seven blocks, in one step.
+void needs_blocks(Case& run) {
+    constexpr Index at_least = 4 * norm_block + most_less;
+    run.tensors = {{"a", at_least + run.chosen_place % (2 * norm_block), false}, {"b", 7, true}};
+    run.workers = (run.workers - 1) % 3 + 1;
+    run.other_workers = 1;
+    run.density = 1.0;
+    run.schedule = DensityRule::geometric;
+    run.start = 1.0;
+    run.warm_up = 0;
+    run.steps = 1;
+    run.parts = 1;
+    run.bucket_bytes = 0;
+    run.data = problem::DataClass::normal;
+    run.silent = nobody;
+    run.clip_norm = 1.0;
+}
+
+std::string exact_scape(const Implementation& implementation) {
+    return implementation.level() == verify::LevelKind::exact ? only_scape(implementation)
+                                                              : "it claims no order of its sums";
+}
+
+} // namespace
+
+std::vector<Property> norm_properties() {
+    return {{4,
+             "update.norm",
+             "The norm's blocks are added in the order of its version: where that decides a bit, it is "
+             "right.",
+             any_case,
+             blocks_are_added_in_order,
+             {{"a norm of five blocks and more", 90},
+              {"version 1 of the norm", 10},
+              {"the order of the norm's blocks shows", 30}},
+             exact_scape,
+             needs_blocks}};
+}
+
+} // namespace scape::properties

@@ -1,0 +1,59 @@
+// The norm of section 5.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "plain_rank.hpp"
+
+namespace scape::planted {
+
+namespace {
+
+/// Blocks of 4096, 256 lanes in each, lanes pairwise.
+std::vector<double> sums_of_blocks(const Floats& x) {
+    std::vector<double> sums;
+    for (std::size_t begin = 0; begin < x.size(); begin += 4096) {
+        std::array<double, 256> lane{};
+        const std::size_t end = std::min(x.size(), begin + 4096);
+        for (std::size_t i = begin; i < end; ++i)
+            lane[(i - begin) % 256] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+        for (std::size_t half = 128; half >= 1; half /= 2)
+            for (std::size_t j = 0; j < half; ++j)
+                lane[j] += lane[j + half];
+        sums.push_back(lane[0]);
+    }
+    return sums;
+}
+
+} // namespace
+
+double PlainRank::norm(const Floats& x) const {
+    if (has(Bug::norm_in_single)) {
+        float sum = 0.0F;
+        for (const float value : x)
+            sum += value * value;
+        return static_cast<double>(std::sqrt(sum));
+    }
+    std::vector<double> sums = sums_of_blocks(x);
+    const bool tree =
+        problem_.settings.norm == problem::NormVersion::tree && !has(Bug::norm_one_after_another);
+    while (tree && sums.size() > 1) {
+        std::vector<double> next;
+        for (std::size_t i = 0; i + 1 < sums.size(); i += 2)
+            next.push_back(sums[i] + sums[i + 1]);
+        if (sums.size() % 2 == 1) {
+            if (has(Bug::odd_block_a_level_early))
+                next.back() += sums.back();
+            else if (!has(Bug::odd_block_dropped))
+                next.push_back(sums.back());
+        }
+        sums = next;
+    }
+    double total = 0.0;
+    for (const double sum : sums)
+        total += sum;
+    return std::sqrt(total);
+}
+
+} // namespace scape::planted
