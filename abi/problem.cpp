@@ -65,6 +65,14 @@ std::map<std::string, Setter> make_setters() {
         {"epsilon", real_setter("epsilon", &Hyper::epsilon)},
         {"weight_decay", real_setter("weight_decay", &Hyper::weight_decay)},
         {"clip_norm", real_setter("clip_norm", &Hyper::clip_norm)},
+        {"norm",
+         [](Settings& to, const std::string& text) {
+             to.hyper.norm = problem::parse<problem::NormVersion>(text);
+         }},
+        {"payload",
+         [](Settings& to, const std::string& text) {
+             to.hyper.payload = problem::parse<problem::Payload>(text);
+         }},
         {"bias_correction",
          [](Settings& to, const std::string& text) {
              to.hyper.bias_correction = problem::parse<problem::BiasCorrection>(text);

@@ -70,6 +70,8 @@ typedef struct scape_tensor {
 /* `settings` is text: key=value, with white space between; what is not given has the default.
  *     algorithm        scape (default) or adams; adams for the reference and the recorder alone
  *     beta1 beta2 epsilon weight_decay clip_norm      0.9 0.95 1e-8 0.1 0 (no clipping)
+ *     norm             2 (default) or 1: the order of the norm's sums (sections 5 and 9)
+ *     payload          fp32 (default) or bf16: what of c travels (section 21)
  *     bias_correction  none, adam (default), momentum
  *     density          0.01 (default), or geometric:START:TARGET:STEPS, or linear:START:TARGET:STEPS
  *     partition        by_shard (default) or by_tensor

@@ -14,7 +14,7 @@
 namespace scape::model {
 namespace {
 
-constexpr std::array<Scheme, 13> all_schemes{{
+constexpr std::array<Scheme, 14> all_schemes{{
     {"dense", false, false, "AdamS, sharded, fp32 both ways"},
     {"dense-bf16", false, false, "AdamS, sharded, bf16 gradients, fp32 parameters"},
     {"dense-bf16-all", false, false, "AdamS, sharded, bf16 both ways"},
@@ -23,6 +23,7 @@ constexpr std::array<Scheme, 13> all_schemes{{
     {"ok-topk", true, false, "balanced sparse all-reduce"},
     {"unsharded", true, false, "SCAPE, authors' non-sharded form, bitmap masks"},
     {"scape", true, false, "SCAPE: the smaller of bitmap and positions"},
+    {"scape-bf16", true, false, "the same with payloads of bf16"},
     {"scape-bitmap", true, false, "SCAPE with bitmap masks"},
     {"scape-entropy", true, false, "SCAPE with masks at their entropy"},
     {"scape-hierarchy", true, false, "SCAPE in two levels of sqrt(P) ranks each"},
@@ -133,7 +134,7 @@ Work work_of(std::string_view scheme, const Setting& setting) {
             mask = 0.125;
         else if (scheme == "scape-entropy")
             mask = mask_entropy(rho);
-        else if (scheme != "scape" && scheme != "scape-hierarchy")
+        else if (scheme != "scape" && scheme != "scape-bf16" && scheme != "scape-hierarchy")
             throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
         work.values = 8 * k * f + (unsharded ? 0 : 16 * others);
         work.mask = mask * d * f;
@@ -142,6 +143,13 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         work.mask_messages = others;
         work.passes = ((unsharded ? 36 : 24.5) + 4 / P + 40 * rho) * d;
         work.lines = 4 * lines(d, rho);
+        if (scheme == "scape-bf16") {
+            // M comes back in fp32. The rounding reads and writes c, writes what is sent and e's lines;
+            // that nothing overflows is seen in g's and e's lines and m. Of what comes there is half.
+            work.values = 6 * k * f + 16 * others;
+            work.passes += 10 * k;
+            work.lines += 3 * lines(d, rho);
+        }
         if (scheme == "scape-hierarchy") {
             // In groups, then among groups: the same bytes, since each level sends what it still has to.
             const double level = std::sqrt(P) - 1;

@@ -27,7 +27,8 @@ def _word(key: str, value: object) -> str:
 
 class Problem:
     """A model, a number of workers and the settings of scape.h: beta1, beta2, epsilon, weight_decay, clip_norm,
-    bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, algorithm.
+    bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, norm (1 or 2),
+    payload ("fp32" or "bf16"), algorithm.
 
         Problem([Tensor("embed", 4096), Tensor("norm", 64, True)], workers=3, density=0.1)
     """

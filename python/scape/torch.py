@@ -16,7 +16,8 @@ from ._fingerprints import Fingerprints as Fingerprints
 from ._fingerprints import fingerprint as fingerprint
 from ._torch_recorder import Recorder as Recorder
 
-_SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads")
+_SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
+             "norm", "payload")
 _STATE = ("first_moment", "residual", "mask", "next_mask")
 
 
@@ -31,6 +32,9 @@ class Scape(torch.optim.Optimizer):
     ``always_dense`` of a param group: all of it travels at every step; by default that is what has fewer than two dimensions (norms,
     biases). All groups have one lr, which schedulers may change, and the same settings, which may not.
 
+    ``payload="bf16"`` sends half the bytes to the owners, and keeps what rounding takes in the residual (section 21 of the specification);
+    ``norm`` is the version of the clip norm's order (section 5), 1 for runs that began before there was 2.
+
     ``process_group``: whose backend moves the CPU's memory, such as gloo; by default the world, or this process alone where
     torch.distributed has not been initialized. ``step`` raises scape.RefusedStep on all ranks, with nothing changed, where a gradient
     is not finite.
@@ -39,13 +43,13 @@ class Scape(torch.optim.Optimizer):
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8,
                  weight_decay: float = 0.1, *, clip_norm: float = 0.0, bias_correction: str = "adam",
                  density: float | tuple[str, float, float, int] = 0.01, partition: str = "by_shard", threads: int = 1,
-                 always_dense: bool | None = None, process_group: Any = None,
+                 norm: int = 2, payload: str = "fp32", always_dense: bool | None = None, process_group: Any = None,
                  communicator: Communicator | ThreadCommunicator | None = None) -> None:
         self._native: Optimizer | None = None
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "clip_norm": clip_norm,
             "bias_correction": bias_correction, "density": density, "partition": partition, "threads": threads,
-            "always_dense": always_dense})
+            "norm": norm, "payload": payload, "always_dense": always_dense})
         self._all = [parameter for group in self.param_groups for parameter in group["params"]]
         self._names = self._tensor_names()
         self._made_with = _settings_of(self.param_groups)
@@ -118,7 +122,11 @@ class Scape(torch.optim.Optimizer):
         """What state_dict() gave on this rank, of the same model and number of ranks. The parameters are the model's to load, before
         or after. What is refused changes nothing."""
         self._check_memory()
-        self._check_groups(state_dict.get("param_groups", []))
+        # Before there was a choice a clipped run had version 1 of the norm, and fp32 travelled.
+        state_dict = {**state_dict, "param_groups": [
+            {"norm": 1 if group.get("clip_norm") else self._made_with["norm"], "payload": "fp32"} | group
+            for group in state_dict.get("param_groups", [])]}
+        self._check_groups(state_dict["param_groups"])
         parts = _state_of(state_dict, self._all, self._problem.workers, self._rank)
         self.native.restore(**parts)
         self._write_copies()
