@@ -148,6 +148,17 @@ std::vector<Element> SafetensorsFile::read(std::string_view name, DataType type)
     return elements;
 }
 
+void SafetensorsFile::read_raw(const TensorEntry& entry, std::uint64_t offset,
+                               std::span<std::byte> bytes) const {
+    const std::uint64_t size = entry.end - entry.begin;
+    if (offset > size || bytes.size() > size - offset) {
+        fail(path_, entry.header_offset,
+             tensor(entry.name) + " has " + bytes_text(size) + ", and is read beyond them",
+             "expected a part of it");
+    }
+    read_bytes(data_offset_ + entry.begin + offset, bytes);
+}
+
 std::vector<float> SafetensorsFile::read_f32(std::string_view name) const {
     return read<float>(name, DataType::f32);
 }

@@ -22,7 +22,8 @@ void add_diff(CLI::App& app, int& status) {
     command->add_option("B", settings->b, "the trace that is held against it")->required();
     command->footer("Exit status: 0 the same, 1 a difference, 2 bad input or usage.\n"
                     "Example:\n"
-                    "  scape diff two_gpus.safetensors four_gpus.safetensors");
+                    "  scape diff two_gpus.safetensors four_gpus.safetensors\n"
+                    "  scape diff 'a.rank*.safetensors' 'b.rank*.safetensors'");
     command->callback([settings, &status] {
         const gate::System& system = system_of_trace(settings->a);
         if (const gate::System& other = system_of_trace(settings->b); other.name != system.name)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <scape/report/folder.hpp>
 #include <scape/report/runs.hpp>
 #include <scape/report/table.hpp>
+#include <scape/trace/ranks.hpp>
 #include <scape/verify/report.hpp>
 #include <scape/verify/traces.hpp>
 
@@ -130,6 +132,16 @@ struct ToldTrace {
 
 ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify::VerifyOptions options,
                      Counts& counts, Brief& brief) {
+nlohmann::ordered_json bad_trace(const std::string& trace, const Error& error, Counts& counts) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "scape verify: %s\n", one_line(error.what()).c_str());
+    ++counts.failed;
+    counts.bad_input = true;
+    return {{"trace", trace}, {"error", error.what()}};
+}
+
+nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& settings,
+                                  verify::VerifyOptions options, Counts& counts, Brief& brief) {
     // The command that repeats it comes before the run, so that a crash leaves it too.
     if (!settings.brief)
         print("$ " + command_line(trace, settings) + "\n");
@@ -176,6 +188,23 @@ void write_pages(const VerifyRun& settings, const nlohmann::ordered_json& runs) 
         return;
     report::write_runs_folder(settings.report, runs);
     print("report: " + settings.report + "/index.html\n");
+        return bad_trace(trace, error, counts);
+    }
+}
+
+/// One run: a trace, or the files of its ranks.
+nlohmann::ordered_json verify_run(const std::vector<std::filesystem::path>& files,
+                                  const VerifyRun& settings, const verify::VerifyOptions& options,
+                                  Counts& counts, Brief& brief) {
+    // What cannot be read is told by whoever reads it, below the command.
+    std::string trace = files.front().string();
+    try {
+        trace = trace::run_of(files).string();
+    } catch (const Error& error) {
+        if (files.size() > 1)
+            return bad_trace(trace, error, counts);
+    }
+    return verify_one(trace, settings, options, counts, brief);
 }
 
 int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
@@ -194,6 +223,8 @@ int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
         traces.push_back(std::move(told.json));
         pages.push_back(std::move(told.page));
     }
+    for (const auto& files : trace::by_run({settings.traces.begin(), settings.traces.end()}))
+        traces.push_back(verify_run(files, settings, options, counts, brief));
     if (settings.brief && !traces.empty())
         print(brief.text());
     if (!settings.json.empty())
@@ -218,7 +249,10 @@ int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
 void add_verify(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand("verify", "check recorded runs against the reference");
     auto settings = std::make_shared<VerifyRun>();
-    command->add_option("TRACE", settings->traces, "scape-trace files (specification, section 9)")
+    command
+        ->add_option("TRACE", settings->traces,
+                     "scape-trace files (specification, section 9); what each rank of a run has written by "
+                     "itself is taken as one run")
         ->required();
     command->add_option(
         "--from", settings->from,
@@ -244,6 +278,7 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "or usage.\n"
         "Examples:\n"
         "  scape verify fixtures/scape/golden/*.safetensors\n"
+        "  scape verify run.rank*.safetensors\n"
         "  scape verify --level rel fixtures/scape/artifact/*.safetensors\n"
         "  scape verify --from start --json result.json my_run.safetensors\n"
         "  scape verify --report report my_run.safetensors");

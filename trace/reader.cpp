@@ -4,42 +4,13 @@
 #include <utility>
 
 #include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/trace/config.hpp>
-
-#include "format.hpp"
 
 namespace scape::trace {
 
 namespace {
 
-using storage::SafetensorsFile;
-
-std::string metadata_entry(const SafetensorsFile& file, const std::string& key) {
-    const auto found = file.metadata().find(key);
-    if (found == file.metadata().end())
-        throw Error(file.path().string() + ": its metadata has no '" + key +
-                    "'; a scape-trace has format, version, source and config (section 9)");
-    return found->second;
-}
-
-/// The config of what is a trace of a version that can be read.
-std::string config_of(const SafetensorsFile& file) {
-    const auto expect_entry = [&](const std::string& key, std::string_view wanted) {
-        if (const std::string found = metadata_entry(file, key); found != wanted)
-            throw Error(file.path().string() + ": its metadata has " + key + " '" + one_line(found) +
-                        "'; this tool reads " + key + " '" + std::string(wanted) + "'");
-    };
-    expect_entry("format", format_name);
-    expect_entry("version", format_version);
-    return metadata_entry(file, "config");
-}
-
-std::string begin_of_config_errors(const SafetensorsFile& file) {
-    return file.path().string() + ": config";
-}
-
-void expect(const SafetensorsFile& file, const std::string& tensor, DataType type, std::uint64_t count) {
+void expect(const Bundle& files, const std::string& tensor, DataType type, std::uint64_t count) {
+    const storage::SafetensorsFile& file = files.holder(tensor);
     const storage::TensorEntry* entry = file.find(tensor);
     if (entry == nullptr)
         throw Error(file.path().string() + ": tensor " + tensor + " is missing; section 9 asks for it");
@@ -56,17 +27,9 @@ void expect(const SafetensorsFile& file, const std::string& tensor, DataType typ
 
 } // namespace
 
-std::string algorithm_of(const std::filesystem::path& path) {
-    const SafetensorsFile file(path);
-    const std::string what = begin_of_config_errors(file);
-    const nlohmann::json config = parse_json(config_of(file), what);
-    return ObjectReader(config, what).text("algorithm");
-}
-
 Reader::Reader(const std::filesystem::path& path,
                const std::function<Schema(const std::string&, const std::string&)>& schema_of)
-    : file_(path), schema_(schema_of(config_of(file_), begin_of_config_errors(file_))) {
-    source_ = metadata_entry(file_, "source");
+    : file_(path), schema_(schema_of(file_.config(), path.string() + ": config")) {
     examine_tensors();
 }
 
@@ -92,7 +55,7 @@ void Reader::examine_tensors() {
             const bool replicas = is_replicated(kind) && examine_replicas(kind, step, known);
             for (int rank = 0; rank < ranks_of(kind); ++rank) {
                 const std::string name = tensor_name(kind, step, rank);
-                const bool here = file_.find(name) != nullptr;
+                const bool here = file_.holds(name);
                 if (here || replicas)
                     held.insert(i);
                 else
@@ -107,9 +70,9 @@ void Reader::examine_tensors() {
     }
     for (const std::size_t i : held)
         missing_.insert(missing_.end(), missing[i].begin(), missing[i].end());
-    for (const storage::TensorEntry& entry : file_.tensors())
-        if (!known.contains(entry.name))
-            unknown_.push_back(entry.name);
+    for (const std::string& name : file_.names())
+        if (!known.contains(name))
+            unknown_.push_back(name);
     if (!held.empty())
         return;
     std::string results;
@@ -133,7 +96,7 @@ bool Reader::examine_replicas(const Kind& kind, Index step, std::set<std::string
     int copies = 0;
     for (int rank = 0; rank < workers; ++rank) {
         const std::string name = copy_name(kind, step, rank);
-        if (file_.find(name) == nullptr) {
+        if (!file_.holds(name)) {
             missing += (missing.empty() ? "" : ", ") + name;
             continue;
         }
@@ -146,7 +109,7 @@ bool Reader::examine_replicas(const Kind& kind, Index step, std::set<std::string
                     tensor_name(kind, step, 0) + " " + missing + (copies + 1 == workers ? " is" : " are") +
                     " missing; record every rank's, or none");
     const std::string fingerprint = fingerprint_name(kind, step);
-    const bool has_fingerprints = file_.find(fingerprint) != nullptr;
+    const bool has_fingerprints = file_.holds(fingerprint);
     if (has_fingerprints) {
         expect(file_, fingerprint, DataType::u64, static_cast<std::uint64_t>(workers));
         known.insert(fingerprint);
@@ -157,58 +120,60 @@ bool Reader::examine_replicas(const Kind& kind, Index step, std::set<std::string
 }
 
 std::vector<double> Reader::series_f64(const std::string& name) const {
-    return file_.read_f64(name);
+    return file_.holder(name).read_f64(name);
 }
 
 std::vector<float> Reader::series_f32(const std::string& name) const {
-    return file_.read_f32(name);
+    return file_.holder(name).read_f32(name);
 }
 
 std::vector<float> Reader::input(const Kind& kind, Index step, int rank) const {
-    return file_.read_f32(tensor_name(kind, step, rank));
+    const std::string name = tensor_name(kind, step, rank);
+    return file_.holder(name).read_f32(name);
 }
 
 std::string Reader::representative(const Kind& kind, Index step, int rank) const {
     std::string name = tensor_name(kind, step, rank);
-    if (file_.find(name) == nullptr && is_replicated(kind))
+    if (!file_.holds(name) && is_replicated(kind))
         name = copy_name(kind, step, 0);
-    return file_.find(name) == nullptr ? "" : name;
+    return file_.holds(name) ? name : "";
 }
 
 std::optional<std::vector<float>> Reader::values(const Kind& kind, Index step, int rank) const {
     const std::string name = representative(kind, step, rank);
     if (name.empty())
         return std::nullopt;
-    return file_.read_f32(name);
+    return file_.holder(name).read_f32(name);
 }
 
 std::optional<std::vector<std::uint8_t>> Reader::mask(const Kind& kind, Index step) const {
     const std::string name = representative(kind, step, 0);
     if (name.empty())
         return std::nullopt;
-    return file_.read_u8(name);
+    return file_.holder(name).read_u8(name);
 }
 
 template <class Element, class Read>
 Replicated<Element> Reader::replicated(const Kind& kind, Index step, const Read& read) const {
     Replicated<Element> result;
-    if (const std::string name = tensor_name(kind, step, 0); file_.find(name) != nullptr)
+    if (const std::string name = tensor_name(kind, step, 0); file_.holds(name))
         result.shared = read(name);
-    if (file_.find(copy_name(kind, step, 0)) != nullptr)
+    if (file_.holds(copy_name(kind, step, 0)))
         for (int rank = 0; rank < schema_.workers; ++rank)
             result.copies.push_back(read(copy_name(kind, step, rank)));
-    if (const std::string name = fingerprint_name(kind, step); file_.find(name) != nullptr)
-        result.fingerprints = file_.read_u64(name);
+    if (const std::string name = fingerprint_name(kind, step); file_.holds(name))
+        result.fingerprints = file_.holder(name).read_u64(name);
     return result;
 }
 
 Replicated<float> Reader::replicated_values(const Kind& kind, Index step) const {
-    return replicated<float>(kind, step, [&](const std::string& name) { return file_.read_f32(name); });
+    return replicated<float>(kind, step,
+                             [&](const std::string& name) { return file_.holder(name).read_f32(name); });
 }
 
 Replicated<std::uint8_t> Reader::replicated_mask(const Kind& kind, Index step) const {
-    return replicated<std::uint8_t>(kind, step,
-                                    [&](const std::string& name) { return file_.read_u8(name); });
+    return replicated<std::uint8_t>(
+        kind, step, [&](const std::string& name) { return file_.holder(name).read_u8(name); });
 }
 
 bool Reader::states_recorded() const {

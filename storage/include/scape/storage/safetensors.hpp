@@ -60,6 +60,8 @@ class SafetensorsFile {
     std::vector<double> read_f64(std::string_view name) const;
     std::vector<std::uint8_t> read_u8(std::string_view name) const;
     std::vector<std::uint64_t> read_u64(std::string_view name) const;
+    /// The bytes of a tensor of this file from `offset` in it, whatever its type; they must lie in it.
+    void read_raw(const TensorEntry& entry, std::uint64_t offset, std::span<std::byte> bytes) const;
 
   private:
     void read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const;
@@ -92,10 +94,11 @@ class SafetensorsWriter {
     void write_f64(std::string_view name, std::span<const double> values);
     void write_u8(std::string_view name, std::span<const std::uint8_t> values);
     void write_u64(std::string_view name, std::span<const std::uint64_t> values);
+    /// Whatever its type: bytes as a file holds them.
+    void write(std::string_view name, DataType type, std::span<const std::byte> bytes);
     void finish();
 
   private:
-    void write(std::string_view name, DataType type, std::span<const std::byte> bytes);
     void write_header();
     void write_bytes(std::span<const std::byte> bytes);
     void require_open() const;

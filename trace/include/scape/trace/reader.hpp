@@ -8,14 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <scape/storage/safetensors.hpp>
+#include <scape/trace/bundle.hpp>
 #include <scape/trace/schema.hpp>
 
 namespace scape::trace {
-
-/// The algorithm that a trace's config names, before anything is known of its system. Throws scape::Error
-/// if it is no trace, or says nothing of it.
-[[nodiscard]] std::string algorithm_of(const std::filesystem::path& path);
 
 /// All that a trace holds at one step of a result that has to be the same on all ranks.
 template <class Element>
@@ -36,12 +32,13 @@ struct ReplicaCounts {
 /// the path.
 class Reader {
   public:
-    /// `schema_of` reads the config; its second argument begins an error's line.
+    /// `path`: a file, or the name of what the ranks have written each by itself (Bundle). `schema_of`
+    /// reads the config; its second argument begins an error's line.
     Reader(const std::filesystem::path& path,
            const std::function<Schema(const std::string& config, const std::string& what)>& schema_of);
 
     [[nodiscard]] const Schema& schema() const { return schema_; }
-    [[nodiscard]] const std::string& source() const { return source_; } ///< who made it, and how
+    [[nodiscard]] const std::string& source() const { return file_.source(); } ///< who made it, and how
     [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
 
     /// All of a series, by its type.
@@ -76,8 +73,7 @@ class Reader {
     template <class Element, class Read>
     [[nodiscard]] Replicated<Element> replicated(const Kind& kind, Index step, const Read& read) const;
 
-    storage::SafetensorsFile file_;
-    std::string source_;
+    Bundle file_;
     Schema schema_;
     std::vector<std::string> unknown_;
     std::vector<std::string> missing_;

@@ -1,0 +1,32 @@
+#include "commands.hpp"
+
+#include <cstdio>
+#include <memory>
+
+#include <scape/trace/bundle.hpp>
+#include <scape/trace/ranks.hpp>
+
+namespace scape::tool {
+
+void add_join(CLI::App& app, int& status) {
+    CLI::App* command =
+        app.add_subcommand("join", "make one trace of what each rank of a run has written by itself");
+    struct Settings {
+        std::vector<std::string> files;
+        std::string output;
+    };
+    auto settings = std::make_shared<Settings>();
+    command->add_option("FILE", settings->files, "the files of all ranks")->required();
+    command->add_option("-o,--output", settings->output, "the trace to write")->required();
+    command->footer("verify and diff take the files as they are, too; one is easier to hand on.\n"
+                    "Exit status: 0 written, 2 bad input or usage.\n"
+                    "Example:\n"
+                    "  scape join run.rank*.safetensors -o run.safetensors");
+    command->callback([settings, &status] {
+        trace::join(trace::run_of({settings->files.begin(), settings->files.end()}), settings->output);
+        std::printf("joined: %s\n", settings->output.c_str());
+        status = all_passed;
+    });
+}
+
+} // namespace scape::tool

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+// What the tests of ranks' own files share.
+
+namespace scape::verify::support {
+
+/// What each rank would have written of this run by itself: what is its own, and what stands before the
+/// first step. The trace holds copies of what is the same on all ranks.
+inline std::vector<std::filesystem::path> split_by_rank(const std::filesystem::path& trace, int workers,
+                                                        const std::filesystem::path& folder,
+                                                        const std::string& name = "run") {
+    std::vector<std::filesystem::path> files;
+    for (int rank = 0; rank < workers; ++rank) {
+        FileImage image(trace);
+        const std::string own = "/rank" + std::to_string(rank);
+        std::erase_if(image.tensors, [&](const FileImage::Tensor& tensor) {
+            return tensor.name.starts_with("step/") && tensor.name.find("/rank") != std::string::npos &&
+                   !tensor.name.ends_with(own);
+        });
+        std::string& config = image.metadata.at("config");
+        config.insert(config.rfind('}'), ",\"rank\":" + std::to_string(rank));
+        files.push_back(folder / (name + ".rank" + std::to_string(rank) + ".safetensors"));
+        image.save(files.back());
+    }
+    return files;
+}
+
+} // namespace scape::verify::support
