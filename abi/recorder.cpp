@@ -1,18 +1,21 @@
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <scape/problem/error.hpp>
-#include <scape/trace/writer.hpp>
+#include <scape/trace/parts.hpp>
+#include <scape/trace/ranks.hpp>
 #include <scape/verify/trace.hpp>
 
 #include "problem.hpp"
+#include "spool.hpp"
 #include "values.hpp"
 
 namespace scape::abi {
@@ -20,17 +23,12 @@ namespace scape::abi {
 namespace {
 
 using problem::Index;
+using storage::DataType;
 using trace::Kind;
-
-/// One rank's vector of a step: values, or a mask's bytes.
-struct Vector {
-    std::vector<float> values;
-    std::vector<std::uint8_t> bytes;
-};
 
 struct Step {
     double learning_rate = 0.0;
-    std::map<std::string, std::map<int, Vector>> vectors; ///< by name and rank
+    std::map<std::string, std::map<int, Spool::Place>> vectors; ///< by name and rank
 };
 
 } // namespace
@@ -41,6 +39,8 @@ struct scape_recorder {
     std::string source;
     std::vector<float> parameters;
     std::vector<scape::abi::Step> steps{};
+    std::optional<int> rank{}; ///< whose file it makes; nothing: of all ranks
+    scape::abi::Spool spool{};
 };
 
 namespace scape::abi {
@@ -67,28 +67,32 @@ Kind kind_of(const scape_recorder& recorder, const std::string& wanted) {
                 known);
 }
 
+void check_rank(const scape_recorder& recorder, const Kind& kind, int rank, const std::string& what) {
+    if (recorder.rank && rank != *recorder.rank)
+        throw Error(what + ": this recorder is of rank " + std::to_string(*recorder.rank) +
+                    "; each rank records its own");
+    const bool one_for_all = !recorder.rank && kind.intermediate && !kind.per_rank;
+    const int ranks = one_for_all ? 1 : recorder.problem.problem.workers;
+    if (rank < 0 || rank >= ranks)
+        throw Error(what + ": there is no such rank; ranks are 0 to " + std::to_string(ranks - 1));
+}
+
 void add(scape_recorder& recorder, const std::string& name, int rank, std::span<const scape_values> given) {
-    const problem::Problem& problem = recorder.problem.problem;
+    const Index size = recorder.problem.problem.layout.size();
     const std::string what = "recorder: " + name + " of rank " + std::to_string(rank);
     if (recorder.steps.empty())
         throw Error(what + ": no step has begun; call scape_recorder_begin_step first");
     const Kind kind = kind_of(recorder, name);
-    const bool one_for_all = kind.intermediate && !kind.per_rank;
-    if (rank < 0 || rank >= (one_for_all ? 1 : problem.workers))
-        throw Error(what + ": there is no such rank; ranks are 0 to " +
-                    std::to_string(one_for_all ? 0 : problem.workers - 1));
-    Vector vector;
-    if (kind.is_mask) {
-        const auto bytes = bits(given.size() == 1 ? given[0] : scape_values{}, problem.layout.size(), what);
-        vector.bytes.assign(bytes.begin(), bytes.end());
-    } else {
-        std::vector<float> room;
-        const auto values = floats(given, problem.layout.size(), room, what);
-        vector.values.assign(values.begin(), values.end());
-    }
-    if (!recorder.steps.back().vectors[name].emplace(rank, std::move(vector)).second)
+    check_rank(recorder, kind, rank, what);
+    auto& of_ranks = recorder.steps.back().vectors[name];
+    if (of_ranks.contains(rank))
         throw Error(what + ": given twice in step " + std::to_string(recorder.steps.size()) +
                     "; give it once");
+    std::vector<float> room;
+    const auto bytes = kind.is_mask
+                           ? std::as_bytes(bits(given.size() == 1 ? given[0] : scape_values{}, size, what))
+                           : std::as_bytes(floats(given, size, room, what));
+    of_ranks.emplace(rank, recorder.spool.put(bytes));
 }
 
 /// How many ranks' vectors of this kind the steps hold: the same in all of them, or it throws.
@@ -108,7 +112,7 @@ std::size_t ranks_of(const scape_recorder& recorder, const Kind& kind) {
     const bool may_be_one = !kind.per_rank && std::ranges::all_of(recorder.steps, [&](const auto& step) {
         return step.vectors.contains(name) && step.vectors.at(name).contains(0);
     });
-    if (ranks != 0 && ranks != workers && !(ranks == 1 && may_be_one))
+    if (!recorder.rank && ranks != 0 && ranks != workers && !(ranks == 1 && may_be_one))
         throw Error("recorder: " + name + " is there of " + std::to_string(ranks) + " ranks of " +
                     std::to_string(workers) + "; give every rank's" +
                     (kind.per_rank ? "" : ", or rank 0's alone"));
@@ -124,6 +128,8 @@ trace::Replicas leave_out_missing(const scape_recorder& recorder, trace::Schema&
     if (schema.results.empty())
         throw Error("recorder: no result has been given, so that there is nothing to verify; give "
                     "parameters at least");
+    if (recorder.rank)
+        return trace::Replicas::copies;
     int once = 0;
     int copies = 0;
     for (const trace::Result& result : schema.results)
@@ -136,20 +142,31 @@ trace::Replicas leave_out_missing(const scape_recorder& recorder, trace::Schema&
     return copies > 0 ? trace::Replicas::copies : trace::Replicas::none;
 }
 
-void write_step(trace::Writer& writer, const trace::Schema& schema, const Step& step) {
-    writer.begin_step();
-    for (const Kind& kind : schema.inputs)
-        for (const auto& [rank, vector] : step.vectors.at(trace::name(kind)))
-            writer.input(kind, rank, vector.values);
-    for (const trace::Result& result : schema.results) {
-        const auto& vectors = step.vectors.at(trace::name(result.kind));
-        if (result.kind.is_mask)
-            writer.result(result.kind,
-                          [&](int rank) { return std::span<const std::uint8_t>(vectors.at(rank).bytes); });
-        else
-            writer.result(result.kind,
-                          [&](int rank) { return std::span<const float>(vectors.at(rank).values); });
-    }
+/// What the trace holds of the steps; the bytes come from the spool when they are written.
+void add_steps(const scape_recorder& recorder, const trace::Schema& schema, trace::Replicas replicas,
+               std::vector<trace::Part>& parts) {
+    std::vector<Kind> kinds = schema.inputs;
+    for (const trace::Result& result : schema.results)
+        kinds.push_back(result.kind);
+    const auto size = static_cast<std::uint64_t>(schema.layout.size());
+    for (std::size_t i = 0; i < recorder.steps.size(); ++i)
+        for (const Kind& kind : kinds)
+            for (const auto& [rank, place] : recorder.steps[i].vectors.at(trace::name(kind))) {
+                const auto step = static_cast<Index>(i + 1);
+                const bool copy = is_replicated(kind) && replicas == trace::Replicas::copies;
+                parts.push_back({copy ? copy_name(kind, step, rank) : tensor_name(kind, step, rank),
+                                 kind.is_mask ? DataType::u8 : DataType::f32,
+                                 {kind.is_mask ? trace::mask_bytes(schema.layout.size()) : size},
+                                 [&recorder, &place] { return recorder.spool.get(place); }});
+            }
+}
+
+template <class Number>
+trace::Part part_of(const std::string& name, DataType type, const std::vector<Number>& values) {
+    return {name, type, {values.size()}, [&values] {
+                const auto bytes = std::as_bytes(std::span(values));
+                return std::vector<std::byte>(bytes.begin(), bytes.end());
+            }};
 }
 
 double density_at(const scape_problem& problem, Index step) {
@@ -167,13 +184,20 @@ void write(const scape_recorder& recorder, const std::filesystem::path& path) {
         rates.push_back(step.learning_rate);
         densities.push_back(density_at(recorder.problem, static_cast<Index>(densities.size()) + 1));
     }
-    trace::Writer writer(path, schema, recorder.source, true, replicas);
-    writer.series("learning_rate", std::span<const double>(rates));
-    writer.series("density", std::span<const double>(densities));
-    writer.series("initial/parameters", std::span<const float>(recorder.parameters));
-    for (const Step& step : recorder.steps)
-        write_step(writer, schema, step);
-    writer.finish();
+    std::vector<trace::Part> parts{part_of("learning_rate", DataType::f64, rates),
+                                   part_of("density", DataType::f64, densities),
+                                   part_of("initial/parameters", DataType::f32, recorder.parameters)};
+    add_steps(recorder, schema, replicas, parts);
+    trace::write_parts(path, recorder.source,
+                       recorder.rank ? trace::with_rank(schema.config, *recorder.rank) : schema.config,
+                       std::move(parts));
+}
+
+scape_recorder& before_the_first_step(scape_recorder* recorder) {
+    need(recorder, "recorder");
+    if (!recorder->steps.empty())
+        throw Error("recorder: a step has begun already; say this before the first");
+    return *recorder;
 }
 
 } // namespace
@@ -192,14 +216,29 @@ scape_status scape_recorder_create(const scape_problem* problem, const char* sou
         std::vector<float> room;
         const auto start = scape::abi::floats(scape::abi::pieces(parameters, count, "parameters"),
                                               problem->problem.layout.size(), room, "parameters");
-        *recorder =
-            std::make_unique<scape_recorder>(scape_recorder{*problem, source, {start.begin(), start.end()}})
-                .release();
+        *recorder = new scape_recorder{*problem, source, {start.begin(), start.end()}};
     });
 }
 
 void scape_recorder_destroy(scape_recorder* recorder) {
     delete recorder;
+}
+
+scape_status scape_recorder_of_rank(scape_recorder* recorder, int32_t rank) {
+    return guarded([&] {
+        const int workers = scape::abi::before_the_first_step(recorder).problem.problem.workers;
+        if (rank < 0 || rank >= workers)
+            throw scape::Error("recorder: there is no rank " + std::to_string(rank) + "; ranks are 0 to " +
+                               std::to_string(workers - 1));
+        recorder->rank = rank;
+    });
+}
+
+scape_status scape_recorder_keep_in(scape_recorder* recorder, const char* file) {
+    return guarded([&] {
+        need(file, "file");
+        scape::abi::before_the_first_step(recorder).spool.open(file);
+    });
 }
 
 scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning_rate) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -8,7 +9,8 @@
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 #include <scape/report/status.hpp>
-#include <scape/trace/reader.hpp>
+#include <scape/trace/bundle.hpp>
+#include <scape/trace/ranks.hpp>
 #include <scape/verify/report.hpp>
 #include <scape/verify/scape_traces.hpp>
 
@@ -45,6 +47,26 @@ scape_verdict verify(const std::filesystem::path& path, const verify::VerifyOpti
             json_report(verdict).dump()};
 }
 
+verify::VerifyOptions options_of(const char* level, const char* from) {
+    verify::VerifyOptions options;
+    if (level != nullptr)
+        options.level = verify::parse_trace_level(level);
+    if (from != nullptr)
+        options.from = verify::parse_from(from);
+    return options;
+}
+
+/// The name under which they are one run.
+std::filesystem::path run_of(const char* const* paths, std::size_t count) {
+    need(paths, "paths");
+    std::vector<std::filesystem::path> files;
+    for (std::size_t i = 0; i < count; ++i) {
+        need(paths[i], "a path");
+        files.emplace_back(paths[i]);
+    }
+    return trace::run_of(files);
+}
+
 } // namespace
 } // namespace scape::abi
 
@@ -55,12 +77,25 @@ scape_status scape_verify(const char* path, const char* level, const char* from,
     return guarded([&] {
         need(path, "path");
         need(verdict, "verdict");
-        scape::verify::VerifyOptions options;
-        if (level != nullptr)
-            options.level = scape::verify::parse_trace_level(level);
-        if (from != nullptr)
-            options.from = scape::verify::parse_from(from);
+        const auto options = scape::abi::options_of(level, from);
         *verdict = std::make_unique<scape_verdict>(scape::abi::verify(path, options)).release();
+    });
+}
+
+scape_status scape_verify_ranks(const char* const* paths, size_t count, const char* level, const char* from,
+                                scape_verdict** verdict) {
+    return guarded([&] {
+        need(verdict, "verdict");
+        const auto options = scape::abi::options_of(level, from);
+        const std::filesystem::path run = scape::abi::run_of(paths, count);
+        *verdict = std::make_unique<scape_verdict>(scape::abi::verify(run, options)).release();
+    });
+}
+
+scape_status scape_join(const char* const* paths, size_t count, const char* output) {
+    return guarded([&] {
+        need(output, "output");
+        scape::trace::join(scape::abi::run_of(paths, count), output);
     });
 }
 

@@ -210,9 +210,15 @@ scape_status scape_reference_view(scape_reference* reference, int32_t what, int3
 /* ---- The verifier ---- */
 
 typedef struct scape_verdict scape_verdict;
-/* A trace of any system, beside its reference. level: "exact" (also NULL) or "rel"; from: "recorded",
+/* A trace of any system, beside its reference; of what each rank has written by itself the path has a star
+ * for the rank's number. level: "exact" (also NULL) or "rel"; from: "recorded",
  * "start", or NULL for what the trace allows. A difference is no failure of this call: ask the verdict. */
 scape_status scape_verify(const char* path, const char* level, const char* from, scape_verdict** verdict);
+/* What each rank of a run has written by itself (docs/specification/traces.md): every rank's file. */
+scape_status scape_verify_ranks(const char* const* paths, size_t count, const char* level, const char* from,
+                                scape_verdict** verdict);
+/* Makes one trace of them. */
+scape_status scape_join(const char* const* paths, size_t count, const char* output);
 void scape_verdict_destroy(scape_verdict* verdict);
 int32_t scape_verdict_passed(const scape_verdict* verdict);
 /* What `scape verify` prints, and its JSON (docs/using-the-tool.md); as long as the verdict. */
@@ -228,10 +234,15 @@ scape_status scape_fingerprint(const scape_values* values, uint64_t begin, uint6
 
 typedef struct scape_recorder scape_recorder;
 /* `source` says who made the run. Everything is kept in memory until it is written: for a few steps of a
- * small model. */
+ * small model, or scape_recorder_keep_in. */
 scape_status scape_recorder_create(const scape_problem* problem, const char* source,
                                    const scape_values* parameters, size_t count, scape_recorder** recorder);
 void scape_recorder_destroy(scape_recorder* recorder);
+/* Both before the first step. What is recorded is kept in this file, which goes when the recorder does. */
+scape_status scape_recorder_keep_in(scape_recorder* recorder, const char* file);
+/* Records what one rank alone has, who talks to no other: the file that is written is a part of the run,
+ * for scape_verify_ranks and scape_join. Its name has to end in rank0.safetensors and so on. */
+scape_status scape_recorder_of_rank(scape_recorder* recorder, int32_t rank);
 scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning_rate);
 /* Of the step that has begun: "gradient", of every rank, and any of the results "parameters",
  * "first_moment", "residual", "mask", "next_mask", "local", "exchanged", "reconstructed". What is the same

@@ -267,6 +267,7 @@ int main(int count, char** arguments) {
     failures_are_told();
     bad_input_is_told();
     traces_are_judged(folder);
+    ranks_record_by_themselves(folder);
     what_is_missing_is_told(folder);
     printf("%d failed\n", failed_checks());
     return failed_checks() == 0 ? 0 : 1;

@@ -81,6 +81,82 @@ void traces_are_judged(const char* folder) {
     CHECK(verdict == NULL);
 }
 
+/* Each rank by itself, over a file; rank 1 may hold a parameter of its own. */
+static void record_ranks(const char* folder, char paths[RANKS][4096], int drifts) {
+    scape_problem* problem = make_problem(RANKS, "density=0.3");
+    float start[SIZE];
+    make_parameters(start);
+    const scape_values whole = floats(start, SIZE);
+    for (int32_t rank = 0; rank < RANKS; ++rank) {
+        char spool[4096 + 8];
+        snprintf(paths[rank], sizeof paths[rank], "%s/own.rank%d.safetensors", folder, (int)rank);
+        snprintf(spool, sizeof spool, "%s.spool", paths[rank]);
+        scape_reference* reference = NULL;
+        scape_recorder* recorder = NULL;
+        CHECK_OK(scape_reference_create(problem, &whole, 1, &reference));
+        CHECK_OK(scape_recorder_create(problem, "abi_test", &whole, 1, &recorder));
+        CHECK_FAILS(scape_recorder_of_rank(recorder, RANKS), SCAPE_ERROR, "there is no rank 3");
+        CHECK_FAILS(scape_recorder_keep_in(recorder, "/no/such/folder/x"), SCAPE_ERROR,
+                    "/no/such/folder/x");
+        CHECK_OK(scape_recorder_of_rank(recorder, rank));
+        CHECK_OK(scape_recorder_keep_in(recorder, spool));
+        for (int32_t step = 1; step <= STEPS; ++step) {
+            reference_step(reference, RANKS, step);
+            float gradient[SIZE];
+            float changed[SIZE];
+            make_gradient(gradient, rank, step);
+            const scape_values all = floats(gradient, SIZE);
+            CHECK_OK(scape_recorder_begin_step(recorder, 0.01));
+            CHECK_FAILS(scape_recorder_add(recorder, "gradient", (rank + 1) % RANKS, &all, 1), SCAPE_ERROR,
+                        "each rank records its own");
+            CHECK_OK(scape_recorder_add(recorder, "gradient", rank, &all, 1));
+            record_view(recorder, reference, "residual", SCAPE_RESIDUAL, rank, NULL);
+            record_view(recorder, reference, "exchanged", SCAPE_EXCHANGED, rank, NULL);
+            const int change = drifts && rank == 1 && step == 4;
+            record_view(recorder, reference, "parameters", SCAPE_PARAMETERS, rank, change ? changed : NULL);
+            record_view(recorder, reference, "first_moment", SCAPE_FIRST_MOMENT, rank, NULL);
+            record_view(recorder, reference, "mask", SCAPE_MASK, rank, NULL);
+            record_view(recorder, reference, "next_mask", SCAPE_NEXT_MASK, rank, NULL);
+        }
+        CHECK_FAILS(scape_recorder_of_rank(recorder, 0), SCAPE_ERROR, "a step has begun already");
+        CHECK_OK(scape_recorder_write(recorder, paths[rank]));
+        FILE* kept = fopen(spool, "rb");
+        CHECK(kept != NULL);
+        fclose(kept);
+        scape_recorder_destroy(recorder);
+        CHECK(fopen(spool, "rb") == NULL);
+        scape_reference_destroy(reference);
+    }
+    scape_problem_destroy(problem);
+}
+
+void ranks_record_by_themselves(const char* folder) {
+    static char own[RANKS][4096];
+    const char* paths[RANKS];
+    for (int32_t rank = 0; rank < RANKS; ++rank)
+        paths[rank] = own[rank];
+    char all[4096];
+    char joined[4096];
+    snprintf(all, sizeof all, "%s/own.rank*.safetensors", folder);
+    snprintf(joined, sizeof joined, "%s/joined.safetensors", folder);
+    scape_verdict* verdict = NULL;
+    for (int drifts = 0; drifts <= 1; ++drifts) {
+        record_ranks(folder, own, drifts);
+        const char* text =
+            drifts ? "first divergence: step 4, phase update, parameters of rank 1" : "PASSED";
+        verdict_is(all, "exact", !drifts, text);
+        CHECK_OK(scape_verify_ranks(paths, RANKS, NULL, NULL, &verdict));
+        CHECK(scape_verdict_passed(verdict) == !drifts);
+        scape_verdict_destroy(verdict);
+        CHECK_OK(scape_join(paths, RANKS, joined));
+        verdict_is(joined, "exact", !drifts, text);
+    }
+    CHECK_FAILS(scape_verify_ranks(paths, RANKS - 1, NULL, NULL, &verdict), SCAPE_ERROR,
+                "rank 2 of 3 is missing");
+    CHECK_FAILS(scape_join(paths, 0, joined), SCAPE_ERROR, "no trace is given");
+    CHECK_FAILS(scape_join(NULL, 1, joined), SCAPE_ERROR, "paths is NULL");
+}
+
 void what_is_missing_is_told(const char* folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s/missing.safetensors", folder);

@@ -1,0 +1,65 @@
+#include "spool.hpp"
+
+#include <system_error>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::abi {
+
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what, std::error_code error) {
+    throw Error(path.string() + ": what is recorded cannot be " + what + ": " +
+                (error ? error.message() : "the file has shrunk") + "; give a folder with enough room");
+}
+
+} // namespace
+
+Spool::~Spool() {
+    if (!path_.empty()) {
+        output_.reset();
+        static_cast<void>(storage::disk().remove(path_));
+    }
+}
+
+void Spool::open(const std::filesystem::path& path) {
+    std::error_code error;
+    output_ = storage::disk().create(path, error);
+    if (error)
+        fail(path, "kept", error);
+    path_ = path;
+    input_ = storage::disk().open(path, error);
+    if (error)
+        fail(path, "kept", error);
+}
+
+Spool::Place Spool::put(std::span<const std::byte> bytes) {
+    if (path_.empty())
+        return {0, bytes.size(), {bytes.begin(), bytes.end()}};
+    if (!output_)
+        throw Error(path_.string() + ": a write has failed, and what is recorded has a gap; start anew");
+    std::error_code error;
+    const Place place{written_, bytes.size()};
+    written_ += storage::write_all(*output_, bytes, error);
+    if (error) {
+        output_.reset();
+        fail(path_, "written", error);
+    }
+    return place;
+}
+
+std::vector<std::byte> Spool::get(const Place& place) const {
+    if (path_.empty())
+        return place.bytes;
+    std::vector<std::byte> bytes(place.size);
+    for (std::size_t at = 0; at < bytes.size();) {
+        std::error_code error;
+        const std::size_t count = input_->read(place.offset + at, std::span(bytes).subspan(at), error);
+        if (error || count == 0)
+            fail(path_, "read again", error);
+        at += count;
+    }
+    return bytes;
+}
+
+} // namespace scape::abi
