@@ -3,6 +3,7 @@
 import ctypes
 import operator
 import os
+from collections.abc import Sequence
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,11 @@ _STATUS: dict[str, list[Any]] = {
     "scape_reference_view": [_HANDLE, c_int32, c_int32, POINTER(Values)],
     "scape_fingerprint": [_PIECES, c_uint64, POINTER(c_uint64)],
     "scape_verify": [c_char_p, c_char_p, c_char_p, _OUT],
+    "scape_verify_ranks": [POINTER(c_char_p), c_size_t, c_char_p, c_char_p, _OUT],
+    "scape_join": [POINTER(c_char_p), c_size_t, c_char_p],
     "scape_recorder_create": [_HANDLE, c_char_p, _PIECES, c_size_t, _OUT],
+    "scape_recorder_of_rank": [_HANDLE, c_int32],
+    "scape_recorder_keep_in": [_HANDLE, c_char_p],
     "scape_recorder_begin_step": [_HANDLE, c_double],
     "scape_recorder_add": [_HANDLE, c_char_p, c_int32, _PIECES, c_size_t],
     "scape_recorder_write": [_HANDLE, c_char_p],
@@ -152,6 +157,11 @@ def text(value: object, what: str) -> bytes:
     if encoded is None or b"\0" in encoded:
         raise Error(f"{what} is {value!r}; give a text without zero bytes")
     return encoded
+
+
+def texts(values: Sequence[object], what: str) -> tuple[Any, int]:
+    """Several, as a pointer and a count."""
+    return (c_char_p * len(values))(*(text(value, what) for value in values)), len(values)
 
 
 def whole(value: Any, what: str, bits: int = 32) -> int:

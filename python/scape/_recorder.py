@@ -14,20 +14,30 @@ class Recorder:
         recorder = scape.Recorder(problem, parameters, source="my optimizer")
         recorder.step(0.01, gradients, parameters=w, first_moment=m, residual=[e0, e1], mask=S, next_mask=S_next)
         recorder.write("run.safetensors")
+
+    ``rank``: what this one rank has, alone; each rank writes its own file, run.rank0.safetensors and so on, which `scape verify` takes
+    together. ``spool``: a file that the steps are kept in until they are written, in place of memory.
     """
 
-    def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder") -> None:
+    def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder", *, rank: int | None = None,
+                 spool: str | os.PathLike[str] | None = None) -> None:
         self.problem = problem
         given, count = _values.pieces(parameters, "parameters")
         self._handle = _library.Handle("recorder", problem._handle.pointer, _library.text(source, "source"), given, count)
+        if rank is not None:
+            _library.call("recorder_of_rank", self._handle.pointer, _library.whole(rank, "rank"))
+        if spool is not None:
+            _library.call("recorder_keep_in", self._handle.pointer, _library.text(spool, "spool"))
+        self._first = 0 if rank is None else rank
 
     def step(self, learning_rate: float, gradients: Sequence[Any], **results: Any) -> None:
         """One gradient a rank, as it entered the step, and what the step left: any of parameters, first_moment, residual, mask,
-        next_mask, local, exchanged, reconstructed. A list holds each rank's own; an array is the same on all. Masks are bool.
+        next_mask, local, exchanged, reconstructed. A list holds each rank's own (of one rank's recorder: one); an array is the same on
+        all. Masks are bool.
         """
         self.begin(learning_rate)
         for name, values in ({"gradient": list(gradients)} | results).items():
-            for rank, array in enumerate(values if isinstance(values, (list, tuple)) else [values]):
+            for rank, array in enumerate(values if isinstance(values, (list, tuple)) else [values], self._first):
                 self.add(name, rank, array)
 
     def begin(self, learning_rate: float) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,16 +70,30 @@ def _phases(rows: list[dict[str, Any]]) -> Phases:
     return Phases(Phase(name, tuple(row for row in all_rows if row.phase == name)) for name in names)
 
 
-def verify(path: str | os.PathLike[str], level: str | None = None, start: str | None = None) -> Result:
+Path = str | os.PathLike[str]
+
+
+def verify(path: Path | Sequence[Path], level: str | None = None, start: str | None = None) -> Result:
     """Checks a trace of any system. level: "exact" (the default) or "rel"; start: "recorded" or "start", as --from has it.
+    ``path``: a file, or what each rank has written by itself: a list, or one name with a star for the rank's number.
 
     A difference is a Result that has not passed. Raises Error for what is no trace, or a level that cannot be had.
     """
     def word(value: str | None, what: str) -> bytes | None:
         return None if value is None else _library.text(value, what)
 
-    verdict = _library.Handle("verdict", _library.text(path, "path"), word(level, "level"), word(start, "start"), maker="verify")
+    settings = word(level, "level"), word(start, "start")
+    if isinstance(path, (str, os.PathLike)):
+        verdict = _library.Handle("verdict", _library.text(path, "path"), *settings, maker="verify")
+    else:
+        verdict = _library.Handle("verdict", *_library.texts(path, "a path"), *settings, maker="verify_ranks")
     found = json.loads(_library.words("verdict_json", verdict.pointer))
     text = _library.words("verdict_text", verdict.pointer)
     return Result(bool(_library.ask("verdict_passed", verdict.pointer)), found["status"], found["level"], _phases(found["rows"]),
                   text, found)
+
+
+def join(paths: Path | Sequence[Path], output: Path) -> None:
+    """Makes one trace of what each rank of a run has written by itself: a list, or one name with a star for the rank's number."""
+    files = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    _library.call("join", *_library.texts(files, "a path"), _library.text(output, "output"))

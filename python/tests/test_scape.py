@@ -14,6 +14,7 @@ import needs
 needs.numpy()
 import numpy as np  # noqa: E402
 import scape  # noqa: E402
+from scape._background import Background  # noqa: E402
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SIZE, STEPS = 100, 5
@@ -115,6 +116,37 @@ class Verify(unittest.TestCase):
                 scape.verify(*arguments)
 
 
+class InTheBackground(unittest.TestCase):
+    def test_what_waits_is_bounded_and_nothing_is_dropped(self) -> None:
+        background, gate, done = Background(10), threading.Event(), []
+        background.put(6, lambda: (gate.wait(), done.append(0)))
+        background.put(4, lambda: done.append(1))
+        waits = threading.Thread(target=lambda: background.put(1, lambda: done.append(2)))
+        waits.start()
+        waits.join(0.1)
+        self.assertTrue(waits.is_alive(), "more than the budget was taken")
+        gate.set()
+        waits.join()
+        background.put(1000, lambda: done.append(3))  # goes alone
+        background.close()
+        self.assertEqual(done, [0, 1, 2, 3])
+        with self.assertRaisesRegex(scape.Error, "has been closed"):
+            background.put(1, lambda: None)
+
+    def test_a_failure_is_told_and_ends_the_rest(self) -> None:
+        background, done = Background(1), []
+
+        def fail() -> None:
+            raise scape.Error("the disk is full")
+        background.put(5, fail)
+        with self.assertRaisesRegex(scape.Error, "the disk is full"):
+            for _ in range(1000):
+                background.put(5, lambda: done.append(1))
+        with self.assertRaisesRegex(scape.Error, "the disk is full"):
+            background.close()
+        self.assertEqual(done, [])
+
+
 class Recorder(unittest.TestCase):
     def record(self, **instead: object) -> scape.Result:
         recorder = scape.Recorder(make_problem(3), made_up(1), source="test_scape")
@@ -134,6 +166,31 @@ class Recorder(unittest.TestCase):
         wrong = np.zeros(SIZE, np.bool_)
         self.assertEqual(self.record(mask=wrong).first_divergence["result"], "mask")
         self.assertEqual(self.record(parameters=made_up(2)).first_divergence["step"], 4)
+
+    def test_each_rank_by_itself(self) -> None:
+        for drifts in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                paths = [f"{folder}/run.rank{rank}.safetensors" for rank in range(3)]
+                for rank, path in enumerate(paths):
+                    recorder = scape.Recorder(make_problem(3), made_up(1), rank=rank, spool=f"{path}.spool")
+                    reference = scape.reference.Reference(make_problem(3), made_up(1))
+                    for step in range(1, STEPS + 1):
+                        reference.step(gradients(3, step), 0.01)
+                        held = reference.parameters * np.float32(1.5 if drifts and rank == 1 and step == 2 else 1.0)
+                        recorder.step(0.01, [gradients(3, step)[rank]], parameters=held, first_moment=reference.first_moment,
+                                      residual=[reference.residual(rank)], mask=reference.mask, next_mask=reference.next_mask)
+                    recorder.write(path)
+                for result in (scape.verify(paths), scape.verify(f"{folder}/run.rank*.safetensors")):
+                    self.assertEqual(result.passed, not drifts, result.text)
+                scape.join(paths, f"{folder}/run.safetensors")
+                joined = scape.verify(f"{folder}/run.safetensors")
+                self.assertEqual(joined.phases, result.phases)
+                if drifts:
+                    self.assertEqual((joined.first_divergence["step"], joined.first_divergence["rank"]), (2, 1))
+                with self.assertRaisesRegex(scape.Error, "rank 2 of 3 is missing"):
+                    scape.verify(paths[:2])
+                with self.assertRaisesRegex(scape.Error, "holds a whole run"):
+                    scape.join(f"{folder}/run.safetensors", f"{folder}/again.safetensors")
 
     def test_what_is_missing_or_no_vector_is_told(self) -> None:
         recorder = scape.Recorder(make_problem(3), made_up(1))

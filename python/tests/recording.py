@@ -1,0 +1,85 @@
+"""Ranks over gloo, each of which records its own file. Started by test_recording.py, a process a rank:
+
+    recording.py RANK SIZE FOLDER WHAT
+
+Writes FOLDER/run.rank<r>.safetensors. WHAT: "scape" (scape.torch.Scape), "drift" (of it, one rank's parameters drift), "leaves" (of it,
+rank 1 ends in the third step), "ddp" (AdamS behind DistributedDataParallel), "first" (of that, all ranks take rank 0's gradient in place
+of the mean), "twice" (of that, two reductions before a step).
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from plain_adams import PlainAdamS
+from torch.nn.parallel import DistributedDataParallel
+
+import scape
+import scape.torch
+
+STEPS = 4
+
+
+def make_model() -> torch.nn.Module:
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(7, 19), torch.nn.ReLU(), torch.nn.Linear(19, 5))
+
+
+def backward(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    model(torch.randn(6, 7)).square().mean().backward()
+
+
+def path_in(folder: Path) -> Path:
+    return folder / "run.rank{rank}.safetensors"
+
+
+def train_scape(rank: int, folder: Path, what: str) -> None:
+    model = make_model()
+    optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=0.2)
+    with scape.torch.Recorder(optimizer, path=path_in(folder), budget=1):  # each step waits for the one before
+        torch.manual_seed(100 + rank)
+        for step in range(1, STEPS + 1):
+            backward(model, optimizer)
+            if what == "leaves" and step == 3 and rank == 1:
+                os._exit(7)
+            if what == "drift" and step == 3 and rank == 1:
+                optimizer.native.parameters[5] *= 1.5
+            optimizer.step()
+
+
+def first_for_all(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    return dist.broadcast(bucket.buffer(), 0, async_op=True).get_future().then(lambda done: done.value()[0])
+
+
+def train_ddp(rank: int, size: int, folder: Path, what: str) -> None:
+    model = make_model()
+    ddp = DistributedDataParallel(model, bucket_cap_mb=0.0005)  # several buckets, which are made anew after the first step
+    optimizer = PlainAdamS(model.parameters(), False)
+    problem = scape.Problem([(name, p.numel()) for name, p in model.named_parameters()], size, algorithm="adams",
+                            bias_correction="none", weight_decay=0.0)
+    recorder = scape.torch.Recorder(optimizer, problem, path=path_in(folder), state={"exp_avg": "first_moment"})
+    ddp.register_comm_hook(None, recorder.comm_hook(first_for_all) if what == "first" else recorder.comm_hook())
+    torch.manual_seed(100 + rank)
+    for _ in range(STEPS):
+        backward(ddp, optimizer)
+        if what == "twice":
+            ddp(torch.randn(6, 7)).square().mean().backward()
+        optimizer.step()
+    recorder.close()
+
+
+def main() -> None:
+    rank, size, folder, what = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    if what in ("ddp", "first", "twice"):
+        train_ddp(rank, size, folder, what)
+    else:
+        train_scape(rank, folder, what)
+    dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,112 @@
+"""Recorders of real ranks over gloo, each of which writes its own file, without talking to the others."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import needs
+
+needs.torch()
+import scape.torch  # noqa: E402
+import torch  # noqa: E402
+
+RECORDING = Path(__file__).parent / "recording.py"
+LIMIT = 300  # seconds, against a hang; nothing depends on it
+
+
+def run(ranks: int, folder: str, what: str) -> list[tuple[int, str]]:
+    """Each rank's exit status and what it said."""
+    processes = [subprocess.Popen([sys.executable, str(RECORDING), str(rank), str(ranks), folder, what], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(ranks)]
+    try:
+        said = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [(process.returncode, text) for process, text in zip(processes, said)]
+
+
+class OwnFiles(unittest.TestCase):
+    def verdict(self, ranks: int, what: str, level: str) -> scape.Result:
+        with tempfile.TemporaryDirectory() as folder:
+            for rank, (status, text) in enumerate(run(ranks, folder, what)):
+                self.assertEqual(status, 0, f"rank {rank}:\n{text}")
+            self.assertEqual(sorted(path.name for path in Path(folder).glob("run*")),
+                             [f"run.rank{rank}.safetensors" for rank in range(ranks)])
+            return scape.verify(f"{folder}/run.rank*.safetensors", level)
+
+    def test_scape_is_exact(self) -> None:
+        result = self.verdict(3, "scape", "exact")
+        self.assertTrue(result.passed, result.text)
+        self.assertNotIn("not recorded", result.text)  # every rank's copy was compared
+
+    def test_a_rank_that_drifts_is_found(self) -> None:
+        found = self.verdict(2, "drift", "exact").first_divergence
+        self.assertEqual((found["step"], found["result"], found["rank"]), (3, "parameters", 1))
+
+    def test_behind_ddp_each_ranks_own_gradient_is_recorded(self) -> None:
+        """Seen after the reduction, all ranks would have the same gradient, and a wrong mean of them would pass."""
+        result = self.verdict(3, "ddp", "rel")
+        self.assertTrue(result.passed, result.text)
+        wrong = self.verdict(3, "first", "rel")
+        self.assertFalse(wrong.passed, wrong.text)
+        self.assertFalse(wrong.phases.exchange.passed)
+
+    def test_two_reductions_before_a_step_are_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for status, text in run(2, folder, "twice"):
+                self.assertEqual(status, 1)
+                self.assertIn("has not seen every gradient once", text)
+
+    def test_who_is_killed_leaves_no_trace_and_the_others_what_they_have(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (first, text), (second, _) = run(2, folder, "leaves")
+            self.assertEqual((first, second), (1, 7), text)
+            self.assertFalse(Path(folder, "run.rank1.safetensors").exists())
+            with self.assertRaisesRegex(scape.Error, "rank 1 of 2 is missing"):
+                scape.verify(f"{folder}/run.rank*.safetensors")
+            with self.assertRaisesRegex(scape.Error, "it is what rank 0 of 2 has written"):
+                scape.verify(f"{folder}/run.rank0.safetensors")
+
+
+class OneProcess(unittest.TestCase):
+    def record(self, path: str, **settings: object) -> scape.torch.Recorder:
+        self.model = torch.nn.Linear(4, 3)
+        self.optimizer = scape.torch.Scape(self.model.named_parameters(), density=0.5)
+        return scape.torch.Recorder(self.optimizer, path=path, **settings)
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        self.model(torch.randn(5, 4)).square().mean().backward()
+        self.optimizer.step()
+
+    def test_a_run_that_fails_is_recorded_up_to_there(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+                with self.record(f"{folder}/run.rank{{rank}}.safetensors"):
+                    self.step()
+                    self.step()
+                    raise ZeroDivisionError("mine")
+            self.step()  # not recorded any more
+            result = scape.verify(f"{folder}/run.rank0.safetensors")
+            self.assertTrue(result.passed, result.text)
+            self.assertEqual(result.json["rows"][0]["compared"], 2)  # steps
+
+    def test_what_cannot_be_is_told(self) -> None:
+        with self.assertRaisesRegex(scape.Error, "give one with the rank in its name"):
+            self.record("run.safetensors")
+        with self.assertRaisesRegex(scape.Error, "/no/such/folder"):
+            self.record("/no/such/folder/run.rank{rank}.safetensors")
+        with tempfile.TemporaryDirectory() as folder:
+            recorder = self.record(f"{folder}/run.rank{{rank}}.safetensors")
+            with self.assertRaisesRegex(scape.Error, r"close\(\) finishes it"):
+                recorder.write("x")
+            with self.assertRaisesRegex(scape.Error, "no step has been recorded"):
+                recorder.close()
+            recorder.close()  # once is enough
+
+
+if __name__ == "__main__":
+    unittest.main()
