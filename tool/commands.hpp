@@ -19,7 +19,8 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
 void add_report(CLI::App& app, int& status);
 void add_record(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_diff(CLI::App& app, int& status);
-void add_fingerprints(CLI::App& add_join(CLI::App& app, int& status, const std::vector<std::string>& arguments); status);
+void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>& arguments);
+void add_join(CLI::App& app, int& status);
 void add_model(CLI::App& app, int& status);
 void add_info(CLI::App& app, int& status);
 /// `man` and `completion`: of whatever stands before them, and of themselves.

@@ -18,7 +18,8 @@ int main(int count, char** values) {
     add_report(app, status);
     add_record(app, status, arguments);
     add_diff(app, status);
-    add_fingerprints(app, add_join(app, status, arguments); status);
+    add_fingerprints(app, status, arguments);
+    add_join(app, status);
     add_model(app, status);
     add_info(app, status);
     add_manual(app, status);

@@ -130,18 +130,16 @@ struct ToldTrace {
     nlohmann::ordered_json page;
 };
 
-ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify::VerifyOptions options,
-                     Counts& counts, Brief& brief) {
-nlohmann::ordered_json bad_trace(const std::string& trace, const Error& error, Counts& counts) {
+ToldTrace bad_trace(const std::string& trace, const Error& error, Counts& counts) {
     std::fflush(stdout);
     std::fprintf(stderr, "scape verify: %s\n", one_line(error.what()).c_str());
     ++counts.failed;
     counts.bad_input = true;
-    return {{"trace", trace}, {"error", error.what()}};
+    return {{{"trace", trace}, {"error", error.what()}}, {{"path", trace}, {"error", error.what()}}};
 }
 
-nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& settings,
-                                  verify::VerifyOptions options, Counts& counts, Brief& brief) {
+ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify::VerifyOptions options,
+                     Counts& counts, Brief& brief) {
     // The command that repeats it comes before the run, so that a crash leaves it too.
     if (!settings.brief)
         print("$ " + command_line(trace, settings) + "\n");
@@ -173,29 +171,13 @@ nlohmann::ordered_json verify_one(const std::string& trace, const VerifyRun& set
                      {"fits", fits}});
         return {json, page};
     } catch (const Error& error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "scape verify: %s\n", one_line(error.what()).c_str());
-        ++counts.failed;
-        counts.bad_input = true;
-        return {{{"trace", trace}, {"error", error.what()}}, {{"path", trace}, {"error", error.what()}}};
-    }
-}
-
-void write_pages(const VerifyRun& settings, const nlohmann::ordered_json& runs) {
-    if (!settings.junit.empty())
-        report::write_text(settings.junit, report::runs_junit(runs));
-    if (settings.report.empty())
-        return;
-    report::write_runs_folder(settings.report, runs);
-    print("report: " + settings.report + "/index.html\n");
         return bad_trace(trace, error, counts);
     }
 }
 
 /// One run: a trace, or the files of its ranks.
-nlohmann::ordered_json verify_run(const std::vector<std::filesystem::path>& files,
-                                  const VerifyRun& settings, const verify::VerifyOptions& options,
-                                  Counts& counts, Brief& brief) {
+ToldTrace verify_run(const std::vector<std::filesystem::path>& files, const VerifyRun& settings,
+                     const verify::VerifyOptions& options, Counts& counts, Brief& brief) {
     // What cannot be read is told by whoever reads it, below the command.
     std::string trace = files.front().string();
     try {
@@ -205,6 +187,15 @@ nlohmann::ordered_json verify_run(const std::vector<std::filesystem::path>& file
             return bad_trace(trace, error, counts);
     }
     return verify_one(trace, settings, options, counts, brief);
+}
+
+void write_pages(const VerifyRun& settings, const nlohmann::ordered_json& runs) {
+    if (!settings.junit.empty())
+        report::write_text(settings.junit, report::runs_junit(runs));
+    if (settings.report.empty())
+        return;
+    report::write_runs_folder(settings.report, runs);
+    print("report: " + settings.report + "/index.html\n");
 }
 
 int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
@@ -218,13 +209,11 @@ int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
     options.look = !settings.report.empty();
     nlohmann::ordered_json traces = nlohmann::ordered_json::array();
     nlohmann::ordered_json pages = nlohmann::ordered_json::array();
-    for (const std::string& trace : settings.traces) {
-        ToldTrace told = verify_one(trace, settings, options, counts, brief);
+    for (const auto& files : trace::by_run({settings.traces.begin(), settings.traces.end()})) {
+        ToldTrace told = verify_run(files, settings, options, counts, brief);
         traces.push_back(std::move(told.json));
         pages.push_back(std::move(told.page));
     }
-    for (const auto& files : trace::by_run({settings.traces.begin(), settings.traces.end()}))
-        traces.push_back(verify_run(files, settings, options, counts, brief));
     if (settings.brief && !traces.empty())
         print(brief.text());
     if (!settings.json.empty())
