@@ -35,6 +35,7 @@ struct VerifyRun {
     std::string report;
     std::string junit;
     bool brief = false;
+    int threads = verify::VerifyOptions().threads;
 };
 
 /// Counts that never blur: a trace that was checked and proved nothing is counted as failed, and named.
@@ -201,6 +202,7 @@ void write_pages(const VerifyRun& settings, const nlohmann::ordered_json& runs) 
 int run(const VerifyRun& settings, const std::vector<std::string>& arguments) {
     verify::VerifyOptions options;
     options.level = verify::parse_trace_level(settings.level);
+    options.threads = settings.threads;
     if (!settings.from.empty())
         options.from = verify::parse_from(settings.from);
 
@@ -255,6 +257,11 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
     command->add_option("--system", settings->system,
                         "take traces of this system alone (a trace says whose it is): " + with_traces());
     command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
+    command
+        ->add_option(
+            "--threads", settings->threads,
+            "that share a large trace; no number changes the verdict. Default: the machine's cores")
+        ->check(CLI::Range(1, 1024));
     command->add_option("--json", settings->json,
                         "also write the result, with the environment, to this file");
     command->add_option(

@@ -1,6 +1,7 @@
 #include <scape/trace/reader.hpp>
 
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include <scape/problem/error.hpp>
@@ -127,9 +128,36 @@ std::vector<float> Reader::series_f32(const std::string& name) const {
     return file_.holder(name).read_f32(name);
 }
 
-std::vector<float> Reader::input(const Kind& kind, Index step, int rank) const {
-    const std::string name = tensor_name(kind, step, rank);
-    return file_.holder(name).read_f32(name);
+std::vector<float> Reader::floats(const std::string& tensor, const Part& part) const {
+    const storage::SafetensorsFile& file = file_.holder(tensor);
+    if (!part)
+        return file.read_f32(tensor);
+    std::vector<float> values(static_cast<std::size_t>(part->size()));
+    file.read_raw(*file.find(tensor), static_cast<std::uint64_t>(part->begin) * sizeof(float),
+                  std::as_writable_bytes(std::span(values)));
+    return values;
+}
+
+/// Bits beyond the last coordinate go along with the last of them, as far as there is room.
+std::vector<std::uint8_t> Reader::bits(const std::string& tensor, const Part& part) const {
+    const storage::SafetensorsFile& file = file_.holder(tensor);
+    if (!part)
+        return file.read_u8(tensor);
+    const auto begin = static_cast<std::uint64_t>(part->begin);
+    const auto end = static_cast<std::uint64_t>(part->end);
+    std::vector<std::uint8_t> held((end + 7) / 8 - begin / 8);
+    file.read_raw(*file.find(tensor), begin / 8, std::as_writable_bytes(std::span(held)));
+    held.push_back(0);
+    std::vector<std::uint8_t> moved(mask_bytes(part->size()));
+    for (std::size_t i = 0; i < moved.size(); ++i)
+        moved[i] = static_cast<std::uint8_t>((held[i] | (held[i + 1] << 8U)) >> (begin % 8));
+    if (part->end < schema_.layout.size() && part->size() % 8 != 0)
+        moved.back() &= static_cast<std::uint8_t>((1U << static_cast<unsigned>(part->size() % 8)) - 1U);
+    return moved;
+}
+
+std::vector<float> Reader::input(const Kind& kind, Index step, int rank, Part part) const {
+    return floats(tensor_name(kind, step, rank), part);
 }
 
 std::string Reader::representative(const Kind& kind, Index step, int rank) const {
@@ -139,18 +167,18 @@ std::string Reader::representative(const Kind& kind, Index step, int rank) const
     return file_.holds(name) ? name : "";
 }
 
-std::optional<std::vector<float>> Reader::values(const Kind& kind, Index step, int rank) const {
+std::optional<std::vector<float>> Reader::values(const Kind& kind, Index step, int rank, Part part) const {
     const std::string name = representative(kind, step, rank);
     if (name.empty())
         return std::nullopt;
-    return file_.holder(name).read_f32(name);
+    return floats(name, part);
 }
 
-std::optional<std::vector<std::uint8_t>> Reader::mask(const Kind& kind, Index step) const {
+std::optional<std::vector<std::uint8_t>> Reader::mask(const Kind& kind, Index step, Part part) const {
     const std::string name = representative(kind, step, 0);
     if (name.empty())
         return std::nullopt;
-    return file_.holder(name).read_u8(name);
+    return bits(name, part);
 }
 
 template <class Element, class Read>
@@ -166,14 +194,12 @@ Replicated<Element> Reader::replicated(const Kind& kind, Index step, const Read&
     return result;
 }
 
-Replicated<float> Reader::replicated_values(const Kind& kind, Index step) const {
-    return replicated<float>(kind, step,
-                             [&](const std::string& name) { return file_.holder(name).read_f32(name); });
+Replicated<float> Reader::replicated_values(const Kind& kind, Index step, Part part) const {
+    return replicated<float>(kind, step, [&](const std::string& name) { return floats(name, part); });
 }
 
-Replicated<std::uint8_t> Reader::replicated_mask(const Kind& kind, Index step) const {
-    return replicated<std::uint8_t>(
-        kind, step, [&](const std::string& name) { return file_.holder(name).read_u8(name); });
+Replicated<std::uint8_t> Reader::replicated_mask(const Kind& kind, Index step, Part part) const {
+    return replicated<std::uint8_t>(kind, step, [&](const std::string& name) { return bits(name, part); });
 }
 
 bool Reader::states_recorded() const {

@@ -39,14 +39,19 @@ Watch::Watch(const TraceReader& trace)
         selective_ += segment.always_dense ? 0 : segment.size();
 }
 
-void Watch::see(Index step, std::optional<double> clip_factor) {
+void Watch::see(Index step, const StepFindings& found) {
+    for (const ResultKind& kind : result_kinds)
+        for (const Finding& finding :
+             found.kinds[static_cast<std::size_t>(&kind - result_kinds.data())].findings)
+            maps_[static_cast<std::size_t>(kind.result)].add(step, finding.comparison,
+                                                             finding.between_ranks);
     for (int rank = 0; rank < problem_.workers; ++rank) {
         const auto at = static_cast<std::size_t>(rank);
         gradient_[at].emplace_back(norm_of(trace_.gradient(step, rank)));
         const auto residual = trace_.values(kind_of(Result::residual), step, rank);
         residual_[at].push_back(residual ? std::optional(norm_of(*residual)) : std::nullopt);
     }
-    clip_.push_back(clip_factor);
+    clip_.push_back(found.clip_factor);
     if (problem_.algorithm == problem::Algorithm::scape)
         see_mask(step);
 }

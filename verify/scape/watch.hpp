@@ -13,6 +13,8 @@
 #include <scape/verify/seen.hpp>
 #include <scape/verify/trace.hpp>
 
+#include "findings.hpp"
+
 namespace scape::verify {
 
 /// What the mean gradient is multiplied by, in double; none where nothing clips.
@@ -38,11 +40,7 @@ class Watch {
   public:
     explicit Watch(const TraceReader& trace);
 
-    /// `clip_factor`: of the reference, from the recorded gradients; none where nothing clips.
-    void see(Index step, std::optional<double> clip_factor);
-    void see(Index step, Result result, const Finding& finding) {
-        maps_[static_cast<std::size_t>(result)].add(step, finding.comparison, finding.between_ranks);
-    }
+    void see(Index step, const StepFindings& found);
     [[nodiscard]] Seen seen() const { return {curves(), maps_}; }
 
   private:

@@ -28,6 +28,15 @@ struct ReplicaCounts {
     Index once = 0; ///< neither of them
 };
 
+/// Coordinates of the model, [begin, end).
+struct Window {
+    Index begin = 0;
+    Index end = 0;
+
+    [[nodiscard]] Index size() const { return end - begin; }
+    friend bool operator==(const Window&, const Window&) = default;
+};
+
 /// A scape-trace of version 1, read step by step. All errors are scape::Error, one line that begins with
 /// the path.
 class Reader {
@@ -45,15 +54,20 @@ class Reader {
     [[nodiscard]] std::vector<double> series_f64(const std::string& name) const;
     [[nodiscard]] std::vector<float> series_f32(const std::string& name) const;
 
-    [[nodiscard]] std::vector<float> input(const Kind& kind, Index step, int rank) const;
+    /// Here and below: of a window the vector's part alone, of a mask its bits from 0 on.
+    using Part = std::optional<Window>;
+    [[nodiscard]] std::vector<float> input(const Kind& kind, Index step, int rank, Part part = {}) const;
     /// A result that the trace does not hold is absent; of one that has to be the same on all ranks it is
     /// rank 0's copy where the trace holds copies only. Not for masks.
-    [[nodiscard]] std::optional<std::vector<float>> values(const Kind& kind, Index step, int rank) const;
-    [[nodiscard]] std::optional<std::vector<std::uint8_t>> mask(const Kind& kind, Index step) const;
+    [[nodiscard]] std::optional<std::vector<float>> values(const Kind& kind, Index step, int rank,
+                                                           Part part = {}) const;
+    [[nodiscard]] std::optional<std::vector<std::uint8_t>> mask(const Kind& kind, Index step,
+                                                                Part part = {}) const;
 
     /// Not for masks, and for masks; both for what has to be the same on all ranks.
-    [[nodiscard]] Replicated<float> replicated_values(const Kind& kind, Index step) const;
-    [[nodiscard]] Replicated<std::uint8_t> replicated_mask(const Kind& kind, Index step) const;
+    [[nodiscard]] Replicated<float> replicated_values(const Kind& kind, Index step, Part part = {}) const;
+    [[nodiscard]] Replicated<std::uint8_t> replicated_mask(const Kind& kind, Index step,
+                                                           Part part = {}) const;
     [[nodiscard]] const ReplicaCounts& replica_counts() const { return replica_counts_; }
 
     /// Does every step hold the state that the next begins with: what is neither a mask nor intermediate?
@@ -67,6 +81,8 @@ class Reader {
     void examine_tensors();
     /// Checks a result's copies and fingerprints; their names become known. Is there any?
     bool examine_replicas(const Kind& kind, Index step, std::set<std::string>& known);
+    [[nodiscard]] std::vector<float> floats(const std::string& tensor, const Part& part) const;
+    [[nodiscard]] std::vector<std::uint8_t> bits(const std::string& tensor, const Part& part) const;
     void expect_vector(const std::string& tensor, const Kind& kind) const;
     /// The tensor that stands for all ranks: the one without a rank, or rank 0's; empty if there is none.
     [[nodiscard]] std::string representative(const Kind& kind, Index step, int rank) const;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <scape/problem/layout.hpp>
@@ -33,6 +35,11 @@ struct VerifyOptions {
     Level level = Level::exact();
     bool look = false; ///< also gather what a page draws
     std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
+    /// Of a large trace; the verdict is the same for any number.
+    int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    /// Coordinates that a thread has before it at a time, at least, where they can be told apart (SCAPE's
+    /// segments). The verdict is the same for any number.
+    Index piece = Index{1} << 16;
 };
 
 /// What came of one kind of result over all steps and ranks.

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/reference/check.hpp>
+#include <scape/verify/replicas.hpp>
+#include <scape/verify/results.hpp>
+
+namespace scape::verify {
+
+/// What came of one step: of all coordinates, or of those of a piece.
+struct StepFindings {
+    struct OfKind {
+        std::vector<Finding> findings;
+        Index eligible = 0; ///< values that are not zero by rule, in each vector
+    };
+
+    std::array<OfKind, result_kinds.size()> kinds;
+    std::optional<reference::RefusedStep> refused; ///< then its results must be what they were before
+    std::string halted;                            ///< why the reference goes no further
+    std::optional<double> clip_factor;             ///< the reference's; none where nothing clips
+};
+
+/// Of two pieces that follow each other; `offset` is where the second begins. Throws NotByPieces where they
+/// do not say the same things.
+void append(StepFindings& into, StepFindings piece, Index offset);
+
+} // namespace scape::verify

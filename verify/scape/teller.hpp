@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <scape/verify/trace.hpp>
+#include <scape/verify/verdict.hpp>
+
+#include "findings.hpp"
+
+namespace scape::verify {
+
+/// Makes rows, and the first divergence, of what came of the steps.
+class Teller {
+  public:
+    explicit Teller(const problem::Problem& problem);
+
+    /// The steps in their order.
+    void tell(const StepFindings& found);
+
+    [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+    [[nodiscard]] const std::optional<Divergence>& first() const { return first_; }
+
+  private:
+    void add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values);
+    /// A refused step changes nothing: every recorded result must be what it was before.
+    void add_refused(const StepFindings& found);
+    [[nodiscard]] Divergence divergence(const ResultKind& kind, Phase phase, const Finding& finding) const;
+    [[nodiscard]] int owner_of(Index index) const;
+    void add_divergence(Divergence divergence);
+
+    const problem::Problem& problem_;
+    Index step_ = 0;
+    std::vector<Row> rows_;
+    std::optional<Divergence> first_;
+};
+
+} // namespace scape::verify

@@ -1,0 +1,228 @@
+// The reference beside a trace, or beside a piece of it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <scape/trace/fingerprint.hpp>
+#include <scape/verify/run.hpp>
+
+#include "findings.hpp"
+#include "limits.hpp"
+#include "margin.hpp"
+#include "trace_piece.hpp"
+#include "watch.hpp"
+
+namespace scape::verify {
+
+/// T is float for EXACT, Bounded for REL.
+template <class T>
+class TraceCheck {
+  public:
+    TraceCheck(const TracePiece& trace, From from)
+        : trace_(trace), problem_(trace.problem()), from_(from),
+          density_(problem::DensitySchedule::recorded(trace.head().density)),
+          run_(problem_, density_, to_vector<T>(trace.initial_parameters())) {}
+
+    /// The steps in their order. After one that halts there is no other.
+    [[nodiscard]] StepFindings next_step() {
+        ++step_;
+        StepFindings found;
+        PerRank<T> gradients;
+        for (int rank = 0; rank < problem_.workers; ++rank)
+            gradients.push_back(to_vector<T>(trace_.gradient(step_, rank)));
+        try {
+            check_taken(gradients, trace_.head().learning_rate[static_cast<std::size_t>(step_ - 1)], found);
+        } catch (const reference::RefusedStep& refused) {
+            if (!trace_.whole())
+                throw NotByPieces();
+            found.refused = refused;
+            judge_unchanged(found);
+            follow(trace_.mask(kind_of(Result::next_mask), step_), false);
+        } catch (const reference::Halted& halted) {
+            if (!trace_.whole())
+                throw NotByPieces();
+            found.halted = halted.what();
+        }
+        return found;
+    }
+
+  private:
+    void check_taken(const PerRank<T>& gradients, double learning_rate, StepFindings& found) {
+        const auto before = run_.state();
+        StepResults<T> results = run_.step(gradients, learning_rate);
+
+        // The mask in use decides all the rest. Where the trace used another, the difference is reported
+        // once, and the step is taken again with the trace's, so that what follows is still compared with
+        // sense.
+        const auto used = trace_.mask(kind_of(Result::mask), step_);
+        const PerRank<T>& made_from = before.step == 0 ? results.local : local_before_;
+        const bool in_every_bit = before.step > 0 && next_was_recorded_;
+        Comparison of_used;
+        if (used)
+            of_used = compare_mask(results.mask, *used, made_from, before.step + 1, in_every_bit);
+        auto of_masks = judge_masks(Result::mask, results.mask, [&](const Bits& actual) {
+            return used && actual == *used
+                       ? of_used
+                       : compare_mask(results.mask, actual, made_from, before.step + 1, in_every_bit);
+        });
+        if (used && !in_every_bit)
+            tell_margin(of_masks, problem_, made_from, results.mask, *used, trace_.begin());
+        if (used && of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
+            auto again = before;
+            again.S = to_coordinates(*used, problem_.layout.size());
+            run_.restore(std::move(again));
+            results = run_.step(gradients, learning_rate);
+        }
+
+        found.clip_factor = clip_factor(problem_, results.reconstructed);
+
+        const auto next = trace_.mask(kind_of(Result::next_mask), step_);
+        Comparison of_next;
+        if (next)
+            of_next = compare_mask(results.next_mask, *next, results.local, before.step + 2, false);
+
+        for (const ResultKind& kind : result_kinds) {
+            if (kind.result == Result::mask)
+                add(found, kind, of_masks, 0);
+            else if (kind.is_mask) {
+                auto of_nexts = judge_masks(kind.result, results.next_mask, [&](const Bits& actual) {
+                    return next && actual == *next ? of_next
+                                                   : compare_mask(results.next_mask, actual, results.local,
+                                                                  before.step + 2, false);
+                });
+                if (next)
+                    tell_margin(of_nexts, problem_, results.local, results.next_mask, *next,
+                                trace_.begin());
+                add(found, kind, std::move(of_nexts), 0);
+            } else
+                add(found, kind, judge_values(kind, results), eligible(kind.result, results));
+        }
+        if (!trace_.whole() && from_ == From::start && !(of_used.ok() && of_next.ok()))
+            throw NotByPieces(); // whether a mask is taken over hangs on all of it
+        follow(next, of_next.ok());
+        local_before_ = std::move(results.local);
+    }
+
+    void judge_unchanged(StepFindings& found) {
+        const StepResults<T> unchanged = run_.unchanged();
+        const Index size = problem_.layout.size();
+        for (const ResultKind& kind : result_kinds) {
+            const Coordinates& mask = unchanged.mask_of(kind.result);
+            add(found, kind,
+                !kind.is_mask ? judge_values(kind, unchanged)
+                              : judge_masks(kind.result, mask,
+                                            [&](const Bits& actual) {
+                                                return compare_masks(to_bits(mask, size), actual, size);
+                                            }),
+                0);
+        }
+    }
+
+    /// Where ranks are not alike it hangs on all of their vectors which of them is wrong.
+    void add(StepFindings& found, const ResultKind& kind, std::vector<Finding> findings, Index eligible) {
+        for (const Finding& finding : findings)
+            if (!trace_.whole() && is_replicated(kind) &&
+                (finding.between_ranks || finding.rank != Divergence::all_ranks))
+                throw NotByPieces();
+        found.kinds[static_cast<std::size_t>(&kind - result_kinds.data())] = {std::move(findings),
+                                                                              eligible};
+    }
+
+    template <class Compare>
+    std::vector<Finding> judge_masks(Result result, const Coordinates& expected, const Compare& compare) {
+        const Index size = problem_.layout.size();
+        const auto recorded = trace_.replicated_mask(kind_of(result), step_);
+        std::optional<ReferenceFingerprint> fingerprint;
+        if constexpr (std::is_same_v<T, float>)
+            if (recorded.fingerprints)
+                fingerprint = {trace::fingerprint(std::span<const std::uint8_t>(to_bits(expected, size))),
+                               !expected.empty()};
+        return judge(recorded, size, fingerprint, compare);
+    }
+
+    /// Every vector of one kind that the trace holds of this step.
+    std::vector<Finding> judge_values(const ResultKind& kind, const StepResults<T>& results) {
+        std::vector<Finding> findings;
+        for (int rank = 0; rank < (kind.per_rank ? problem_.workers : 1); ++rank) {
+            const Vector<T>* expected = results.values(kind.result, rank);
+            if (expected == nullptr)
+                continue;
+            if (is_replicated(kind)) {
+                const auto recorded = trace_.replicated_values(kind, step_);
+                std::optional<ReferenceFingerprint> fingerprint;
+                if constexpr (std::is_same_v<T, float>)
+                    if (recorded.fingerprints)
+                        fingerprint = {trace::fingerprint(std::span<const float>(
+                                           expected->data(), static_cast<std::size_t>(expected->size()))),
+                                       (expected->array() != 0.0F).any()};
+                return judge(
+                    recorded, problem_.layout.size(), fingerprint,
+                    [&](const std::vector<float>& actual) { return compare_with(*expected, actual); });
+            }
+            if (const auto actual = trace_.values(kind, step_, rank))
+                findings.push_back(
+                    {kind.per_rank ? rank : Divergence::all_ranks, compare_with(*expected, *actual), {}});
+        }
+        return findings;
+    }
+
+    Comparison compare_mask(const Coordinates& expected, const Bits& actual, const PerRank<T>& local,
+                            Index t, bool in_every_bit) {
+        const Index size = problem_.layout.size();
+        const Bits allowed =
+            in_every_bit ? Bits{} : tolerable_bits(problem_, local, density_.at(t), actual);
+        return compare_masks(to_bits(expected, size), actual, size, allowed);
+    }
+
+    /// How many of a vector's values are not zero by rule.
+    [[nodiscard]] Index eligible(Result result, const StepResults<T>& results) const {
+        const Index size = problem_.layout.size();
+        const auto selected = static_cast<Index>(results.mask.size());
+        switch (result) {
+        case Result::exchanged:
+        case Result::reconstructed:
+        case Result::first_moment:
+            return selected;
+        case Result::residual: // of a payload of bf16 something stays where it was sent
+            return problem_.settings.payload == problem::Payload::fp32 ? size - selected : size;
+        default:
+            return size;
+        }
+    }
+
+    /// The state that the next step begins with: the recorded one, or the reference's own, with a coming
+    /// mask that is as right as its own taken from the trace in both cases.
+    void follow(const std::optional<Bits>& next, bool next_is_right) {
+        auto state = run_.state();
+        if (from_ == From::recorded) {
+            state.w = recorded(Result::parameters, 0);
+            state.m = recorded(Result::first_moment, 0);
+            for (std::size_t rank = 0; rank < state.e.size(); ++rank)
+                state.e[rank] = recorded(Result::residual, static_cast<int>(rank));
+        }
+        next_was_recorded_ = next.has_value();
+        if (next && state.S && (from_ == From::recorded || next_is_right))
+            state.S = to_coordinates(*next, problem_.layout.size());
+        run_.restore(std::move(state));
+    }
+
+    [[nodiscard]] Vector<T> recorded(Result result, int rank) const {
+        return to_vector<T>(trace_.values(kind_of(result), step_, rank).value());
+    }
+
+    const TracePiece& trace_;
+    const problem::Problem& problem_;
+    From from_;
+    problem::DensitySchedule density_;
+    Run<T> run_;
+    Index step_ = 0;
+    PerRank<T> local_before_;        ///< the c that the mask in use was made from
+    bool next_was_recorded_ = false; ///< then the mask in use must be that one, in every bit
+};
+
+} // namespace scape::verify

@@ -1,0 +1,63 @@
+#include "trace_piece.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace scape::verify {
+
+problem::Problem TracePiece::cut(const problem::Problem& whole, const trace::Window& window) {
+    std::vector<problem::Tensor> tensors;
+    for (std::size_t i = 0; i < whole.layout.tensors().size(); ++i) {
+        const Index begin = std::max(whole.layout.begin(i), window.begin);
+        const Index end = std::min(whole.layout.end(i), window.end);
+        if (begin < end)
+            tensors.push_back(
+                {whole.layout.tensors()[i].name, end - begin, whole.layout.tensors()[i].always_dense});
+    }
+    std::vector<problem::Segment> segments;
+    for (problem::Segment segment : whole.segments)
+        if (segment.begin >= window.begin && segment.end <= window.end) {
+            segment.begin -= window.begin;
+            segment.end -= window.begin;
+            segments.push_back(segment);
+        }
+    return {whole.algorithm, whole.workers, problem::Layout(std::move(tensors)), std::move(segments),
+            whole.settings};
+}
+
+namespace {
+
+/// Of a mask whose bits go on beyond the last coordinate: they are told where all of it is compared.
+bool has_stray_bits(const TraceReader& trace) {
+    const Index size = trace.head().problem.layout.size();
+    const Index begin = (size - 1) / 8 * 8;
+    const auto stray = [&](const std::vector<std::uint8_t>& last) {
+        return (last.front() >> static_cast<unsigned>(size - begin)) != 0;
+    };
+    for (Index step = 1; step <= trace.head().steps(); ++step)
+        for (const Result result : {Result::mask, Result::next_mask}) {
+            const auto held = trace.replicated_mask(kind_of(result), step, trace::Window{begin, size});
+            if ((held.shared && stray(*held.shared)) || std::ranges::any_of(held.copies, stray))
+                return true;
+        }
+    return false;
+}
+
+} // namespace
+
+std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
+    const problem::Problem& problem = trace.head().problem;
+    if (problem.settings.clip_norm > 0.0 || trace.replica_counts().fingerprints > 0 ||
+        problem.layout.size() <= least || has_stray_bits(trace))
+        return {{0, problem.layout.size()}};
+    std::vector<trace::Window> pieces;
+    Index begin = 0;
+    for (const problem::Segment& segment : problem.segments)
+        if (segment.end - begin >= least || segment.end == problem.layout.size()) {
+            pieces.push_back({begin, segment.end});
+            begin = segment.end;
+        }
+    return pieces;
+}
+
+} // namespace scape::verify
