@@ -141,9 +141,11 @@ scape_status scape_group_create(int32_t size, int64_t timeout_milliseconds, scap
             throw scape::Error("a group of " + std::to_string(size) + " ranks with a timeout of " +
                                std::to_string(timeout_milliseconds) + " ms; both are at least 1");
         const std::chrono::milliseconds timeout(timeout_milliseconds);
-        *group =
-            std::make_unique<scape_group>(scape_group{scape::distributed::InProcessGroup(size, timeout)})
-                .release();
+        using scape::distributed::InProcessGroup;
+        using scape::distributed::InProcessPeers;
+        *group = std::make_unique<scape_group>(
+                     scape_group{InProcessGroup(size, timeout), InProcessPeers(size, timeout)})
+                     .release();
     });
 }
 

@@ -4,6 +4,7 @@
 
 #include <scape/distributed/communicator.hpp>
 #include <scape/distributed/in_process.hpp>
+#include <scape/distributed/in_process_peers.hpp>
 
 #include "outcome.hpp"
 
@@ -14,4 +15,5 @@ struct scape_communicator {
 
 struct scape_group {
     scape::distributed::InProcessGroup group;
+    scape::distributed::InProcessPeers peers;
 };

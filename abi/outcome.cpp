@@ -4,6 +4,7 @@
 #include <new>
 
 #include <scape/distributed/scape.hpp>
+#include <scape/gasloc/worker.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 #include <scape/reference/check.hpp>
@@ -35,6 +36,9 @@ scape_status status_of_current() {
         set_error(error.what());
         return SCAPE_HALTED;
     } catch (const reference::Halted& error) {
+        set_error(error.what());
+        return SCAPE_HALTED;
+    } catch (const gasloc::Halted& error) {
         set_error(error.what());
         return SCAPE_HALTED;
     } catch (const distributed::Aborted& error) {
@@ -91,6 +95,10 @@ void need_size(std::size_t given, std::size_t wanted, const char* name) {
 
 int32_t scape_abi_version(void) {
     return SCAPE_ABI_VERSION;
+}
+
+int32_t scape_abi_minor_version(void) {
+    return SCAPE_ABI_MINOR_VERSION;
 }
 
 const char* scape_version(void) {

@@ -1,29 +1,17 @@
 #include "problem.hpp"
 
-#include <charconv>
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <sstream>
-#include <string_view>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 
+#include "settings_text.hpp"
+
 namespace scape::abi {
 
 namespace {
-
-template <class Number>
-Number number(const std::string& key, std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
-        throw Error("settings: " + key + " is '" + std::string(text) + "'; give a number that it can be");
-    return value;
-}
 
 /// "0.01", "constant:0.01", "geometric:1:0.01:10000".
 problem::DensitySchedule density(const std::string& text) {
@@ -45,7 +33,7 @@ problem::DensitySchedule density(const std::string& text) {
                 "'; give a number, geometric:START:TARGET:STEPS or linear:START:TARGET:STEPS");
 }
 
-using Setter = std::function<void(Settings&, const std::string&)>;
+using Setter = Setters<Settings>::mapped_type;
 
 Setter real_setter(const std::string& key, double problem::HyperParameters::*member) {
     return [=](Settings& settings, const std::string& text) {
@@ -53,7 +41,7 @@ Setter real_setter(const std::string& key, double problem::HyperParameters::*mem
     };
 }
 
-std::map<std::string, Setter> make_setters() {
+Setters<Settings> make_setters() {
     using Hyper = problem::HyperParameters;
     return {
         {"algorithm",
@@ -89,39 +77,19 @@ std::map<std::string, Setter> make_setters() {
     };
 }
 
-std::string keys_of(const std::map<std::string, Setter>& setters) {
-    std::string keys;
-    for (const auto& [key, setter] : setters)
-        keys += (keys.empty() ? "" : ", ") + key;
-    return keys;
-}
-
 } // namespace
 
 Settings parse_settings(const std::string& text) {
-    static const std::map<std::string, Setter> setters = make_setters();
+    static const Setters<Settings> setters = make_setters();
     Settings settings;
-    std::set<std::string> seen;
-    std::istringstream words(text);
-    for (std::string word; words >> word;) {
-        const std::size_t equals = word.find('=');
-        const std::string key = word.substr(0, equals);
-        const auto setter = setters.find(key);
-        if (equals == std::string::npos || setter == setters.end())
-            throw Error("settings: '" + word + "' is no setting; give key=value with one of " +
-                        keys_of(setters));
-        if (!seen.insert(key).second)
-            throw Error("settings: " + key + " is given twice; give it once");
-        setter->second(settings, word.substr(equals + 1));
-    }
-    if (settings.threads < 1)
-        throw Error("settings: threads is " + std::to_string(settings.threads) + "; at least 1 is needed");
+    read_settings(text, setters, settings);
+    check_threads(settings.threads);
     return settings;
 }
 
-namespace {
-
-problem::Layout layout(const scape_tensor* tensors, std::size_t count) {
+problem::Layout layout_of(const scape_tensor* tensors, std::size_t count) {
+    if (count > 0)
+        need(tensors, "tensors");
     std::vector<problem::Tensor> all;
     for (std::size_t i = 0; i < count; ++i) {
         need(tensors[i].name, "a tensor's name");
@@ -130,19 +98,16 @@ problem::Layout layout(const scape_tensor* tensors, std::size_t count) {
     return problem::Layout(std::move(all));
 }
 
-} // namespace
 } // namespace scape::abi
 
 scape_status scape_problem_create(const scape_tensor* tensors, size_t tensor_count, int32_t workers,
                                   const char* settings, scape_problem** problem) {
     return scape::abi::guarded([&] {
         scape::abi::need(problem, "problem");
-        if (tensor_count > 0)
-            scape::abi::need(tensors, "tensors");
         auto parsed = scape::abi::parse_settings(settings == nullptr ? "" : settings);
         scape::problem::check_workers(workers);
         auto made = scape::problem::make_problem(parsed.algorithm, workers,
-                                                 scape::abi::layout(tensors, tensor_count),
+                                                 scape::abi::layout_of(tensors, tensor_count),
                                                  parsed.partition, parsed.hyper);
         scape::problem::check(made);
         *problem =

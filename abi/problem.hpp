@@ -25,6 +25,9 @@ struct Settings {
 /// Throws scape::Error for a key that is unknown or given twice, and for a value that is none.
 [[nodiscard]] Settings parse_settings(const std::string& text);
 
+/// The model as it was given; of any system's problem.
+[[nodiscard]] problem::Layout layout_of(const scape_tensor* tensors, std::size_t count);
+
 } // namespace scape::abi
 
 struct scape_problem {

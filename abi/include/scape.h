@@ -1,6 +1,6 @@
-/* The C interface of scape: the sharded optimizer, the reference, the verifier and a recorder of traces,
- * for any language that can call C. Link libscape (`pkg-config scape-c`, or scape::c of CMake's package
- * scape-c).
+/* The C interface of scape: the sharded optimizer, the reference, the verifier, recorders of traces, and
+ * GASLoC's worker, for any language that can call C. Link libscape (`pkg-config scape-c`, or scape::c of
+ * CMake's package scape-c).
  *
  * What holds everywhere:
  *
@@ -14,8 +14,9 @@
  * Pointers that are given are read during the call alone; those that are handed out live as long as is said
  * there.
  *
- * Functions are added, never changed; SCAPE_ABI_VERSION counts what could not be avoided. Structs that may
- * grow begin with their own size, which the caller sets. */
+ * Functions are added, never changed; SCAPE_ABI_VERSION counts what could not be avoided, and
+ * SCAPE_ABI_MINOR_VERSION what was added since. Structs that may grow begin with their own size, which the
+ * caller sets. */
 #ifndef SCAPE_H
 #define SCAPE_H
 
@@ -27,6 +28,7 @@ extern "C" {
 #endif
 
 #define SCAPE_ABI_VERSION 1
+#define SCAPE_ABI_MINOR_VERSION 1 /* GASLoC */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -38,8 +40,9 @@ typedef int32_t scape_status;
 #define SCAPE_ABORTED 4  /* a rank has failed or not answered in time: no rank takes another step */
 #define SCAPE_INTERNAL 5 /* no memory, or a bug of ours */
 
-/* SCAPE_ABI_VERSION of the library that is loaded, and the project's version, "0.1.0". */
+/* SCAPE_ABI_VERSION and the minor version of the library that is loaded, and the project's, "0.1.0". */
 int32_t scape_abi_version(void);
+int32_t scape_abi_minor_version(void);
 const char* scape_version(void);
 
 /* The line about this thread's last failure; valid until its next one. */
@@ -251,6 +254,116 @@ scape_status scape_recorder_add(scape_recorder* recorder, const char* name, int3
                                 const scape_values* values, size_t count);
 /* Writes the trace, or says what is missing: a gradient, or a result that another step or rank has. */
 scape_status scape_recorder_write(scape_recorder* recorder, const char* path);
+
+/* ---- GASLoC: one worker (docs/specification/gasloc.md) ---- */
+
+typedef struct scape_gasloc_problem scape_gasloc_problem;
+
+/* As scape_problem_create; always_dense means nothing here. `settings`:
+ *     inner            adamw (default), adams or sgd
+ *     beta1 beta2 epsilon weight_decay                0.9 0.95 1e-8 0.1, of the inner optimizer
+ *     bias_correction  of adams: none, adam (default), momentum
+ *     eta alpha gamma  1 1 0.5: outer rate, gossip, momentum; what diverges is refused
+ *     momentum         local (default) or gossiped
+ *     law              pairs (default), two_peers, ring, exponential, hypercube, complete, none, explicit
+ *     seed             1: of the graphs, up to 2^53
+ *     edges            of explicit: ROUND:A:B:WEIGHT, with commas between; after the last round the first
+ *     allow_unstable   no (default) or yes
+ *     threads          1: that share one worker's passes; they change no bit */
+scape_status scape_gasloc_problem_create(const scape_tensor* tensors, size_t tensor_count, int32_t workers,
+                                         const char* settings, scape_gasloc_problem** problem);
+void scape_gasloc_problem_destroy(scape_gasloc_problem* problem);
+int64_t scape_gasloc_problem_size(const scape_gasloc_problem* problem);
+
+/* Messages between two ranks, of one's own. Those from one rank to another come in the order in which they
+ * were sent; `traffic` and `number` are the same on both sides (0 agreement, 5 parameters; the round), and
+ * so is the size. What starts one puts something into *message by which it will be waited for, once, also
+ * after a failure; its memory belongs to it until then, so a wait has to end. Each rank asks for a message
+ * before it sends to the same peer. Functions return 0, or another number after scape_set_error(): then
+ * the worker ends with SCAPE_ABORTED and that text. */
+typedef struct scape_messages {
+    size_t struct_size; /* sizeof(scape_messages) */
+    void* self;         /* is given to all of them */
+    int32_t rank;
+    int32_t size;
+    int32_t (*send)(void* self, int32_t traffic, int32_t peer, uint64_t number, const void* data,
+                    size_t bytes, void** message);
+    int32_t (*receive)(void* self, int32_t traffic, int32_t peer, uint64_t number, void* data, size_t bytes,
+                       void** message);
+    int32_t (*wait)(void* self, void* message); /* the message is gone afterwards, whatever is returned */
+    void (*progress)(void* self);               /* NULL where messages move on by themselves */
+} scape_messages;
+
+/* The struct is copied; what `self` points to outlives the peers and every worker over them. */
+typedef struct scape_peers scape_peers;
+scape_status scape_peers_create(const scape_messages* messages, scape_peers** peers);
+/* Those of a thread in a group, as scape_group_communicator: who fails or goes ends those that need it. */
+scape_status scape_group_peers(scape_group* group, int32_t rank, scape_peers** peers);
+void scape_peers_destroy(scape_peers* peers); /* workers over them keep what they need */
+
+typedef struct scape_gasloc_worker scape_gasloc_worker;
+
+/* On all ranks, with the same problem and parameters: the only time, beside restore and load, that a worker
+ * talks to all others. peers NULL: one worker. */
+scape_status scape_gasloc_worker_create(const scape_gasloc_problem* problem, scape_peers* peers,
+                                        const scape_values* parameters, size_t count,
+                                        scape_gasloc_worker** worker);
+void scape_gasloc_worker_destroy(scape_gasloc_worker* worker);
+
+/* An inner step, of this worker alone, as often as it likes. *counted (or NULL) is 0 where the gradient is
+ * not finite: then this round is a skipped one, and theta and inner state are what they were. */
+scape_status scape_gasloc_worker_step(scape_gasloc_worker* worker, const scape_values* gradient,
+                                      size_t count, double learning_rate, int32_t* counted);
+/* What came of a round. */
+typedef struct scape_gasloc_round {
+    size_t struct_size;  /* sizeof(scape_gasloc_round) */
+    int64_t number;      /* from 1 on */
+    int64_t inner_steps; /* 0 if it was skipped */
+    int32_t skipped;
+    int32_t neighbours; /* that it met */
+    uint64_t sent;      /* bytes */
+} scape_gasloc_round;
+/* Drift, gossip with the neighbours of the round, momentum; waits for them and for nobody else. *round may
+ * be NULL. After SCAPE_ABORTED or SCAPE_HALTED there is no further round. */
+scape_status scape_gasloc_worker_round(scape_gasloc_worker* worker, scape_gasloc_round* round);
+int64_t scape_gasloc_worker_rounds(const scape_gasloc_worker* worker); /* that were made */
+/* Where the next gradient is taken: x, and theta between rounds. Valid until the next call with it. */
+scape_status scape_gasloc_worker_parameters(scape_gasloc_worker* worker, scape_values* parameters);
+
+/* All that a worker goes on from, between two rounds. */
+typedef struct scape_gasloc_state {
+    size_t struct_size; /* sizeof(scape_gasloc_state) */
+    int64_t rounds;
+    int64_t inner_steps; /* of its life */
+    scape_values parameters;
+    scape_values before;        /* what the momentum is made of: the last y, or z of momentum=gossiped */
+    scape_values first_moment;  /* of adams and adamw; else of count 0 */
+    scape_values second_moment; /* of adamw */
+} scape_gasloc_state;
+/* Fills it with views that are valid until the next call with the worker. */
+scape_status scape_gasloc_worker_state(scape_gasloc_worker* worker, scape_gasloc_state* state);
+/* On all ranks, each with its own, of the same round. Nothing changes if it is refused. */
+scape_status scape_gasloc_worker_restore(scape_gasloc_worker* worker, const scape_gasloc_state* state);
+/* This worker's file in `folder`/round-..., without waiting for others. */
+scape_status scape_gasloc_worker_save(scape_gasloc_worker* worker, const char* folder);
+/* On all ranks: the folder of a round, of any number of workers. */
+scape_status scape_gasloc_worker_load(scape_gasloc_worker* worker, const char* checkpoint);
+
+/* As scape_recorder, of GASLoC: a step is a round. */
+typedef struct scape_gasloc_recorder scape_gasloc_recorder;
+scape_status scape_gasloc_recorder_create(const scape_gasloc_problem* problem, const char* source,
+                                          const scape_values* parameters, size_t count,
+                                          scape_gasloc_recorder** recorder);
+void scape_gasloc_recorder_destroy(scape_gasloc_recorder* recorder);
+/* One learning rate for each inner step of the worker that takes most. */
+scape_status scape_gasloc_recorder_begin_round(scape_gasloc_recorder* recorder,
+                                               const double* learning_rates, size_t count);
+/* "gradient.1", "gradient.2", ... in this order, as many as the rank has inner steps (those of a skipped
+ * round, too), and any of the results "inner" (x), "first_moment", "second_moment", "drifted" (y),
+ * "gossiped" (z), "parameters", of every rank. */
+scape_status scape_gasloc_recorder_add(scape_gasloc_recorder* recorder, const char* name, int32_t rank,
+                                       const scape_values* values, size_t count);
+scape_status scape_gasloc_recorder_write(scape_gasloc_recorder* recorder, const char* path);
 
 #ifdef __cplusplus
 }

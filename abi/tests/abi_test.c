@@ -258,6 +258,7 @@ int main(int count, char** arguments) {
     }
     const char* folder = arguments[1];
     CHECK(scape_abi_version() == SCAPE_ABI_VERSION);
+    CHECK(scape_abi_minor_version() == SCAPE_ABI_MINOR_VERSION);
     CHECK(strlen(scape_version()) > 0);
     ranks_are_right(settings);
     ranks_are_right("density=linear:1:0.1:3 partition=by_tensor bias_correction=none threads=2");
@@ -269,6 +270,7 @@ int main(int count, char** arguments) {
     traces_are_judged(folder);
     ranks_record_by_themselves(folder);
     what_is_missing_is_told(folder);
+    gasloc_is_right(folder);
     printf("%d failed\n", failed_checks());
     return failed_checks() == 0 ? 0 : 1;
 }
