@@ -1,4 +1,4 @@
-"""A communicator over torch.distributed: messages between two ranks, each with its exchange's number, on the CPU."""
+"""A communicator and peers over torch.distributed: messages between two ranks, on the CPU."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -9,13 +9,16 @@ import torch.distributed as dist
 
 from ._communicator import Bytes, Communicator, Wait
 from ._errors import Error
+from .gasloc import Peers
 
 _FIRST_TAG, _TAGS = 1 << 20, 1 << 30
+_FIRST_TAG_OF_WORKERS, _WORKERS, _ROUNDS = 3 << 29, 1 << 9, 1 << 20  # beyond those, up to what C's int holds
 _numbers: dict[str, Iterator[int]] = {}  # by group: two optimizers over one never take each other's messages
+_workers: dict[str, Iterator[int]] = {}
 
 
-class ProcessGroup(Communicator):
-    """Over a process group whose backend moves the CPU's memory (gloo, mpi). Its timeout is how long a rank waits for another."""
+class _Ranks:
+    """Those of a process group whose backend moves the CPU's memory (gloo, mpi). Its timeout is how long a rank waits for another."""
 
     def __init__(self, group: Any = None) -> None:
         self._group = cast(Any, group if group is not None else dist.group.WORLD)
@@ -24,13 +27,20 @@ class ProcessGroup(Communicator):
             raise Error("this process is not in the process group; make the optimizer on the group's ranks alone")
         self._global = [dist.get_global_rank(self._group, rank) for rank in range(self.size)]
         self._check_backend()
-        self._number = _numbers.setdefault(self._group.group_name, count())
 
     def _check_backend(self) -> None:
         backends = str(dist.get_backend_config(self._group))
         if "cpu:" not in backends:
             raise Error(f"the process group's backend ({backends}) does not move the CPU's memory; "
                         "give process_group=torch.distributed.new_group(backend='gloo')")
+
+
+class ProcessGroup(_Ranks, Communicator):
+    """Every exchange as messages that have its number."""
+
+    def __init__(self, group: Any = None) -> None:
+        super().__init__(group)
+        self._number = _numbers.setdefault(self._group.group_name, count())
 
     def start_all_to_all(self, traffic: int, send: list[Bytes], receive: list[Bytes]) -> Wait:
         return self._start(send, receive)
@@ -62,6 +72,38 @@ class ProcessGroup(Communicator):
     def _others(self) -> list[int]:
         """Each rank begins with the one after it, so that not all talk to one at once."""
         return [(self.rank + turn) % self.size for turn in range(1, self.size)]
+
+
+class ProcessGroupPeers(_Ranks, Peers):
+    """Messages alone, and no collective of the group: whoever meets nobody talks to nobody."""
+
+    def __init__(self, group: Any = None) -> None:
+        super().__init__(group)
+        worker = next(_workers.setdefault(self._group.group_name, count()))
+        self._first_tag = _FIRST_TAG_OF_WORKERS + worker % _WORKERS * _ROUNDS
+
+    def start_send(self, traffic: int, peer: int, number: int, data: Bytes) -> Wait:
+        if not data.size:
+            return _nothing
+        return _waits(dist.isend(torch.from_numpy(data), self._global[peer], self._group, tag=self._tag(number)))
+
+    def start_receive(self, traffic: int, peer: int, number: int, into: Bytes) -> Wait:
+        if not into.size:
+            return _nothing
+        return _waits(dist.irecv(torch.from_numpy(into), self._global[peer], self._group, tag=self._tag(number)))
+
+    def _tag(self, number: int) -> int:
+        return self._first_tag + number % _ROUNDS
+
+
+def _nothing() -> None:
+    """Nobody waits for nothing."""
+
+
+def _waits(work: Any) -> Wait:
+    def wait() -> None:
+        work.wait()
+    return wait
 
 
 def _first_error_of(works: list[Any]) -> BaseException | None:

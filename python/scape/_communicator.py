@@ -18,7 +18,7 @@ Wait = Callable[[], None]
 _LONGEST = 10**9  # seconds; 2^63 nanoseconds are nine times as many
 
 
-def _bytes(pointer: int | None, size: int) -> Bytes:
+def bytes_at(pointer: int | None, size: int) -> Bytes:
     if not pointer or not size:
         return np.empty(0, np.uint8)
     memory: Any = (ctypes.c_uint8 * size).from_address(pointer)
@@ -29,12 +29,12 @@ def _parts(pointer: int | None, sizes: list[int]) -> list[Bytes]:
     """The parts that stand one after the other from there on."""
     parts, at = [], pointer or 0
     for size in sizes:
-        parts.append(_bytes(at, size))
+        parts.append(bytes_at(at, size))
         at += size
     return parts
 
 
-class _Native:
+class Native:
     """A communicator's handle, and the Python object that must live as long. `failure`: what its callbacks raised."""
 
     def __init__(self, handle: _library.Handle, owner: object = None) -> None:
@@ -58,27 +58,21 @@ class Communicator(ABC):
     def start_all_gather(self, traffic: int, send: Bytes, receive: list[Bytes]) -> Wait:
         """send goes to all ranks, receive[r] comes from rank r. send may be the very place of receive[rank]."""
 
-    def _native(self) -> _Native:
+    def _native(self) -> Native:
         bridge = _Bridge(self)
         handle = _library.Handle("communicator", ctypes.byref(bridge.exchanges))
-        native = _Native(handle, bridge)
+        native = Native(handle, bridge)
         bridge.native = native
         return native
 
 
-class _Bridge:
-    """A Python communicator as the functions that libscape calls. No exception crosses: it is kept, and raised as the cause."""
+class Calls:
+    """Functions in Python that libscape calls. No exception crosses: it is kept, and raised as the cause."""
 
-    def __init__(self, communicator: Communicator) -> None:
-        rank, size = _library.whole(communicator.rank, "a communicator's rank"), _library.whole(communicator.size, "its size")
-        self._communicator = communicator
+    def __init__(self) -> None:
         self._under_way: dict[int, Wait] = {}
         self._started = 0
-        self.native: _Native | None = None
-        self.exchanges = _library.Exchanges(
-            ctypes.sizeof(_library.Exchanges), None, rank, size,
-            _library.START_ALL_TO_ALL(self._all_to_all), _library.START_ALL_GATHER(self._all_gather), None,
-            _library.WAIT(self._wait), None)
+        self.native: Native | None = None
 
     def _kept(self, body: Callable[[], None]) -> int:
         try:
@@ -106,6 +100,22 @@ class _Bridge:
         self._under_way[self._started] = wait
         exchange[0] = self._started
 
+    def _wait(self, _self: Any, exchange: int) -> int:
+        return self._kept(lambda: self._under_way.pop(exchange)())
+
+
+class _Bridge(Calls):
+    """A Python communicator as the functions that libscape calls."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        super().__init__()
+        rank, size = _library.whole(communicator.rank, "a communicator's rank"), _library.whole(communicator.size, "its size")
+        self._communicator = communicator
+        self.exchanges = _library.Exchanges(
+            ctypes.sizeof(_library.Exchanges), None, rank, size,
+            _library.START_ALL_TO_ALL(self._all_to_all), _library.START_ALL_GATHER(self._all_gather), None,
+            _library.WAIT(self._wait), None)
+
     def _all_to_all(self, _self: Any, traffic: int, send: int | None, send_sizes: Any, receive: int | None, receive_sizes: Any,
                     exchange: Any) -> int:
         def start() -> None:
@@ -118,13 +128,10 @@ class _Bridge:
     def _all_gather(self, _self: Any, traffic: int, send: int | None, receive: int | None, sizes: Any, exchange: Any) -> int:
         def start() -> None:
             of_ranks = sizes[:self._communicator.size]
-            wait = self._communicator.start_all_gather(traffic, _bytes(send, of_ranks[self._communicator.rank]),
+            wait = self._communicator.start_all_gather(traffic, bytes_at(send, of_ranks[self._communicator.rank]),
                                                        _parts(receive, of_ranks))
             self._keep(wait, exchange)
         return self._kept(start)
-
-    def _wait(self, _self: Any, exchange: int) -> int:
-        return self._kept(lambda: self._under_way.pop(exchange)())
 
 
 class ThreadGroup:
@@ -140,17 +147,44 @@ class ThreadGroup:
         """Once for each rank."""
         return ThreadCommunicator(self, rank)
 
+    def peers(self, rank: int) -> "ThreadPeers":
+        """For a worker of GASLoC; once for each rank."""
+        return ThreadPeers(self, rank)
 
-class ThreadCommunicator:
-    """A rank's place in a ThreadGroup, for one optimizer."""
+
+class _Place:
+    """A rank's place in a ThreadGroup; it serves once."""
+
+    kind: str
 
     def __init__(self, group: ThreadGroup, rank: int) -> None:
-        self.rank, self.size = _library.whole(rank, "the rank of a ThreadGroup's communicator"), group.size
-        self._handle: _library.Handle | None = _library.Handle("communicator", group._handle.pointer, self.rank,
-                                                               maker="group_communicator")
+        self.rank, self.size = _library.whole(rank, f"the rank of a ThreadGroup's {self.kind}"), group.size
+        self._handle: _library.Handle | None = _library.Handle(self.kind, group._handle.pointer, self.rank, maker=f"group_{self.kind}")
 
-    def _native(self) -> _Native:
+    def _native(self) -> Native:
         handle, self._handle = self._handle, None
         if handle is None:
-            raise Error(f"the communicator of rank {self.rank} serves an optimizer already; make another group")
-        return _Native(handle)
+            raise Error(f"the {self.kind} of rank {self.rank} serves an optimizer already; make another group")
+        return Native(handle)
+
+
+class ThreadCommunicator(_Place):
+    """For one optimizer."""
+
+    kind = "communicator"
+
+
+class ThreadPeers(_Place):
+    """For one worker of GASLoC."""
+
+    kind = "peers"
+
+
+def native_of(place: Any, kind: str) -> Native | None:
+    """What libscape takes for a place among ranks; None: it is the only one."""
+    if place is None:
+        return None
+    native: Native = place._native()
+    if native.handle.kind != kind:
+        raise Error(f"it was given {native.handle.kind}, and takes {kind}: .communicator(rank) is SCAPE's, .peers(rank) GASLoC's")
+    return native

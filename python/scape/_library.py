@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION = 1
+ABI_VERSION, ABI_MINOR_VERSION = 1, 1  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -31,6 +31,7 @@ _SIZES, _EXCHANGE = POINTER(c_size_t), POINTER(c_void_p)
 START_ALL_TO_ALL = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, _SIZES, c_void_p, _SIZES, _EXCHANGE)
 START_ALL_GATHER = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_void_p, _SIZES, _EXCHANGE)
 WAIT = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+START_MESSAGE = CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_uint64, c_void_p, c_size_t, _EXCHANGE)
 
 
 class Exchanges(ctypes.Structure):
@@ -55,6 +56,27 @@ class State(ctypes.Structure):
                 ("residual", Values), ("mask", Values), ("next_mask", Values)]
 
 
+class Messages(ctypes.Structure):
+    """scape_messages, without progress."""
+
+    _fields_ = [("struct_size", c_size_t), ("self", c_void_p), ("rank", c_int32), ("size", c_int32), ("send", START_MESSAGE),
+                ("receive", START_MESSAGE), ("wait", WAIT), ("progress", c_void_p)]
+
+
+class RoundEntry(ctypes.Structure):
+    """scape_gasloc_round."""
+
+    _fields_ = [("struct_size", c_size_t), ("number", c_int64), ("inner_steps", c_int64), ("skipped", c_int32),
+                ("neighbours", c_int32), ("sent", c_uint64)]
+
+
+class GaslocState(ctypes.Structure):
+    """scape_gasloc_state."""
+
+    _fields_ = [("struct_size", c_size_t), ("rounds", c_int64), ("inner_steps", c_int64), ("parameters", Values), ("before", Values),
+                ("first_moment", Values), ("second_moment", Values)]
+
+
 def _found() -> Path:
     given = os.environ.get("SCAPE_LIBRARY")
     if given:
@@ -69,10 +91,10 @@ def _found() -> Path:
 def _load() -> ctypes.CDLL:
     path = _found()
     library = ctypes.CDLL(str(path))
-    library.scape_abi_version.restype = c_int32
-    if library.scape_abi_version() != ABI_VERSION:
-        raise ImportError(f"scape: {path} has version {library.scape_abi_version()} of the interface, and this package wants {ABI_VERSION}; "
-                          "install both from one commit")
+    minor = getattr(library, "scape_abi_minor_version", lambda: 0)()  # both give C's int
+    if library.scape_abi_version() != ABI_VERSION or minor < ABI_MINOR_VERSION:
+        raise ImportError(f"scape: {path} has version {library.scape_abi_version()}.{minor} of the interface, and this package wants "
+                          f"{ABI_VERSION}.{ABI_MINOR_VERSION}; install both from one commit")
     return library
 
 
@@ -98,6 +120,21 @@ _STATUS: dict[str, list[Any]] = {
     "scape_reference_step": [_HANDLE, _PIECES, c_size_t, c_double],
     "scape_reference_view": [_HANDLE, c_int32, c_int32, POINTER(Values)],
     "scape_fingerprint": [_PIECES, c_uint64, POINTER(c_uint64)],
+    "scape_peers_create": [POINTER(Messages), _OUT],
+    "scape_group_peers": [_HANDLE, c_int32, _OUT],
+    "scape_gasloc_problem_create": [POINTER(TensorEntry), c_size_t, c_int32, c_char_p, _OUT],
+    "scape_gasloc_worker_create": [_HANDLE, _HANDLE, _PIECES, c_size_t, _OUT],
+    "scape_gasloc_worker_step": [_HANDLE, _PIECES, c_size_t, c_double, POINTER(c_int32)],
+    "scape_gasloc_worker_round": [_HANDLE, POINTER(RoundEntry)],
+    "scape_gasloc_worker_parameters": [_HANDLE, POINTER(Values)],
+    "scape_gasloc_worker_state": [_HANDLE, POINTER(GaslocState)],
+    "scape_gasloc_worker_restore": [_HANDLE, POINTER(GaslocState)],
+    "scape_gasloc_worker_save": [_HANDLE, c_char_p],
+    "scape_gasloc_worker_load": [_HANDLE, c_char_p],
+    "scape_gasloc_recorder_create": [_HANDLE, c_char_p, _PIECES, c_size_t, _OUT],
+    "scape_gasloc_recorder_begin_round": [_HANDLE, POINTER(c_double), c_size_t],
+    "scape_gasloc_recorder_add": [_HANDLE, c_char_p, c_int32, _PIECES, c_size_t],
+    "scape_gasloc_recorder_write": [_HANDLE, c_char_p],
     "scape_verify": [c_char_p, c_char_p, c_char_p, _OUT],
     "scape_verify_ranks": [POINTER(c_char_p), c_size_t, c_char_p, c_char_p, _OUT],
     "scape_join": [POINTER(c_char_p), c_size_t, c_char_p],
@@ -114,11 +151,14 @@ _OTHERS: dict[str, tuple[type | None, list[Any]]] = {
     "scape_set_error": (None, [c_char_p]),
     "scape_problem_size": (c_int64, [_HANDLE]),
     "scape_optimizer_steps": (c_int64, [_HANDLE]),
+    "scape_gasloc_problem_size": (c_int64, [_HANDLE]),
+    "scape_gasloc_worker_rounds": (c_int64, [_HANDLE]),
     "scape_verdict_passed": (c_int32, [_HANDLE]),
     "scape_verdict_text": (c_char_p, [_HANDLE]),
     "scape_verdict_json": (c_char_p, [_HANDLE]),
 }
-for _name in ("problem", "communicator", "group", "optimizer", "reference", "verdict", "recorder"):
+for _name in ("problem", "communicator", "group", "optimizer", "reference", "verdict", "recorder", "peers", "gasloc_problem", "gasloc_worker",
+              "gasloc_recorder"):
     _OTHERS[f"scape_{_name}_destroy"] = (None, [_HANDLE])
 for _name, _arguments in _STATUS.items():
     getattr(_library, _name).argtypes, getattr(_library, _name).restype = _arguments, c_int32
@@ -181,12 +221,12 @@ class Handle:
     calls: object = None  # what libscape calls through this handle
 
     def __init__(self, kind: str, *arguments: object, maker: str = "") -> None:
-        self._kind, self.pointer = kind, c_void_p()
+        self.kind, self.pointer = kind, c_void_p()
         call(maker or f"{kind}_create", *arguments, ctypes.byref(self.pointer))
 
     def __del__(self) -> None:
         if self.pointer:
-            ask(f"{self._kind}_destroy", self.pointer)
+            ask(f"{self.kind}_destroy", self.pointer)
 
 
 def version() -> str:

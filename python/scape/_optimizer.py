@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _library, _values
-from ._communicator import Communicator, ThreadCommunicator
+from ._communicator import Communicator, ThreadCommunicator, native_of
 from ._errors import Error
 from ._problem import Problem
 from ._values import Floats, Mask
@@ -55,10 +55,10 @@ class Optimizer:
 
     def __init__(self, problem: Problem, parameters: Any, communicator: Communicator | ThreadCommunicator | None = None) -> None:
         self.problem = problem
-        self._native = None if communicator is None else communicator._native()
+        self._native = native_of(communicator, "communicator")
         given, count = _values.pieces(parameters, "parameters")
         pointer = None if self._native is None else self._native.handle.pointer
-        with _cause_of(self._native):
+        with cause_of(self._native):
             handle = _library.Handle("optimizer", problem._handle.pointer, pointer, given, count)
         handle.calls = self._native  # callbacks live as long as what calls them
         self._handle: _library.Handle | None = handle
@@ -155,11 +155,11 @@ class Optimizer:
         return view
 
     def _call(self, name: str, *arguments: object) -> None:
-        with _cause_of(self._native):
+        with cause_of(self._native):
             _library.call(name, self._open_handle.pointer, *arguments)
 
 
-class _cause_of:
+class cause_of:
     """What a communicator in Python raised is the cause of what the call ends with; an interrupt stays one."""
 
     def __init__(self, native: Any) -> None:

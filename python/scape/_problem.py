@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _library
 from ._errors import Error
@@ -25,6 +25,15 @@ def _word(key: str, value: object) -> str:
     return word
 
 
+def handle_of(kind: str, tensors: list[Tensor], workers: int, settings: dict[str, Any]) -> _library.Handle:
+    """Of some scape_<kind>_create that takes a model, a number of workers and settings."""
+    entries = (_library.TensorEntry * len(tensors))(
+        *(_library.TensorEntry(_library.text(name, "a tensor's name"), _library.whole(size, f"the size of {name}", 64), bool(dense))
+          for name, size, dense in tensors))
+    words = " ".join(f"{key}={_word(key, value)}" for key, value in settings.items())
+    return _library.Handle(kind, entries, len(tensors), workers, _library.text(words, "settings"))
+
+
 class Problem:
     """A model, a number of workers and the settings of scape.h: beta1, beta2, epsilon, weight_decay, clip_norm,
     bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, norm (1 or 2),
@@ -38,11 +47,7 @@ class Problem:
         self.tensors = [Tensor(*tensor) for tensor in tensors]
         self.workers = _library.whole(workers, "workers")
         self.settings = settings
-        entries = (_library.TensorEntry * len(self.tensors))(
-            *(_library.TensorEntry(_library.text(name, "a tensor's name"), _library.whole(size, f"the size of {name}", 64), bool(dense))
-              for name, size, dense in self.tensors))
-        words = " ".join(f"{key}={_word(key, value)}" for key, value in settings.items())
-        self._handle = _library.Handle("problem", entries, len(self.tensors), self.workers, _library.text(words, "settings"))
+        self._handle = handle_of("problem", self.tensors, self.workers, settings)
         self.size = _library.ask("problem_size", self._handle.pointer)
 
     def density(self, step: int) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _library, _values
+from ._errors import Error
 from ._problem import Problem
 
 
@@ -21,6 +22,10 @@ class Recorder:
 
     def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder", *, rank: int | None = None,
                  spool: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder") -> None:
+        if not isinstance(problem, Problem):
+            raise Error(f"Recorder: it was given {type(problem).__name__}, and takes a scape.Problem; of GASLoC there is "
+                        "scape.gasloc.Recorder")
         self.problem = problem
         given, count = _values.pieces(parameters, "parameters")
         self._handle = _library.Handle("recorder", problem._handle.pointer, _library.text(source, "source"), given, count)

@@ -57,6 +57,10 @@ def bits(mask: Any, what: str) -> tuple[_library.Values, object]:
     return _library.Values(packed.ctypes.data, packed.size, _library.BITS), packed
 
 
+def empty() -> Floats:
+    return np.empty(0, np.float32)
+
+
 def look(owner: object, view: _library.Values) -> Floats:
     """The floats of a view where they stand; the array keeps the owner alive."""
     memory: Any = (ctypes.c_float * view.count).from_address(view.data)

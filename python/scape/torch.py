@@ -1,4 +1,4 @@
-"""SCAPE as a ``torch.optim.Optimizer``, over ``torch.distributed``."""
+"""SCAPE and GASLoC as a ``torch.optim.Optimizer``, over ``torch.distributed``."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import _values
+from . import _torch_flat as flat_model
 from ._c10d import ProcessGroup
 from ._communicator import Communicator, ThreadCommunicator
 from ._errors import Error
 from ._optimizer import Optimizer, Statistics
 from ._problem import Problem, Tensor
-from ._fingerprints import Fingerprints as Fingerprints
-from ._fingerprints import fingerprint as fingerprint
+from ._fingerprints ._torch_gasloc import Fingerprints GASLoC as Fingerprints GASLoC
+from ._fingerprints ._torch_gasloc_recorder import fingerprint RoundRecorder as fingerprint RoundRecorder
 from ._torch_recorder import Recorder as Recorder
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
@@ -51,10 +51,10 @@ class Scape(torch.optim.Optimizer):
             "bias_correction": bias_correction, "density": density, "partition": partition, "threads": threads,
             "norm": norm, "payload": payload, "always_dense": always_dense})
         self._all = [parameter for group in self.param_groups for parameter in group["params"]]
-        self._names = self._tensor_names()
+        self._names = flat_model.tensor_names(self.param_groups, len(self._all))
         self._made_with = _settings_of(self.param_groups)
         for name, parameter in zip(self._names, self._all):
-            _check_parameter(name, parameter)
+            flat_model.check_parameter(name, parameter, "Scape")
         if communicator is None and dist.is_available() and dist.is_initialized():
             communicator = ProcessGroup(process_group)
         elif process_group is not None:
@@ -91,8 +91,8 @@ class Scape(torch.optim.Optimizer):
             raise Error("a param group's settings have changed since the optimizer was made; only lr may: make a new optimizer")
         self._check_memory()
         self._check_copies()
-        gradients = [self._gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
-        self.native.step(gradients, self._learning_rate())
+        gradients = [flat_model.gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
+        self.native.step(gradients, flat_model.learning_rate(self.param_groups))
         self._write_copies()
         return loss
 
@@ -109,7 +109,7 @@ class Scape(torch.optim.Optimizer):
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
         place = {"workers": self._problem.workers, "rank": self._rank}
-        for parameter, (begin, end) in zip(self._all, self._ranges()):
+        for parameter, (begin, end) in zip(self._all, flat_model.ranges(self._all)):
             held = whole if parameter.dtype == torch.float32 else whole | {"master": torch.from_numpy(native.parameters)}
             self.state[parameter] = {"step": torch.tensor(float(native.steps))} | place | {
                 name: values[begin:end].reshape(parameter.shape).clone() for name, values in held.items()}
@@ -145,24 +145,6 @@ class Scape(torch.optim.Optimizer):
         if saved != mine:
             raise Error(f"load_state_dict: its param groups have {saved} parameters, and this optimizer's {mine}; make it with those")
 
-    def _gradient(self, name: str, parameter: torch.Tensor) -> Any:
-        gradient = parameter.grad
-        if gradient is None:
-            return _values.zeros(parameter.numel())
-        if gradient.layout != torch.strided:
-            raise Error(f"the gradient of {name} is sparse; SCAPE takes dense ones, and selects by itself")
-        return gradient.contiguous()
-
-    def _learning_rate(self) -> float:
-        rates = {float(group["lr"]) for group in self.param_groups}
-        if len(rates) != 1:
-            raise Error(f"the param groups have the learning rates {sorted(rates)}; a step of SCAPE has one, give all groups the same")
-        return rates.pop()
-
-    def _tensor_names(self) -> list[str]:
-        named = [name for group in self.param_groups for name in group.get("param_names", [])]
-        return named or [f"parameter{i}" for i in range(len(self._all))]
-
     def _make_problem(self, workers: int) -> Problem:
         dense = [group["always_dense"] for group in self.param_groups for _ in group["params"]]
         tensors = [Tensor(name, parameter.numel(), parameter.dim() < 2 if always is None else bool(always))
@@ -171,25 +153,19 @@ class Scape(torch.optim.Optimizer):
         beta1, beta2 = settings.pop("betas")
         return Problem(tensors, workers, beta1=float(beta1), beta2=float(beta2), epsilon=float(settings.pop("eps")), **settings)
 
-    def _ranges(self) -> list[tuple[int, int]]:
-        ends = [0]
-        for parameter in self._all:
-            ends.append(ends[-1] + parameter.numel())
-        return list(zip(ends, ends[1:]))
-
     def _adopt(self, native: Optimizer) -> None:
         """The memory of fp32 parameters becomes the optimizer's own: what it writes they are, and what the model loads it has."""
         flat = torch.from_numpy(native.parameters)
         self._shared: list[tuple[str, torch.Tensor, int, torch.Size]] = []  # with where in memory, and as what, it has to be
         self._copies: list[tuple[str, torch.Tensor, torch.Tensor]] = []
-        for name, parameter, (begin, end) in zip(self._names, self._all, self._ranges()):
+        for name, parameter, (begin, end) in zip(self._names, self._all, flat_model.ranges(self._all)):
             master = flat[begin:end].view(parameter.shape)
             if parameter.dtype == torch.float32:
                 parameter.data = master
                 self._shared.append((name, parameter, master.data_ptr(), master.shape))
             else:
                 self._copies.append((name, parameter, master))
-        self._written = [_memory(parameter) for _, parameter, _ in self._copies]
+        self._written = [flat_model.memory(parameter) for _, parameter, _ in self._copies]
 
     def _check_memory(self) -> None:
         """What replaces a parameter's memory takes it from the optimizer, and nothing else would tell."""
@@ -203,41 +179,23 @@ class Scape(torch.optim.Optimizer):
         """What writes to a bf16 parameter does not reach its master, and the step would undo it. The values are looked at where
         PyTorch has counted a write."""
         for i, (name, parameter, master) in enumerate(self._copies):
-            if _memory(parameter) == self._written[i]:
+            if flat_model.memory(parameter) == self._written[i]:
                 continue
-            if parameter.dtype != torch.bfloat16 or not torch.equal(parameter.view(torch.int16),
-                                                                    master.to(torch.bfloat16).view(torch.int16)):
+            if parameter.dtype != torch.bfloat16 or not flat_model.same_bits(parameter, master):
                 raise Error(f"{name} has been written to, and its fp32 master has not, so the step would undo it; load the optimizer's "
                             "state_dict as well as the model's, or make a new optimizer afterwards")
-            self._written[i] = _memory(parameter)
+            self._written[i] = flat_model.memory(parameter)
 
     @torch.no_grad()
     def _write_copies(self) -> None:
         """bf16 parameters are their masters, rounded to nearest even."""
         for _, parameter, master in self._copies:
             parameter.copy_(master)
-        self._written = [_memory(parameter) for _, parameter, _ in self._copies]
-
-
-def _memory(parameter: torch.Tensor) -> tuple[int, int]:
-    """Another one after what writes to it, but through .data."""
-    return parameter.data_ptr(), parameter._version
+        self._written = [flat_model.memory(parameter) for _, parameter, _ in self._copies]
 
 
 def _settings_of(groups: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all param groups have alike; lr, always_dense and what schedulers keep stand beside it."""
-    settings = [{key: tuple(group[key]) if isinstance(group[key], list) else group[key] for key in _SETTINGS} for group in groups]
-    for other in settings[1:]:
-        if other != settings[0]:
-            raise Error(f"the param groups have the settings {settings[0]} and {other}; give all groups the same, always_dense apart")
-    return settings[0]
-
-
-def _check_parameter(name: str, parameter: torch.Tensor) -> None:
-    if parameter.device.type != "cpu":
-        raise Error(f"{name} is on {parameter.device}; scape.torch.Scape steps on the CPU: keep the parameters there")
-    if parameter.dtype not in (torch.float32, torch.bfloat16):
-        raise Error(f"{name} is {parameter.dtype}; SCAPE's parameters are torch.float32, or torch.bfloat16 beside fp32 masters")
+    return flat_model.settings(groups, _SETTINGS, ", always_dense apart")
 
 
 def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], workers: int, rank: int) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """scape.torch.Scape over gloo, ranks as processes: its recorded runs are the reference's in every bit, and mistakes are found."""
 
-import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -10,28 +8,15 @@ import needs
 
 needs.torch()
 import scape  # noqa: E402
+from ranks import run  # noqa: E402
 
 TRAINING = Path(__file__).parent / "training.py"
-LIMIT = 300  # seconds, against a hang; nothing depends on it
-
-
-def run(ranks: int, folder: str, mistake: str = "") -> list[tuple[int, str]]:
-    """Each rank's exit status and what it said."""
-    arguments = [mistake] if mistake else []
-    processes = [subprocess.Popen([sys.executable, str(TRAINING), str(rank), str(ranks), folder, *arguments], text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(ranks)]
-    try:
-        said = [process.communicate(timeout=LIMIT)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    return [(process.returncode, text) for process, text in zip(processes, said)]
 
 
 class Ranks(unittest.TestCase):
     def trace(self, ranks: int, mistake: str = "") -> scape.Result:
         with tempfile.TemporaryDirectory() as folder:
-            for rank, (status, text) in enumerate(run(ranks, folder, mistake)):
+            for rank, (status, text) in enumerate(run(TRAINING, ranks, folder, mistake)):
                 self.assertEqual(status, 0, f"rank {rank}:\n{text}")
             return scape.verify(f"{folder}/run.safetensors", level="exact")
 
@@ -59,7 +44,7 @@ class Ranks(unittest.TestCase):
 
     def test_a_rank_that_leaves_ends_the_others(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            (first, text), (second, _) = run(2, folder, "leaves")
+            (first, text), (second, _) = run(TRAINING, 2, folder, "leaves")
         self.assertEqual(second, 7)
         self.assertEqual(first, 1, text)
         self.assertFalse(Path(folder, "run.safetensors").exists())
