@@ -147,17 +147,17 @@ std::uint64_t all_of(const distributed::CountingPeers& counted) {
 
 } // namespace
 
-Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const Group> group, Seat seat)
-    : Candidate(
+Workers::Workers(std::string name, Subjects subjects, std::shared_ptr<const Group> group, Seat seat)
+    : Workers(
           std::move(name), [same = std::move(subjects)](Peers&) { return same; }, std::move(group),
           std::move(seat)) {}
 
-Candidate::Candidate(std::string name, std::function<Subjects(Peers&)> subjects,
-                     std::shared_ptr<const Group> group, Seat seat)
+Workers::Workers(std::string name, std::function<Subjects(Peers&)> subjects,
+                 std::shared_ptr<const Group> group, Seat seat)
     : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)),
       seat_(std::move(seat)) {}
 
-std::vector<Life> Candidate::run(const Scenario& scenario) const {
+std::vector<Life> Workers::run(const Scenario& scenario) const {
     std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
     const fs::path folder = fs::path(gate::scratch_folder(*group_)) / ("gasloc-" + std::to_string(++runs_));
     const auto part = [&](int workers, Index first, Index last) {
@@ -188,8 +188,8 @@ std::vector<Life> Candidate::run(const Scenario& scenario) const {
     return all;
 }
 
-void Candidate::play(const Scenario& scenario, Index first, Index last, const fs::path& folder,
-                     Peers& peers, Life& life) const {
+void Workers::play(const Scenario& scenario, Index first, Index last, const fs::path& folder, Peers& peers,
+                   Life& life) const {
     const int rank = peers.rank();
     const Subjects subjects = subjects_(peers);
     distributed::CountingPeers counted(subjects.peers ? *subjects.peers : peers,

@@ -56,13 +56,32 @@ struct Seat {
     int most_workers = std::numeric_limits<int>::max();
 };
 
-class Candidate final : public gate::Implementation {
+/// Which parts of a worker's state can be seen, beside theta.
+struct Visible {
+    bool before = true;
+    bool first_moment = true;
+    bool second_moment = true;
+
+    [[nodiscard]] bool all() const { return before && first_moment && second_moment; }
+};
+
+/// Whatever properties are asked of.
+class Candidate : public gate::Implementation {
   public:
-    Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group,
-              Seat seat = {});
+    /// What each worker did, the same everywhere. Throws where it is none of what may happen.
+    [[nodiscard]] virtual std::vector<Life> run(const Scenario& scenario) const = 0;
+    /// Whether all workers are threads of this process.
+    [[nodiscard]] virtual bool in_process() const = 0;
+    [[nodiscard]] virtual Visible visible() const { return {}; }
+};
+
+/// Workers in C++ that talk through peers.
+class Workers final : public Candidate {
+  public:
+    Workers(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group, Seat seat = {});
     /// Whose ranks have places of their own: each is asked for, on its thread, before its workers are.
-    Candidate(std::string name, std::function<Subjects(distributed::Peers&)> subjects,
-              std::shared_ptr<const gate::Group> group, Seat seat);
+    Workers(std::string name, std::function<Subjects(distributed::Peers&)> subjects,
+            std::shared_ptr<const gate::Group> group, Seat seat);
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
@@ -75,10 +94,8 @@ class Candidate final : public gate::Implementation {
     std::string runs_on() const override { return seat_.runs_on; }
     bool any(bool here) const override { return group_->any(here); }
 
-    /// What each worker did, the same everywhere. Throws where it is none of what may happen.
-    [[nodiscard]] std::vector<Life> run(const Scenario& scenario) const;
-    /// Whether all workers are threads of this process.
-    [[nodiscard]] bool in_process() const { return group_->name() == "in_process"; }
+    [[nodiscard]] std::vector<Life> run(const Scenario& scenario) const override;
+    [[nodiscard]] bool in_process() const override { return group_->name() == "in_process"; }
 
   private:
     void play(const Scenario& scenario, Index first, Index last, const std::filesystem::path& folder,

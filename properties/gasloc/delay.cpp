@@ -77,7 +77,8 @@ std::vector<gate::Property> delay_properties() {
                  no_barrier, {{"several ranks", 60}}, without_restart),
         property(12, "delay", "When messages come changes no bit.", delays, meets(), without_restart)};
     all.front().skipped = [](const gate::Implementation& implementation) -> std::string {
-        return dynamic_cast<const Candidate&>(implementation).in_process()
+        // What does not communicate here has left it out for another reason.
+        return dynamic_cast<const Candidate&>(implementation).in_process() || !implementation.communicates()
                    ? ""
                    : "only threads can be held back at will; distributed.mpi_held_back shows it of "
                      "processes";

@@ -129,7 +129,7 @@ std::string nccl() {
 template <class Make>
 std::shared_ptr<Candidate> candidate(const std::string& name, const Make& make,
                                      const std::shared_ptr<const gate::Group>& group, Seat seat = {}) {
-    return std::make_shared<Candidate>(
+    return std::make_shared<Workers>(
         name, [make](Peers& ranks) { return make(ranks); }, group, std::move(seat));
 }
 

@@ -61,7 +61,11 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
     if (rounds == 0)
         return false;
     const Config config = config_of(scenario, rounds);
-    const Shown results = shown(scenario.settings);
+    Shown results = shown(scenario.settings);
+    std::erase_if(results, [&](const auto& shows) { // what a program does not show
+        const State& seen = lives.front().rounds.at(1).state;
+        return (seen.*shows.second).size() != seen.theta.size();
+    });
     trace::Schema what = schema(config);
     what.results.clear();
     for (const auto& [which, part] : results)

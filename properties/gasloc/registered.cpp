@@ -11,7 +11,7 @@ gate::System gasloc_system();
 gate::System gasloc_system() {
     gate::System system = gasloc::system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        gate::Implementations all{std::make_shared<gasloc::Candidate>("host", gasloc::workers(), group)};
+        gate::Implementations all{std::make_shared<gasloc::Workers>("host", gasloc::workers(), group)};
         for (const auto& implementation : gasloc::on_devices(group))
             all.push_back(implementation);
         all.push_back(gasloc::planted(0, group));

@@ -7,6 +7,7 @@
 #include <scape/problem/error.hpp>
 
 #include "candidate.hpp"
+#include "program.hpp"
 #include "properties.hpp"
 #include "system.hpp"
 
@@ -109,6 +110,7 @@ gate::System system_of_properties() {
     system.rows = rows;
     system.properties = properties();
     system.traces = traces();
+    system.program = program_candidate;
     return system;
 }
 
@@ -121,7 +123,7 @@ int gate_main(int count, char** values, std::vector<Ranked> candidates) {
             Seat seat{.level = candidate.level, .left_out = candidate.left_out};
             if (!candidate.restart)
                 seat.left_out.try_emplace("restart", "it has no checkpoints");
-            all.push_back(std::make_shared<Candidate>(
+            all.push_back(std::make_shared<Workers>(
                 candidate.name, Subjects{candidate.start, candidate.restart, train}, group, seat));
         }
         return all;

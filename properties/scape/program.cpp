@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include <scape/gate/program_hello.hpp>
 #include <scape/gate/programs.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/properties/implementations.hpp>
@@ -243,7 +244,7 @@ class ProgramImplementation final : public Implementation {
   public:
     ProgramImplementation(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group)
         : group_(group),
-          programs_(settings, {{"do", "hello"}, {"protocol", program_protocol}, {"system", "scape"}},
+          programs_(settings, {{"do", "hello"}, {"protocol", gate::program_protocol}, {"system", "scape"}},
                     *group) {
         const Json& answer = programs_.greeted(1);
         try {

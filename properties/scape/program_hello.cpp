@@ -1,16 +1,12 @@
 #include "program_hello.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <scape/problem/error.hpp>
+#include <scape/gate/program_hello.hpp>
 #include <scape/properties/property.hpp>
-
-#include "support.hpp"
 
 namespace scape::properties {
 
@@ -182,6 +178,16 @@ Hello hello_of(const Programs::Json& answer, const gate::ProgramSettings& settin
     hello.shows = shows_in(answer);
     hello.left_out = left_out_in(answer);
     leave_out_what_is_not_known(answer, hello.left_out);
+    std::vector<std::string> names;
+    for (const Property& property : all_properties())
+        names.push_back(property.name);
+    gate::ProgramHello said = gate::program_hello(
+        answer, settings, {"parameters", "moment", "residual", "mask", "next_mask"}, names);
+    const auto shows = [&said](const char* view) { return said.shows.contains(view); };
+    Hello hello{std::move(said.name),
+                said.level,
+                {shows("moment"), shows("residual"), shows("mask"), shows("next_mask")},
+                std::move(said.left_out)};
     leave_out_what_is_not_shown(hello);
     return hello;
 }

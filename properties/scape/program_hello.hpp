@@ -7,9 +7,6 @@
 
 namespace scape::properties {
 
-/// The version of docs/program-protocol.md.
-constexpr int program_protocol = 1;
-
 /// What a program says of itself.
 struct Hello {
     std::string name;

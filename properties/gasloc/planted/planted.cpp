@@ -125,7 +125,7 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     const std::string name = number == none ? "plain" : "planted-" + std::to_string(number);
     if (number > last_number)
         return device_mistake(number - last_number - 1, name, group);
-    return std::make_shared<Candidate>(name, subjects(static_cast<Number>(number)), group);
+    return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group);
 }
 
 } // namespace scape::gasloc

@@ -142,7 +142,7 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
                                                      value *= 1.0F + off;
                                              });
         };
-        return Candidate("rounded", subjects, threads(), {.level = level});
+        return Workers("rounded", subjects, threads(), {.level = level});
     };
     const char* const line =
         "law=ring,inner=adamw,data=normal,workers=3,size=40,rounds=1,steps=2,gamma=0.5";
@@ -166,7 +166,7 @@ TEST(Properties, RelLooksAtCounts) {
         return std::make_unique<Changed>(whole.restart(settings, folder, peers, count),
                                          [](State& state) { state.s += 1; });
     };
-    const Candidate miscounts("miscounts", subjects, threads(), {.level = verify::LevelKind::rel});
+    const Workers miscounts("miscounts", subjects, threads(), {.level = verify::LevelKind::rel});
     EXPECT_TRUE(counterexample(miscounts, "restart.other", 20));
     subjects = whole;
     subjects.start = [&whole](const Settings& settings, std::span<const float> parameters,
@@ -174,9 +174,9 @@ TEST(Properties, RelLooksAtCounts) {
         return std::make_unique<Changed>(whole.start(settings, parameters, peers, count),
                                          [](State& state) { state.rounds += 1; });
     };
-    const Candidate ahead("ahead", subjects, threads(), {.level = verify::LevelKind::rel});
+    const Workers ahead("ahead", subjects, threads(), {.level = verify::LevelKind::rel});
     EXPECT_TRUE(counterexample(ahead, "reference", 20));
-    const Candidate honest("honest", whole, threads(), {.level = verify::LevelKind::rel});
+    const Workers honest("honest", whole, threads(), {.level = verify::LevelKind::rel});
     EXPECT_FALSE(counterexample(honest, "restart.other", 20));
 }
 
