@@ -22,7 +22,6 @@ class Recorder:
 
     def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder", *, rank: int | None = None,
                  spool: str | os.PathLike[str] | None = None) -> None:
-    def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder") -> None:
         if not isinstance(problem, Problem):
             raise Error(f"Recorder: it was given {type(problem).__name__}, and takes a scape.Problem; of GASLoC there is "
                         "scape.gasloc.Recorder")

@@ -12,8 +12,10 @@ from ._communicator import Communicator, ThreadCommunicator
 from ._errors import Error
 from ._optimizer import Optimizer, Statistics
 from ._problem import Problem, Tensor
-from ._fingerprints ._torch_gasloc import Fingerprints GASLoC as Fingerprints GASLoC
-from ._fingerprints ._torch_gasloc_recorder import fingerprint RoundRecorder as fingerprint RoundRecorder
+from ._fingerprints import Fingerprints as Fingerprints
+from ._fingerprints import fingerprint as fingerprint
+from ._torch_gasloc import GASLoC as GASLoC
+from ._torch_gasloc_recorder import RoundRecorder as RoundRecorder
 from ._torch_recorder import Recorder as Recorder
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
