@@ -54,7 +54,7 @@ TEST_F(VerifyTraceTest, AGoodTraceOfBf16PassesAndNeitherItsRoundingNorItsRestMay
             EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
         }
     // A mean that is off by what bf16 rounds is off by far more than fp32 may be, unless its bound is lost.
-    const SafetensorsFile file(path_);
+    const support::SafetensorsFile file(path_);
     const std::vector<float> exchanged = file.read_f32("step/0002/exchanged");
     Index off = 0;
     Index noticed = 0;
