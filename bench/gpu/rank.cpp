@@ -147,7 +147,7 @@ void LocalRank::run(Phase phase, const float* gradient) {
         return backend_->select(setting_.own, 0);
     case Phase::exchange: {
         const Index own = setting_.own_selected;
-        float* const received = backend_->received(own * setting_.problem.workers);
+        auto* const received = static_cast<float*>(backend_->received(own * setting_.problem.workers));
         for (int rank = 0; rank < setting_.problem.workers; ++rank)
             copy_(received + rank * own, backend_->payload(),
                   static_cast<std::size_t>(own) * sizeof(float));

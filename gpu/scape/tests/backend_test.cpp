@@ -75,7 +75,7 @@ class Pair {
         each([&](Backend& backend) {
             std::mt19937_64 random(seed + 2);
             constexpr int ranks = 3;
-            float* received = backend.received(count * ranks);
+            auto* const received = static_cast<float*>(backend.received(count * ranks));
             for (Index i = 0; i < count * ranks; ++i)
                 received[i] = scale * normal(random);
             if (number % 2 == 0)
