@@ -15,7 +15,7 @@ from ._errors import Error
 from ._optimizer import Optimizer
 from ._problem import Problem
 
-CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]
+CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]  # type: ignore[name-defined]
 _NATIVE = ("parameters", "first_moment", "residual", "mask", "next_mask")
 
 
@@ -147,7 +147,7 @@ class Recorder:
         """For ``ddp.register_comm_hook(None, recorder.comm_hook())``: keeps each rank's own gradients before ``hook`` reduces them."""
         self._own = {}
 
-        def keep(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        def keep(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
             assert self._own is not None
             for parameter, gradient in zip(bucket.parameters(), bucket.gradients()):
                 self._own[parameter] = None if parameter in self._own else gradient.detach().to("cpu", torch.float32, copy=True)
