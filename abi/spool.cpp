@@ -8,7 +8,8 @@ namespace scape::abi {
 
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what, std::error_code error) {
+[[noreturn]] void spool_fails(const std::filesystem::path& path, const std::string& what,
+                              std::error_code error) {
     throw Error(path.string() + ": what is recorded cannot be " + what + ": " +
                 (error ? error.message() : "the file has shrunk") + "; give a folder with enough room");
 }
@@ -26,11 +27,11 @@ void Spool::open(const std::filesystem::path& path) {
     std::error_code error;
     output_ = storage::disk().create(path, error);
     if (error)
-        fail(path, "kept", error);
+        spool_fails(path, "kept", error);
     path_ = path;
     input_ = storage::disk().open(path, error);
     if (error)
-        fail(path, "kept", error);
+        spool_fails(path, "kept", error);
 }
 
 Spool::Place Spool::put(std::span<const std::byte> bytes) {
@@ -43,7 +44,7 @@ Spool::Place Spool::put(std::span<const std::byte> bytes) {
     written_ += storage::write_all(*output_, bytes, error);
     if (error) {
         output_.reset();
-        fail(path_, "written", error);
+        spool_fails(path_, "written", error);
     }
     return place;
 }
@@ -56,7 +57,7 @@ std::vector<std::byte> Spool::get(const Place& place) const {
         std::error_code error;
         const std::size_t count = input_->read(place.offset + at, std::span(bytes).subspan(at), error);
         if (error || count == 0)
-            fail(path_, "read again", error);
+            spool_fails(path_, "read again", error);
         at += count;
     }
     return bytes;
