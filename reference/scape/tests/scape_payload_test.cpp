@@ -65,8 +65,9 @@ TYPED_TEST(ScapeTest, Section21SendsWhatIsRoundedAndKeepsTheRest) {
             ASSERT_TRUE(same_bits(made.exchanged[static_cast<Index>(place)], sum / T(workers)));
         }
         for (Index i = 0; i < size; ++i)
-            if (std::ranges::find(made.S, i) == made.S.end())
+            if (std::ranges::find(made.S, i) == made.S.end()) {
                 ASSERT_TRUE(same_bits(after.e[0][i], made.c[0][i]));
+            }
     }
     EXPECT_TRUE(anything);
 }
