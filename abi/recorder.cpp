@@ -151,7 +151,8 @@ void add_steps(const scape_recorder& recorder, const trace::Schema& schema, trac
     const auto size = static_cast<std::uint64_t>(schema.layout.size());
     for (std::size_t i = 0; i < recorder.steps.size(); ++i)
         for (const Kind& kind : kinds)
-            for (const auto& [rank, place] : recorder.steps[i].vectors.at(trace::name(kind))) {
+            for (const auto& [rank, kept] : recorder.steps[i].vectors.at(trace::name(kind))) {
+                const Spool::Place& place = kept; // clang 14 captures no structured binding
                 const auto step = static_cast<Index>(i + 1);
                 const bool copy = is_replicated(kind) && replicas == trace::Replicas::copies;
                 parts.push_back({copy ? copy_name(kind, step, rank) : tensor_name(kind, step, rank),

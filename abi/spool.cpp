@@ -40,7 +40,7 @@ Spool::Place Spool::put(std::span<const std::byte> bytes) {
     if (!output_)
         throw Error(path_.string() + ": a write has failed, and what is recorded has a gap; start anew");
     std::error_code error;
-    const Place place{written_, bytes.size()};
+    Place place{written_, bytes.size()};
     written_ += storage::write_all(*output_, bytes, error);
     if (error) {
         output_.reset();

@@ -13,8 +13,8 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
     using nlohmann::ordered_json;
     const ordered_json first = finding.first();
     // A rule that was broken has no value to explain.
-    if (!first.is_object() || !first.contains("phase") || first["phase"] == "" ||
-        first["step"].get<problem::Index>() < 1)
+    if (!first.is_object() || !first.contains("phase") ||
+        first["phase"].get_ref<const std::string&>().empty() || first["step"].get<problem::Index>() < 1)
         return {};
     const std::string trace = lasting_scratch_file("explained.safetensors");
     std::error_code ignored;

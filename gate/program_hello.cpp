@@ -42,7 +42,7 @@ verify::LevelKind level_in(const HelloJson& answer, const ProgramSettings& setti
 }
 
 std::set<std::string> shows_in(const HelloJson& answer, const std::vector<std::string>& views) {
-    const std::set<std::string> all(views.begin(), views.end());
+    std::set<std::string> all(views.begin(), views.end());
     const auto found = answer.find("shows");
     if (found == answer.end())
         return all;

@@ -163,6 +163,7 @@ bool ProgramRounds::make_round(Index round) {
     for (const Edge& edge : graph_of(scenario_.settings, round, workers_))
         edges.push_back({edge.a, edge.b, edge.weight});
     std::vector<Json> messages;
+    messages.reserve(static_cast<std::size_t>(workers_));
     for (int rank = 0; rank < workers_; ++rank)
         messages.push_back(round_message(rank, round, edges));
     const std::vector<Json> answers = ask(std::move(messages), {"round", "halted", "alone"});

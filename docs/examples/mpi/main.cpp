@@ -132,7 +132,7 @@ int main(int count, char** values) {
     }
     const auto communicator = scape::distributed::make_mpi_communicator();
     try {
-        train(*communicator, values[1], std::atol(values[2]));
+        train(*communicator, values[1], std::strtol(values[2], nullptr, 10));
     } catch (const std::exception& error) {
         communicator->abort(error.what()); // ends all ranks: the others would wait for this one
     }

@@ -103,6 +103,7 @@ Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::si
     const auto ranks = static_cast<std::size_t>(ranks_);
     const std::size_t all = ranks * counts[at(me_)];
     std::vector<std::size_t> sizes;
+    sizes.reserve(counts.size());
     for (const std::size_t count : counts)
         sizes.push_back(count * bytes);
     const std::size_t skipped = sizeof(float) - bytes; // the lower half comes first
