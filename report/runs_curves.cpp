@@ -116,7 +116,8 @@ double above(double value) {
 
 class Chart {
   public:
-    Chart(std::vector<DrawnLine> lines, const std::string& name) : lines_(std::move(lines)), name_(name) {
+    Chart(std::vector<DrawnLine> lines, std::string name)
+        : lines_(std::move(lines)), name_(std::move(name)) {
         for (const DrawnLine& line : lines_)
             for (const Point& point : line.points) {
                 steps_ = std::max(steps_, point.last);

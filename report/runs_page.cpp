@@ -30,8 +30,8 @@ std::vector<const ordered_json*> in_order(const ordered_json& runs) {
     std::vector<const ordered_json*> all;
     for (const ordered_json& run : list(runs, "traces"))
         all.push_back(&run);
-    std::ranges::stable_partition(
-        all, [](const ordered_json* run) { return status_of_run(*run) != Status::passed; });
+    std::stable_partition(all.begin(), all.end(),
+                          [](const ordered_json* run) { return status_of_run(*run) != Status::passed; });
     return all;
 }
 
