@@ -130,6 +130,15 @@ void Scape::agree(const float* gradient) {
 }
 
 void Scape::take(const float* gradient, double learning_rate) {
+    try {
+        attempt(gradient, learning_rate);
+    } catch (...) {
+        backend_->settle();
+        throw;
+    }
+}
+
+void Scape::attempt(const float* gradient, double learning_rate) {
     if (!buckets_->any())
         statistics_ = {};
     agree(gradient);

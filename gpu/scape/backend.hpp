@@ -49,7 +49,9 @@ class BlockBackend final : public distributed::Backend {
     BlockBackend(const BlockBackend&) = delete;
     BlockBackend& operator=(const BlockBackend&) = delete;
     /// What has been launched uses memory that is about to go. An error has been told before.
-    ~BlockBackend() override {
+    ~BlockBackend() override { BlockBackend::settle(); }
+
+    void settle() noexcept override {
         try {
             machine_.finish();
         } catch (...) { // NOLINT(bugprone-empty-catch)

@@ -136,6 +136,7 @@ class Scape {
     struct MaskInFlight;
 
     void take(const float* gradient, double learning_rate);
+    void attempt(const float* gradient, double learning_rate);
     void agree(const float* gradient);
     void expect_parts() const;
     [[nodiscard]] bool bf16() const { return problem_.settings.payload == problem::Payload::bf16; }
