@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SCAPE_ABI_VERSION 1
-#define SCAPE_ABI_MINOR_VERSION 1 /* GASLoC */
+#define SCAPE_ABI_MINOR_VERSION 1 /* GASLoC, files of one rank, fingerprints */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
