@@ -1,7 +1,7 @@
 #include <scape/problem/data.hpp>
 
 #include <array>
-#include <cmath>
+#include <bit>
 #include <utility>
 
 #include <scape/problem/error.hpp>
@@ -34,13 +34,22 @@ std::uint64_t mixed(std::uint64_t x) {
     return x ^ (x >> 31U);
 }
 
-std::uint64_t draw(Stream stream, std::uint64_t seed, int rank, Index step, Index index) {
-    std::uint64_t x = mixed(seed);
-    for (const std::uint64_t part : {static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(rank),
-                                     static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(index)})
-        x = mixed(x ^ part);
-    return x;
-}
+/// One stream of a step, from which any coordinate's number can be drawn: all but the coordinate is mixed
+/// once, since the gate draws more numbers than it does anything else.
+class Draws {
+  public:
+    Draws(Stream stream, std::uint64_t seed, int rank, Index step) : mixed_(mixed(seed)) {
+        for (const std::uint64_t part : {static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(rank),
+                                         static_cast<std::uint64_t>(step)})
+            mixed_ = mixed(mixed_ ^ part);
+    }
+    std::uint64_t operator[](Index index) const {
+        return mixed(mixed_ ^ static_cast<std::uint64_t>(index));
+    }
+
+  private:
+    std::uint64_t mixed_;
+};
 
 /// The sum of four uniform 16-bit numbers, centred: a bell of deviation 37837, exact in 18 bits.
 int bell(std::uint64_t bits) {
@@ -51,11 +60,74 @@ int bell(std::uint64_t bits) {
     return sum;
 }
 
-float normal(std::uint64_t seed, int rank, Index step, Index index, int exponent) {
-    const int sum = bell(draw(Stream::shared, seed, no_rank, step, index)) +
-                    bell(draw(Stream::own, seed, rank, step, index));
-    return std::ldexp(static_cast<float>(sum), exponent);
+/// value * 2^exponent, rounded once: the product is exact in double.
+float scaled(int value, int exponent) {
+    constexpr int bias = 1023;
+    constexpr int fraction_bits = 52;
+    const auto power = std::bit_cast<double>(static_cast<std::uint64_t>(exponent + bias) << fraction_bits);
+    return static_cast<float>(value * power);
 }
+
+/// What a rank's gradient of a step is made from.
+struct Streams {
+    Draws shared;
+    Draws own;
+    Draws scale;
+    Draws zero;
+
+    Streams(std::uint64_t seed, int rank, Index step)
+        : shared(Stream::shared, seed, no_rank, step), own(Stream::own, seed, rank, step),
+          scale(Stream::scale, seed, no_rank, 0), zero(Stream::zero, seed, rank, step) {}
+
+    float normal(Index index, int exponent) const {
+        return scaled(bell(shared[index]) + bell(own[index]), exponent);
+    }
+    /// A bell of deviation 1, down to 1/16.
+    int near_one(Index index) const { return -16 - static_cast<int>(scale[index] % 5); }
+};
+
+template <DataClass kind> float value_of(const Streams& streams, Index index) {
+    if constexpr (kind == DataClass::normal)
+        return streams.normal(index, streams.near_one(index));
+    if constexpr (kind == DataClass::sparse)
+        return streams.zero[index] % 10 != 0 ? 0.0F : streams.normal(index, streams.near_one(index));
+    if constexpr (kind == DataClass::subnormal)
+        return streams.normal(index, streams.near_one(index) - 126);
+    if constexpr (kind == DataClass::wide)
+        return streams.normal(index, -76 + static_cast<int>(streams.scale[index] % 101));
+    const std::uint64_t own = streams.own[index];
+    if constexpr (kind == DataClass::dyadic)
+        return scaled(static_cast<int>(own % 65) - 32, -6);
+    if constexpr (kind == DataClass::ties) {
+        constexpr std::array<float, 8> values{1.0F, -1.0F, 1.0F, -1.0F, 0.5F, -0.5F, 0.0F, -0.0F};
+        return values[own % values.size()];
+    }
+    if constexpr (kind == DataClass::zeros) {
+        constexpr std::array<float, 8> values{0.0F, -0.0F, 0.0F, -0.0F, 0.0F, -0.0F, 0x1p-20F, -0x1p-20F};
+        return values[own % values.size()];
+    }
+    if constexpr (kind == DataClass::limit) {
+        const int below = static_cast<int>((own >> 8U) % 4) * 4095;
+        return scaled((1 << 24) - below, own % 2 == 0 ? 32 : 31) * (own % 3 == 0 ? -1.0F : 1.0F);
+    }
+}
+
+template <DataClass kind> void fill(std::span<float> values, const Streams& streams, Index first) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = value_of<kind>(streams, first + static_cast<Index>(i));
+}
+
+using Fill = void (*)(std::span<float>, const Streams&, Index);
+constexpr std::array<std::pair<DataClass, Fill>, names.size()> fills{{
+    {DataClass::normal, fill<DataClass::normal>},
+    {DataClass::dyadic, fill<DataClass::dyadic>},
+    {DataClass::ties, fill<DataClass::ties>},
+    {DataClass::sparse, fill<DataClass::sparse>},
+    {DataClass::subnormal, fill<DataClass::subnormal>},
+    {DataClass::wide, fill<DataClass::wide>},
+    {DataClass::zeros, fill<DataClass::zeros>},
+    {DataClass::limit, fill<DataClass::limit>},
+}};
 
 } // namespace
 
@@ -77,45 +149,23 @@ std::string data_class_names() {
     return all;
 }
 
+void fill_gradient(std::span<float> values, DataClass kind, std::uint64_t seed, int rank, Index step,
+                   Index first) {
+    const Streams streams(seed, rank, step);
+    for (const auto& [of, fill] : fills)
+        if (of == kind)
+            fill(values, streams, first);
+}
+
 float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, Index index) {
-    const std::uint64_t own = draw(Stream::own, seed, rank, step, index);
-    const std::uint64_t scale = draw(Stream::scale, seed, no_rank, 0, index);
-    const int near_one = -16 - static_cast<int>(scale % 5); // a bell of deviation 1, down to 1/16
-    switch (kind) {
-    case DataClass::normal:
-        return normal(seed, rank, step, index, near_one);
-    case DataClass::dyadic:
-        return std::ldexp(static_cast<float>(static_cast<int>(own % 65) - 32), -6);
-    case DataClass::ties: {
-        constexpr std::array<float, 8> values{1.0F, -1.0F, 1.0F, -1.0F, 0.5F, -0.5F, 0.0F, -0.0F};
-        return values[own % values.size()];
-    }
-    case DataClass::sparse:
-        return draw(Stream::zero, seed, rank, step, index) % 10 != 0
-                   ? 0.0F
-                   : normal(seed, rank, step, index, near_one);
-    case DataClass::subnormal:
-        return normal(seed, rank, step, index, near_one - 126);
-    case DataClass::wide:
-        return normal(seed, rank, step, index, -76 + static_cast<int>(scale % 101));
-    case DataClass::zeros: {
-        constexpr std::array<float, 8> values{0.0F, -0.0F, 0.0F, -0.0F, 0.0F, -0.0F, 0x1p-20F, -0x1p-20F};
-        return values[own % values.size()];
-    }
-    case DataClass::limit: {
-        const int below = static_cast<int>((own >> 8U) % 4) * 4095;
-        return std::ldexp(static_cast<float>((1 << 24) - below), own % 2 == 0 ? 32 : 31) *
-               (own % 3 == 0 ? -1.0F : 1.0F);
-    }
-    }
-    return 0.0F;
+    float value = 0.0F;
+    fill_gradient({&value, 1}, kind, seed, rank, step, index);
+    return value;
 }
 
 float initial_parameter(DataClass kind, std::uint64_t seed, Index index) {
-    const int value = bell(draw(Stream::parameter, seed, no_rank, 0, index));
-    const bool few_bits = kind == DataClass::dyadic;
-    return few_bits ? std::ldexp(static_cast<float>(value - value % 1024), -18)
-                    : std::ldexp(static_cast<float>(value), -18);
+    const int value = bell(Draws(Stream::parameter, seed, no_rank, 0)[index]);
+    return scaled(kind == DataClass::dyadic ? value - value % 1024 : value, -18);
 }
 
 } // namespace scape::problem

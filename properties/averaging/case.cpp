@@ -99,9 +99,8 @@ std::vector<std::vector<float>> gradients_of(const Case& run, int worker, Index 
     Index step = round * run.local_steps;
     for (std::vector<float>& gradient : gradients) {
         ++step;
-        for (Index i = 0; i < run.size; ++i)
-            gradient.push_back(
-                problem::gradient_value(run.data, static_cast<std::uint64_t>(run.seed), worker, step, i));
+        gradient.resize(static_cast<std::size_t>(run.size));
+        problem::fill_gradient(gradient, run.data, static_cast<std::uint64_t>(run.seed), worker, step);
     }
     return gradients;
 }

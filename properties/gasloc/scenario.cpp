@@ -87,11 +87,9 @@ Scenario scenario_of(const Case& run) {
                                                     static_cast<std::uint64_t>(run.steps + 1));
     };
     scenario.gradient = [run, seed, steps = scenario.steps](int worker, Index round, Index step) {
-        Scenario::Floats values;
+        Scenario::Floats values(static_cast<std::size_t>(run.size));
         // Each inner step has gradients of its own.
-        const Index place = (round - 1) * 1'000 + step;
-        for (Index i = 0; i < run.size; ++i)
-            values.push_back(problem::gradient_value(run.data, seed, worker, place, i));
+        problem::fill_gradient(values, run.data, seed, worker, (round - 1) * 1'000 + step);
         // In the last step, so that those before it have to be taken back.
         const auto skipping = static_cast<int>(seed % static_cast<std::uint64_t>(run.workers));
         if (round == run.skip && worker == skipping && run.size > 0 && step == steps(worker, round))

@@ -15,12 +15,16 @@ Gradients part_of(const Case& run, Index step, int part) {
     if (run.data == problem::DataClass::limit)
         scale = 1.0F / static_cast<float>(std::bit_ceil(static_cast<unsigned>(run.parts)));
     const std::uint64_t seed = run.seed + 1'000'003 * static_cast<std::uint64_t>(part);
-    Gradients g(static_cast<std::size_t>(run.workers));
-    for (int rank = 0; rank < run.workers; ++rank)
-        for (Index index = 0; index < run.size(); ++index)
-            g[static_cast<std::size_t>(rank)].push_back(
-                rank == run.silent ? 0.0F
-                                   : scale * problem::gradient_value(run.data, seed, rank, step, index));
+    Gradients g(static_cast<std::size_t>(run.workers),
+                std::vector<float>(static_cast<std::size_t>(run.size())));
+    for (int rank = 0; rank < run.workers; ++rank) {
+        std::vector<float>& of_rank = g[static_cast<std::size_t>(rank)];
+        if (rank == run.silent)
+            continue;
+        problem::fill_gradient(of_rank, run.data, seed, rank, step);
+        if (scale != 1.0F)
+            std::ranges::transform(of_rank, of_rank.begin(), [scale](float value) { return scale * value; });
+    }
     return g;
 }
 

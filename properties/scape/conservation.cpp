@@ -23,7 +23,7 @@ Balance balance(const Case& run, const Ran& ran, std::size_t step, Index index) 
     Balance sum;
     for (int rank = 0; rank < run.workers; ++rank) {
         const auto of_rank = static_cast<std::size_t>(rank);
-        const View was = before(ran, step, rank);
+        const View& was = before(ran, step, rank);
         const View& is = ran.history.after[step].views[of_rank];
         for (const double part :
              {b1 * static_cast<double>(was.moment[at]),

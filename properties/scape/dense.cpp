@@ -68,7 +68,7 @@ void lies_within_the_bound(Trial& trial) {
     const Ran& ran = trial.runs().back();
     auto twin = dense_twin(run);
     for (std::size_t step = 0; step < history.after.size(); ++step) {
-        const View was = before(ran, step, 0);
+        const View& was = before(ran, step, 0);
         const View& is = history.after[step].views.front();
         const double learning_rate = ran.scenario.actions[step].learning_rate;
         twin.state = {static_cast<Index>(step), to_vector(was.parameters), to_vector(was.moment)};

@@ -110,7 +110,7 @@ void order_is_right(Trial& trial) {
     const auto look = [&](const std::vector<std::uint8_t>& mask, std::size_t made_in, Index t) {
         for (const SegmentByHand& segment : segments) {
             const auto owner = static_cast<std::size_t>(segment.owner);
-            const View was = before(ran, made_in, segment.owner);
+            const View& was = before(ran, made_in, segment.owner);
             const auto score = [&](Index index) {
                 const auto at = static_cast<std::size_t>(index);
                 return bits_of(

@@ -37,7 +37,7 @@ void rounding_waits_in_the_residual(Trial& trial) {
             float sum = 0.0F;
             for (int rank = 0; rank < run.workers; ++rank) {
                 const auto of_rank = static_cast<std::size_t>(rank);
-                const View was = before(ran, step, rank);
+                const View& was = before(ran, step, rank);
                 const float c = local(run, was.moment[at],
                                       ran.scenario.actions[step].gradients[of_rank][at], was.residual[at]);
                 const float p = nearest_in_bf16(c);

@@ -10,12 +10,8 @@
 
 namespace scape::properties {
 
-View before(const Ran& ran, std::size_t action, int rank) {
-    if (action > 0)
-        return ran.history.after[action - 1].views[static_cast<std::size_t>(rank)];
-    const std::size_t d = ran.scenario.setup.parameters.size();
-    return {0, ran.scenario.setup.parameters, std::vector<float>(d, 0.0F), std::vector<float>(d, 0.0F),
-            std::vector<std::uint8_t>((d + 7) / 8, 0)};
+const View& before(const Ran& ran, std::size_t action, int rank) {
+    return action == 0 ? ran.start : ran.history.after[action - 1].views[static_cast<std::size_t>(rank)];
 }
 
 bool selected(const std::vector<std::uint8_t>& mask, Index index) {

@@ -28,7 +28,7 @@ namespace scape::properties {
 [[nodiscard]] std::vector<Property> reference_properties();
 
 /// What a rank showed before an action: at first the initial parameters, and zeros.
-[[nodiscard]] View before(const Ran& ran, std::size_t action, int rank);
+[[nodiscard]] const View& before(const Ran& ran, std::size_t action, int rank);
 
 [[nodiscard]] bool selected(const std::vector<std::uint8_t>& mask, Index index);
 

@@ -31,7 +31,11 @@ Scenario Trial::steps(const Case& run, Index count) const {
 
 const History& Trial::failing(Scenario scenario) {
     History history = implementation_.run(scenario);
-    runs_.push_back({std::move(scenario), std::move(history)});
+    const std::vector<float>& parameters = scenario.setup.parameters;
+    View start{0, parameters, std::vector<float>(parameters.size(), 0.0F),
+               std::vector<float>(parameters.size(), 0.0F),
+               std::vector<std::uint8_t>((parameters.size() + 7) / 8, 0)};
+    runs_.push_back({std::move(scenario), std::move(history), std::move(start)});
     return runs_.back().history;
 }
 

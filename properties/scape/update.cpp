@@ -21,7 +21,7 @@ void a_late_coordinate_moves_by_one_factor(Trial& trial) {
     const History& history = trial(scenario);
     bool late = false;
     for (std::size_t step = 0; step < history.after.size(); ++step) {
-        const View was = before(trial.runs().back(), step, 0);
+        const View& was = before(trial.runs().back(), step, 0);
         const View& is = history.after[step].views.front();
         const double rate = learning_rate_of(run, static_cast<Index>(step) + 1);
         if (rate == 0.0)
@@ -93,7 +93,7 @@ void clipping_scales_the_whole(Trial& trial) {
     bool clipped = false;
     for (std::size_t step = 0; step < history.after.size(); ++step) {
         const View& is = history.after[step].views.front();
-        const View was = before(ran, step, 0);
+        const View& was = before(ran, step, 0);
         double squares = 0.0;
         std::vector<double> gradient(is.moment.size(), 0.0);
         std::vector<double> magnitude(is.moment.size(), 0.0);

@@ -177,9 +177,8 @@ Vector<float> gradient_of(const Config& config, const verify::Settings& given,
                           const std::vector<Injection>& injections, int worker, Index round, Index h) {
     const auto data = problem::parse_data_class(given.text("data"));
     Vector<float> gradient(config.layout.size());
-    for (Index i = 0; i < gradient.size(); ++i)
-        gradient[i] =
-            problem::gradient_value(data, given.seed("seed"), worker, (round - 1) * 10'000 + h, i);
+    problem::fill_gradient({gradient.data(), static_cast<std::size_t>(gradient.size())}, data,
+                           given.seed("seed"), worker, (round - 1) * 10'000 + h);
     for (const Injection& injection : injections)
         if (injection.step == round && injection.rank == worker && h == config.steps(worker, round))
             gradient[injection.index] = injection.value;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,10 @@ enum class DataClass {
 /// All their names: "normal, dyadic, ...".
 [[nodiscard]] std::string data_class_names();
 
+/// Coordinates from `first` on, as many as `values` has room for.
+void fill_gradient(std::span<float> values, DataClass kind, std::uint64_t seed, int rank, Index step,
+                   Index first = 0);
+/// One of them alone.
 [[nodiscard]] float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, Index index);
 [[nodiscard]] float initial_parameter(DataClass kind, std::uint64_t seed, Index index);
 

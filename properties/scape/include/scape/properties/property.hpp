@@ -24,6 +24,7 @@ namespace scape::properties {
 struct Ran {
     Scenario scenario;
     History history;
+    View start; ///< what every rank has before the first step
 };
 
 /// A property does not hold.
