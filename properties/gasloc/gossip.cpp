@@ -122,7 +122,7 @@ Case drifting_once(Case run) {
     run = without_restart(run);
     run.inner = Inner::sgd;
     run.data = problem::DataClass::normal;
-    run.rounds = std::max<Index>(run.rounds, 2) * 4;
+    run.rounds = std::max<Index>(run.rounds, 3) * 2;
     run.steps = 1;
     run.uneven = 0;
     run.skip = 0;
