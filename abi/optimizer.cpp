@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -17,6 +18,8 @@ struct scape_optimizer {
     std::shared_ptr<scape::distributed::Communicator> communicator;
     std::unique_ptr<scape::distributed::Scape> optimizer;
     std::vector<float> gathered; ///< a gradient that came in pieces
+    std::vector<float> bucketed; ///< one that comes in buckets; it stands as it is until the step
+    bool in_buckets = false;     ///< since the last step
     std::vector<float> moment;   ///< in full length, for whoever looked last
 };
 
@@ -62,6 +65,44 @@ std::unique_ptr<scape_optimizer> make(const scape_problem& problem, scape_commun
         *handle->communicator, distributed::Scape::Options{problem.settings.reduction});
     handle->gathered = {};
     return handle;
+}
+
+std::span<const float> gradient_of(scape_optimizer& handle, const scape_values* gradient,
+                                   std::size_t count) {
+    return floats(pieces(gradient, count, "gradient"), handle.optimizer->problem().layout.size(),
+                  handle.gathered, "gradient");
+}
+
+/// The values of these tensors, to where they stand in the gradient.
+void place(scape_optimizer& handle, std::span<const std::size_t> tensors,
+           std::span<const scape_values> given) {
+    const problem::Layout& layout = handle.optimizer->problem().layout;
+    problem::Index size = 0;
+    for (const std::size_t tensor : tensors)
+        if (tensor < layout.tensors().size()) // others are told to all ranks
+            size += layout.tensors()[tensor].size;
+    std::vector<float> room;
+    const auto values = floats(given, size, room, "bucket", "values of its tensors");
+    handle.bucketed.resize(static_cast<std::size_t>(layout.size()));
+    std::size_t at = 0;
+    for (const std::size_t tensor : tensors)
+        if (tensor < layout.tensors().size()) {
+            const auto count = static_cast<std::size_t>(layout.tensors()[tensor].size);
+            std::ranges::copy(values.subspan(at, count), handle.bucketed.begin() + layout.begin(tensor));
+            at += count;
+        }
+}
+
+void bucket(scape_optimizer& handle, std::span<const std::size_t> tensors,
+            std::span<const scape_values> values) {
+    place(handle, tensors, values);
+    handle.in_buckets = true;
+    try {
+        handle.optimizer->bucket(tensors, handle.bucketed);
+    } catch (...) {
+        handle.in_buckets = false; // they have been forgotten
+        throw;
+    }
 }
 
 /// A mask's words are its bytes on the machines that there are (little-endian, as the trace format is).
@@ -163,10 +204,43 @@ scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values
                                   double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
-        const auto values =
-            scape::abi::floats(scape::abi::pieces(gradient, count, "gradient"),
-                               of_rank.problem().layout.size(), optimizer->gathered, "gradient");
-        of_rank.step(values, learning_rate);
+        if (optimizer->in_buckets)
+            throw scape::Error("a step with a gradient, after buckets of one; call "
+                               "scape_optimizer_step_of_parts");
+        of_rank.step(scape::abi::gradient_of(*optimizer, gradient, count), learning_rate);
+    });
+}
+
+scape_status scape_optimizer_accumulate(scape_optimizer* optimizer, const scape_values* gradient,
+                                        size_t count) {
+    return guarded([&] { of(optimizer).accumulate(scape::abi::gradient_of(*optimizer, gradient, count)); });
+}
+
+scape_status scape_optimizer_bucket(scape_optimizer* optimizer, const size_t* tensors, size_t tensor_count,
+                                    const scape_values* values, size_t count) {
+    return guarded([&] {
+        need(optimizer, "optimizer");
+        if (tensor_count > 0)
+            need(tensors, "tensors");
+        scape::abi::bucket(*optimizer, {tensors, tensor_count},
+                           scape::abi::pieces(values, count, "values"));
+    });
+}
+
+scape_status scape_optimizer_step_of_parts(scape_optimizer* optimizer, double learning_rate) {
+    return guarded([&] {
+        auto& of_rank = of(optimizer);
+        if (!optimizer->in_buckets)
+            return of_rank.step(learning_rate);
+        optimizer->in_buckets = false;
+        of_rank.step(std::span<const float>(optimizer->bucketed), learning_rate);
+    });
+}
+
+scape_status scape_optimizer_forget_parts(scape_optimizer* optimizer) {
+    return guarded([&] {
+        of(optimizer).forget_parts();
+        optimizer->in_buckets = false;
     });
 }
 

@@ -50,18 +50,17 @@ std::span<const scape_values> pieces(const scape_values* first, std::size_t coun
 }
 
 std::span<const float> floats(std::span<const scape_values> pieces, std::int64_t size,
-                              std::vector<float>& room, const std::string& what) {
+                              std::vector<float>& room, const std::string& what, const char* whole) {
     std::int64_t given = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
         check_piece(pieces[i], what, i);
         if (pieces[i].count > size - given)
-            throw Error(what + ": it has more than " + std::to_string(size) +
-                        " values, the parameters of the model");
+            throw Error(what + ": it has more than " + std::to_string(size) + " values, the " + whole);
         given += pieces[i].count;
     }
     if (given != size)
-        throw Error(what + ": it has " + std::to_string(given) + " values; the model has " +
-                    std::to_string(size) + " parameters");
+        throw Error(what + ": it has " + std::to_string(given) + " values; there are " +
+                    std::to_string(size) + " " + whole);
     if (pieces.size() == 1 && pieces[0].type == SCAPE_F32 && pieces[0].data != nullptr)
         return {static_cast<const float*>(pieces[0].data), static_cast<std::size_t>(size)};
     room.resize(static_cast<std::size_t>(size));

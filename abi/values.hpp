@@ -11,9 +11,10 @@
 namespace scape::abi {
 
 /// Pieces as one vector of `size` fp32 values: where they stand, if they are one piece of fp32, else
-/// gathered in `room`. `what` begins an error's line.
+/// gathered in `room`. `what` begins an error's line, and `whole` says what there should be.
 [[nodiscard]] std::span<const float> floats(std::span<const scape_values> pieces, std::int64_t size,
-                                            std::vector<float>& room, const std::string& what);
+                                            std::vector<float>& room, const std::string& what,
+                                            const char* whole = "parameters of the model");
 
 /// The bytes of a mask over `size` coordinates.
 [[nodiscard]] std::span<const std::uint8_t> bits(const scape_values& values, std::int64_t size,

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SCAPE_ABI_VERSION 1
-#define SCAPE_ABI_MINOR_VERSION 1 /* GASLoC, files of one rank, fingerprints */
+#define SCAPE_ABI_MINOR_VERSION 2 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -149,6 +149,25 @@ void scape_optimizer_destroy(scape_optimizer* optimizer);
  * others waiting: destroy that rank's optimizer, or end its process. */
 scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values* gradient, size_t count,
                                   double learning_rate);
+
+/* A step's gradient in parts (section 20): nothing changes before the step, with the bits of their sum at
+ * once. A step that is refused or ends with an error has forgotten its parts.
+ *
+ * Micro-batches: what is given here, in this order, and what the step is given are added, in fp32. Talks to
+ * nobody; ranks may have different numbers of parts. */
+scape_status scape_optimizer_accumulate(scape_optimizer* optimizer, const scape_values* gradient,
+                                        size_t count);
+/* Buckets of the last part: these tensors of the model, counted from 0, and their values, one tensor after
+ * the other in this order. They are copied, and their exchange goes on while the next gradients are made.
+ * All ranks give the same buckets in the same order, every tensor once, then scape_optimizer_step_of_parts;
+ * else it is SCAPE_ERROR on all ranks. */
+scape_status scape_optimizer_bucket(scape_optimizer* optimizer, const size_t* tensors, size_t tensor_count,
+                                    const scape_values* values, size_t count);
+/* The step whose gradient is what has been accumulated, and the buckets where there are any. */
+scape_status scape_optimizer_step_of_parts(scape_optimizer* optimizer, double learning_rate);
+/* Gives up what has been given since the last step. On all ranks, where there are buckets. */
+scape_status scape_optimizer_forget_parts(scape_optimizer* optimizer);
+
 /* Lets the coming mask move on; for whoever computes for long between two steps. */
 scape_status scape_optimizer_progress(scape_optimizer* optimizer);
 int64_t scape_optimizer_steps(const scape_optimizer* optimizer);

@@ -267,6 +267,7 @@ int main(int count, char** arguments) {
     fingerprints_are_of_every_bit();
     failures_are_told();
     bad_input_is_told();
+    parts_are_their_sum();
     traces_are_judged(folder);
     ranks_record_by_themselves(folder);
     what_is_missing_is_told(folder);

@@ -50,6 +50,7 @@ size_t exchange_place_size(void);
 
 /* Of the other files. */
 void bad_input_is_told(void);
+void parts_are_their_sum(void);
 void gasloc_is_right(const char* folder);
 void traces_are_judged(const char* folder);
 void ranks_record_by_themselves(const char* folder);

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 1  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 2  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -110,6 +110,10 @@ _STATUS: dict[str, list[Any]] = {
     "scape_group_communicator": [_HANDLE, c_int32, _OUT],
     "scape_optimizer_create": [_HANDLE, _HANDLE, _PIECES, c_size_t, _OUT],
     "scape_optimizer_step": [_HANDLE, _PIECES, c_size_t, c_double],
+    "scape_optimizer_accumulate": [_HANDLE, _PIECES, c_size_t],
+    "scape_optimizer_bucket": [_HANDLE, POINTER(c_size_t), c_size_t, _PIECES, c_size_t],
+    "scape_optimizer_step_of_parts": [_HANDLE, c_double],
+    "scape_optimizer_forget_parts": [_HANDLE],
     "scape_optimizer_progress": [_HANDLE],
     "scape_optimizer_view": [_HANDLE, c_int32, POINTER(Values)],
     "scape_optimizer_statistics": [_HANDLE, POINTER(StatisticsEntry)],

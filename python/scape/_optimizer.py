@@ -4,6 +4,7 @@ import atexit
 import ctypes
 import os
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +37,7 @@ def _finish_all() -> None:
     for optimizer in list(_open):
         if optimizer._native is None or optimizer._native.owner is None:
             continue
-        try:
-            optimizer._view(_library.NEXT_MASK)
-        except Error:
-            pass  # it was told when the step failed
+        optimizer._take_part()
 
 
 atexit.register(_finish_all)
@@ -69,6 +67,30 @@ class Optimizer:
         ranks with nothing changed, Halted or Aborted."""
         given, count = _values.pieces(gradient, "gradient")
         self._call("optimizer_step", given, count, learning_rate)
+
+    def accumulate(self, gradient: Any) -> None:
+        """A micro-batch (section 20): what is given here, in this order, and what step() is given are added, in fp32. Talks to nobody."""
+        given, count = _values.pieces(gradient, "gradient")
+        self._call("optimizer_accumulate", given, count)
+
+    def bucket(self, tensors: Sequence[int], values: Any) -> None:
+        """Buckets of the last part: the values of these tensors of the problem, counted from 0, one after the other in this order. They are
+        copied, and their exchange goes on while the next gradients are made. All ranks give the same buckets in the same order, every
+        tensor once, and then step_of_parts()."""
+        numbers = [_library.whole(tensor, "tensor", 64) for tensor in tensors]
+        if any(number < 0 for number in numbers):
+            raise Error(f"bucket: its tensors are {numbers}; they are counted from 0")
+        given, count = _values.pieces(values, "bucket")
+        self._call("optimizer_bucket", (ctypes.c_size_t * len(numbers))(*numbers), len(numbers), given, count)
+
+    def step_of_parts(self, learning_rate: float) -> None:
+        """The step whose gradient is what has been accumulated, and the buckets where there are any; as step() otherwise. A step that
+        raises has forgotten its parts."""
+        self._call("optimizer_step_of_parts", learning_rate)
+
+    def forget_parts(self) -> None:
+        """Gives up what has been given since the last step. On all ranks, where there are buckets."""
+        self._call("optimizer_forget_parts")
 
     def progress(self) -> None:
         """Lets the coming mask move on, for whoever computes for long between two steps."""
@@ -131,10 +153,7 @@ class Optimizer:
         if self._handle is None:
             return
         _open.discard(self)
-        try:
-            self._view(_library.NEXT_MASK)
-        except Error:
-            pass  # it was told when the step failed
+        self._take_part()
         self._handle = None
 
     def __enter__(self) -> "Optimizer":
@@ -142,6 +161,14 @@ class Optimizer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _take_part(self) -> None:
+        """In what is on its way: buckets of a step that nobody takes, and the next mask."""
+        try:
+            self.forget_parts()
+            self._view(_library.NEXT_MASK)
+        except Error:
+            pass  # it was told when the step failed
 
     @property
     def _open_handle(self) -> _library.Handle:

@@ -1,5 +1,6 @@
 """What optimizers over one flat vector have in common: a model's param groups as names, ranges and pieces."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -68,3 +69,75 @@ def one_vector(tensors: list[Any], parameters: list[torch.Tensor]) -> Floats:
     """A copy of all in fp32; None is zeros."""
     parts = [torch.zeros(p.numel()) if t is None else t.detach().to("cpu", torch.float32).reshape(-1) for t, p in zip(tensors, parameters)]
     return torch.cat(parts).numpy().copy()
+
+
+class FlatOptimizer(torch.optim.Optimizer):
+    """What steps a whole model as one vector, by libscape: its groups have one lr, which may change, and settings, which may not."""
+
+    _settings: tuple[str, ...]  # of a param group
+    _apart: str  # what may differ between groups, beside lr
+    _why_whole: str  # no parameter may be added
+    _native: Any = None
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        super().__init__(params, defaults)
+        self._all = [parameter for group in self.param_groups for parameter in group["params"]]
+        self._names = tensor_names(self.param_groups, len(self._all))
+        self._ranges = ranges(self._all)
+        self._made_with = self._settings_of(self.param_groups)
+        for name, parameter in zip(self._names, self._all):
+            check_parameter(name, parameter, type(self).__name__)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Refused once the optimizer is made."""
+        if self._native is not None:
+            raise Error(f"add_param_group: {self._why_whole}; make a new optimizer with all parameters")
+        super().add_param_group(_named(param_group))
+
+    def _settings_of(self, groups: list[dict[str, Any]]) -> dict[str, Any]:
+        return settings(groups, self._settings, self._apart)
+
+    def _loss_of(self, closure: Callable[[], Any] | None) -> Any:
+        """What step() begins with."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if self._settings_of(self.param_groups) != self._made_with:
+            raise Error("a param group's settings have changed since the optimizer was made; only lr may: make a new optimizer")
+        return loss
+
+    def _gradients(self) -> list[Any]:
+        return [gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
+
+    def _check_groups(self, groups: list[dict[str, Any]], *more: str) -> None:
+        """Those of a state_dict are this optimizer's, lr apart."""
+        missing = [key for group in groups for key in (*self._settings, "lr", *more, "params") if key not in group]
+        if missing or not groups:
+            raise Error(f"load_state_dict: its param groups have no {missing[0] if missing else 'entry'}, so they are another optimizer's; "
+                        f"give a state_dict() of scape.torch.{type(self).__name__}")
+        if self._settings_of(groups) != self._made_with:
+            raise Error("load_state_dict: it was saved with other settings than this optimizer was made with; make it with those")
+        saved, mine = ([len(group["params"]) for group in some] for some in (groups, self.param_groups))
+        if saved != mine:
+            raise Error(f"load_state_dict: its param groups have {saved} parameters, and this optimizer's {mine}; make it with those")
+
+    def _state_dict_of(self, state: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """As every optimizer's, with each parameter's state, which is kept flat otherwise."""
+        for parameter, held in zip(self._all, state):
+            self.state[parameter] = held
+        try:
+            return super().state_dict()
+        finally:
+            self.state.clear()
+
+
+def _named(group: dict[str, Any]) -> dict[str, Any]:
+    """Pairs of a name and a parameter, which PyTorch 2.6 and newer know, for those before."""
+    params = group.get("params")
+    if params is None or isinstance(params, (torch.Tensor, set)):
+        return group
+    entries = list(params)
+    if not entries or not all(isinstance(entry, tuple) for entry in entries):
+        return group | {"params": entries}
+    return group | {"params": [parameter for _, parameter in entries], "param_names": [name for name, _ in entries]}

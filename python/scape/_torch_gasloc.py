@@ -18,7 +18,7 @@ _VECTORS = ("parameters", "before", "first_moment", "second_moment")
 Hook = Callable[["GASLoC"], None]
 
 
-class GASLoC(torch.optim.Optimizer):
+class GASLoC(flat_model.FlatOptimizer):
     """GASLoC (docs/specification/gasloc.md) on the CPU, the same bits as the reference: each rank takes inner steps by itself, then
     averages a little with its neighbours of the round, with momentum.
 
@@ -37,12 +37,15 @@ class GASLoC(torch.optim.Optimizer):
     the same settings, which may not.
     """
 
+    _settings, _apart = _SETTINGS, ""
+    _why_whole = "neighbours send each other the whole model as one vector, whose length is agreed on when the optimizer is made"
+    _native: Worker | None = None
+
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8,
                  weight_decay: float = 0.1, *, inner_steps: int | None = 1, inner: str = "adamw", bias_correction: str = "adam",
                  eta: float = 1.0, alpha: float = 1.0, gamma: float = 0.5, momentum: str = "local", law: str = "pairs", seed: int = 1,
                  edges: Sequence[Edge] = (), allow_unstable: bool = False, threads: int = 1, process_group: Any = None,
                  peers: Peers | ThreadPeers | None = None) -> None:
-        self._native: Worker | None = None
         if inner_steps is not None and inner_steps < 1:
             raise Error(f"inner_steps is {inner_steps}; give 1 or more, or None to make rounds by round()")
         super().__init__(params, {
@@ -51,14 +54,8 @@ class GASLoC(torch.optim.Optimizer):
             "allow_unstable": allow_unstable, "threads": threads})
         self.inner_steps = inner_steps
         self._taken = 0  # inner steps of this round
-        self._all = [parameter for group in self.param_groups for parameter in group["params"]]
-        self._names = flat_model.tensor_names(self.param_groups, len(self._all))
-        self._ranges = flat_model.ranges(self._all)
-        self._made_with = _settings_of(self.param_groups)
         self._before_round: list[Hook] = []
         self._after_round: list[Hook] = []
-        for name, parameter in zip(self._names, self._all):
-            flat_model.check_parameter(name, parameter, "GASLoC")
         self.process_group: Any = None  # that carries the messages
         if peers is None and dist.is_available() and dist.is_initialized():
             self.process_group = process_group if process_group is not None else dist.group.WORLD
@@ -85,15 +82,9 @@ class GASLoC(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """An inner step of this rank, and the round that it ends."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        if _settings_of(self.param_groups) != self._made_with:
-            raise Error("a param group's settings have changed since the optimizer was made; only lr may: make a new optimizer")
+        loss = self._loss_of(closure)
         self._check_parameters()
-        gradients = [flat_model.gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
-        self.native.step(gradients, flat_model.learning_rate(self.param_groups))
+        self.native.step(self._gradients(), flat_model.learning_rate(self.param_groups))
         self._taken += 1
         if self.inner_steps is not None and self._taken >= self.inner_steps:
             self.round()
@@ -125,25 +116,14 @@ class GASLoC(torch.optim.Optimizer):
             self._after_round.remove(after)
         return remove
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Refused once the optimizer is made."""
-        if getattr(self, "_native", None) is not None:
-            raise Error("add_param_group: neighbours send each other the whole model as one vector, whose length is agreed on when the "
-                        "optimizer is made; make a new optimizer with all parameters")
-        super().add_param_group(param_group)
-
     def state_dict(self) -> dict[str, Any]:
         """As every optimizer's, between two rounds. It is this rank's own, with its parameters in fp32: each rank saves its own."""
         state = self.native.state
         counters = {"rounds": state.rounds, "inner_steps": state.inner_steps, "workers": self._problem.workers, "rank": self._rank}
         vectors = {name: torch.from_numpy(getattr(state, name)) for name in _VECTORS}
-        for parameter, (begin, end) in zip(self._all, self._ranges):
-            self.state[parameter] = counters | {name: vector[begin:end].reshape(parameter.shape).clone()
-                                                for name, vector in vectors.items() if vector.numel()}
-        try:
-            return super().state_dict()
-        finally:
-            self.state.clear()
+        return self._state_dict_of(
+            counters | {name: vector[begin:end].reshape(parameter.shape).clone() for name, vector in vectors.items() if vector.numel()}
+            for parameter, (begin, end) in zip(self._all, self._ranges))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """What state_dict() gave on this rank, of the same model and number of ranks; it writes the model's parameters, too. To be
@@ -154,18 +134,6 @@ class GASLoC(torch.optim.Optimizer):
         self._write_parameters()
         super().load_state_dict(state_dict)
         self.state.clear()
-
-    def _check_groups(self, groups: list[dict[str, Any]]) -> None:
-        """Those of a state_dict are this optimizer's, lr apart."""
-        missing = [key for group in groups for key in (*_SETTINGS, "lr", "params") if key not in group]
-        if missing or not groups:
-            raise Error(f"load_state_dict: its param groups have no {missing[0] if missing else 'entry'}, so they are another optimizer's; "
-                        "give a state_dict() of scape.torch.GASLoC")
-        if _settings_of(groups) != self._made_with:
-            raise Error("load_state_dict: it was saved with other settings than this optimizer was made with; make it with those")
-        saved, mine = ([len(group["params"]) for group in some] for some in (groups, self.param_groups))
-        if saved != mine:
-            raise Error(f"load_state_dict: its param groups have {saved} parameters, and this optimizer's {mine}; make it with those")
 
     def _make_problem(self, workers: int) -> Problem:
         settings = dict(self._made_with)
@@ -195,10 +163,6 @@ class GASLoC(torch.optim.Optimizer):
                 raise Error(f"{name} has been written to, and the optimizer's own copy has not, so the step would undo it; load the "
                             "optimizer's state_dict after the model's, or make a new optimizer afterwards")
         self._written = [flat_model.memory(parameter) for parameter in self._all]
-
-
-def _settings_of(groups: list[dict[str, Any]]) -> dict[str, Any]:
-    return flat_model.settings(groups, _SETTINGS, "")
 
 
 def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], workers: int, rank: int) -> State:

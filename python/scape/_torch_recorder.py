@@ -116,6 +116,9 @@ class Recorder:
                                           else _OwnFile(problem, start, source, rank, path, budget))
         self._gradient: np.ndarray | None = None
         self._own: dict[torch.Tensor, torch.Tensor | None] | None = None  # by the comm hook; None: seen twice
+        self._parts: np.ndarray | None = None  # micro-batches of the coming step, added
+        self._part_hooks: list[Callable[[bool], None]] = getattr(optimizer, "_part_hooks", [])
+        self._part_hooks.append(self._part)
         self._hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -159,12 +162,21 @@ class Recorder:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
+        if self._part in self._part_hooks:
+            self._part_hooks.remove(self._part)
+
+    def _part(self, taken: bool) -> None:
+        """Of scape.torch.Scape.accumulate: section 20's sum, in the order of the parts."""
+        part = _flat([p.grad for p in self._parameters], self._parameters) if taken else None
+        self._parts = part if part is None or self._parts is None else self._parts + part
 
     def _before(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
             raise Error("Recorder: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
         if self._own is None:
-            self._gradient = _flat([p.grad for p in self._parameters], self._parameters)
+            last = _flat([p.grad for p in self._parameters], self._parameters)
+            parts, self._parts = self._parts, None
+            self._gradient = last if parts is None else parts + last
             return
         own, self._own = self._own, {}
         if any(p not in own for p in self._parameters) or any(gradient is None for gradient in own.values()):

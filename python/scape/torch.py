@@ -1,6 +1,7 @@
 """SCAPE and GASLoC as a ``torch.optim.Optimizer``, over ``torch.distributed``."""
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -16,14 +17,16 @@ from ._fingerprints import Fingerprints as Fingerprints
 from ._fingerprints import fingerprint as fingerprint
 from ._torch_gasloc import GASLoC as GASLoC
 from ._torch_gasloc_recorder import RoundRecorder as RoundRecorder
+from ._torch_parts import Buckets
 from ._torch_recorder import Recorder as Recorder
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
              "norm", "payload")
+PartHook = Callable[[bool], None]  # a part has been taken, or all are forgotten
 _STATE = ("first_moment", "residual", "mask", "next_mask")
 
 
-class Scape(torch.optim.Optimizer):
+class Scape(flat_model.FlatOptimizer):
     """SCAPE (docs/specification/) on the CPU: each rank steps with its own gradients, the same bits on all ranks and as the reference.
 
         optimizer = scape.torch.Scape(model.parameters(), lr=1e-3, density=0.01)
@@ -37,26 +40,28 @@ class Scape(torch.optim.Optimizer):
     ``payload="bf16"`` sends half the bytes to the owners, and keeps what rounding takes in the residual (section 21 of the specification);
     ``norm`` is the version of the clip norm's order (section 5), 1 for runs that began before there was 2.
 
+    Gradients of several backward() add up; ``overlap=True`` exchanges those of a param group as soon as the backward pass has made them all
+    (PyTorch 2.1 or newer; at step() else), the last group first: then all backward() of a step but the last stand under
+    ``optimizer.no_sync()``, and nothing may write to a gradient between backward() and step(). The bits are the same.
+
     ``process_group``: whose backend moves the CPU's memory, such as gloo; by default the world, or this process alone where
     torch.distributed has not been initialized. ``step`` raises scape.RefusedStep on all ranks, with nothing changed, where a gradient
     is not finite.
     """
 
+    _settings, _apart = _SETTINGS, ", always_dense apart"
+    _why_whole = "masks and ranges are cut from the whole model when the optimizer is made, on all ranks alike"
+    _native: Optimizer | None = None
+
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8,
                  weight_decay: float = 0.1, *, clip_norm: float = 0.0, bias_correction: str = "adam",
                  density: float | tuple[str, float, float, int] = 0.01, partition: str = "by_shard", threads: int = 1,
-                 norm: int = 2, payload: str = "fp32", always_dense: bool | None = None, process_group: Any = None,
-                 communicator: Communicator | ThreadCommunicator | None = None) -> None:
-        self._native: Optimizer | None = None
+                 norm: int = 2, payload: str = "fp32", always_dense: bool | None = None, overlap: bool = False,
+                 process_group: Any = None, communicator: Communicator | ThreadCommunicator | None = None) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "clip_norm": clip_norm,
             "bias_correction": bias_correction, "density": density, "partition": partition, "threads": threads,
             "norm": norm, "payload": payload, "always_dense": always_dense})
-        self._all = [parameter for group in self.param_groups for parameter in group["params"]]
-        self._names = flat_model.tensor_names(self.param_groups, len(self._all))
-        self._made_with = _settings_of(self.param_groups)
-        for name, parameter in zip(self._names, self._all):
-            flat_model.check_parameter(name, parameter, "Scape")
         if communicator is None and dist.is_available() and dist.is_initialized():
             communicator = ProcessGroup(process_group)
         elif process_group is not None:
@@ -65,6 +70,9 @@ class Scape(torch.optim.Optimizer):
         self._problem = self._make_problem(1 if communicator is None else communicator.size)
         self._native = Optimizer(self._problem, [p.detach().contiguous() for p in self._all], communicator)
         self._adopt(self._native)
+        self._accumulated = False
+        self._part_hooks: list[PartHook] = []
+        self._buckets = Buckets(self.param_groups, self._names, self._native) if overlap else None
 
     @property
     def problem(self) -> Problem:
@@ -85,40 +93,63 @@ class Scape(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """On all ranks, each with the gradients of its own parameters."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        if _settings_of(self.param_groups) != self._made_with:
-            raise Error("a param group's settings have changed since the optimizer was made; only lr may: make a new optimizer")
+        loss = self._loss_of(closure)
         self._check_memory()
         self._check_copies()
-        gradients = [flat_model.gradient(name, parameter) for name, parameter in zip(self._names, self._all)]
-        self.native.step(gradients, flat_model.learning_rate(self.param_groups))
+        rate = flat_model.learning_rate(self.param_groups)
+        if self._buckets is not None:
+            self._buckets.check()
+        self._accumulated = False  # whatever comes of it
+        if self._buckets is not None:
+            self._buckets.step(rate)
+        else:
+            self.native.step(self._gradients(), rate)
         self._write_copies()
         return loss
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Refused once the optimizer is made."""
-        if getattr(self, "_native", None) is not None:
-            raise Error("add_param_group: masks and ranges are cut from the whole model when the optimizer is made, on all ranks alike; "
-                        "make a new optimizer with all parameters")
-        super().add_param_group(param_group)
+    def accumulate(self) -> None:
+        """Takes the gradients that there are as a micro-batch of the coming step, and leaves none. They are added in fp32, where bf16
+        parameters would add them in bf16; of fp32 ones several backward() without zero_grad() have the same bits. Talks to nobody."""
+        if self._buckets is not None and self._buckets.any:
+            raise Error("accumulate: the gradients have been exchanged as the step's last; backward() before it stands under "
+                        "optimizer.no_sync()")
+        self.native.accumulate(self._gradients())
+        self._accumulated = True
+        for hook in self._part_hooks:
+            hook(True)
+        for parameter in self._all:
+            parameter.grad = None
+
+    def no_sync(self) -> AbstractContextManager[None]:
+        """With overlap=True, for all backward() of a step but the last: their gradients stay here."""
+        return nullcontext() if self._buckets is None else self._buckets.no_sync()
+
+    def forget_parts(self) -> None:
+        """Gives up what has been accumulated or exchanged since the last step. On all ranks, where there is overlap=True."""
+        self.native.forget_parts()
+        self._no_parts()
+
+    def _no_parts(self) -> None:
+        self._accumulated = False
+        for hook in self._part_hooks:
+            hook(False)
+        if self._buckets is not None:
+            self._buckets.forget()
 
     def state_dict(self) -> dict[str, Any]:
         """As every optimizer's; the residual is this rank's own, so each rank saves its own. To be called on all ranks: it waits
         for the coming mask."""
+        if self._accumulated or (self._buckets is not None and self._buckets.any):
+            raise Error("state_dict: the optimizer is in the middle of a step, whose parts no state holds; take the step, or forget_parts()")
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
         place = {"workers": self._problem.workers, "rank": self._rank}
-        for parameter, (begin, end) in zip(self._all, flat_model.ranges(self._all)):
-            held = whole if parameter.dtype == torch.float32 else whole | {"master": torch.from_numpy(native.parameters)}
-            self.state[parameter] = {"step": torch.tensor(float(native.steps))} | place | {
-                name: values[begin:end].reshape(parameter.shape).clone() for name, values in held.items()}
-        try:
-            return super().state_dict()
-        finally:
-            self.state.clear()
+        with_master = whole | {"master": torch.from_numpy(native.parameters)}
+        return self._state_dict_of(
+            {"step": torch.tensor(float(native.steps))} | place | {
+                name: values[begin:end].reshape(parameter.shape).clone()
+                for name, values in (whole if parameter.dtype == torch.float32 else with_master).items()}
+            for parameter, (begin, end) in zip(self._all, self._ranges))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """What state_dict() gave on this rank, of the same model and number of ranks. The parameters are the model's to load, before
@@ -128,24 +159,13 @@ class Scape(torch.optim.Optimizer):
         state_dict = {**state_dict, "param_groups": [
             {"norm": 1 if group.get("clip_norm") else self._made_with["norm"], "payload": "fp32"} | group
             for group in state_dict.get("param_groups", [])]}
-        self._check_groups(state_dict["param_groups"])
+        self._check_groups(state_dict["param_groups"], "always_dense")
         parts = _state_of(state_dict, self._all, self._problem.workers, self._rank)
         self.native.restore(**parts)
+        self._no_parts()
         self._write_copies()
         super().load_state_dict(state_dict)
         self.state.clear()
-
-    def _check_groups(self, groups: list[dict[str, Any]]) -> None:
-        """Those of a state_dict are this optimizer's, lr apart."""
-        missing = [key for group in groups for key in (*_SETTINGS, "lr", "always_dense", "params") if key not in group]
-        if missing or not groups:
-            raise Error(f"load_state_dict: its param groups have no {missing[0] if missing else 'entry'}, so they are another optimizer's; "
-                        "give a state_dict() of scape.torch.Scape")
-        if _settings_of(groups) != self._made_with:
-            raise Error("load_state_dict: it was saved with other settings than this optimizer was made with; make it with those")
-        saved, mine = ([len(group["params"]) for group in some] for some in (groups, self.param_groups))
-        if saved != mine:
-            raise Error(f"load_state_dict: its param groups have {saved} parameters, and this optimizer's {mine}; make it with those")
 
     def _make_problem(self, workers: int) -> Problem:
         dense = [group["always_dense"] for group in self.param_groups for _ in group["params"]]
@@ -160,7 +180,7 @@ class Scape(torch.optim.Optimizer):
         flat = torch.from_numpy(native.parameters)
         self._shared: list[tuple[str, torch.Tensor, int, torch.Size]] = []  # with where in memory, and as what, it has to be
         self._copies: list[tuple[str, torch.Tensor, torch.Tensor]] = []
-        for name, parameter, (begin, end) in zip(self._names, self._all, flat_model.ranges(self._all)):
+        for name, parameter, (begin, end) in zip(self._names, self._all, self._ranges):
             master = flat[begin:end].view(parameter.shape)
             if parameter.dtype == torch.float32:
                 parameter.data = master
@@ -194,10 +214,6 @@ class Scape(torch.optim.Optimizer):
         for _, parameter, master in self._copies:
             parameter.copy_(master)
         self._written = [flat_model.memory(parameter) for _, parameter, _ in self._copies]
-
-
-def _settings_of(groups: list[dict[str, Any]]) -> dict[str, Any]:
-    return flat_model.settings(groups, _SETTINGS, ", always_dense apart")
 
 
 def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], workers: int, rank: int) -> dict[str, Any]:

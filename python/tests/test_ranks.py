@@ -30,6 +30,17 @@ class Ranks(unittest.TestCase):
         self.assertTrue(result.passed, result.text)
         self.assertEqual({row.status for phase in result.phases for row in phase.rows} - {"UNTESTED"}, {"PASSED"})
 
+    def test_gradients_in_parts_are_exact(self) -> None:
+        for ranks in (2, 3):
+            result = self.trace(ranks, "parts")
+            self.assertTrue(result.passed, result.text)
+            self.assertEqual({row.status for phase in result.phases for row in phase.rows} - {"UNTESTED"}, {"PASSED"})
+
+    def test_a_bucket_without_its_values_is_found(self) -> None:
+        result = self.trace(3, "zeroed")
+        self.assertFalse(result.passed)
+        self.assertEqual(result.first_divergence["step"], 3)
+
     def test_a_rank_that_drifts_is_found(self) -> None:
         found = self.trace(2, "drift").first_divergence
         self.assertEqual((found["step"], found["result"], found["rank"]), (3, "parameters", 1))

@@ -3,7 +3,9 @@
     training.py RANK SIZE FOLDER [MISTAKE]
 
 Records the run to FOLDER/run.safetensors. MISTAKE: "drift" (one rank decays its parameters once more), "residual" (the residual of one
-rank is lost), "average" (gradients are averaged over ranks before the step, and recorded as they were), "leaves" (a rank ends).
+rank is lost), "average" (gradients are averaged over ranks before the step, and recorded as they were), "leaves" (a rank ends). "parts" is
+none: micro-batches, another number of them on each rank, of which the last is exchanged in buckets while it is made; "zeroed" is one of
+that: a bucket of rank 1 goes without its values.
 """
 
 import os
@@ -43,6 +45,35 @@ def make_mistake(mistake: str, step: int, rank: int, optimizer: scape.torch.Scap
         residual = native.residual * (0.0 if rank == 1 else 1.0)
         native.restore(step=native.steps, parameters=native.parameters.copy(), first_moment=native.first_moment,
                        residual=residual.astype("float32"), mask=native.mask, next_mask=native.next_mask)
+
+
+def train_in_parts(rank: int, folder: Path, mistake: str) -> None:
+    torch.manual_seed(3)
+    model = Model()
+    groups = [{"params": list(part.named_parameters(name))} for name, part in model.named_children()]
+    optimizer = scape.torch.Scape(groups, lr=0.02, density=("geometric", 0.5, 0.05, 4), clip_norm=0.8, overlap=True)
+    recorder = scape.torch.Recorder(optimizer)
+    torch.manual_seed(100 + rank)
+    bucket = optimizer.native.bucket
+    if mistake == "zeroed" and rank == 1:
+        optimizer.native.bucket = lambda tensors, values: bucket(  # type: ignore[method-assign]
+            tensors, [torch.zeros_like(v) if optimizer.native.steps == 2 and 0 in tensors else v for v in values])
+
+    def backward() -> None:
+        tokens = torch.randint(0, 23, (4, 6))
+        torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.roll(-1, 1).flatten()).backward()
+
+    for step in range(1, STEPS + 1):
+        optimizer.zero_grad()
+        with optimizer.no_sync():
+            for _ in range((rank + step) % 3):
+                backward()
+            if step == 4:  # what stands so far is a part, and what comes another
+                optimizer.accumulate()
+        backward()
+        optimizer.step()
+    recorder.write(folder / "run.safetensors")
+    backward()  # of a step that is never taken: it ends with the process
 
 
 def train(rank: int, size: int, folder: Path, mistake: str) -> None:
@@ -117,7 +148,11 @@ def main() -> None:
     rank, size, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
-    train(rank, size, folder, sys.argv[4] if len(sys.argv) > 4 else "")
+    mistake = sys.argv[4] if len(sys.argv) > 4 else ""
+    if mistake in ("parts", "zeroed"):
+        train_in_parts(rank, folder, mistake)
+    else:
+        train(rank, size, folder, mistake)
     dist.destroy_process_group()
 
 

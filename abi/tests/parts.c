@@ -1,0 +1,147 @@
+/* A gradient in parts, over C: the bits of its sum at once, on every rank. */
+#include "support.h"
+
+/* The parts of a rank's gradient; another number on each rank. */
+static void make_part(float* part, int32_t rank, int32_t step, int32_t number) {
+    make_gradient(part, rank, 100 * number + step);
+}
+
+/* In fp32, in their order. */
+static void make_sum(float* sum, int32_t rank, int32_t step, int32_t parts) {
+    make_part(sum, rank, step, 0);
+    for (int32_t number = 1; number < parts; ++number) {
+        float part[SIZE];
+        make_part(part, rank, step, number);
+        for (int32_t i = 0; i < SIZE; ++i)
+            sum[i] += part[i];
+    }
+}
+
+static void give_bucket(scape_optimizer* optimizer, const float* gradient, size_t tensor) {
+    int64_t begin = 0;
+    for (size_t before = 0; before < tensor; ++before)
+        begin += model[before].size;
+    /* It is copied: what is done to it afterwards is nobody's business. */
+    float values[SIZE];
+    memcpy(values, gradient + begin, (size_t)model[tensor].size * sizeof *values);
+    const scape_values pieces[2] = {floats(values, 1), floats(values + 1, model[tensor].size - 1)};
+    CHECK_OK(scape_optimizer_bucket(optimizer, &tensor, 1, pieces, 2));
+    memset(values, 0x7f, sizeof values);
+}
+
+static int32_t parts_of(int32_t rank, int32_t step) {
+    return 1 + (rank + step) % 3;
+}
+
+/* All parts but the last are accumulated; the last comes in buckets in every second step. */
+static void give_parts(scape_optimizer* optimizer, int32_t rank, int32_t step) {
+    const int32_t parts = parts_of(rank, step);
+    const int in_buckets = step % 2 == 0;
+    for (int32_t number = 0; number < parts; ++number) {
+        float part[SIZE];
+        make_part(part, rank, step, number);
+        const scape_values pieces[2] = {floats(part, 7), floats(part + 7, SIZE - 7)};
+        if (number + 1 < parts || !in_buckets)
+            CHECK_OK(scape_optimizer_accumulate(optimizer, pieces, 2));
+        else
+            for (size_t tensor = TENSORS; tensor-- > 0;)
+                give_bucket(optimizer, part, tensor);
+    }
+}
+
+static void step_reference_in_parts(scape_reference* reference, int32_t ranks, int32_t step) {
+    float sums[8][SIZE];
+    scape_values gradients[8];
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+        make_sum(sums[rank], rank, step, parts_of(rank, step));
+        gradients[rank] = floats(sums[rank], SIZE);
+    }
+    CHECK_OK(scape_reference_step(reference, gradients, (size_t)ranks, 0.01));
+}
+
+typedef struct group_of {
+    scape_group* group;
+    int32_t ranks;
+} group_of;
+
+static scape_optimizer* make_rank(const group_of* shared, int32_t rank, scape_reference** reference) {
+    scape_problem* problem = make_problem(shared->ranks, settings);
+    scape_communicator* communicator = NULL;
+    CHECK_OK(scape_group_communicator(shared->group, rank, &communicator));
+    float start[SIZE];
+    make_parameters(start);
+    const scape_values whole = floats(start, SIZE);
+    scape_optimizer* optimizer = NULL;
+    CHECK_OK(scape_optimizer_create(problem, communicator, &whole, 1, &optimizer));
+    if (reference != NULL)
+        CHECK_OK(scape_reference_create(problem, &whole, 1, reference));
+    scape_communicator_destroy(communicator);
+    scape_problem_destroy(problem);
+    return optimizer;
+}
+
+static void run_parts(int32_t rank, void* given) {
+    const group_of* shared = given;
+    scape_reference* reference = NULL;
+    scape_optimizer* optimizer = make_rank(shared, rank, &reference);
+    for (int32_t step = 1; step <= STEPS; ++step) {
+        /* What is given up leaves nothing behind. */
+        give_parts(optimizer, rank, step + 1);
+        CHECK_OK(scape_optimizer_forget_parts(optimizer));
+        give_parts(optimizer, rank, step);
+        CHECK_OK(scape_optimizer_step_of_parts(optimizer, 0.01));
+        step_reference_in_parts(reference, shared->ranks, step);
+        for (int32_t what = SCAPE_PARAMETERS; what <= SCAPE_NEXT_MASK; ++what) {
+            scape_values mine;
+            scape_values right;
+            CHECK_OK(scape_optimizer_view(optimizer, what, &mine));
+            CHECK_OK(scape_reference_view(reference, what, rank, &right));
+            CHECK(same(mine, right));
+        }
+    }
+    scape_optimizer_destroy(optimizer);
+    scape_reference_destroy(reference);
+}
+
+/* On all ranks, and nothing has changed: the next step is a good one. */
+static void run_wrong_parts(int32_t rank, void* given) {
+    scape_optimizer* optimizer = make_rank(given, rank, NULL);
+    float gradient[SIZE];
+    make_gradient(gradient, rank, 1);
+    const scape_values whole = floats(gradient, SIZE);
+    const size_t first = 0;
+    const size_t unknown = TENSORS;
+    const size_t other = rank == 1 ? 1 : 0;
+    const scape_values of_first = floats(gradient, model[0].size);
+    CHECK_FAILS(scape_optimizer_step_of_parts(optimizer, 0.01), SCAPE_ERROR,
+                "nothing has been accumulated");
+    CHECK_FAILS(scape_optimizer_bucket(optimizer, &first, 1, &whole, 1), SCAPE_ERROR,
+                "more than 40 values");
+    CHECK_FAILS(scape_optimizer_bucket(optimizer, NULL, 1, &whole, 1), SCAPE_ERROR, "tensors is NULL");
+    CHECK_FAILS(scape_optimizer_bucket(optimizer, &unknown, 1, NULL, 0), SCAPE_ERROR,
+                "there is no tensor 3");
+    CHECK_FAILS(scape_optimizer_bucket(optimizer, NULL, 0, NULL, 0), SCAPE_ERROR, "it has no tensors");
+    const scape_values of_other = floats(gradient, model[other].size);
+    CHECK_FAILS(scape_optimizer_bucket(optimizer, &other, 1, &of_other, 1), SCAPE_ERROR, "rank 1");
+    CHECK_OK(scape_optimizer_bucket(optimizer, &first, 1, &of_first, 1));
+    CHECK_FAILS(scape_optimizer_step(optimizer, &whole, 1, 0.01), SCAPE_ERROR, "after buckets of one");
+    CHECK_FAILS(scape_optimizer_accumulate(optimizer, &whole, 1), SCAPE_ERROR, "after buckets");
+    CHECK_FAILS(scape_optimizer_step_of_parts(optimizer, 0.01), SCAPE_ERROR, "no bucket has held tensor");
+    CHECK(scape_optimizer_steps(optimizer) == 0);
+    CHECK_OK(scape_optimizer_step(optimizer, &whole, 1, 0.01));
+    CHECK(scape_optimizer_steps(optimizer) == 1);
+    scape_optimizer_destroy(optimizer);
+}
+
+void parts_are_their_sum(void) {
+    for (int32_t ranks = 1; ranks <= 4; ++ranks) {
+        group_of shared = {NULL, ranks};
+        CHECK_OK(scape_group_create(ranks, 60000, &shared.group));
+        run_ranks(ranks, run_parts, &shared);
+        scape_group_destroy(shared.group);
+    }
+    group_of shared = {NULL, RANKS};
+    CHECK_OK(scape_group_create(RANKS, 60000, &shared.group));
+    run_ranks(RANKS, run_wrong_parts, &shared);
+    scape_group_destroy(shared.group);
+}
