@@ -1,0 +1,18 @@
+"""What the tests of one process train."""
+
+import torch
+
+
+def make_model() -> torch.nn.Sequential:
+    torch.manual_seed(5)
+    return torch.nn.Sequential(torch.nn.Linear(7, 12), torch.nn.LayerNorm(12), torch.nn.Tanh(), torch.nn.Linear(12, 3))
+
+
+def backward(model: torch.nn.Module, step: int) -> None:
+    torch.manual_seed(step)
+    model.zero_grad()
+    torch.nn.functional.mse_loss(model(torch.randn(16, 7)), torch.randn(16, 3)).backward()
+
+
+def flat(tensors: object) -> torch.Tensor:
+    return torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in tensors])
