@@ -1,5 +1,6 @@
 // GASLoC, as the tool has it: with this tree's implementations and the planted mistakes.
 #include "devices.hpp"
+#include "planted/diagnosis.hpp"
 #include "planted/planted.hpp"
 #include "system.hpp"
 #include "workers.hpp"
@@ -20,6 +21,7 @@ gate::System gasloc_system() {
     system.mistakes = gasloc::mistakes();
     system.planted = gasloc::planted;
     system.clean = {"host"};
+    system.what_fits = gasloc::what_fits;
     return system;
 }
 

@@ -29,10 +29,17 @@ class _Ranks:
         self._check_backend()
 
     def _check_backend(self) -> None:
-        backends = str(dist.get_backend_config(self._group))
-        if "cpu:" not in backends:
+        config = getattr(dist, "get_backend_config", None)  # before PyTorch 2 a group had one backend
+        backends = str(config(self._group)) if config is not None else dist.get_backend(self._group)
+        if "cpu:" not in backends and backends not in ("gloo", "mpi"):
             raise Error(f"the process group's backend ({backends}) does not move the CPU's memory; "
                         "give process_group=torch.distributed.new_group(backend='gloo')")
+
+
+def _name_of(group: Any) -> str:
+    """The same on all ranks."""
+    named: Any = dist.distributed_c10d
+    return str(group.group_name if hasattr(group, "group_name") else named._pg_names[group])
 
 
 class ProcessGroup(_Ranks, Communicator):
@@ -40,7 +47,7 @@ class ProcessGroup(_Ranks, Communicator):
 
     def __init__(self, group: Any = None) -> None:
         super().__init__(group)
-        self._number = _numbers.setdefault(self._group.group_name, count())
+        self._number = _numbers.setdefault(_name_of(self._group), count())
 
     def start_all_to_all(self, traffic: int, send: list[Bytes], receive: list[Bytes]) -> Wait:
         return self._start(send, receive)
@@ -79,7 +86,7 @@ class ProcessGroupPeers(_Ranks, Peers):
 
     def __init__(self, group: Any = None) -> None:
         super().__init__(group)
-        worker = next(_workers.setdefault(self._group.group_name, count()))
+        worker = next(_workers.setdefault(_name_of(self._group), count()))
         self._first_tag = _FIRST_TAG_OF_WORKERS + worker % _WORKERS * _ROUNDS
 
     def start_send(self, traffic: int, peer: int, number: int, data: Bytes) -> Wait:

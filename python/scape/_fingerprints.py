@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from . import _library, _values
 from ._errors import Error
+from ._torch_hooks import around_steps
 
 _WORD = (1 << 64) - 1
 _PIECE = 1 << 22  # values of a device's tensor at a time: the words of more would take eight times their memory
@@ -98,12 +99,11 @@ class Fingerprints:
                      "tensors": [{"name": name or f"parameter {i}", "size": p.numel()} for i, (name, p) in enumerate(self._entries)],
                      "results": self._results, "replicated": list(replicated)})
         self._gradient = ""
-        self._hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
+        self._unhook = around_steps(optimizer, self._before, self._after)
 
     def close(self) -> None:
         """Writes no more."""
-        for hook in self._hooks:
-            hook.remove()
+        self._unhook()
         if self._file is not None:
             self._file.close()
         self._file = None

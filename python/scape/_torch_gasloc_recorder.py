@@ -11,6 +11,7 @@ from . import _torch_flat as flat_model
 from . import gasloc
 from ._errors import Error
 from ._torch_gasloc import GASLoC
+from ._torch_hooks import around_steps
 from ._values import Floats
 
 
@@ -47,8 +48,7 @@ class RoundRecorder:
         self._start = self._seen()
         self._rounds: list[_Round] = []
         self._now = _Round()
-        steps = optimizer.register_step_pre_hook(self._before_step)
-        self._removals = [steps.remove, optimizer.register_round_hooks(self._before_round, self._after_round)]
+        self._removals = [around_steps(optimizer, self._before_step, lambda *_: None), optimizer.register_round_hooks(self._before_round, self._after_round)]
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes what was recorded, on rank 0, and records no more. To be called on all ranks, after as many rounds on each."""

@@ -14,6 +14,7 @@ from ._background import Background
 from ._errors import Error
 from ._optimizer import Optimizer
 from ._problem import Problem
+from ._torch_hooks import around_steps
 
 CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]  # type: ignore[name-defined]
 _NATIVE = ("parameters", "first_moment", "residual", "mask", "next_mask")
@@ -119,7 +120,7 @@ class Recorder:
         self._parts: np.ndarray | None = None  # micro-batches of the coming step, added
         self._part_hooks: list[Callable[[bool], None]] = getattr(optimizer, "_part_hooks", [])
         self._part_hooks.append(self._part)
-        self._hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
+        self._unhook: Callable[[], None] | None = around_steps(optimizer, self._before, self._after)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes what was gathered, on rank 0, and records no more. To be called on all ranks."""
@@ -130,7 +131,7 @@ class Recorder:
 
     def close(self) -> None:
         """Finishes this rank's file, and records no more."""
-        if not self._hooks:
+        if self._unhook is None:
             return
         self._stop()
         if isinstance(self._to, _OwnFile):
@@ -159,9 +160,9 @@ class Recorder:
         return keep
 
     def _stop(self) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
+        if self._unhook is not None:
+            self._unhook()
+        self._unhook = None
         if self._part in self._part_hooks:
             self._part_hooks.remove(self._part)
 

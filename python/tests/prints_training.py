@@ -36,7 +36,9 @@ def main() -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder}/{name}.store", rank=rank, world_size=size)
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 2))
-    optimizer = torch.optim.AdamW(model.named_parameters(), lr=0.01, weight_decay=0.1)
+    # As named_parameters() makes it, from PyTorch 2.6 on.
+    groups = [{"params": list(model.parameters()), "param_names": [name for name, _ in model.named_parameters()]}]
+    optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.1)
     with scape.torch.Fingerprints(optimizer, folder / (name + ".rank{rank}.prints"), state=["exp_avg", "exp_avg_sq"],
                                   replicated=["gradient", "parameters", "exp_avg", "exp_avg_sq"]):
         for step in range(1, STEPS + 1):

@@ -27,7 +27,7 @@ class Example(unittest.TestCase):
     def test_they_run_and_are_exact(self) -> None:
         for name in EXAMPLES:
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3",
+                command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "3",
                            str(ROOT / "docs/examples" / name)]
                 ran = subprocess.run(command, cwd=folder, text=True, capture_output=True, timeout=300,
                                      env=os.environ | {"OMP_NUM_THREADS": "1"})

@@ -11,6 +11,7 @@ that: a bucket of rank 1 goes without its values.
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -82,6 +83,8 @@ def train(rank: int, size: int, folder: Path, mistake: str) -> None:
     optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=("geometric", 0.5, 0.05, 4), clip_norm=0.8)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.2, 1.0, STEPS)
     recorder = scape.torch.Recorder(optimizer)
+    if mistake == "average":
+        average_inside(optimizer.native)
     torch.manual_seed(100 + rank)  # each rank has its own data
     for step in range(1, STEPS + 1):
         tokens = torch.randint(0, 23, (4, 6))
@@ -90,10 +93,7 @@ def train(rank: int, size: int, folder: Path, mistake: str) -> None:
         make_mistake(mistake, step, rank, optimizer)
         if not mistake and step == 2:
             check_refused(optimizer, rank)
-        if mistake == "average":
-            averaged_step(optimizer)
-        else:
-            optimizer.step()
+        optimizer.step()
         schedule.step()
     recorder.write(folder / "run.safetensors")
     if not mistake:
@@ -115,16 +115,16 @@ def check_refused(optimizer: scape.torch.Scape, rank: int) -> None:
     gradient[0, 3] = good
 
 
-def averaged_step(optimizer: scape.torch.Scape) -> None:
+def average_inside(native: Any) -> None:
     """As behind DistributedDataParallel, but that the recorder sees each rank's own gradients."""
-    def average(_optimizer: object, _arguments: object, _options: object) -> None:
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                dist.all_reduce(parameter.grad)
-                parameter.grad /= dist.get_world_size()
-    hook = optimizer.register_step_pre_hook(average)  # runs after the recorder's
-    optimizer.step()
-    hook.remove()
+    step = native.step
+
+    def averaged(gradients: list[torch.Tensor], learning_rate: float) -> None:
+        for gradient in gradients:
+            dist.all_reduce(gradient)
+            gradient /= dist.get_world_size()
+        step(gradients, learning_rate)
+    native.step = averaged
 
 
 def check_restart(model: Model, optimizer: scape.torch.Scape, rank: int) -> None:

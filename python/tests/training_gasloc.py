@@ -22,7 +22,7 @@ import torch.distributed as dist
 import scape
 import scape.torch
 from scape._c10d import ProcessGroupPeers
-from training import Model
+from training import Model, average_inside
 
 ROUNDS = 4
 CASES: list[dict[str, Any]] = [
@@ -93,12 +93,7 @@ def train(case: dict[str, Any], rank: int, mistake: str, path: Path) -> None:
 
 def make_mistake(mistake: str, optimizer: scape.torch.GASLoC) -> None:
     if mistake == "average":
-        def average(_optimizer: object, _arguments: object, _options: object) -> None:
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    dist.all_reduce(parameter.grad)
-                    parameter.grad /= dist.get_world_size()
-        optimizer.register_step_pre_hook(average)  # runs after the recorder's
+        average_inside(optimizer.native)
     if mistake == "stale":
         right, kept = ProcessGroupPeers.start_send, {}
 

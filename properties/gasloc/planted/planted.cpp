@@ -118,6 +118,10 @@ std::vector<gate::Mistake> mistakes() {
     return all;
 }
 
+int mistakes_of_workers() {
+    return last_number;
+}
+
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < none || number > static_cast<int>(mistakes().size()))

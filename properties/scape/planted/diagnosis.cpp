@@ -2,14 +2,13 @@
 #include <scape/planted/diagnosis.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include <scape/gate/group.hpp>
+#include <scape/gate/hypotheses.hpp>
 #include <scape/planted/bugs.hpp>
 #include <scape/planted/implementation.hpp>
 #include <scape/problem/error.hpp>
@@ -19,6 +18,7 @@ namespace scape::planted {
 
 namespace {
 
+using gate::SeenBits;
 using problem::Index;
 using properties::Action;
 using properties::History;
@@ -26,31 +26,20 @@ using properties::Outcome;
 using properties::Scenario;
 using verify::Result;
 
-/// The values that can be seen after a step, one vector after another, as bits; empty where one is not
-/// known.
-using Seen = std::vector<std::vector<std::uint32_t>>;
-
 template <class Values>
 std::vector<std::uint32_t> bits(const Values& values) {
-    std::vector<std::uint32_t> result;
-    result.reserve(values.size());
-    for (const auto value : values)
-        if constexpr (sizeof(value) == sizeof(std::uint32_t))
-            result.push_back(std::bit_cast<std::uint32_t>(value));
-        else
-            result.push_back(value);
-    return result;
+    return gate::seen_bits(values);
 }
 
 template <class Values>
 std::vector<std::uint32_t> bits(const std::optional<Values>& values) {
-    return values ? bits(*values) : std::vector<std::uint32_t>();
+    return values ? gate::seen_bits(*values) : std::vector<std::uint32_t>();
 }
 
 /// Of what has to be the same on all ranks, each rank's own copy where the trace has them, else one.
-Seen seen(const verify::TraceReader& trace, Index step) {
+SeenBits seen(const verify::TraceReader& trace, Index step) {
     const auto ranks = static_cast<std::size_t>(trace.head().problem.workers);
-    Seen all;
+    SeenBits all;
     const auto add = [&](const auto& recorded) {
         for (std::size_t rank = 0; rank < ranks; ++rank)
             all.push_back(!recorded.copies.empty() ? bits(recorded.copies[rank])
@@ -68,13 +57,13 @@ Seen seen(const verify::TraceReader& trace, Index step) {
 
 /// After that step; nothing if the run did not come to its end. A mask that is shown as the coming one need
 /// not be the one that is then used, and what was used is what a recorder sees. Of who halts none is known.
-std::optional<Seen> seen(const History& history, std::size_t step, std::size_t actions) {
+std::optional<SeenBits> seen(const History& history, std::size_t step, std::size_t actions) {
     if (!history.error.empty() || history.after.size() != actions || history.coming.empty())
         return std::nullopt;
     const auto& views = history.after[step - 1].views;
     const bool goes_on =
         step < actions && history.after[step].outcomes.front().kind == Outcome::Kind::taken;
-    Seen all;
+    SeenBits all;
     for (const auto& view : views)
         all.push_back(bits(view.mask));
     for (std::size_t rank = 0; rank < views.size(); ++rank)
@@ -86,29 +75,6 @@ std::optional<Seen> seen(const History& history, std::size_t step, std::size_t a
     for (const auto& view : views)
         all.push_back(bits(view.residual));
     return all;
-}
-
-struct Fit {
-    Index wrong = 0;     ///< values that are not the right ones
-    Index explained = 0; ///< of those, which the hypothesis makes
-    Index spoilt = 0;    ///< values that are right, and with it would not be
-};
-
-Fit fit(const Seen& recorded, const Seen& right, const Seen& hypothesis) {
-    Fit result;
-    for (std::size_t i = 0; i < recorded.size(); ++i) {
-        if (right[i].size() != recorded[i].size())
-            continue; // one of them is not known
-        const bool known = hypothesis[i].size() == recorded[i].size();
-        for (std::size_t at = 0; at < recorded[i].size(); ++at) {
-            const bool wrong = recorded[i][at] != right[i][at];
-            const bool made = known && recorded[i][at] == hypothesis[i][at];
-            result.wrong += wrong ? 1 : 0;
-            result.explained += wrong && made ? 1 : 0;
-            result.spoilt += !wrong && !made ? 1 : 0;
-        }
-    }
-    return result;
 }
 
 /// Each rank's segments have to lie side by side; somebody else's may not.
@@ -155,15 +121,14 @@ bool same_gradients_everywhere(const Scenario& scenario) {
            });
 }
 
-/// For all hypotheses together.
-constexpr std::chrono::seconds most_time(20);
-
-std::string told(const Description& bug, const Fit& fit) {
-    return "fits planted mistake " + std::to_string(bug.number) + ", " + bug.name + ": " +
-           std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) +
-           " wrong values, bit for bit" +
-           (fit.spoilt == 0 ? ""
-                            : "; but it would make " + std::to_string(fit.spoilt) + " right ones wrong");
+/// Those that a run of this problem can have.
+std::vector<gate::Mistake> hypotheses() {
+    std::vector<gate::Mistake> all;
+    for (const Description& bug : bugs())
+        if (bug.number <= bugs_of_section_10 ||
+            bug.number >= first_that_shipped) // else of code for devices
+            all.push_back({bug.number, bug.name, bug.shows});
+    return all;
 }
 
 } // namespace
@@ -174,15 +139,9 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
     const problem::Problem& problem = trace.head().problem;
     if (problem.algorithm != problem::Algorithm::scape)
         return {};
-    // A hundred hypotheses, each of so many values times steps, and of so many meetings of ranks: in
-    // seconds.
-    constexpr double most_values = 2e6;
-    constexpr double most_meetings = 3000;
-    const double rank_steps = static_cast<double>(step) * problem.workers;
-    if (static_cast<double>(problem.layout.size()) * rank_steps > most_values || rank_steps > most_meetings)
-        return {
-            "no known mistake was tried: ranks x steps are more than 3000, or times parameters more than 2 "
-            "million; record a smaller model, or a run that goes wrong sooner"};
+    const Index rank_steps = step * problem.workers;
+    if (const std::string why = gate::too_large_to_try(problem.layout.size(), rank_steps); !why.empty())
+        return {why};
     const auto scenario = scenario_of(trace, std::min(step + 1, trace.head().steps()));
     if (!scenario)
         return {};
@@ -195,37 +154,8 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
         return seen(implementation(number, group)->run(*scenario), static_cast<std::size_t>(step),
                     scenario->actions.size());
     };
-    const Seen recorded = seen(trace, step);
-    const auto right = run(0);
-    if (!right)
-        return lines;
-    std::vector<std::pair<Fit, const Description*>> fits;
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point end = Clock::now() + most_time;
-    std::size_t tried = 0;
-    for (const Description& bug : bugs()) {
-        if (bug.number > bugs_of_section_10 && bug.number < first_that_shipped)
-            continue; // of code for devices
-        if (Clock::now() > end) {
-            lines.push_back("only " + std::to_string(tried) + " known mistakes were tried in " +
-                            std::to_string(most_time.count()) + " s; a smaller run takes less");
-            break;
-        }
-        ++tried;
-        const auto made = run(bug.number);
-        if (!made)
-            continue;
-        const Fit found = fit(recorded, *right, *made);
-        // One that explains little explains nothing.
-        if (found.wrong > 0 && 2 * found.explained > found.wrong && found.spoilt < found.explained)
-            fits.emplace_back(found, &bug);
-    }
-    std::ranges::stable_sort(fits, [](const auto& one, const auto& two) {
-        return one.first.explained - one.first.spoilt > two.first.explained - two.first.spoilt;
-    });
-    constexpr std::size_t most_told = 3;
-    for (const auto& [found, bug] : std::span(fits).first(std::min(fits.size(), most_told)))
-        lines.push_back(told(*bug, found));
+    for (std::string& line : gate::what_fits({hypotheses(), problem.workers, seen(trace, step), run}))
+        lines.push_back(std::move(line));
     return lines;
 }
 

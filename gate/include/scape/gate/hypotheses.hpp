@@ -1,0 +1,54 @@
+#pragma once
+
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/gate/system.hpp>
+
+// Each known mistake is a hypothesis: which of them makes what was recorded? Of any system, which says what
+// can be seen of a run after one step.
+
+namespace scape::gate {
+
+/// As bits, result after result, and of each every rank's; empty where one is not known.
+using SeenBits = std::vector<std::vector<std::uint32_t>>;
+
+/// Of floats as their bits, of a mask as its bytes.
+template <class Values>
+[[nodiscard]] std::vector<std::uint32_t> seen_bits(const Values& values);
+
+struct Hypotheses {
+    std::vector<Mistake> mistakes;
+    int ranks = 1;
+    SeenBits recorded;
+    /// What a run with that mistake shows; 0 has none. Nothing where it does not come so far.
+    std::function<std::optional<SeenBits>(int number)> run;
+    std::chrono::seconds most_time{20}; ///< for all together, after which is said how far it came
+};
+
+/// The mistakes that explain most of the wrong values, the best first, a line each. A mistake may have been
+/// made by one rank alone.
+[[nodiscard]] std::vector<std::string> what_fits(const Hypotheses& hypotheses);
+
+/// Why a run with so many steps (times ranks) and parameters is too large for it to take seconds; empty
+/// where it is not.
+[[nodiscard]] std::string too_large_to_try(std::int64_t parameters, std::int64_t rank_steps);
+
+} // namespace scape::gate
+
+template <class Values>
+std::vector<std::uint32_t> scape::gate::seen_bits(const Values& values) {
+    std::vector<std::uint32_t> result;
+    result.reserve(values.size());
+    for (const auto value : values)
+        if constexpr (sizeof(value) == sizeof(std::uint32_t))
+            result.push_back(std::bit_cast<std::uint32_t>(value));
+        else
+            result.push_back(value);
+    return result;
+}

@@ -1,0 +1,127 @@
+#include "diagnosis.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <scape/gasloc/traces.hpp>
+#include <scape/gate/group.hpp>
+#include <scape/gate/hypotheses.hpp>
+
+#include "../candidate.hpp"
+#include "planted.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+using gate::seen_bits;
+using gate::SeenBits;
+
+/// What both a trace and a worker show.
+struct Shown {
+    Result result;
+    std::vector<float> State::*part;
+};
+
+std::vector<Shown> shown_of(const Settings& settings) {
+    const Result before = settings.momentum == Momentum::local ? Result::drifted : Result::gossiped;
+    return {{Result::first_moment, &State::m},
+            {Result::second_moment, &State::v},
+            {before, &State::before},
+            {Result::parameters, &State::theta}};
+}
+
+SeenBits seen(const TraceReader& trace, Index round) {
+    const Config& config = trace.head().config;
+    SeenBits all;
+    for (const Shown& shown : shown_of(config.settings))
+        for (int worker = 0; worker < config.workers; ++worker) {
+            const auto values = has(config.settings.inner, shown.result)
+                                    ? trace.values(result(shown.result).kind, round, worker)
+                                    : std::nullopt;
+            all.push_back(values ? seen_bits(*values) : std::vector<std::uint32_t>());
+        }
+    return all;
+}
+
+std::optional<SeenBits> seen(const Settings& settings, const std::vector<Life>& lives, Index round) {
+    if (!std::ranges::all_of(lives, [&](const Life& life) { return life.rounds.contains(round); }))
+        return std::nullopt;
+    SeenBits all;
+    for (const Shown& shown : shown_of(settings))
+        for (const Life& life : lives)
+            all.push_back(seen_bits(life.rounds.at(round).state.*shown.part));
+    return all;
+}
+
+/// The recorded run up to a round, for an implementation to be put through. The trace outlives it.
+Scenario scenario_of_trace(const TraceReader& trace, Index rounds) {
+    const Head& head = trace.head();
+    Scenario scenario;
+    scenario.settings = head.config.settings;
+    scenario.workers = head.config.workers;
+    scenario.size = head.config.layout.size();
+    scenario.rounds = rounds;
+    scenario.start = head.initial_parameters;
+    scenario.steps = [&head](int worker, Index round) { return head.config.steps(worker, round); };
+    scenario.gradient = [&trace](int worker, Index round, Index step) {
+        return trace.input(gradient_kind(step), round, worker);
+    };
+    scenario.learning_rate = [&head](Index round, Index step) {
+        return head.learning_rates_of(round)[static_cast<std::size_t>(step - 1)];
+    };
+    return scenario;
+}
+
+/// A worker's gradients that are, in every bit, those of all others at every inner step.
+bool same_gradients(const Scenario& scenario) {
+    for (Index round = 1; round <= scenario.rounds; ++round)
+        for (int worker = 0; worker < scenario.workers; ++worker) {
+            if (scenario.steps(worker, round) != scenario.steps(0, round))
+                return false;
+            for (Index step = 1; step <= scenario.steps(0, round); ++step)
+                if (seen_bits(scenario.gradient(worker, round, step)) !=
+                    seen_bits(scenario.gradient(0, round, step)))
+                    return false;
+        }
+    return scenario.workers > 1;
+}
+
+/// Those of code for devices come last, and show what others show.
+std::vector<gate::Mistake> hypotheses_of_workers() {
+    std::vector<gate::Mistake> all = mistakes();
+    all.resize(static_cast<std::size_t>(mistakes_of_workers()));
+    return all;
+}
+
+} // namespace
+
+std::vector<std::string> what_fits(const std::filesystem::path& path, problem::Index round,
+                                   gate::Gradients gradients) {
+    const TraceReader trace(path);
+    const Config& config = trace.head().config;
+    Index steps = 0;
+    for (Index before = 1; before <= round; ++before)
+        steps += std::max<Index>(1, config.most_steps(before));
+    if (const std::string why = gate::too_large_to_try(config.layout.size(), steps * config.workers);
+        !why.empty())
+        return {why};
+    const Scenario scenario = scenario_of_trace(trace, round);
+    std::vector<std::string> lines;
+    if (gradients == gate::Gradients::recorded && same_gradients(scenario))
+        lines.emplace_back("all ranks were given the same gradients, at every inner step: averaged before? "
+                           "A worker's are its own");
+    const auto group = gate::make_thread_group(std::chrono::seconds(10));
+    const auto run = [&](int number) -> std::optional<SeenBits> {
+        const auto candidate = std::dynamic_pointer_cast<const Candidate>(planted(number, group));
+        return candidate ? seen(config.settings, candidate->run(scenario), round) : std::nullopt;
+    };
+    for (std::string& line :
+         gate::what_fits({hypotheses_of_workers(), config.workers, seen(trace, round), run}))
+        lines.push_back(std::move(line));
+    return lines;
+}
+
+} // namespace scape::gasloc
