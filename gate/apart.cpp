@@ -20,6 +20,7 @@ class Told final : public Finding {
     std::string message() const override { return json_["message"]; }
     std::string details() const override { return json_["details"]; }
     ordered_json first() const override { return json_["first"]; }
+    std::int64_t parted_at() const override { return json_["parted_at"]; }
     ordered_json drawn() const override { return json_["drawing"]; }
     Size size() const override {
         return {.elements = json_["elements"], .ranks = json_["ranks"], .steps = json_["steps"]};
@@ -53,6 +54,7 @@ ordered_json finding_json(const Finding* finding, const std::string& source) {
     return {{"message", finding->message()},
             {"details", finding->details()},
             {"first", finding->first()},
+            {"parted_at", finding->parted_at()},
             {"drawing", finding->drawn()},
             {"elements", size.elements},
             {"ranks", size.ranks},

@@ -11,10 +11,8 @@ namespace scape::gate {
 std::vector<std::string> what_fits(const System& system, const Finding& finding, const std::string& command,
                                    double most_seconds) {
     using nlohmann::ordered_json;
-    const ordered_json first = finding.first();
-    // A rule that was broken has no value to explain.
-    if (!first.is_object() || !first.contains("phase") ||
-        first["phase"].get_ref<const std::string&>().empty() || first["step"].get<problem::Index>() < 1)
+    const problem::Index step = finding.parted_at();
+    if (step < 1)
         return {};
     const std::string trace = lasting_scratch_file("explained.safetensors");
     std::error_code ignored;
@@ -24,7 +22,7 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
         now_running(command); // the time begins here
         Ended ended;
         const ordered_json lines = in_child(
-            [&] { return ordered_json(system.what_fits(trace, first["step"], Gradients::made_up)); },
+            [&] { return ordered_json(system.what_fits(trace, step, Gradients::made_up)); },
             most_seconds, ended);
         now_running("");
         std::filesystem::remove(trace, ignored);

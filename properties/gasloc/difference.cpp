@@ -18,6 +18,7 @@ class Difference final : public gate::Finding {
 
     std::string message() const override { return message_; }
     std::string details() const override { return details_; }
+    std::int64_t parted_at() const override { return round_; }
     std::optional<gate::Drawing> drawing() const override;
     bool save(const std::filesystem::path& path, const std::string& source) const override {
         return record_lives(path, source, scenario_, lives_);

@@ -32,6 +32,20 @@ for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 
     named=$((named + 1))
 done
 
+# Of GASLoC, in the same words.
+common='law=exponential,workers=4,size=37,rounds=4,steps=2,inner=adamw,momentum=local'
+for number in 1 3 4 5 6 8 9 10 20 21 22 23 24 26 27 28 46; do
+    "$scape" check --system gasloc --planted $number --property reference --case "$common" --save "$folder/gasloc-$number" --brief >"$folder/checked"
+    [ $? = 1 ] || fail "the gate finds nothing wrong with GASLoC's planted mistake $number"
+    "$scape" verify "$folder/gasloc-$number"/*.safetensors >"$folder/said"
+    [ $? = 1 ] || fail "verify finds nothing wrong with GASLoC's planted mistake $number"
+    for said in said checked; do
+        grep -q "^ *fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/$said" ||
+            fail "GASLoC's mistake $number is not named: $(cat "$folder/$said")"
+    done
+    named=$((named + 1))
+done
+
 # The gate says it once for a cause, and nothing of gradients that it has made itself.
 "$scape" check --planted 6 --property reference --property mask.order --cases 30 --brief --report "$folder/page" >"$folder/checked"
 [ $? = 1 ] || fail "the gate finds nothing wrong with planted mistake 6"

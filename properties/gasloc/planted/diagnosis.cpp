@@ -9,7 +9,7 @@
 #include <scape/gate/group.hpp>
 #include <scape/gate/hypotheses.hpp>
 
-#include "../candidate.hpp"
+#include "candidate.hpp"
 #include "planted.hpp"
 
 namespace scape::gasloc {

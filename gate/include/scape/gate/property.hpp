@@ -48,6 +48,14 @@ class Finding {
     [[nodiscard]] virtual std::string details() const { return {}; }
     /// `first` of docs/results.md.
     [[nodiscard]] virtual nlohmann::ordered_json first() const { return nullptr; }
+    /// After which step its trace holds what the reference does not; 0: a rule was broken, without a value
+    /// to explain.
+    [[nodiscard]] virtual std::int64_t parted_at() const {
+        const nlohmann::ordered_json told = first();
+        const bool has_values = told.is_object() && told.contains("phase") &&
+                                !told["phase"].get_ref<const std::string&>().empty();
+        return has_values ? told["step"].get<std::int64_t>() : 0;
+    }
     /// What the page draws, if anything.
     [[nodiscard]] virtual std::optional<Drawing> drawing() const { return std::nullopt; }
     /// The same for docs/results.md, or null.
