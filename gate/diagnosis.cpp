@@ -21,9 +21,9 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
             return {};
         now_running(command); // the time begins here
         Ended ended;
-        const ordered_json lines = in_child(
-            [&] { return ordered_json(system.what_fits(trace, step, Gradients::made_up)); },
-            most_seconds, ended);
+        const ordered_json lines =
+            in_child([&] { return ordered_json(system.what_fits(trace, step, Gradients::made_up)); },
+                     most_seconds, ended);
         now_running("");
         std::filesystem::remove(trace, ignored);
         return lines.is_array() ? lines.get<std::vector<std::string>>() : std::vector<std::string>();
