@@ -11,7 +11,11 @@ def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None
     """PyTorch 2's hooks; for those before, `step` itself is taken the place of, in this optimizer alone. What is returned takes them away."""
     if hasattr(optimizer, "register_step_pre_hook"):
         hooks = [optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)]
-        return lambda: [hook.remove() for hook in hooks] and None
+
+        def unhook() -> None:
+            for hook in hooks:
+                hook.remove()
+        return unhook
     inside, heard = optimizer.step, [True]
 
     def step(self: Any, *arguments: Any, **options: Any) -> Any:
