@@ -41,8 +41,8 @@ DensitySchedule DensitySchedule::constant(double density) {
     return {DensityKind::constant, density, density, 0};
 }
 
-DensitySchedule DensitySchedule::recorded(std::vector<double> values) {
-    DensitySchedule result(DensityKind::recorded, 1.0, 1.0, 0);
+DensitySchedule DensitySchedule::recorded(std::vector<double> values, Index before) {
+    DensitySchedule result(DensityKind::recorded, 1.0, 1.0, before);
     for (std::size_t entry = 0; entry < values.size(); ++entry)
         checked(values[entry], "entry " + std::to_string(entry));
     result.values_ = std::move(values);
@@ -53,10 +53,11 @@ double DensitySchedule::at(Index t) const {
     if (t < 1)
         throw Error("density: step " + std::to_string(t) + "; steps begin at 1");
     if (kind_ == DensityKind::recorded) {
-        if (t > static_cast<Index>(values_.size()))
+        if (t <= warm_up_ || t - warm_up_ > static_cast<Index>(values_.size()))
             throw Error("density: step " + std::to_string(t) + " is past the last of " +
-                        std::to_string(values_.size()) + " recorded entries");
-        return values_[static_cast<std::size_t>(t - 1)];
+                        std::to_string(values_.size()) + " recorded entries" +
+                        (warm_up_ == 0 ? "" : ", which begin after step " + std::to_string(warm_up_)));
+        return values_[static_cast<std::size_t>(t - warm_up_ - 1)];
     }
     if (warm_up_ == 0)
         return target_;

@@ -40,6 +40,42 @@ Layout::Layout(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
         throw Error("layout: the model has no parameters; give it at least one tensor of size 1 or more");
 }
 
+Layout::Layout(std::vector<Tensor> parts, std::vector<Place> places)
+    : tensors_(std::move(parts)), begins_{0}, places_(std::move(places)) {
+    for (const Tensor& tensor : tensors_)
+        begins_.push_back(begins_.back() + tensor.size);
+    if (size() == 0)
+        throw Error("layout: a part of a model holds no parameters; give it at least one");
+}
+
+Layout Layout::part(const std::vector<Range>& ranges) const {
+    std::vector<Tensor> tensors;
+    std::vector<Place> places;
+    for (const Range& range : ranges)
+        for (Index at = range.begin; at < range.end;) {
+            const std::size_t tensor = tensor_at(at);
+            const Index end = std::min(range.end, this->end(tensor));
+            const Index in_tensor = at - begin(tensor) + (places_.empty() ? 0 : places_[tensor].in_tensor);
+            // What goes on where the range before ended is no stretch of its own.
+            if (!tensors.empty() && tensors.back().name == tensors_[tensor].name &&
+                places.back().in_tensor + tensors.back().size == in_tensor) {
+                tensors.back().size += end - at;
+            } else {
+                tensors.push_back({tensors_[tensor].name, end - at, tensors_[tensor].always_dense});
+                places.push_back({in_tensor, place(at)});
+            }
+            at = end;
+        }
+    return {std::move(tensors), std::move(places)};
+}
+
+Index Layout::place(Index index) const {
+    if (places_.empty())
+        return index;
+    const std::size_t tensor = tensor_at(index);
+    return index - begin(tensor) + places_[tensor].in_model;
+}
+
 std::size_t Layout::tensor_at(Index index) const {
     // The last tensor that begins at or before the coordinate: tensors of size 0 before it are stepped
     // over.
@@ -49,8 +85,9 @@ std::size_t Layout::tensor_at(Index index) const {
 
 std::string Layout::describe(Index index) const {
     const std::size_t tensor = tensor_at(index);
-    return "tensor " + tensors_[tensor].name + ", index " + std::to_string(index - begin(tensor)) +
-           " (coordinate " + std::to_string(index) + ")";
+    const Index before = places_.empty() ? 0 : places_[tensor].in_tensor;
+    return "tensor " + tensors_[tensor].name + ", index " + std::to_string(before + index - begin(tensor)) +
+           " (coordinate " + std::to_string(place(index)) + ")";
 }
 
 } // namespace scape::problem

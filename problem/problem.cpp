@@ -1,5 +1,6 @@
 #include <scape/problem/problem.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -160,6 +161,19 @@ Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionR
     Problem problem{algorithm, workers, std::move(layout), std::move(pieces), settings};
     check(problem);
     return problem;
+}
+
+Problem part(const Problem& whole, const std::vector<Range>& ranges) {
+    std::vector<Segment> segments;
+    Index size = 0;
+    for (const Range& range : ranges) {
+        for (auto segment = std::ranges::lower_bound(whole.segments, range.begin, {}, &Segment::begin);
+             segment != whole.segments.end() && segment->end <= range.end; ++segment) {
+            segments.push_back({size, size + segment->size(), segment->owner, segment->always_dense});
+            size += segment->size();
+        }
+    }
+    return {whole.algorithm, whole.workers, whole.layout.part(ranges), std::move(segments), whole.settings};
 }
 
 } // namespace scape::problem

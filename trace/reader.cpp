@@ -124,8 +124,12 @@ std::vector<double> Reader::series_f64(const std::string& name) const {
     return file_.holder(name).read_f64(name);
 }
 
-std::vector<float> Reader::series_f32(const std::string& name) const {
-    return file_.holder(name).read_f32(name);
+std::vector<float> Reader::series_f32(const std::string& name, Part part) const {
+    return floats(name, part);
+}
+
+std::vector<std::uint8_t> Reader::series_u8(const std::string& name, Part part) const {
+    return bits(name, part);
 }
 
 std::vector<float> Reader::floats(const std::string& tensor, const Part& part) const {

@@ -21,8 +21,12 @@ Writer::Writer(const std::filesystem::path& path, Schema schema, const std::stri
 
 void Writer::declare() {
     const std::uint64_t size = static_cast<std::uint64_t>(schema_.layout.size());
-    for (const Series& series : schema_.series)
-        file_.declare(series.name, series.type, {series.count});
+    const auto declare_series = [this](bool masks) {
+        for (const Series& series : schema_.series)
+            if ((series.type == DataType::u8) == masks)
+                file_.declare(series.name, series.type, {series.count});
+    };
+    declare_series(false);
     for (Index step = 1; step <= schema_.steps; ++step) {
         for (const Kind& kind : schema_.inputs)
             for (int rank = 0; rank < (kind.per_rank ? schema_.workers : 1); ++rank)
@@ -35,6 +39,7 @@ void Writer::declare() {
             if (is_replicated(result.kind))
                 file_.declare(fingerprint_name(result.kind, step), DataType::u64,
                               {static_cast<std::uint64_t>(schema_.workers)});
+    declare_series(true);
     for (Index step = 1; step <= schema_.steps; ++step)
         declare_results(step, true);
 }
@@ -68,6 +73,10 @@ void Writer::series(const std::string& name, std::span<const double> values) {
 
 void Writer::series(const std::string& name, std::span<const float> values) {
     file_.write_f32(name, values);
+}
+
+void Writer::series(const std::string& name, std::span<const std::uint8_t> bits) {
+    write(name, bits);
 }
 
 void Writer::input(const Kind& kind, int rank, std::span<const float> values) {

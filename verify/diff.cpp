@@ -34,14 +34,29 @@ void diff_configs(const Reader& a, const Reader& b, std::vector<std::string>& li
             lines.push_back("config " + item.key() + ": only the second has it");
 }
 
-template <class Real>
-void diff_series(const std::string& name, const std::vector<Real>& a, const std::vector<Real>& b,
+std::uint64_t bits_of(double value) {
+    return std::bit_cast<std::uint64_t>(value);
+}
+std::uint64_t bits_of(float value) {
+    return std::bit_cast<std::uint32_t>(value);
+}
+std::uint64_t bits_of(std::uint8_t value) {
+    return value;
+}
+
+template <class Element>
+void diff_series(const std::string& name, const std::vector<Element>& a, const std::vector<Element>& b,
                  std::vector<std::string>& lines) {
-    using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
     for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-        if (std::bit_cast<Bits>(a[i]) != std::bit_cast<Bits>(b[i])) {
-            lines.push_back(name + ", entry " + std::to_string(i) + ": " + shortest(a[i]) + " against " +
-                            shortest(b[i]));
+        if (bits_of(a[i]) != bits_of(b[i])) {
+            const auto told = [](Element value) {
+                if constexpr (sizeof value == 1)
+                    return "byte " + std::to_string(static_cast<int>(value));
+                else
+                    return shortest(value);
+            };
+            lines.push_back(name + ", entry " + std::to_string(i) + ": " + told(a[i]) + " against " +
+                            told(b[i]));
             return;
         }
 }
@@ -59,6 +74,8 @@ void diff_all_series(const Reader& a, const Reader& b, std::vector<std::string>&
             lines.push_back(series.name + ": only the first has it");
         else if (series.type == trace::DataType::f64)
             diff_series(series.name, a.series_f64(series.name), b.series_f64(series.name), lines);
+        else if (series.type == trace::DataType::u8)
+            diff_series(series.name, a.series_u8(series.name), b.series_u8(series.name), lines);
         else
             diff_series(series.name, a.series_f32(series.name), b.series_f32(series.name), lines);
 }

@@ -31,6 +31,20 @@ std::vector<problem::Segment> parse_segments(const json& list, const std::string
     return segments;
 }
 
+/// So many that they can be counted on from.
+constexpr Index most_steps = Index{1} << 60;
+
+problem::Sample parse_sample(const json& list, const std::string& what) {
+    problem::Sample sample;
+    for (const json& item : list) {
+        if (!item.is_number_unsigned())
+            throw Error(what + ": sample: entry " + std::to_string(sample.size()) +
+                        " is no number of a segment");
+        sample.push_back(item.get<std::size_t>());
+    }
+    return sample;
+}
+
 /// What is not said is version 1, and of no matter where nothing is clipped.
 problem::NormVersion norm_version(ObjectReader& reader, const problem::HyperParameters& settings) {
     const Index unsaid =
@@ -64,18 +78,28 @@ Config parse_config(const std::string& text, const std::string& what) {
         problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
         auto segments = problem::checked_segments(layout, static_cast<int>(workers),
                                                   parse_segments(reader.list("segments"), what));
+        Extent extent;
+        extent.begin = reader.integer_or("begin", 0);
+        if (extent.begin < 0 || extent.begin > most_steps)
+            throw Error("begin is " + std::to_string(extent.begin) +
+                        "; it is the number of steps taken before the first, 0 or more");
+        const bool sampled = object.contains("sample");
+        if (sampled)
+            extent.sample = parse_sample(reader.list("sample"), what);
         reader.finish();
         problem::Problem problem{algorithm, static_cast<int>(workers), std::move(layout),
                                  std::move(segments), settings};
         problem::check(problem);
-        return {std::move(problem), steps};
+        if (sampled)
+            problem::check(extent.sample, problem);
+        return {std::move(problem), steps, std::move(extent)};
     } catch (const Error& error) {
         const std::string message = one_line(error.what());
         throw Error(message.starts_with(what) ? message : what + ": " + message);
     }
 }
 
-std::string config_text(const problem::Problem& problem, Index steps) {
+std::string config_text(const problem::Problem& problem, Index steps, const Extent& extent) {
     const problem::HyperParameters& settings = problem.settings;
     ordered_json config;
     config["algorithm"] = name(problem.algorithm);
@@ -94,6 +118,10 @@ std::string config_text(const problem::Problem& problem, Index steps) {
         config["norm"] = static_cast<int>(settings.norm);
     if (settings.payload != problem::Payload::fp32)
         config["payload"] = name(settings.payload);
+    if (extent.begin > 0)
+        config["begin"] = extent.begin;
+    if (!extent.sample.empty())
+        config["sample"] = extent.sample;
     config["tensors"] = trace::layout_json(problem.layout);
     for (const problem::Segment& segment : problem.segments)
         config["segments"].push_back(

@@ -54,6 +54,8 @@ void append(Comparison& into, const Comparison& piece, Index offset) {
 } // namespace
 
 void append(StepFindings& into, StepFindings piece, Index offset) {
+    if (into.gradient && piece.gradient)
+        into.gradient->squares += piece.gradient->squares;
     for (std::size_t i = 0; i < into.kinds.size(); ++i) {
         auto& of_kind = into.kinds[i];
         auto& more = piece.kinds[i];

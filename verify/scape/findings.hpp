@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,14 @@
 #include <scape/verify/results.hpp>
 
 namespace scape::verify {
+
+/// Of the mean gradient before clipping.
+struct GradientNorm {
+    double squares = 0.0;           ///< of what is held, their sum
+    std::optional<double> recorded; ///< of the whole, where what is held is a sample
+
+    [[nodiscard]] double norm() const { return recorded.value_or(std::sqrt(squares)); }
+};
 
 /// What came of one step: of all coordinates, or of those of a piece.
 struct StepFindings {
@@ -21,7 +30,7 @@ struct StepFindings {
     std::array<OfKind, result_kinds.size()> kinds;
     std::optional<reference::RefusedStep> refused; ///< then its results must be what they were before
     std::string halted;                            ///< why the reference goes no further
-    std::optional<double> clip_factor;             ///< the reference's; none where nothing clips
+    std::optional<GradientNorm> gradient;          ///< none where nothing clips
 };
 
 /// Of two pieces that follow each other; `offset` is where the second begins. Throws NotByPieces where they

@@ -38,8 +38,8 @@ std::optional<Rivals> rivals(const problem::Segment& segment, const Coordinates&
 
 template <class T, class Magnitude, class Apart>
 std::string told_margin(const problem::Problem& problem, const PerRank<T>& c, const Coordinates& right,
-                        const std::vector<std::uint8_t>& recorded, Index index, Index begin,
-                        const Magnitude& magnitude, const Apart& apart) {
+                        const std::vector<std::uint8_t>& recorded, Index index, const Magnitude& magnitude,
+                        const Apart& apart) {
     const auto segment = std::ranges::find_if(problem.segments,
                                               [&](const problem::Segment& one) { return index < one.end; });
     if (segment == problem.segments.end() || static_cast<std::size_t>(segment->owner) >= c.size())
@@ -50,18 +50,18 @@ std::string told_margin(const problem::Problem& problem, const PerRank<T>& c, co
         return {};
     const T& left = owners[found->left];
     const T& taken = owners[found->taken];
-    return "the mask leaves out coordinate " + std::to_string(begin + found->left) + ", |c| " +
-           shortest(static_cast<float>(magnitude(left))) + ", and has " +
-           std::to_string(begin + found->taken) + ", |c| " +
+    return "the mask leaves out coordinate " + std::to_string(problem.layout.place(found->left)) +
+           ", |c| " + shortest(static_cast<float>(magnitude(left))) + ", and has " +
+           std::to_string(problem.layout.place(found->taken)) + ", |c| " +
            shortest(static_cast<float>(magnitude(taken))) + ": " + apart(left, taken);
 }
 
 } // namespace
 
 std::string margin(const problem::Problem& problem, const PerRank<float>& c, const Coordinates& right,
-                   const std::vector<std::uint8_t>& recorded, Index index, Index begin) {
+                   const std::vector<std::uint8_t>& recorded, Index index) {
     const auto magnitude = [](float value) { return std::abs(value); };
-    return told_margin(problem, c, right, recorded, index, begin, magnitude, [&](float left, float taken) {
+    return told_margin(problem, c, right, recorded, index, magnitude, [&](float left, float taken) {
         const double ulps = ulp_distance(magnitude(left), magnitude(taken));
         return ulps == 0.0 ? std::string("the same score, and the lower coordinate comes first")
                            : "a margin of " + shortest(ulps) + " ULP";
@@ -69,19 +69,18 @@ std::string margin(const problem::Problem& problem, const PerRank<float>& c, con
 }
 
 std::string margin(const problem::Problem& problem, const PerRank<Bounded>& c, const Coordinates& right,
-                   const std::vector<std::uint8_t>& recorded, Index index, Index begin) {
+                   const std::vector<std::uint8_t>& recorded, Index index) {
     const auto magnitude = [](const Bounded& value) { return std::abs(value.value()); };
-    return told_margin(problem, c, right, recorded, index, begin, magnitude,
-                       [&](const Bounded& left, const Bounded& taken) {
-                           const double between = magnitude(left) - magnitude(taken);
-                           const double bound = rel_slack * (left.error() + taken.error());
-                           char times[32];
-                           std::snprintf(times, sizeof times, "%.3g", between / bound);
-                           return "a margin of " + shortest(static_cast<float>(between)) +
-                                  (bound > 0.0
-                                       ? std::string(", ") + times + " times the bound on their rounding"
-                                       : std::string(", and neither is rounded"));
-                       });
+    return told_margin(
+        problem, c, right, recorded, index, magnitude, [&](const Bounded& left, const Bounded& taken) {
+            const double between = magnitude(left) - magnitude(taken);
+            const double bound = rel_slack * (left.error() + taken.error());
+            char times[32];
+            std::snprintf(times, sizeof times, "%.3g", between / bound);
+            return "a margin of " + shortest(static_cast<float>(between)) +
+                   (bound > 0.0 ? std::string(", ") + times + " times the bound on their rounding"
+                                : std::string(", and neither is rounded"));
+        });
 }
 
 } // namespace scape::verify

@@ -1,9 +1,11 @@
 #include <scape/verify/record.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/sample.hpp>
 #include <scape/verify/run.hpp>
 #include <scape/verify/trace.hpp>
 
@@ -14,19 +16,23 @@ namespace {
 TraceHead make_head(const RecordOptions& options) {
     const problem::Problem& problem = options.problem;
     TraceHead head{options.source, problem, {}, {}, {}};
-    for (Index step = 1; step <= options.steps; ++step) {
-        const double progress =
-            options.steps == 1 ? 0.0
-                               : static_cast<double>(step - 1) / static_cast<double>(options.steps - 1);
-        head.learning_rate.push_back(options.learning_rate +
-                                     (options.final_learning_rate - options.learning_rate) * progress);
+    head.extent.begin = options.begin;
+    if (!options.sample.empty()) {
+        head.extent.sample = choose_sample(problem, options.sample);
+        head.problem = part(problem, ranges_of(head.extent.sample, problem));
+        head.sampled = problem;
     }
-    for (Index step = 1; step <= options.steps + 1; ++step)
+    for (Index step = options.begin + 1; step <= options.begin + options.steps + 1; ++step)
         head.density.push_back(problem.algorithm == problem::Algorithm::adams ? 1.0
                                                                               : options.density.at(step));
-    for (Index index = 0; index < problem.layout.size(); ++index)
-        head.initial_parameters.push_back(initial_parameter(options.data, options.seed, index));
     return head;
+}
+
+/// Of all steps, those before the first that is written included.
+double learning_rate_at(const RecordOptions& options, Index step) {
+    const Index last = options.begin + options.steps;
+    const double progress = last == 1 ? 0.0 : static_cast<double>(step - 1) / static_cast<double>(last - 1);
+    return options.learning_rate + (options.final_learning_rate - options.learning_rate) * progress;
 }
 
 PerRank<float> make_gradients(const RecordOptions& options, Index step) {
@@ -48,15 +54,161 @@ void check(const RecordOptions& options) {
     problem::check(options.problem);
     if (options.steps < 1)
         throw Error("--steps is " + std::to_string(options.steps) + "; at least 1 is needed");
+    if (options.begin < 0)
+        throw Error("--begin is " + std::to_string(options.begin) + "; it is 0 or more");
+    const Index last = options.begin + options.steps;
     for (const Injection& injection : options.injections)
-        if (injection.step < 1 || injection.step > options.steps || injection.rank < 0 ||
+        if (injection.step < 1 || injection.step > last || injection.rank < 0 ||
             injection.rank >= options.problem.workers || injection.index < 0 ||
             injection.index >= options.problem.layout.size())
             throw Error("--inject names step " + std::to_string(injection.step) + ", rank " +
                         std::to_string(injection.rank) + ", coordinate " + std::to_string(injection.index) +
-                        "; there are steps 1 to " + std::to_string(options.steps) + ", ranks 0 to " +
+                        "; there are steps 1 to " + std::to_string(last) + ", ranks 0 to " +
                         std::to_string(options.problem.workers - 1) + ", coordinates 0 to " +
                         std::to_string(options.problem.layout.size() - 1));
+}
+
+/// The made-up run from its first step on, in full.
+class MadeUp {
+  public:
+    explicit MadeUp(const RecordOptions& options)
+        : options_(options), run_(options.problem, options.density, initial(options)) {}
+
+    struct Step {
+        double learning_rate = 0.0;
+        PerRank<float> gradients;
+        StepResults<float> results;
+    };
+
+    Step next() {
+        ++step_;
+        Step step{learning_rate_at(options_, step_), make_gradients(options_, step_), {}};
+        try {
+            step.results = run_.step(step.gradients, step.learning_rate);
+        } catch (const reference::RefusedStep&) {
+            step.results = run_.unchanged();
+        }
+        return step;
+    }
+
+    [[nodiscard]] Run<float>::State state() const { return run_.state(); }
+
+  private:
+    static Vector<float> initial(const RecordOptions& options) {
+        Vector<float> parameters(options.problem.layout.size());
+        for (Index index = 0; index < parameters.size(); ++index)
+            parameters[index] = initial_parameter(options.data, options.seed, index);
+        return parameters;
+    }
+
+    const RecordOptions& options_;
+    Run<float> run_;
+    Index step_ = 0;
+};
+
+/// What a sample holds of a whole.
+class Cut {
+  public:
+    explicit Cut(const TraceHead& head) {
+        const problem::Layout& held = head.problem.layout;
+        for (Index i = 0; i < held.size(); ++i)
+            places_.push_back(held.place(i));
+    }
+
+    void cut(Vector<float>& values) const {
+        if (values.size() > 0)
+            values = Vector<float>(values(places_));
+    }
+    void cut(PerRank<float>& of_ranks) const {
+        for (Vector<float>& values : of_ranks)
+            cut(values);
+    }
+    void cut(Coordinates& mask) const {
+        Coordinates held;
+        for (std::size_t i = 0; i < places_.size(); ++i)
+            if (std::ranges::binary_search(mask, places_[i]))
+                held.push_back(static_cast<Index>(i));
+        mask = std::move(held);
+    }
+    void cut(StepResults<float>& results) const {
+        for (PerRank<float>* of_ranks : {&results.local, &results.residual})
+            cut(*of_ranks);
+        for (Coordinates* mask : {&results.mask, &results.next_mask})
+            cut(*mask);
+        for (Vector<float>* one :
+             {&results.exchanged, &results.reconstructed, &results.first_moment, &results.parameters})
+            cut(*one);
+    }
+
+  private:
+    Coordinates places_;
+};
+
+std::vector<float> to_list(const Vector<float>& values) {
+    return {values.data(), values.data() + values.size()};
+}
+
+/// The state that the first written step begins with.
+InitialState initial_state(const RecordOptions& options, const TraceHead& head,
+                           const Run<float>::State& held) {
+    InitialState initial;
+    if (options.begin == 0)
+        return initial;
+    initial.first_moment = to_list(held.m);
+    for (const Vector<float>& residual : held.e)
+        initial.residual.push_back(to_list(residual));
+    if (held.S)
+        initial.mask = to_bits(*held.S, head.problem.layout.size());
+    return initial;
+}
+
+/// What the norms are has to be known before the first step is written, so that the run is made twice.
+void add_norms(const RecordOptions& options, TraceHead& head) {
+    MadeUp run(options);
+    for (Index step = 1; step <= options.begin + options.steps; ++step) {
+        const StepResults<float> results = run.next().results;
+        if (step > options.begin)
+            head.norm.push_back(
+                results.reconstructed.size() == 0 // refused
+                    ? 0.0
+                    : reference::norm_in_blocks<double>(Vector<float>(results.reconstructed(results.mask)),
+                                                        options.problem.settings.norm));
+    }
+}
+
+void write_run(const std::filesystem::path& path, const RecordOptions& options) {
+    TraceHead head = make_head(options);
+    if (needs_norm(head.whole(), head.extent))
+        add_norms(options, head);
+    MadeUp run(options);
+    for (Index step = 1; step <= options.begin; ++step)
+        static_cast<void>(run.next());
+    auto state = run.state();
+    if (options.begin > 0 && state.step != options.begin)
+        throw Error("of the steps before the first that is written some are refused; choose other ones");
+    const Cut cut(head);
+    if (head.sampled) {
+        for (Vector<float>* one : {&state.w, &state.m})
+            cut.cut(*one);
+        cut.cut(state.e);
+        if (state.S)
+            cut.cut(*state.S);
+    }
+    head.initial_parameters = to_list(state.w);
+    for (Index step = 1; step <= options.steps; ++step)
+        head.learning_rate.push_back(learning_rate_at(options, options.begin + step));
+    TraceWriter writer(path, head, options.intermediates, options.replicas,
+                       initial_state(options, head, state));
+    for (Index step = 1; step <= options.steps; ++step) {
+        options.progress(step, options.steps);
+        MadeUp::Step made = run.next();
+        if (head.sampled) {
+            cut.cut(made.gradients);
+            cut.cut(made.results);
+        }
+        writer.write_step(made.gradients, made.results);
+    }
+    writer.finish();
 }
 
 } // namespace
@@ -64,25 +216,11 @@ void check(const RecordOptions& options) {
 void record(const std::filesystem::path& path, const RecordOptions& options) {
     check(options);
     check_room(path, options.problem.workers, options.problem.layout.size(), options.steps);
-    const TraceHead head = make_head(options);
-    const Vector<float> initial =
-        Eigen::Map<const Vector<float>>(head.initial_parameters.data(), options.problem.layout.size());
-    Run<float> run(options.problem, problem::DensitySchedule::recorded(head.density), initial);
-    TraceWriter writer(path, head, options.intermediates, options.replicas);
-    for (Index step = 1; step <= options.steps; ++step) {
-        options.progress(step, options.steps);
-        const PerRank<float> gradients = make_gradients(options, step);
-        try {
-            const auto results =
-                run.step(gradients, head.learning_rate[static_cast<std::size_t>(step - 1)]);
-            writer.write_step(gradients, results);
-        } catch (const reference::RefusedStep&) {
-            writer.write_step(gradients, run.unchanged());
-        } catch (const reference::Halted& halted) {
-            throw Error(path.string() + ": not written: " + halted.what() + " (choose other settings)");
-        }
+    try {
+        write_run(path, options);
+    } catch (const reference::Halted& halted) {
+        throw Error(path.string() + ": not written: " + halted.what() + " (choose other settings)");
     }
-    writer.finish();
 }
 
 } // namespace scape::verify

@@ -1,9 +1,12 @@
 #include "teller.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <utility>
+
+#include <scape/problem/text.hpp>
 
 namespace scape::verify {
 
@@ -28,11 +31,31 @@ void Teller::tell(const StepFindings& found) {
     } else if (found.refused) {
         add_refused(found);
     } else {
+        judge_norm(found);
         for (const ResultKind& kind : result_kinds) {
             const auto& of_kind = found.kinds[static_cast<std::size_t>(&kind - result_kinds.data())];
             add(kind, of_kind.findings, of_kind.eligible);
         }
     }
+}
+
+/// A part has no greater norm than the whole, but for the rounding of a sum in fp32.
+void Teller::judge_norm(const StepFindings& found) {
+    if (!found.gradient || !found.gradient->recorded)
+        return;
+    const double part = std::sqrt(found.gradient->squares);
+    const double whole = *found.gradient->recorded;
+    if (part <= whole * (1.0 + 0x1p-12))
+        return;
+    ++rows_.front().mismatched;
+    add_divergence({step_,
+                    std::string(name(Phase::clip)),
+                    "norm",
+                    Divergence::all_ranks,
+                    std::nullopt,
+                    {},
+                    "the norm of the whole mean gradient is recorded as " + shortest(whole) +
+                        ", and what this sample holds of it has " + shortest(part)});
 }
 
 void Teller::add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values) {

@@ -23,6 +23,7 @@ class Teller {
 
   private:
     void add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values);
+    void judge_norm(const StepFindings& found);
     /// A refused step changes nothing: every recorded result must be what it was before.
     void add_refused(const StepFindings& found);
     [[nodiscard]] Divergence divergence(const ResultKind& kind, Phase phase, const Finding& finding) const;

@@ -1,5 +1,6 @@
 #include <scape/verify/trace.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -12,6 +13,14 @@ namespace scape::verify {
 
 namespace {
 
+constexpr const char* parameters_at_first = "initial/parameters";
+constexpr const char* moment_at_first = "initial/first_moment";
+constexpr const char* mask_at_first = "initial/mask";
+
+std::string residual_at_first(int rank) {
+    return "initial/residual/rank" + std::to_string(rank);
+}
+
 /// AdamS has no residual and none of the vectors between the phases.
 bool has(problem::Algorithm algorithm, const ResultKind& kind) {
     return algorithm == problem::Algorithm::scape ||
@@ -20,9 +29,18 @@ bool has(problem::Algorithm algorithm, const ResultKind& kind) {
 
 TraceHead read_head(const trace::Reader& file, const std::string& config) {
     const std::string path = file.path().string();
-    TraceHead head{file.source(), parse_config(config, path + ": config").problem,
-                   file.series_f64("learning_rate"), file.series_f64("density"),
-                   file.series_f32("initial/parameters")};
+    Config read = parse_config(config, path + ": config");
+    const bool sampled = !read.extent.sample.empty();
+    TraceHead head{file.source(),
+                   sampled ? part(read.problem, ranges_of(read.extent.sample, read.problem)) : read.problem,
+                   file.series_f64("learning_rate"),
+                   file.series_f64("density"),
+                   file.series_f32(parameters_at_first),
+                   std::move(read.extent)};
+    if (needs_norm(read.problem, head.extent))
+        head.norm = file.series_f64("norm");
+    if (sampled)
+        head.sampled = std::move(read.problem);
     const auto entry_error = [&](const std::string& tensor, std::size_t entry, double value,
                                  const std::string& wanted) {
         return Error(path + ": " + tensor + ", entry " + std::to_string(entry) + ", is " + shortest(value) +
@@ -34,6 +52,9 @@ TraceHead read_head(const trace::Reader& file, const std::string& config) {
     for (std::size_t i = 0; i < head.density.size(); ++i)
         if (!(head.density[i] > 0.0 && head.density[i] <= 1.0))
             throw entry_error("density", i, head.density[i], "more than 0 and at most 1");
+    for (std::size_t i = 0; i < head.norm.size(); ++i)
+        if (!(head.norm[i] >= 0.0))
+            throw entry_error("norm", i, head.norm[i], "the norm of a gradient, 0 or more");
     for (std::size_t i = 0; i < head.initial_parameters.size(); ++i)
         if (!std::isfinite(head.initial_parameters[i]))
             throw entry_error("initial/parameters", i, static_cast<double>(head.initial_parameters[i]),
@@ -47,13 +68,30 @@ std::span<const float> span_of(const Vector<float>& values) {
 
 } // namespace
 
-trace::Schema schema(const problem::Problem& problem, Index steps) {
-    trace::Schema schema{config_text(problem, steps), problem.layout, problem.workers, steps, {}, {}, {}};
+trace::Schema schema(const problem::Problem& problem, Index steps, const Extent& extent) {
+    using storage::DataType;
+    trace::Schema schema{config_text(problem, steps, extent),
+                         extent.sample.empty() ? problem.layout
+                                               : problem.layout.part(ranges_of(extent.sample, problem)),
+                         problem.workers,
+                         steps,
+                         {},
+                         {},
+                         {}};
     const auto count = static_cast<std::uint64_t>(steps);
-    schema.series = {
-        {"learning_rate", storage::DataType::f64, count},
-        {"density", storage::DataType::f64, count + 1},
-        {"initial/parameters", storage::DataType::f32, static_cast<std::uint64_t>(problem.layout.size())}};
+    const auto size = static_cast<std::uint64_t>(schema.layout.size());
+    schema.series = {{"learning_rate", DataType::f64, count}, {"density", DataType::f64, count + 1}};
+    if (needs_norm(problem, extent))
+        schema.series.push_back({"norm", DataType::f64, count});
+    schema.series.push_back({parameters_at_first, DataType::f32, size});
+    if (extent.begin > 0) {
+        schema.series.push_back({moment_at_first, DataType::f32, size});
+        if (problem.algorithm == problem::Algorithm::scape) {
+            for (int rank = 0; rank < problem.workers; ++rank)
+                schema.series.push_back({residual_at_first(rank), DataType::f32, size});
+            schema.series.push_back({mask_at_first, DataType::u8, trace::mask_bytes(schema.layout.size())});
+        }
+    }
     schema.inputs = {gradient_kind};
     for (const ResultKind& kind : result_kinds)
         if (has(problem.algorithm, kind))
@@ -63,19 +101,59 @@ trace::Schema schema(const problem::Problem& problem, Index steps) {
 
 trace::Schema schema_of_config(const std::string& text, const std::string& what) {
     const Config config = parse_config(text, what);
-    return schema(config.problem, config.steps);
+    return schema(config.problem, config.steps, config.extent);
 }
 
 TraceReader::TraceReader(const std::filesystem::path& path)
-    : Reader(path, schema_of_config), head_(read_head(*this, Reader::schema().config)) {}
+    : Reader(path, schema_of_config), head_(read_head(*this, Reader::schema().config)) {
+    check_initial_state();
+}
+
+void TraceReader::check_initial_state() const {
+    if (head_.extent.begin == 0)
+        return;
+    constexpr Index at_a_time = Index{1} << 20;
+    const Index size = head_.problem.layout.size();
+    for (const trace::Series& series : Reader::schema().series)
+        for (Index begin = 0; series.type == storage::DataType::f32 && begin < size; begin += at_a_time) {
+            const auto values =
+                series_f32(series.name, trace::Window{begin, std::min(size, begin + at_a_time)});
+            const auto bad =
+                std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+            if (bad != values.end())
+                throw Error(Reader::path().string() + ": " + series.name + ", entry " +
+                            std::to_string(begin + (bad - values.begin())) + ", is " + shortest(*bad) +
+                            "; it must be finite");
+        }
+}
+
+InitialState TraceReader::initial_state(Part part) const {
+    InitialState state{series_f32(moment_at_first, part), {}, {}};
+    if (head_.problem.algorithm == problem::Algorithm::scape) {
+        for (int rank = 0; rank < head_.problem.workers; ++rank)
+            state.residual.push_back(series_f32(residual_at_first(rank), part));
+        state.mask = series_u8(mask_at_first, part);
+    }
+    return state;
+}
 
 TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHead head, bool intermediates,
-                         trace::Replicas replicas)
-    : head_(std::move(head)),
-      file_(path, schema(head_.problem, head_.steps()), head_.source, intermediates, replicas) {
+                         trace::Replicas replicas, const InitialState& initial)
+    : head_(std::move(head)), file_(path, schema(head_.whole(), head_.steps(), head_.extent), head_.source,
+                                    intermediates, replicas) {
     file_.series("learning_rate", std::span<const double>(head_.learning_rate));
     file_.series("density", std::span<const double>(head_.density));
-    file_.series("initial/parameters", std::span<const float>(head_.initial_parameters));
+    if (needs_norm(head_.whole(), head_.extent))
+        file_.series("norm", std::span<const double>(head_.norm));
+    file_.series(parameters_at_first, std::span<const float>(head_.initial_parameters));
+    if (head_.extent.begin == 0)
+        return;
+    file_.series(moment_at_first, std::span<const float>(initial.first_moment));
+    for (std::size_t rank = 0; rank < initial.residual.size(); ++rank)
+        file_.series(residual_at_first(static_cast<int>(rank)),
+                     std::span<const float>(initial.residual[rank]));
+    if (head_.problem.algorithm == problem::Algorithm::scape)
+        file_.series(mask_at_first, std::span<const std::uint8_t>(initial.mask));
 }
 
 void TraceWriter::write_step(const PerRank<float>& gradients, const StepResults<float>& results,

@@ -14,6 +14,7 @@
 #include "findings.hpp"
 #include "limits.hpp"
 #include "margin.hpp"
+#include "norms.hpp"
 #include "trace_piece.hpp"
 #include "watch.hpp"
 
@@ -24,9 +25,11 @@ template <class T>
 class TraceCheck {
   public:
     TraceCheck(const TracePiece& trace, From from)
-        : trace_(trace), problem_(trace.problem()), from_(from),
-          density_(problem::DensitySchedule::recorded(trace.head().density)),
-          run_(problem_, density_, to_vector<T>(trace.initial_parameters())) {}
+        : trace_(trace), problem_(trace.problem()), from_(from), density_(trace.head().schedule()),
+          run_(problem_, density_, to_vector<T>(trace.initial_parameters())) {
+        if (trace.head().extent.begin > 0)
+            run_.restore(initial_state());
+    }
 
     /// The steps in their order. After one that halts there is no other.
     [[nodiscard]] StepFindings next_step() {
@@ -54,7 +57,8 @@ class TraceCheck {
   private:
     void check_taken(const PerRank<T>& gradients, double learning_rate, StepFindings& found) {
         const auto before = run_.state();
-        StepResults<T> results = run_.step(gradients, learning_rate);
+        const auto norm = given_norm();
+        StepResults<T> results = run_.step(gradients, learning_rate, norm);
 
         // The mask in use decides all the rest. Where the trace used another, the difference is reported
         // once, and the step is taken again with the trace's, so that what follows is still compared with
@@ -71,15 +75,16 @@ class TraceCheck {
                        : compare_mask(results.mask, actual, made_from, before.step + 1, in_every_bit);
         });
         if (used && !in_every_bit)
-            tell_margin(of_masks, problem_, made_from, results.mask, *used, trace_.begin());
+            tell_margin(of_masks, problem_, made_from, results.mask, *used);
         if (used && of_used.greatest && (from_ == From::recorded || of_used.ok()) && before.e.size() > 0) {
             auto again = before;
             again.S = to_coordinates(*used, problem_.layout.size());
             run_.restore(std::move(again));
-            results = run_.step(gradients, learning_rate);
+            results = run_.step(gradients, learning_rate, norm);
         }
 
-        found.clip_factor = clip_factor(problem_, results.reconstructed);
+        if (problem_.settings.clip_norm > 0.0)
+            found.gradient = {squares_in_double(results.reconstructed), recorded_norm()};
 
         const auto next = trace_.mask(kind_of(Result::next_mask), step_);
         Comparison of_next;
@@ -96,8 +101,7 @@ class TraceCheck {
                                                                   before.step + 2, false);
                 });
                 if (next)
-                    tell_margin(of_nexts, problem_, results.local, results.next_mask, *next,
-                                trace_.begin());
+                    tell_margin(of_nexts, problem_, results.local, results.next_mask, *next);
                 add(found, kind, std::move(of_nexts), 0);
             } else
                 add(found, kind, judge_values(kind, results), eligible(kind.result, results));
@@ -209,6 +213,31 @@ class TraceCheck {
         if (next && state.S && (from_ == From::recorded || next_is_right))
             state.S = to_coordinates(*next, problem_.layout.size());
         run_.restore(std::move(state));
+    }
+
+    /// That the trace begins with, of which the coming mask is as sure as one that a step has left.
+    [[nodiscard]] typename Run<T>::State initial_state() {
+        const InitialState held = trace_.initial_state();
+        auto state = run_.state();
+        state.step = trace_.head().extent.begin;
+        state.m = to_vector<T>(held.first_moment);
+        for (std::size_t rank = 0; rank < held.residual.size(); ++rank)
+            state.e[rank] = to_vector<T>(held.residual[rank]);
+        if (problem_.algorithm == problem::Algorithm::scape)
+            state.S = to_coordinates(held.mask, problem_.layout.size());
+        next_was_recorded_ = true;
+        return state;
+    }
+
+    /// Of a sample, whose own norm is not that of the whole.
+    [[nodiscard]] std::optional<double> recorded_norm() const {
+        const std::vector<double>& norm = trace_.head().norm;
+        return norm.empty() ? std::nullopt : std::optional(norm[static_cast<std::size_t>(step_ - 1)]);
+    }
+
+    [[nodiscard]] std::optional<typename Run<T>::Norm> given_norm() const {
+        const auto norm = recorded_norm();
+        return norm ? std::optional(norm_as_recorded<T>(*norm)) : std::nullopt;
     }
 
     [[nodiscard]] Vector<T> recorded(Result result, int rank) const {

@@ -5,26 +5,6 @@
 
 namespace scape::verify {
 
-problem::Problem TracePiece::cut(const problem::Problem& whole, const trace::Window& window) {
-    std::vector<problem::Tensor> tensors;
-    for (std::size_t i = 0; i < whole.layout.tensors().size(); ++i) {
-        const Index begin = std::max(whole.layout.begin(i), window.begin);
-        const Index end = std::min(whole.layout.end(i), window.end);
-        if (begin < end)
-            tensors.push_back(
-                {whole.layout.tensors()[i].name, end - begin, whole.layout.tensors()[i].always_dense});
-    }
-    std::vector<problem::Segment> segments;
-    for (problem::Segment segment : whole.segments)
-        if (segment.begin >= window.begin && segment.end <= window.end) {
-            segment.begin -= window.begin;
-            segment.end -= window.begin;
-            segments.push_back(segment);
-        }
-    return {whole.algorithm, whole.workers, problem::Layout(std::move(tensors)), std::move(segments),
-            whole.settings};
-}
-
 namespace {
 
 /// Of a mask whose bits go on beyond the last coordinate: they are told where all of it is compared.
@@ -47,8 +27,8 @@ bool has_stray_bits(const TraceReader& trace) {
 
 std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
     const problem::Problem& problem = trace.head().problem;
-    if (problem.settings.clip_norm > 0.0 || trace.replica_counts().fingerprints > 0 ||
-        problem.layout.size() <= least || has_stray_bits(trace))
+    if ((problem.settings.clip_norm > 0.0 && trace.head().norm.empty()) ||
+        trace.replica_counts().fingerprints > 0 || problem.layout.size() <= least || has_stray_bits(trace))
         return {{0, problem.layout.size()}};
     std::vector<trace::Window> pieces;
     Index begin = 0;

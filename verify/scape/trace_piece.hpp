@@ -22,10 +22,10 @@ class NotByPieces : public std::runtime_error {
 class TracePiece {
   public:
     TracePiece(const TraceReader& trace, trace::Window window)
-        : trace_(&trace), window_(window), problem_(cut(trace.head().problem, window)) {}
+        : trace_(&trace), window_(window),
+          problem_(part(trace.head().problem, {{window.begin, window.end}})) {}
 
     [[nodiscard]] bool whole() const { return window_.size() == trace_->head().problem.layout.size(); }
-    [[nodiscard]] Index begin() const { return window_.begin; }
     /// With coordinates from 0 on.
     [[nodiscard]] const problem::Problem& problem() const { return problem_; }
     [[nodiscard]] const TraceHead& head() const { return trace_->head(); }
@@ -33,6 +33,8 @@ class TracePiece {
         const auto& all = head().initial_parameters;
         return {all.begin() + window_.begin, all.begin() + window_.end};
     }
+
+    [[nodiscard]] InitialState initial_state() const { return trace_->initial_state(window_); }
 
     [[nodiscard]] std::vector<float> gradient(Index step, int rank) const {
         return trace_->input(gradient_kind, step, rank, window_);
@@ -51,8 +53,6 @@ class TracePiece {
     }
 
   private:
-    [[nodiscard]] static problem::Problem cut(const problem::Problem& whole, const trace::Window& window);
-
     const TraceReader* trace_;
     trace::Window window_;
     problem::Problem problem_;

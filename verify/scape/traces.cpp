@@ -40,6 +40,10 @@ std::vector<Setting> settings() {
         {"k-rounding", "floor", "floor, or ceil as an older artifact had it"},
         {"seed", "1", "of the gradients and the initial parameters"},
         {"data", "normal", "class of the gradients: " + problem::data_class_names()},
+        {"begin", "0", "steps that are taken before the first that is written"},
+        {"sample", "",
+         "the segments that are written, all steps being taken in full: a share such as 0.001 "
+         "or 0.001:SEED, or tensors such as wq,norm or wq@5000 (the segment of index 5000)"},
         {"inject", "", "step:rank:coordinate:value put into the gradients, such as 2:0:17:nan",
          Takes::many},
     };
@@ -98,6 +102,8 @@ void record_made_up(const MadeUpRun& run) {
         run.source,
         run.progress,
         run.replicas};
+    options.sample = given.text("sample");
+    options.begin = given.integer("begin");
     for (const std::string& injection : given.texts("inject"))
         options.injections.push_back(parse_injection(injection));
     record(run.output, options);

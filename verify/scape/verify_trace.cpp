@@ -25,14 +25,53 @@ std::string count_of(std::size_t count, const std::string& thing) {
     return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
-std::string describe(const problem::Problem& problem, Index steps) {
+std::string describe(const TraceHead& head) {
+    const problem::Problem& problem = head.whole();
     return std::string(name(problem.algorithm)) + ", " +
            count_of(static_cast<std::size_t>(problem.workers), "worker") + ", " +
-           count_of(static_cast<std::size_t>(steps), "step") + ", " +
+           count_of(static_cast<std::size_t>(head.steps()), "step") +
+           (head.extent.begin > 0 ? " after step " + std::to_string(head.extent.begin) : "") + ", " +
            count_of(static_cast<std::size_t>(problem.layout.size()), "parameter") + " in " +
            count_of(problem.layout.tensors().size(), "tensor") + ", " +
            count_of(problem.segments.size(), "segment") + ", bias correction " +
            std::string(name(problem.settings.bias_correction));
+}
+
+/// What a verdict on a part of a run does not say.
+void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
+    const problem::Problem& whole = head.whole();
+    if (head.sampled)
+        notes.push_back("sampled: " + std::to_string(head.problem.layout.size()) + " of " +
+                        count_of(static_cast<std::size_t>(whole.layout.size()), "coordinate") + ", " +
+                        std::to_string(head.extent.sample.size()) + " of " +
+                        count_of(whole.segments.size(), "segment") + " (" +
+                        describe(head.extent.sample, whole) +
+                        "): what goes wrong outside of them does not show");
+    if (!head.norm.empty())
+        notes.emplace_back("the norm that clips is the recorded one: that of the whole gradient cannot be "
+                           "taken from a sample");
+    if (head.extent.begin > 0)
+        notes.push_back(
+            "the trace begins after step " + std::to_string(head.extent.begin) +
+            " of the run: the state at that point is taken as it is recorded, and step 1 here is "
+            "step " +
+            std::to_string(head.extent.begin + 1));
+}
+
+/// Of a sample: every place as it is in the whole model.
+void tell_places(const TraceHead& head, Divergence& divergence) {
+    Comparison& comparison = divergence.comparison;
+    const problem::Layout& held = head.problem.layout;
+    const auto place = [&](Index& index) { // a mask may have bits beyond the last coordinate
+        index = index < held.size() ? held.place(index) : head.whole().layout.size() + index - held.size();
+    };
+    for (auto* pairs : {&comparison.before, &comparison.first, &comparison.last})
+        for (Pair& pair : *pairs)
+            place(pair.index);
+    if (comparison.greatest)
+        place(comparison.greatest->index);
+    if (divergence.index)
+        place(*divergence.index);
 }
 
 void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
@@ -155,8 +194,8 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     refuse_impossible(trace, options);
     TraceVerdict verdict{path.string(),
                          trace.head().source,
-                         describe(trace.head().problem, trace.head().steps()),
-                         trace.head().problem.layout,
+                         describe(trace.head()),
+                         trace.head().whole().layout,
                          trace.head().steps(),
                          options.level,
                          options.from.value_or(trace.states_recorded() ? From::recorded : From::start),
@@ -179,9 +218,12 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     }
     verdict.rows = teller.rows();
     verdict.first = teller.first();
+    if (verdict.first && trace.head().sampled)
+        tell_places(trace.head(), *verdict.first);
     if (watch)
         verdict.seen = watch->seen();
     verdict.status = overall(verdict.rows, verdict.first.has_value());
+    tell_extent(trace.head(), verdict.notes);
     add_notes(
         verdict, trace,
         "their gradients cancel to within rounding, so that no finite bound holds for the division by "

@@ -28,8 +28,7 @@ double least_mask_bytes(Index n, Index k) {
 } // namespace
 
 Watch::Watch(const TraceReader& trace)
-    : trace_(trace), problem_(trace.head().problem),
-      density_(problem::DensitySchedule::recorded(trace.head().density)),
+    : trace_(trace), problem_(trace.head().problem), density_(trace.head().schedule()),
       gradient_(static_cast<std::size_t>(problem_.workers)),
       residual_(static_cast<std::size_t>(problem_.workers)) {
     for (const ResultKind& kind : result_kinds)
@@ -51,14 +50,16 @@ void Watch::see(Index step, const StepFindings& found) {
         const auto residual = trace_.values(kind_of(Result::residual), step, rank);
         residual_[at].push_back(residual ? std::optional(norm_of(*residual)) : std::nullopt);
     }
-    clip_.push_back(found.clip_factor);
+    clip_.push_back(found.gradient ? std::optional(std::min(1.0, problem_.settings.clip_norm /
+                                                                     (found.gradient->norm() + 1e-6)))
+                                   : std::nullopt);
     if (problem_.algorithm == problem::Algorithm::scape)
         see_mask(step);
 }
 
 void Watch::see_mask(Index step) {
     const bool any = selective_ > 0;
-    asked_.push_back(any ? std::optional(density_.at(step)) : std::nullopt);
+    asked_.push_back(any ? std::optional(density_.at(trace_.head().extent.begin + step)) : std::nullopt);
     const auto mask = trace_.mask(kind_of(Result::mask), step);
     if (!mask) {
         for (Values* values : {&kept_, &overlap_, &sent_values_, &sent_})

@@ -1,14 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
-#include <type_traits>
 #include <vector>
 
 #include <scape/problem/density.hpp>
-#include <scape/verify/bounded.hpp>
 #include <scape/verify/replicas.hpp>
 #include <scape/verify/seen.hpp>
 #include <scape/verify/trace.hpp>
@@ -16,23 +12,6 @@
 #include "findings.hpp"
 
 namespace scape::verify {
-
-/// What the mean gradient is multiplied by, in double; none where nothing clips.
-template <class T>
-std::optional<double> clip_factor(const problem::Problem& problem, const Vector<T>& reconstructed) {
-    if (problem.settings.clip_norm <= 0.0)
-        return std::nullopt;
-    double squares = 0.0;
-    for (Index i = 0; i < reconstructed.size(); ++i) {
-        double value = 0.0;
-        if constexpr (std::is_same_v<T, Bounded>)
-            value = reconstructed[i].value();
-        else
-            value = static_cast<double>(reconstructed[i]);
-        squares += value * value;
-    }
-    return std::min(1.0, problem.settings.clip_norm / (std::sqrt(squares) + 1e-6));
-}
 
 /// What a page draws of a run of SCAPE or AdamS, gathered step by step: curves from what its trace holds,
 /// maps from what was compared.

@@ -139,6 +139,9 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
     const problem::Problem& problem = trace.head().problem;
     if (problem.algorithm != problem::Algorithm::scape)
         return {};
+    if (trace.head().extent.begin > 0 || !trace.head().norm.empty())
+        return {"no known mistake was tried: the trace begins in mid-run, or is a sample of a run that is "
+                "clipped; record a smaller model from its first step on"};
     const Index rank_steps = step * problem.workers;
     if (const std::string why = gate::too_large_to_try(problem.layout.size(), rank_steps); !why.empty())
         return {why};

@@ -17,8 +17,8 @@ class DensitySchedule {
     static DensitySchedule geometric(double start, double target, Index warm_up);
     static DensitySchedule linear(double start, double target, Index warm_up);
     static DensitySchedule constant(double density);
-    /// Entry t-1 belongs to the mask used at step t; there is none past the last.
-    static DensitySchedule recorded(std::vector<double> values);
+    /// Entry t-1 belongs to the mask used at step t, or to step t + `before`; there is none past the last.
+    static DensitySchedule recorded(std::vector<double> values, Index before = 0);
 
     [[nodiscard]] double at(Index t) const;
 
@@ -31,7 +31,7 @@ class DensitySchedule {
     DensityKind kind_;
     double start_;
     double target_;
-    Index warm_up_;
+    Index warm_up_; ///< of what is recorded, the steps before its first entry
     std::vector<double> values_;
 };
 

@@ -18,6 +18,15 @@ struct Tensor {
     friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
+/// Coordinates, [begin, end).
+struct Range {
+    Index begin = 0;
+    Index end = 0;
+
+    [[nodiscard]] Index size() const { return end - begin; }
+    friend bool operator==(const Range&, const Range&) = default;
+};
+
 /// A model: named tensors, one after the other in one flat vector of d parameters (specification, section
 /// 2).
 class Layout {
@@ -34,14 +43,33 @@ class Layout {
     /// The tensor that holds coordinate `index`, which must lie in [0, size()).
     [[nodiscard]] std::size_t tensor_at(Index index) const;
 
-    /// "tensor wq, index 5 (coordinate 517)", for messages.
+    /// These coordinates alone, which ascend and do not overlap: tensors that keep their names, one for
+    /// each stretch of one, and what was their place.
+    [[nodiscard]] Layout part(const std::vector<Range>& ranges) const;
+    /// Of a part: where it was in the model. Of a model: itself.
+    [[nodiscard]] Index place(Index index) const;
+
+    /// "tensor wq, index 5 (coordinate 517)", for messages; of a part by its place in the model.
     [[nodiscard]] std::string describe(Index index) const;
 
-    friend bool operator==(const Layout& a, const Layout& b) { return a.tensors_ == b.tensors_; }
+    friend bool operator==(const Layout& a, const Layout& b) {
+        return a.tensors_ == b.tensors_ && a.places_ == b.places_;
+    }
 
   private:
+    /// Where the first value of a tensor was.
+    struct Place {
+        Index in_tensor = 0;
+        Index in_model = 0;
+
+        friend bool operator==(const Place&, const Place&) = default;
+    };
+
+    Layout(std::vector<Tensor> parts, std::vector<Place> places);
+
     std::vector<Tensor> tensors_;
     std::vector<Index> begins_; ///< one per tensor, and the end of the last
+    std::vector<Place> places_; ///< of a part, one per tensor
 };
 
 } // namespace scape::problem

@@ -6,14 +6,6 @@
 
 namespace scape::problem {
 
-struct Range {
-    Index begin = 0;
-    Index end = 0;
-
-    [[nodiscard]] Index size() const { return end - begin; }
-    friend bool operator==(const Range&, const Range&) = default;
-};
-
 /// A piece of one tensor in which its owner, and only its owner, takes the top k.
 struct Segment {
     Index begin = 0;

@@ -63,6 +63,10 @@ void check(const Problem& problem);
 [[nodiscard]] Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionRule rule,
                                    const HyperParameters& settings);
 
+/// These coordinates of a problem alone: whole segments, which ascend. Each goes on as it would in the
+/// whole, but for the norm.
+[[nodiscard]] Problem part(const Problem& whole, const std::vector<Range>& ranges);
+
 /// The words that stand for the choices in traces, options and messages.
 [[nodiscard]] std::string_view name(Algorithm value);
 [[nodiscard]] std::string_view name(BiasCorrection value);

@@ -52,10 +52,11 @@ class Reader {
 
     /// All of a series, by its type.
     [[nodiscard]] std::vector<double> series_f64(const std::string& name) const;
-    [[nodiscard]] std::vector<float> series_f32(const std::string& name) const;
-
     /// Here and below: of a window the vector's part alone, of a mask its bits from 0 on.
     using Part = std::optional<Window>;
+    [[nodiscard]] std::vector<float> series_f32(const std::string& name, Part part = {}) const;
+    [[nodiscard]] std::vector<std::uint8_t> series_u8(const std::string& name, Part part = {}) const;
+
     [[nodiscard]] std::vector<float> input(const Kind& kind, Index step, int rank, Part part = {}) const;
     /// A result that the trace does not hold is absent; of one that has to be the same on all ranks it is
     /// rank 0's copy where the trace holds copies only. Not for masks.

@@ -53,7 +53,7 @@ enum class Replicas {
 /// What stands before the first step.
 struct Series {
     std::string name;
-    DataType type = DataType::f64; ///< f64 or f32
+    DataType type = DataType::f64; ///< f64, f32 or, of the bits of a mask, u8
     std::uint64_t count = 0;
 };
 

@@ -22,6 +22,7 @@ class Writer {
 
     void series(const std::string& name, std::span<const double> values);
     void series(const std::string& name, std::span<const float> values);
+    void series(const std::string& name, std::span<const std::uint8_t> bits);
 
     void begin_step() { ++step_; }
     void input(const Kind& kind, int rank, std::span<const float> values);

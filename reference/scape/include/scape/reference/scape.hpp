@@ -59,9 +59,11 @@ class Scape {
         state.e.assign(static_cast<std::size_t>(problem_.workers), Vector<T>::Zero(d));
     }
 
+    using Real = typename ClipReal<T>::type;
+
     /// Takes the step, or throws: scape::Error and RefusedStep with nothing changed, Halted when the state
-    /// is lost.
-    ScapeStep<T> step(const PerRank<T>& g, double learning_rate) {
+    /// is lost. `norm`: of the mean gradient of a model that these are some segments of.
+    ScapeStep<T> step(const PerRank<T>& g, double learning_rate, const std::optional<Real>& norm = {}) {
         auto& [steps, w, m, S_t, e] = state;
         const problem::HyperParameters& settings = problem_.settings;
         check_sizes(problem_.layout, problem_.workers, g, "gradient");
@@ -113,7 +115,7 @@ class Scape {
 
         // 7. Clip, also when s = 1. The residual is not touched.
         if (settings.clip_norm > 0.0) {
-            const T s = clip_factor(ghat, settings);
+            const T s = clip_factor(norm ? *norm : norm_in_blocks<Real>(ghat, settings.norm), settings);
             ghat = ghat * s;
             M = (b1 * m_on_S) + (a1 * ghat);
         }
@@ -134,10 +136,8 @@ class Scape {
     ScapeState<T> state; ///< open to whoever records, checkpoints or restores it
 
   private:
-    static T clip_factor(const Vector<T>& ghat, const problem::HyperParameters& settings) {
+    static T clip_factor(const Real& norm, const problem::HyperParameters& settings) {
         using std::min;
-        using Real = typename ClipReal<T>::type;
-        const Real norm = norm_in_blocks<Real>(ghat, settings.norm);
         const Real ratio = Real(settings.clip_norm) / (norm + Real(1e-6));
         return T(min(ratio, Real(1.0)));
     }

@@ -33,6 +33,8 @@ struct RecordOptions {
     std::string source; ///< goes into the metadata
     std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
     trace::Replicas replicas = trace::Replicas::none;
+    std::string sample{}; ///< which segments are written (problem/sample.hpp); "": all
+    Index begin = 0;      ///< steps that are taken before the first that is written
 };
 
 /// Runs the reference in fp32 on made-up gradients and writes the trace. Throws scape::Error.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -24,14 +25,18 @@ class Run {
                          ? Optimizer(reference::AdamS<T>(problem, std::move(parameters)))
                          : Optimizer(reference::Scape<T>(problem, density, std::move(parameters)))) {}
 
-    StepResults<T> step(const PerRank<T>& gradients, double learning_rate) {
+    using Norm = typename reference::ClipReal<T>::type;
+
+    /// `norm`: of the whole, of which this is a part; where nothing clips it is of no matter.
+    StepResults<T> step(const PerRank<T>& gradients, double learning_rate,
+                        const std::optional<Norm>& norm = {}) {
         StepResults<T> results;
         if (auto* dense = std::get_if<reference::AdamS<T>>(&optimizer_)) {
             dense->step(gradients, learning_rate);
             results.mask = everywhere();
             results.next_mask = results.mask;
         } else {
-            auto step = std::get<reference::Scape<T>>(optimizer_).step(gradients, learning_rate);
+            auto step = std::get<reference::Scape<T>>(optimizer_).step(gradients, learning_rate, norm);
             results.exchanged = spread(step.exchanged, step.S);
             results.reconstructed = spread(step.ghat, step.S);
             results.local = std::move(step.c);

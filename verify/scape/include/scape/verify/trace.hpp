@@ -2,24 +2,50 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <scape/problem/density.hpp>
 #include <scape/problem/problem.hpp>
+#include <scape/problem/sample.hpp>
 #include <scape/trace/reader.hpp>
 #include <scape/trace/writer.hpp>
 #include <scape/verify/results.hpp>
 
 namespace scape::verify {
 
+/// Which part of a run a trace holds.
+struct Extent {
+    problem::Sample sample; ///< the segments that it holds; none: all
+    Index begin = 0;        ///< the steps that the optimizer had taken before its first
+
+    friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+/// What a trace begins with beside the parameters, where steps had been taken. AdamS has the moment alone.
+struct InitialState {
+    std::vector<float> first_moment;
+    std::vector<std::vector<float>> residual; ///< by rank
+    std::vector<std::uint8_t> mask;           ///< in flight, as bits
+};
+
 /// What a trace says before its first step (section 9).
 struct TraceHead {
-    std::string source; ///< who made it, and how
-    problem::Problem problem;
+    std::string source;                ///< who made it, and how
+    problem::Problem problem;          ///< of what the trace holds
     std::vector<double> learning_rate; ///< one per step
     std::vector<double> density; ///< entry t-1 belongs to the mask used at step t; one more than steps
     std::vector<float> initial_parameters;
+    Extent extent = {};
+    std::optional<problem::Problem> sampled = {}; ///< the whole, of which this is a sample
+    std::vector<double> norm =
+        {}; ///< of the whole mean gradient before clipping, one per step, where a sample is clipped
 
+    [[nodiscard]] const problem::Problem& whole() const { return sampled ? *sampled : problem; }
+    [[nodiscard]] problem::DensitySchedule schedule() const {
+        return problem::DensitySchedule::recorded(density, extent.begin);
+    }
     [[nodiscard]] Index steps() const { return static_cast<Index>(learning_rate.size()); }
 };
 
@@ -33,8 +59,12 @@ class TraceReader : public trace::Reader {
     [[nodiscard]] std::vector<float> gradient(Index step, int rank) const {
         return input(gradient_kind, step, rank);
     }
+    /// The state it begins with, where steps had been taken; of a window that part.
+    [[nodiscard]] InitialState initial_state(Part part = {}) const;
 
   private:
+    void check_initial_state() const;
+
     TraceHead head_;
 };
 
@@ -56,9 +86,10 @@ struct Replica {
 /// Writes a trace step by step. finish() makes the file appear.
 class TraceWriter {
   public:
-    /// `intermediates`: also local, exchanged and reconstructed. One rank alone has no replicas.
+    /// `intermediates`: also local, exchanged and reconstructed. One rank alone has no replicas. `initial`:
+    /// where steps had been taken.
     TraceWriter(const std::filesystem::path& path, TraceHead head, bool intermediates,
-                trace::Replicas replicas = trace::Replicas::none);
+                trace::Replicas replicas = trace::Replicas::none, const InitialState& initial = {});
 
     /// The steps in their order. A refused step has no intermediates: they are written as zeros. `own`:
     /// each rank's replica, or nothing where all ranks have what `results` says.
@@ -72,15 +103,22 @@ class TraceWriter {
 };
 
 /// The problem as the trace's metadata `config` holds it, and back. `what` begins the error's line.
-[[nodiscard]] std::string config_text(const problem::Problem& problem, Index steps);
+[[nodiscard]] std::string config_text(const problem::Problem& problem, Index steps,
+                                      const Extent& extent = {});
 struct Config {
-    problem::Problem problem;
+    problem::Problem problem; ///< the whole
     Index steps;
+    Extent extent = {};
 };
 [[nodiscard]] Config parse_config(const std::string& text, const std::string& what);
 
-/// What a trace of such a problem holds.
-[[nodiscard]] trace::Schema schema(const problem::Problem& problem, Index steps);
+/// The norm of a sample is not that of the whole, which such a trace has to say.
+[[nodiscard]] inline bool needs_norm(const problem::Problem& problem, const Extent& extent) {
+    return !extent.sample.empty() && problem.settings.clip_norm > 0.0;
+}
+
+/// What a trace of such a problem, the whole, holds.
+[[nodiscard]] trace::Schema schema(const problem::Problem& problem, Index steps, const Extent& extent = {});
 [[nodiscard]] trace::Schema schema_of_config(const std::string& text, const std::string& what);
 
 } // namespace scape::verify

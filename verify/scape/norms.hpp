@@ -1,0 +1,35 @@
+#pragma once
+
+#include <type_traits>
+
+#include <scape/verify/run.hpp>
+#include <scape/verify/yardstick.hpp>
+
+/// The norm of a mean gradient, where it is not the reference that takes it.
+namespace scape::verify {
+
+/// In double and in no particular order: to look at, not to compare.
+template <class T>
+[[nodiscard]] double squares_in_double(const Vector<T>& values) {
+    double squares = 0.0;
+    for (Index i = 0; i < values.size(); ++i) {
+        double value = 0.0;
+        if constexpr (std::is_same_v<T, Bounded>)
+            value = values[i].value();
+        else
+            value = static_cast<double>(values[i]);
+        squares += value * value;
+    }
+    return squares;
+}
+
+/// As a trace says that it was. Whoever clips in fp32 has rounded it once more.
+template <class T>
+[[nodiscard]] typename Run<T>::Norm norm_as_recorded(double norm) {
+    if constexpr (std::is_same_v<T, Bounded>)
+        return NormInBlocks(Bounded(norm, norm * Bounded::roundoff));
+    else
+        return norm;
+}
+
+} // namespace scape::verify
