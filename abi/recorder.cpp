@@ -10,10 +10,13 @@
 #include <vector>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/sample.hpp>
+#include <scape/problem/text.hpp>
 #include <scape/trace/parts.hpp>
 #include <scape/trace/ranks.hpp>
 #include <scape/verify/trace.hpp>
 
+#include "held.hpp"
 #include "problem.hpp"
 #include "spool.hpp"
 #include "values.hpp"
@@ -28,6 +31,7 @@ using trace::Kind;
 
 struct Step {
     double learning_rate = 0.0;
+    std::optional<double> norm{}; ///< of the mean gradient, where a sample is clipped
     std::map<std::string, std::map<int, Spool::Place>> vectors; ///< by name and rank
 };
 
@@ -40,7 +44,15 @@ struct scape_recorder {
     std::vector<float> parameters;
     std::vector<scape::abi::Step> steps{};
     std::optional<int> rank{}; ///< whose file it makes; nothing: of all ranks
+    scape::verify::Extent extent{};
+    scape::abi::Step before{}; ///< what it begins with, where steps had been taken
     scape::abi::Spool spool{};
+
+    [[nodiscard]] std::vector<scape::problem::Range> held() const {
+        const auto& whole = problem.problem;
+        return extent.sample.empty() ? std::vector<scape::problem::Range>{{0, whole.layout.size()}}
+                                     : ranges_of(extent.sample, whole);
+    }
 };
 
 namespace scape::abi {
@@ -49,7 +61,7 @@ namespace {
 
 trace::Schema schema_of(const scape_recorder& recorder) {
     return verify::schema(recorder.problem.problem,
-                          std::max<Index>(1, static_cast<Index>(recorder.steps.size())));
+                          std::max<Index>(1, static_cast<Index>(recorder.steps.size())), recorder.extent);
 }
 
 Kind kind_of(const scape_recorder& recorder, const std::string& wanted) {
@@ -77,22 +89,28 @@ void check_rank(const scape_recorder& recorder, const Kind& kind, int rank, cons
         throw Error(what + ": there is no such rank; ranks are 0 to " + std::to_string(ranks - 1));
 }
 
+/// Before the first step: of what a run in its middle begins with.
+void check_initial(const scape_recorder& recorder, const std::string& name, const std::string& what) {
+    if (recorder.extent.begin == 0)
+        throw Error(what + ": no step has begun; call scape_recorder_begin_step first");
+    if (name != "first_moment" && name != "residual" && name != "mask")
+        throw Error(what +
+                    ": before the first step there are first_moment, residual and mask, the state that it "
+                    "begins with");
+}
+
 void add(scape_recorder& recorder, const std::string& name, int rank, std::span<const scape_values> given) {
-    const Index size = recorder.problem.problem.layout.size();
     const std::string what = "recorder: " + name + " of rank " + std::to_string(rank);
     if (recorder.steps.empty())
-        throw Error(what + ": no step has begun; call scape_recorder_begin_step first");
+        check_initial(recorder, name, what);
     const Kind kind = kind_of(recorder, name);
     check_rank(recorder, kind, rank, what);
-    auto& of_ranks = recorder.steps.back().vectors[name];
+    auto& of_ranks = (recorder.steps.empty() ? recorder.before : recorder.steps.back()).vectors[name];
     if (of_ranks.contains(rank))
         throw Error(what + ": given twice in step " + std::to_string(recorder.steps.size()) +
                     "; give it once");
-    std::vector<float> room;
-    const auto bytes = kind.is_mask
-                           ? std::as_bytes(bits(given.size() == 1 ? given[0] : scape_values{}, size, what))
-                           : std::as_bytes(floats(given, size, room, what));
-    of_ranks.emplace(rank, recorder.spool.put(bytes));
+    of_ranks.emplace(rank, put(recorder.spool, given, recorder.held(),
+                               recorder.problem.problem.layout.size(), kind.is_mask, what));
 }
 
 /// How many ranks' vectors of this kind the steps hold: the same in all of them, or it throws.
@@ -170,6 +188,54 @@ trace::Part part_of(const std::string& name, DataType type, const std::vector<Nu
             }};
 }
 
+std::string initial_name(const std::string& name, int rank) {
+    return "initial/" + name + (name == "residual" ? "/rank" + std::to_string(rank) : "");
+}
+
+/// The state that a run in its middle begins with. What is the same on all ranks is there once.
+void add_initial(const scape_recorder& recorder, const trace::Schema& schema,
+                 std::vector<trace::Part>& parts) {
+    std::vector<std::string> there;
+    for (const auto& [name, of_ranks] : recorder.before.vectors)
+        for (const auto& [rank, kept] : of_ranks) {
+            const Spool::Place& place = kept;
+            const std::string tensor = initial_name(name, rank);
+            if (name != "residual" && rank != of_ranks.begin()->first) {
+                if (recorder.spool.get(place) != recorder.spool.get(of_ranks.begin()->second))
+                    throw Error("recorder: " + name + " of rank " + std::to_string(rank) +
+                                " is not what another rank begins with; it is the same on all");
+                continue;
+            }
+            const trace::DataType type = name == "mask" ? DataType::u8 : DataType::f32;
+            there.push_back(tensor);
+            parts.push_back({tensor, type, {place.size / element_size(type)}, [&recorder, &place] {
+                                 return recorder.spool.get(place);
+                             }});
+        }
+    const std::string other_ranks = recorder.rank ? initial_name("residual", *recorder.rank) : "";
+    for (const trace::Series& series : schema.series) {
+        const bool of_others =
+            recorder.rank && series.name.starts_with("initial/residual/") && series.name != other_ranks;
+        if (series.name.starts_with("initial/") && series.name != "initial/parameters" && !of_others &&
+            std::ranges::find(there, series.name) == there.end())
+            throw Error("recorder: it begins after step " + std::to_string(recorder.extent.begin) +
+                        ", and " + series.name + " has not been given; add it before the first step");
+    }
+}
+
+/// Of a sample that is clipped; else nothing.
+std::vector<double> norms_of(const scape_recorder& recorder) {
+    std::vector<double> norms;
+    for (const Step& step : recorder.steps) {
+        if (!step.norm)
+            throw Error("recorder: step " + std::to_string(norms.size() + 1) +
+                        " has no norm, and a sample of a gradient that is clipped does not tell it; call "
+                        "scape_recorder_norm in every step");
+        norms.push_back(*step.norm);
+    }
+    return norms;
+}
+
 double density_at(const scape_problem& problem, Index step) {
     return problem.problem.algorithm == problem::Algorithm::adams ? 1.0 : problem.settings.density.at(step);
 }
@@ -180,14 +246,22 @@ void write(const scape_recorder& recorder, const std::filesystem::path& path) {
     trace::Schema schema = schema_of(recorder);
     const trace::Replicas replicas = leave_out_missing(recorder, schema);
     std::vector<double> rates;
-    std::vector<double> densities{density_at(recorder.problem, 1)};
+    const Index begin = recorder.extent.begin;
+    std::vector<double> densities{density_at(recorder.problem, begin + 1)};
     for (const Step& step : recorder.steps) {
         rates.push_back(step.learning_rate);
-        densities.push_back(density_at(recorder.problem, static_cast<Index>(densities.size()) + 1));
+        densities.push_back(density_at(recorder.problem, begin + static_cast<Index>(densities.size()) + 1));
     }
+    std::vector<double> norms;
+    if (verify::needs_norm(recorder.problem.problem, recorder.extent))
+        norms = norms_of(recorder);
+    const std::vector<float> start = cut(recorder.parameters, recorder.held());
     std::vector<trace::Part> parts{part_of("learning_rate", DataType::f64, rates),
                                    part_of("density", DataType::f64, densities),
-                                   part_of("initial/parameters", DataType::f32, recorder.parameters)};
+                                   part_of("initial/parameters", DataType::f32, start)};
+    if (!norms.empty())
+        parts.push_back(part_of("norm", DataType::f64, norms));
+    add_initial(recorder, schema, parts);
     add_steps(recorder, schema, replicas, parts);
     trace::write_parts(path, recorder.source,
                        recorder.rank ? trace::with_rank(schema.config, *recorder.rank) : schema.config,
@@ -196,8 +270,8 @@ void write(const scape_recorder& recorder, const std::filesystem::path& path) {
 
 scape_recorder& before_the_first_step(scape_recorder* recorder) {
     need(recorder, "recorder");
-    if (!recorder->steps.empty())
-        throw Error("recorder: a step has begun already; say this before the first");
+    if (!recorder->steps.empty() || !recorder->before.vectors.empty())
+        throw Error("recorder: vectors have been given already; say this before the first");
     return *recorder;
 }
 
@@ -245,7 +319,50 @@ scape_status scape_recorder_keep_in(scape_recorder* recorder, const char* file) 
 scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning_rate) {
     return guarded([&] {
         need(recorder, "recorder");
-        recorder->steps.push_back({learning_rate, {}});
+        recorder->steps.push_back({learning_rate, {}, {}});
+    });
+}
+
+scape_status scape_recorder_sample(scape_recorder* recorder, const char* sample) {
+    return guarded([&] {
+        need(sample, "sample");
+        const auto& problem = scape::abi::before_the_first_step(recorder).problem.problem;
+        recorder->extent.sample = choose_sample(problem, sample);
+    });
+}
+
+scape_status scape_recorder_held(const scape_recorder* recorder, int64_t* ranges, size_t room,
+                                 size_t* count) {
+    return guarded([&] {
+        need(recorder, "recorder");
+        need(count, "count");
+        const auto held = recorder->held();
+        *count = held.size();
+        for (size_t i = 0; i < std::min(room, held.size()); ++i) {
+            need(ranges, "ranges");
+            ranges[2 * i] = held[i].begin;
+            ranges[2 * i + 1] = held[i].end;
+        }
+    });
+}
+
+scape_status scape_recorder_begin_at(scape_recorder* recorder, int64_t steps_taken) {
+    return guarded([&] {
+        if (steps_taken < 0)
+            throw scape::Error("recorder: " + std::to_string(steps_taken) +
+                               " steps had been taken before the first; it is 0 or more");
+        scape::abi::before_the_first_step(recorder).extent.begin = steps_taken;
+    });
+}
+
+scape_status scape_recorder_norm(scape_recorder* recorder, double norm) {
+    return guarded([&] {
+        need(recorder, "recorder");
+        if (recorder->steps.empty())
+            throw scape::Error("recorder: no step has begun; call scape_recorder_begin_step first");
+        if (!(norm >= 0.0))
+            throw scape::Error("recorder: the norm is " + scape::shortest(norm) + "; it is 0 or more");
+        recorder->steps.back().norm = norm;
     });
 }
 

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SCAPE_ABI_VERSION 1
-#define SCAPE_ABI_MINOR_VERSION 2 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts */
+#define SCAPE_ABI_MINOR_VERSION 2 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -265,12 +265,28 @@ scape_status scape_recorder_keep_in(scape_recorder* recorder, const char* file);
 /* Records what one rank alone has, who talks to no other: the file that is written is a part of the run,
  * for scape_verify_ranks and scape_join. Its name has to end in rank0.safetensors and so on. */
 scape_status scape_recorder_of_rank(scape_recorder* recorder, int32_t rank);
+/* Also before the first step. Of the model some segments alone, in full, which the verifier checks bit for
+ * bit; what goes wrong elsewhere does not show. `sample`: a share of the coordinates, "0.001" or
+ * "0.001:SEED", or tensors, "wq,norm" or "wq@5000" (the segment that holds its index 5000). Every rank
+ * gives the same. */
+scape_status scape_recorder_sample(scape_recorder* recorder, const char* sample);
+/* What is held: begin and end of `*count` stretches of the model, the first `room` of them in `ranges`.
+ * scape_recorder_add takes a vector of the whole model, or these stretches alone, one after the other. */
+scape_status scape_recorder_held(const scape_recorder* recorder, int64_t* ranges, size_t room,
+                                 size_t* count);
+/* Also before the first step: so many had been taken by then. The parameters are those at that point, and
+ * scape_recorder_add takes the rest of the state before the first step: "first_moment", and of SCAPE
+ * "residual" of every rank and "mask", the one in flight. */
+scape_status scape_recorder_begin_at(scape_recorder* recorder, int64_t steps_taken);
 scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning_rate);
 /* Of the step that has begun: "gradient", of every rank, and any of the results "parameters",
  * "first_moment", "residual", "mask", "next_mask", "local", "exchanged", "reconstructed". What is the same
  * on all ranks is given for rank 0, or for every rank: then the verifier checks that it is the same. */
 scape_status scape_recorder_add(scape_recorder* recorder, const char* name, int32_t rank,
                                 const scape_values* values, size_t count);
+/* Of the step that has begun: the norm of the whole mean gradient before clipping, in double. A sample of a
+ * run that is clipped needs it, and nothing else. */
+scape_status scape_recorder_norm(scape_recorder* recorder, double norm);
 /* Writes the trace, or says what is missing: a gradient, or a result that another step or rank has. */
 scape_status scape_recorder_write(scape_recorder* recorder, const char* path);
 
