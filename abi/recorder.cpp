@@ -41,7 +41,7 @@ struct Step {
 struct scape_recorder {
     scape_problem problem;
     std::string source;
-    std::vector<float> parameters;
+    std::vector<float> parameters; ///< at the beginning, what is held of them
     std::vector<scape::abi::Step> steps{};
     std::optional<int> rank{}; ///< whose file it makes; nothing: of all ranks
     scape::verify::Extent extent{};
@@ -255,10 +255,9 @@ void write(const scape_recorder& recorder, const std::filesystem::path& path) {
     std::vector<double> norms;
     if (verify::needs_norm(recorder.problem.problem, recorder.extent))
         norms = norms_of(recorder);
-    const std::vector<float> start = cut(recorder.parameters, recorder.held());
     std::vector<trace::Part> parts{part_of("learning_rate", DataType::f64, rates),
                                    part_of("density", DataType::f64, densities),
-                                   part_of("initial/parameters", DataType::f32, start)};
+                                   part_of("initial/parameters", DataType::f32, recorder.parameters)};
     if (!norms.empty())
         parts.push_back(part_of("norm", DataType::f64, norms));
     add_initial(recorder, schema, parts);
@@ -270,8 +269,10 @@ void write(const scape_recorder& recorder, const std::filesystem::path& path) {
 
 scape_recorder& before_the_first_step(scape_recorder* recorder) {
     need(recorder, "recorder");
-    if (!recorder->steps.empty() || !recorder->before.vectors.empty())
-        throw Error("recorder: vectors have been given already; say this before the first");
+    if (!recorder->steps.empty())
+        throw Error("recorder: a step has begun already; say this before the first");
+    if (!recorder->before.vectors.empty())
+        throw Error("recorder: what it begins with has been given already; say this before");
     return *recorder;
 }
 
@@ -327,7 +328,10 @@ scape_status scape_recorder_sample(scape_recorder* recorder, const char* sample)
     return guarded([&] {
         need(sample, "sample");
         const auto& problem = scape::abi::before_the_first_step(recorder).problem.problem;
+        if (!recorder->extent.sample.empty())
+            throw scape::Error("recorder: it has a sample already; give one");
         recorder->extent.sample = choose_sample(problem, sample);
+        recorder->parameters = scape::abi::cut(recorder->parameters, recorder->held());
     });
 }
 

@@ -269,6 +269,7 @@ int main(int count, char** arguments) {
     bad_input_is_told();
     parts_are_their_sum();
     traces_are_judged(folder);
+    parts_of_runs_are_judged(folder);
     ranks_record_by_themselves(folder);
     what_is_missing_is_told(folder);
     gasloc_is_right(folder);

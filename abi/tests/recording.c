@@ -61,6 +61,81 @@ static void verdict_is(const char* path, const char* level, int passed, const ch
     scape_verdict_destroy(verdict);
 }
 
+/* Of steps 3 and on, in mid-run: what the step before has left, and the tensors that `sample` names. */
+static scape_recorder* record_part(const char* sample, const char* given, int whole_vectors, float added) {
+    scape_problem* problem = make_problem(RANKS, given);
+    float start[SIZE];
+    make_parameters(start);
+    scape_values whole = floats(start, SIZE);
+    scape_reference* reference = NULL;
+    scape_recorder* recorder = NULL;
+    CHECK_OK(scape_reference_create(problem, &whole, 1, &reference));
+    for (int32_t step = 1; step <= 2; ++step)
+        reference_step(reference, RANKS, step);
+    CHECK_OK(scape_reference_view(reference, SCAPE_PARAMETERS, 0, &whole));
+    CHECK_OK(scape_recorder_create(problem, "abi_test", &whole, 1, &recorder));
+    CHECK_OK(scape_recorder_sample(recorder, sample));
+    CHECK_OK(scape_recorder_begin_at(recorder, 2));
+    record_view(recorder, reference, "first_moment", SCAPE_FIRST_MOMENT, 0, NULL);
+    record_view(recorder, reference, "mask", SCAPE_NEXT_MASK, 0, NULL);
+    for (int32_t rank = 0; rank < RANKS; ++rank)
+        record_view(recorder, reference, "residual", SCAPE_RESIDUAL, rank, NULL);
+    int64_t held[2 * SIZE];
+    size_t count = 0;
+    CHECK_OK(scape_recorder_held(recorder, held, SIZE, &count));
+    CHECK(count > 0 && count < SIZE);
+    for (int32_t step = 3; step <= STEPS; ++step) {
+        reference_step(reference, RANKS, step);
+        CHECK_OK(scape_recorder_begin_step(recorder, 0.01));
+        for (int32_t rank = 0; rank < RANKS; ++rank) {
+            float gradient[SIZE];
+            make_gradient(gradient, rank, step);
+            scape_values pieces[SIZE];
+            for (size_t i = 0; i < count; ++i)
+                pieces[i] = floats(gradient + held[2 * i], held[2 * i + 1] - held[2 * i]);
+            const scape_values all = floats(gradient, SIZE);
+            CHECK_OK(whole_vectors ? scape_recorder_add(recorder, "gradient", rank, &all, 1)
+                                   : scape_recorder_add(recorder, "gradient", rank, pieces, count));
+            record_view(recorder, reference, "residual", SCAPE_RESIDUAL, rank, NULL);
+        }
+        scape_values view;
+        CHECK_OK(scape_reference_view(reference, SCAPE_PARAMETERS, 0, &view));
+        float changed[SIZE];
+        memcpy(changed, view.data, sizeof changed);
+        changed[held[0]] += added;
+        view.data = changed;
+        CHECK_OK(scape_recorder_add(recorder, "parameters", 0, &view, 1));
+        record_view(recorder, reference, "first_moment", SCAPE_FIRST_MOMENT, 0, NULL);
+        record_view(recorder, reference, "mask", SCAPE_MASK, 0, NULL);
+        record_view(recorder, reference, "next_mask", SCAPE_NEXT_MASK, 0, NULL);
+    }
+    scape_problem_destroy(problem);
+    scape_reference_destroy(reference);
+    return recorder;
+}
+
+void parts_of_runs_are_judged(const char* folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/part.safetensors", folder);
+    for (int whole_vectors = 0; whole_vectors <= 1; ++whole_vectors) {
+        scape_recorder* right = record_part("0.6:3", "density=0.3", whole_vectors, 0.0F);
+        CHECK_OK(scape_recorder_write(right, path));
+        verdict_is(path, NULL, 1, "sampled: ");
+        verdict_is(path, NULL, 1, "begins after step 2");
+        CHECK_FAILS(scape_recorder_sample(right, "0.5"), SCAPE_ERROR, "before the first");
+        CHECK_FAILS(scape_recorder_begin_at(right, 1), SCAPE_ERROR, "before the first");
+        CHECK_FAILS(scape_recorder_norm(right, -1.0), SCAPE_ERROR, "0 or more");
+        scape_recorder_destroy(right);
+        scape_recorder* wrong = record_part("0.6:3", "density=0.3", whole_vectors, 0.5F);
+        CHECK_OK(scape_recorder_write(wrong, path));
+        verdict_is(path, NULL, 0, "first divergence: step 1, phase update, parameters");
+        scape_recorder_destroy(wrong);
+    }
+    scape_recorder* clipped = record_part("0.6:3", "density=0.3 clip_norm=0.1", 1, 0.0F);
+    CHECK_FAILS(scape_recorder_write(clipped, path), SCAPE_ERROR, "call scape_recorder_norm");
+    scape_recorder_destroy(clipped);
+}
+
 void traces_are_judged(const char* folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s/run.safetensors", folder);

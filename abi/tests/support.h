@@ -53,6 +53,7 @@ void bad_input_is_told(void);
 void parts_are_their_sum(void);
 void gasloc_is_right(const char* folder);
 void traces_are_judged(const char* folder);
+void parts_of_runs_are_judged(const char* folder);
 void ranks_record_by_themselves(const char* folder);
 void what_is_missing_is_told(const char* folder);
 

@@ -1,12 +1,20 @@
 """A recorder of traces, for any optimizer of a problem."""
 
+import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _library, _values
 from ._errors import Error
 from ._problem import Problem
+
+
+Sample = float | str | Sequence[str]
+
+
+def _sample_text(sample: Sample) -> str:
+    return ",".join(sample) if isinstance(sample, Sequence) and not isinstance(sample, str) else str(sample)
 
 
 class Recorder:
@@ -18,10 +26,16 @@ class Recorder:
 
     ``rank``: what this one rank has, alone; each rank writes its own file, run.rank0.safetensors and so on, which `scape verify` takes
     together. ``spool``: a file that the steps are kept in until they are written, in place of memory.
+
+    A part of a run: ``sample`` keeps some segments of the model in full, a share of the coordinates (0.001, or "0.001:7" drawn by another
+    seed) or tensors (["wq", "norm"], or "wq@5000" for the segment of its index 5000); vectors are given whole, or what is ``held`` of them,
+    and of a run that is clipped ``norm``. ``begin``: so many steps had been taken, and ``state`` is what was there beside the parameters:
+    {"first_moment": m, "residual": [e0, e1], "mask": S}, of AdamS the first moment alone.
     """
 
     def __init__(self, problem: Problem, parameters: Any, source: str = "scape.Recorder", *, rank: int | None = None,
-                 spool: str | os.PathLike[str] | None = None) -> None:
+                 spool: str | os.PathLike[str] | None = None, sample: Sample | None = None, begin: int = 0,
+                 state: Mapping[str, Any] | None = None) -> None:
         if not isinstance(problem, Problem):
             raise Error(f"Recorder: it was given {type(problem).__name__}, and takes a scape.Problem; of GASLoC there is "
                         "scape.gasloc.Recorder")
@@ -33,20 +47,40 @@ class Recorder:
         if spool is not None:
             _library.call("recorder_keep_in", self._handle.pointer, _library.text(spool, "spool"))
         self._first = 0 if rank is None else rank
+        if sample is not None:
+            _library.call("recorder_sample", self._handle.pointer, _library.text(_sample_text(sample), "sample"))
+        if begin != 0:
+            _library.call("recorder_begin_at", self._handle.pointer, _library.whole(begin, "begin", 64))
+        self._add_all(state or {})
 
-    def step(self, learning_rate: float, gradients: Sequence[Any], **results: Any) -> None:
+    @property
+    def held(self) -> list[tuple[int, int]]:
+        """The stretches of the model's vectors, begin and end, that are recorded."""
+        count = ctypes.c_size_t()
+        _library.call("recorder_held", self._handle.pointer, None, 0, ctypes.byref(count))
+        ends = (ctypes.c_int64 * (2 * count.value))()
+        _library.call("recorder_held", self._handle.pointer, ends, count.value, ctypes.byref(count))
+        return list(zip(ends[::2], ends[1::2]))
+
+    def step(self, learning_rate: float, gradients: Sequence[Any], *, norm: float | None = None, **results: Any) -> None:
         """One gradient a rank, as it entered the step, and what the step left: any of parameters, first_moment, residual, mask,
         next_mask, local, exchanged, reconstructed. A list holds each rank's own (of one rank's recorder: one); an array is the same on
-        all. Masks are bool.
+        all. Masks are bool. ``norm``: as begin() has it.
         """
-        self.begin(learning_rate)
-        for name, values in ({"gradient": list(gradients)} | results).items():
+        self.begin(learning_rate, norm)
+        self._add_all({"gradient": list(gradients)} | results)
+
+    def _add_all(self, vectors: Mapping[str, Any]) -> None:
+        for name, values in vectors.items():
             for rank, array in enumerate(values if isinstance(values, (list, tuple)) else [values], self._first):
                 self.add(name, rank, array)
 
-    def begin(self, learning_rate: float) -> None:
-        """A step begins; add() gives what is in it."""
+    def begin(self, learning_rate: float, norm: float | None = None) -> None:
+        """A step begins; add() gives what is in it. ``norm``: of the whole mean gradient before clipping, for a sample of a run that is
+        clipped."""
         _library.call("recorder_begin_step", self._handle.pointer, learning_rate)
+        if norm is not None:
+            _library.call("recorder_norm", self._handle.pointer, norm)
 
     def add(self, name: str, rank: int, array: Any) -> None:
         """One rank's vector of this step, in one array or in pieces."""

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-from . import _recorder
+from . import _recorder, _values
 from ._background import Background
 from ._errors import Error
 from ._optimizer import Optimizer
@@ -20,35 +20,63 @@ CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]] 
 _NATIVE = ("parameters", "first_moment", "residual", "mask", "next_mask")
 
 
-def _flat(tensors: list[Any], parameters: list[torch.Tensor]) -> np.ndarray:
-    """One fp32 vector of all; None is zeros."""
-    parts = [torch.zeros(p.numel()) if t is None else t.detach().to("cpu", torch.float32).reshape(-1)
-             for t, p in zip(tensors, parameters)]
-    return torch.cat(parts).numpy().copy()
+class _Held:
+    """What is recorded of a model's vectors: each parameter's stretches."""
+
+    def __init__(self, parameters: list[torch.Tensor], ranges: list[tuple[int, int]]) -> None:
+        self.parameters, self.ranges, begin = parameters, ranges, 0
+        self._cuts: dict[torch.Tensor, list[tuple[int, int]]] = {}
+        for parameter in parameters:
+            end = begin + parameter.numel()
+            self._cuts[parameter] = [(max(first, begin) - begin, min(last, end) - begin)
+                                     for first, last in ranges if first < end and last > begin]
+            begin = end
+
+    def of(self, parameter: torch.Tensor, tensor: torch.Tensor | None) -> list[torch.Tensor]:
+        """None is zeros."""
+        cuts = self._cuts[parameter]
+        if tensor is None:
+            return [torch.zeros(end - begin) for begin, end in cuts]
+        flat = tensor.detach().reshape(-1) if cuts else tensor
+        return [flat[begin:end].to("cpu", torch.float32) for begin, end in cuts]
+
+    def flat(self, tensors: list[Any]) -> np.ndarray:
+        """One fp32 vector of all."""
+        return torch.cat([piece for p, t in zip(self.parameters, tensors) for piece in self.of(p, t)]).numpy()
+
+    def cut(self, vector: np.ndarray) -> np.ndarray:
+        return np.concatenate([vector[begin:end] for begin, end in self.ranges])
 
 
 class _Gathered:
     """Rank 0 has all ranks' vectors, in memory, and writes them."""
 
-    def __init__(self, problem: Problem, start: np.ndarray, source: str, group: Any, rank: int) -> None:
+    def __init__(self, problem: Problem, start: np.ndarray, source: str, group: Any, rank: int, sample: _recorder.Sample | None,
+                 begin: int, mine: dict[str, np.ndarray]) -> None:
         self._group, self._rank = group, rank
-        self._recorder = _recorder.Recorder(problem, start, source)
+        everyone = self._everyones(mine)
+        state = {name: [vectors[name] for vectors in everyone] for name in mine}
+        self.recorder = _recorder.Recorder(problem, start, source, sample=sample, begin=begin, state=state)
 
-    def step(self, rate: float, mine: dict[str, np.ndarray]) -> None:
+    def _everyones(self, mine: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         everyone = [mine]
         if self._group is not None:
             everyone = [None] * dist.get_world_size(self._group)  # type: ignore[list-item]
             dist.all_gather_object(everyone, mine, group=self._group)
+        return everyone
+
+    def step(self, rate: float, norm: float | None, mine: dict[str, np.ndarray]) -> None:
+        everyone = self._everyones(mine)
         if self._rank != 0:
             return
-        self._recorder.begin(rate)
+        self.recorder.begin(rate, norm)
         for rank, vectors in enumerate(everyone):
             for name, vector in vectors.items():
-                self._recorder.add(name, rank, vector)
+                self.recorder.add(name, rank, vector)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         if self._rank == 0:
-            self._recorder.write(path)
+            self.recorder.write(path)
         if self._group is not None:
             dist.barrier(self._group)
 
@@ -56,28 +84,27 @@ class _Gathered:
 class _OwnFile:
     """Each rank writes what it has by itself, while it trains."""
 
-    def __init__(self, problem: Problem, start: np.ndarray, source: str, rank: int, path: str | os.PathLike[str], budget: int) -> None:
-        if "rank{rank}" not in os.path.basename(os.fspath(path)):
-            raise Error(f"Recorder: path is {os.fspath(path)!r}, and each rank writes a file of its own; give one with the rank in its "
-                        "name, such as 'run.rank{rank}.safetensors'")
-        self._rank, self.path = rank, os.fspath(path).replace("{rank}", str(rank))
-        self._recorder = _recorder.Recorder(problem, start, source, rank=rank, spool=self.path + ".spool")
+    def __init__(self, problem: Problem, start: np.ndarray, source: str, rank: int, path: str, budget: int,
+                 sample: _recorder.Sample | None, begin: int, mine: dict[str, np.ndarray]) -> None:
+        self._rank, self.path = rank, path
+        self.recorder = _recorder.Recorder(problem, start, source, rank=rank, spool=self.path + ".spool", sample=sample, begin=begin,
+                                           state={name: [vector] for name, vector in mine.items()})
         self._background = Background(budget)
 
-    def step(self, rate: float, mine: dict[str, np.ndarray]) -> None:
-        self._background.put(sum(vector.nbytes for vector in mine.values()), lambda: self._keep(rate, mine))
+    def step(self, rate: float, norm: float | None, mine: dict[str, np.ndarray]) -> None:
+        self._background.put(sum(vector.nbytes for vector in mine.values()), lambda: self._keep(rate, norm, mine))
 
-    def _keep(self, rate: float, mine: dict[str, np.ndarray]) -> None:
-        self._recorder.begin(rate)
+    def _keep(self, rate: float, norm: float | None, mine: dict[str, np.ndarray]) -> None:
+        self.recorder.begin(rate, norm)
         for name, vector in mine.items():
-            self._recorder.add(name, self._rank, vector)
+            self.recorder.add(name, self._rank, vector)
 
     def close(self) -> None:
         try:
             self._background.close()
-            self._recorder.write(self.path)
+            self.recorder.write(self.path)
         finally:
-            del self._recorder  # and with it the spool
+            del self.recorder  # and with it the spool
 
 
 class Recorder:
@@ -94,11 +121,20 @@ class Recorder:
     Of another optimizer that claims to be SCAPE or AdamS say what it trains and where its state holds a result:
     ``Recorder(mine, problem, state={"exp_avg": "first_moment"})``. Every rank's copy is recorded, so a rank that drifts is found.
     Behind DistributedDataParallel gradients are averaged before the step: comm_hook() sees each rank's own.
+
+    Of a large run a part: ``sample`` keeps some segments of every vector in full, which are still checked bit for bit, as scape.Recorder
+    has it (0.001, or ["wq", "norm"]); of another optimizer that clips say its norm, ``norm=lambda: mine.last_norm``. ``start`` and
+    ``steps``: from that step on, and no more than so many, counted from here as Fingerprints count; what the optimizer has by then is
+    recorded as the state that the trace begins with (of another one its ``state`` has to name all of it, and it is new here).
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, problem: Problem | None = None, *,
                  path: str | os.PathLike[str] | None = None, budget: int = 256 << 20, state: Mapping[str, str] | None = None,
-                 process_group: Any = None) -> None:
+                 process_group: Any = None, sample: _recorder.Sample | None = None, start: int = 1, steps: int | None = None,
+                 norm: Callable[[], float] | None = None) -> None:
+        for name, count in (("start", start), ("steps", 1 if steps is None else steps)):
+            if count < 1:
+                raise Error(f"Recorder: {name} is {count}; it is 1 or more")
         self._optimizer, self._state = optimizer, dict(state or {})
         self._native: Optimizer | None = getattr(optimizer, "native", None)
         problem = problem if problem is not None else getattr(optimizer, "problem", None)
@@ -112,30 +148,59 @@ class Recorder:
             raise Error(f"Recorder: the problem has {problem.workers} workers and the process group {ranks} ranks; "
                         "give the group of its ranks")
         rank = 0 if group is None else dist.get_rank(group)
-        start, source = _flat(self._parameters, self._parameters), type(optimizer).__name__
-        self._to: _Gathered | _OwnFile = (_Gathered(problem, start, source, group, rank) if path is None
-                                          else _OwnFile(problem, start, source, rank, path, budget))
+        if path is not None and "rank{rank}" not in os.path.basename(os.fspath(path)):
+            raise Error(f"Recorder: path is {os.fspath(path)!r}, and each rank writes a file of its own; give one with the rank in its "
+                        "name, such as 'run.rank{rank}.safetensors'")
+        self._where = (problem, group, rank, None if path is None else os.fspath(path).replace("{rank}", str(rank)), budget, sample)
+        whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample)  # says what a sample holds
+        self._held = _Held(self._parameters, whole.held)
+        self._start, self._left, self._seen, self._norm = start, steps, 0, norm
+        self._to: _Gathered | _OwnFile | None = None
+        if start == 1:
+            self._open()
         self._gradient: np.ndarray | None = None
-        self._own: dict[torch.Tensor, torch.Tensor | None] | None = None  # by the comm hook; None: seen twice
+        self._own: dict[torch.Tensor, list[torch.Tensor] | None] | None = None  # by the comm hook; None: seen twice
         self._parts: np.ndarray | None = None  # micro-batches of the coming step, added
         self._part_hooks: list[Callable[[bool], None]] = getattr(optimizer, "_part_hooks", [])
         self._part_hooks.append(self._part)
         self._unhook: Callable[[], None] | None = around_steps(optimizer, self._before, self._after)
 
+    def _open(self) -> None:
+        """With the state of this moment."""
+        problem, group, rank, path, budget, sample = self._where
+        begin = self._seen if self._native is None else self._native.steps
+        start = _Held(self._parameters, [(0, problem.size)]).flat(self._parameters)
+        source = type(self._optimizer).__name__
+        mine = self._initial() if begin > 0 else {}
+        self._to = (_Gathered(problem, start, source, group, rank, sample, begin, mine) if path is None
+                    else _OwnFile(problem, start, source, rank, path, budget, sample, begin, mine))
+
+    def _initial(self) -> dict[str, np.ndarray]:
+        """What is there beside the parameters before a step; the mask in flight is the next one."""
+        results = self._results()
+        mask = results.get("next_mask")
+        return {name: results[name] for name in ("first_moment", "residual") if name in results} | ({} if mask is None else {"mask": mask})
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes what was gathered, on rank 0, and records no more. To be called on all ranks."""
-        if isinstance(self._to, _OwnFile):
-            raise Error(f"Recorder: this rank's file is {self._to.path}; close() finishes it")
+        if self._where[3] is not None:
+            raise Error(f"Recorder: this rank's file is {self._where[3]}; close() finishes it")
         self._stop()
-        self._to.write(path)
+        assert isinstance(self._began(), _Gathered)
+        self._began().write(path)  # type: ignore[union-attr]
 
     def close(self) -> None:
         """Finishes this rank's file, and records no more."""
         if self._unhook is None:
             return
         self._stop()
-        if isinstance(self._to, _OwnFile):
-            self._to.close()
+        if self._where[3] is not None:
+            self._began().close()  # type: ignore[union-attr]
+
+    def _began(self) -> _Gathered | _OwnFile:
+        if self._to is None:
+            raise Error(f"Recorder: start is {self._start}, and {self._seen} steps were taken, so that no step has been recorded")
+        return self._to
 
     def __enter__(self) -> "Recorder":
         return self
@@ -154,7 +219,7 @@ class Recorder:
         def keep(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
             assert self._own is not None
             for parameter, gradient in zip(bucket.parameters(), bucket.gradients()):
-                self._own[parameter] = None if parameter in self._own else gradient.detach().to("cpu", torch.float32, copy=True)
+                self._own[parameter] = None if parameter in self._own else [piece.clone() for piece in self._held.of(parameter, gradient)]
             return hook(state, bucket)
 
         return keep
@@ -168,33 +233,46 @@ class Recorder:
 
     def _part(self, taken: bool) -> None:
         """Of scape.torch.Scape.accumulate: section 20's sum, in the order of the parts."""
-        part = _flat([p.grad for p in self._parameters], self._parameters) if taken else None
+        part = self._held.flat([p.grad for p in self._parameters]) if taken else None
         self._parts = part if part is None or self._parts is None else self._parts + part
 
     def _before(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
             raise Error("Recorder: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
-        if self._own is None:
-            last = _flat([p.grad for p in self._parameters], self._parameters)
-            parts, self._parts = self._parts, None
+        own, self._own = self._own, None if self._own is None else {}
+        parts, self._parts = self._parts, None
+        self._gradient = None
+        if self._left == 0 or self._seen + 1 < self._start:
+            self._seen += 1
+            return
+        if self._to is None:
+            self._open()
+        self._seen += 1
+        if own is None:
+            last = self._held.flat([p.grad for p in self._parameters])
             self._gradient = last if parts is None else parts + last
             return
-        own, self._own = self._own, {}
         if any(p not in own for p in self._parameters) or any(gradient is None for gradient in own.values()):
             raise Error("Recorder: the comm hook has not seen every gradient once since the last step; let ddp reduce once a step "
                         "(micro-batches under ddp.no_sync()), of all parameters that the optimizer has")
-        self._gradient = _flat([own[p] for p in self._parameters], self._parameters)
+        self._gradient = torch.cat([piece for p in self._parameters for piece in own[p] or []]).numpy()
 
     def _after(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        assert self._gradient is not None
-        self._to.step(float(self._optimizer.param_groups[0]["lr"]), {"gradient": self._gradient} | self._results())
+        if self._gradient is None or self._to is None:
+            return  # not one of those that are recorded
+        norm = self._norm() if self._norm is not None else None
+        if norm is None and self._native is not None and self._native.problem.settings.get("clip_norm"):
+            norm = self._native.statistics.gradient_norm
+        self._to.step(float(self._optimizer.param_groups[0]["lr"]), norm, {"gradient": self._gradient} | self._results())
+        if self._left is not None:
+            self._left -= 1
 
     def _results(self) -> dict[str, Any]:
         if self._native is not None:
-            return {name: getattr(self._native, name).copy() for name in _NATIVE}
-        results = {"parameters": _flat(self._parameters, self._parameters)}
+            return {name: self._held.cut(getattr(self._native, name)) for name in _NATIVE}
+        results = {"parameters": self._held.flat(self._parameters)}
         for key, name in self._state.items():
             held = [self._optimizer.state[p].get(key) for p in self._parameters]
-            flat = _flat(held, self._parameters)
+            flat = self._held.flat(held)
             results[name] = flat != 0 if "mask" in name else flat
         return results

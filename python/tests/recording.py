@@ -3,7 +3,7 @@
     recording.py RANK SIZE FOLDER WHAT
 
 Writes FOLDER/run.rank<r>.safetensors. WHAT: "scape" (scape.torch.Scape), "drift" (of it, one rank's parameters drift), "leaves" (of it,
-rank 1 ends in the third step), "ddp" (AdamS behind DistributedDataParallel), "first" (of that, all ranks take rank 0's gradient in place
+rank 1 ends in the third step), "part" (of it, with clipping, one tensor alone, steps 2 and 3), "ddp" (AdamS behind DistributedDataParallel), "first" (of that, all ranks take rank 0's gradient in place
 of the mean), "twice" (of that, two reductions before a step).
 """
 
@@ -38,8 +38,9 @@ def path_in(folder: Path) -> Path:
 
 def train_scape(rank: int, folder: Path, what: str) -> None:
     model = make_model()
-    optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=0.2)
-    with scape.torch.Recorder(optimizer, path=path_in(folder), budget=1):  # each step waits for the one before
+    part = {"sample": "0.weight,2.bias", "start": 2, "steps": 2} if what == "part" else {}
+    optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=0.2, **({"clip_norm": 0.05} if part else {}))
+    with scape.torch.Recorder(optimizer, path=path_in(folder), budget=1, **part):  # each step waits for the one before
         torch.manual_seed(100 + rank)
         for step in range(1, STEPS + 1):
             backward(model, optimizer)

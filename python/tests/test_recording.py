@@ -11,6 +11,7 @@ import needs
 needs.torch()
 import scape.torch  # noqa: E402
 import torch  # noqa: E402
+from plain_adams import PlainAdamS  # noqa: E402
 
 RECORDING = Path(__file__).parent / "recording.py"
 LIMIT = 300  # seconds, against a hang; nothing depends on it
@@ -41,6 +42,14 @@ class OwnFiles(unittest.TestCase):
         result = self.verdict(3, "scape", "exact")
         self.assertTrue(result.passed, result.text)
         self.assertNotIn("not recorded", result.text)  # every rank's copy was compared
+
+    def test_a_part_is_exact(self) -> None:
+        result = self.verdict(2, "part", "exact")
+        self.assertTrue(result.passed, result.text)
+        self.assertIn("sampled: 138 of 252 coordinates", result.text)
+        self.assertIn("begins after step 1", result.text)
+        self.assertIn("the norm that clips is the recorded one", result.text)
+        self.assertEqual(result.json["rows"][0]["compared"], 2)  # steps
 
     def test_a_rank_that_drifts_is_found(self) -> None:
         found = self.verdict(2, "drift", "exact").first_divergence
@@ -94,9 +103,55 @@ class OneProcess(unittest.TestCase):
             self.assertTrue(result.passed, result.text)
             self.assertEqual(result.json["rows"][0]["compared"], 2)  # steps
 
+    def test_a_recorder_that_comes_later_begins_with_what_is_there(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.model = torch.nn.Linear(4, 3)
+            self.optimizer = scape.torch.Scape(self.model.named_parameters(), density=0.5)
+            self.step()
+            self.step()
+            with scape.torch.Recorder(self.optimizer, path=f"{folder}/run.rank{{rank}}.safetensors"):
+                self.step()
+                self.step()
+            result = scape.verify(f"{folder}/run.rank0.safetensors")
+            self.assertTrue(result.passed, result.text)
+            self.assertIn("begins after step 2", result.text)
+
+    def foreign(self, path: str, mistake: float, **settings: object) -> scape.Result:
+        """AdamS in plain PyTorch, whose first moment goes wrong by that factor in the third step."""
+        torch.manual_seed(1)
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2))
+        self.optimizer = PlainAdamS(self.model.parameters(), False)
+        problem = scape.Problem([(name, p.numel()) for name, p in self.model.named_parameters()], algorithm="adams",
+                                bias_correction="none", weight_decay=0.0)
+        recorder = scape.torch.Recorder(self.optimizer, problem, path=path, state={"exp_avg": "first_moment"}, **settings)
+        for step in range(1, 6):
+            self.step()
+            if step == 2:
+                self.optimizer.state[self.model[0].weight]["exp_avg"] *= mistake
+        recorder.close()
+        return scape.verify(path.replace("{rank}", "0"), "rel")
+
+    def test_of_another_optimizer_the_steps_and_tensors_that_are_asked_for(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/run.rank{{rank}}.safetensors"
+            result = self.foreign(path, 1.0, start=2, steps=3, sample=["0.weight", "1.bias"])
+            self.assertTrue(result.passed, result.text)
+            self.assertIn("3 steps after step 1", result.text)
+            self.assertIn("sampled: 14 of 23 coordinates", result.text)
+            found = self.foreign(path, 1.5, sample="0.weight").first_divergence
+            self.assertEqual((found["step"], found["tensor"]), (3, "0.weight"))
+            # Before the first step that is recorded it does not show.
+            self.assertTrue(self.foreign(path, 1.5, start=3).passed)
+            with self.assertRaisesRegex(scape.Error, "so that no step has been recorded"):
+                self.foreign(path, 1.0, start=9)
+
     def test_what_cannot_be_is_told(self) -> None:
         with self.assertRaisesRegex(scape.Error, "give one with the rank in its name"):
             self.record("run.safetensors")
+        with self.assertRaisesRegex(scape.Error, "start is 0"):
+            self.record("/tmp/run.rank{rank}.safetensors", start=0)
+        with self.assertRaisesRegex(scape.Error, "there is no tensor 'x'"):
+            self.record("/tmp/run.rank{rank}.safetensors", sample="x")
         with self.assertRaisesRegex(scape.Error, "/no/such/folder"):
             self.record("/no/such/folder/run.rank{rank}.safetensors")
         with tempfile.TemporaryDirectory() as folder:
