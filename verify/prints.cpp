@@ -345,6 +345,10 @@ std::string text_report(const PrintsVerdict& verdict) {
     }
     for (const std::string& note : verdict.notes)
         text += "  note: " + note + "\n";
+    if (const auto& first = verdict.between_ranks ? verdict.between_ranks : verdict.between_runs; first)
+        text += "  next     run it again and record that step in full: scape.torch.Recorder(optimizer, "
+                "path=\"run.rank{rank}.safetensors\", start=" +
+                std::to_string(first->step) + ", steps=1), or sample=... of it; then scape verify\n";
     return text + (verdict.same() ? "same: " : "different; compared: ") +
            many(static_cast<std::size_t>(verdict.compared), "fingerprint") + "\n";
 }

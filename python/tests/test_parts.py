@@ -7,9 +7,11 @@ import unittest
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
+import needs
 
-import scape
+needs.numpy()
+import numpy as np  # noqa: E402
+import scape  # noqa: E402
 
 RANKS, STEPS, RATE, DENSITY, CLIP = 3, 7, 0.02, 0.25, 0.05
 TENSORS = [scape.Tensor("wq", 100), scape.Tensor("norm", 6, True), scape.Tensor("mlp", 94)]

@@ -267,5 +267,48 @@ TEST(ToolInfo, TellsVersionsAsTextAndAsJson) {
     EXPECT_TRUE(contains(parsed.at("arithmetic").get<std::string>(), "-ffp-contract=off"));
 }
 
+// Of several pieces, which threads share.
+TEST_F(ToolTest, ThreadsDoNotShowInAVerdict) {
+    const ToolResult made = run_tool({"record", "-o", trace_, "--workers", "2", "--steps", "2", "--tensors",
+                                      "a:70000,b:70000,c:70000:dense,d:50000"});
+    ASSERT_EQ(made.status, 0) << made.errors;
+    for (const bool wrong : {false, true}) {
+        if (wrong)
+            support::set_element(trace_, "step/0002/parameters", 150000, 0.75F);
+        const auto verdict = [&](const std::string& threads) {
+            const ToolResult result = run_tool({"verify", "--threads", threads, trace_});
+            EXPECT_EQ(result.status, wrong ? 1 : 0) << result.output << result.errors;
+            return result.output.substr(result.output.find('\n')); // after the command
+        };
+        const std::string one = verdict("1");
+        EXPECT_TRUE(!wrong || contains(one, "tensor c, index 10000 (coordinate 150000)")) << one;
+        for (const char* threads : {"2", "3", "17"})
+            EXPECT_EQ(verdict(threads), one) << threads;
+    }
+    for (const char* threads : {"0", "-1", "x"}) {
+        const ToolResult refused = run_tool({"verify", "--threads", threads, trace_});
+        EXPECT_EQ(refused.status, 2);
+        EXPECT_TRUE(contains(refused.errors, "--threads")) << refused.errors;
+    }
+}
+
+TEST_F(ToolTest, APartOfARunIsRecordedAndVerified) {
+    for (const std::string& clip : {"0", "0.5"}) {
+        const ToolResult made = run_tool(
+            {"record", "-o", trace_, "--begin", "3", "--sample", "embed@39,norm", "--clip-norm", clip});
+        ASSERT_EQ(made.status, 0) << made.errors;
+        const ToolResult right = run_tool({"verify", trace_});
+        EXPECT_EQ(right.status, 0) << right.output;
+        EXPECT_TRUE(contains(right.output, "sampled: 11 of 100 coordinates, 2 of 5 segments"))
+            << right.output;
+        EXPECT_TRUE(contains(right.output, "begins after step 3"));
+    }
+    const ToolResult page = run_tool({"verify", "--report", (folder_ / "page").string(), trace_});
+    EXPECT_EQ(page.status, 0) << page.errors;
+    const ToolResult none = run_tool({"record", "-o", trace_, "--sample", "nobody"});
+    EXPECT_EQ(none.status, 2);
+    EXPECT_TRUE(contains(none.errors, "there is no tensor 'nobody'")) << none.errors;
+}
+
 } // namespace
 } // namespace scape::verify

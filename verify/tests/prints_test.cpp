@@ -113,6 +113,7 @@ TEST_F(PrintsTest, ARankThatDriftsIsNamedWithTheStepAndTheTensor) {
     EXPECT_EQ(verdict.between_ranks->ranks, std::vector<int>{1});
     EXPECT_TRUE(
         contains(text_report(verdict), "DIFFER, first at step 3, parameters of rank 1, tensor b\n"));
+    EXPECT_TRUE(contains(text_report(verdict), "start=3, steps=1"));
     EXPECT_TRUE(contains(text_report(verdict), "parameters: 1 of 2 tensors at that step"));
 }
 
