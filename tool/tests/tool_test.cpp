@@ -293,7 +293,7 @@ TEST_F(ToolTest, ThreadsDoNotShowInAVerdict) {
 }
 
 TEST_F(ToolTest, APartOfARunIsRecordedAndVerified) {
-    for (const std::string& clip : {"0", "0.5"}) {
+    for (const char* clip : {"0", "0.5"}) {
         const ToolResult made = run_tool(
             {"record", "-o", trace_, "--begin", "3", "--sample", "embed@39,norm", "--clip-norm", clip});
         ASSERT_EQ(made.status, 0) << made.errors;

@@ -22,12 +22,13 @@ void require(bool held, const char* promise) {
 }
 
 void write_and_read_back(const verify::Config& config) {
-    const std::string text = verify::config_text(config.problem, config.steps);
+    const std::string text = verify::config_text(config.problem, config.steps, config.extent);
     try {
         const verify::Config again = verify::parse_config(text, "again");
-        require(again.problem == config.problem && again.steps == config.steps,
+        require(again.problem == config.problem && again.steps == config.steps &&
+                    again.extent == config.extent,
                 "what is written reads back the same");
-        require(verify::config_text(again.problem, again.steps) == text,
+        require(verify::config_text(again.problem, again.steps, again.extent) == text,
                 "the same is written in the same bytes");
     } catch (const Error& error) {
         std::fprintf(stderr, "%s\n%s\n", error.what(), text.c_str());
