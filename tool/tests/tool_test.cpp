@@ -267,9 +267,9 @@ TEST(ToolInfo, TellsVersionsAsTextAndAsJson) {
     EXPECT_TRUE(contains(parsed.at("arithmetic").get<std::string>(), "-ffp-contract=off"));
 }
 
-// Of several pieces, which threads share.
+// Of several pieces, which threads share; too large for known mistakes to be tried, which takes a while.
 TEST_F(ToolTest, ThreadsDoNotShowInAVerdict) {
-    const ToolResult made = run_tool({"record", "-o", trace_, "--workers", "2", "--steps", "2", "--tensors",
+    const ToolResult made = run_tool({"record", "-o", trace_, "--workers", "5", "--steps", "2", "--tensors",
                                       "a:70000,b:70000,c:70000:dense,d:50000"});
     ASSERT_EQ(made.status, 0) << made.errors;
     for (const bool wrong : {false, true}) {
