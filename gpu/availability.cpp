@@ -2,6 +2,9 @@
 
 #if defined(SCAPE_WITH_CUDA)
 #include <cuda_runtime_api.h>
+
+/// Is there where the simulator is linked in the place of CUDA's runtime.
+extern "C" void scape_simulator_schedule(std::uint64_t seed) __attribute__((weak));
 #endif
 
 namespace scape::gpu {
@@ -25,7 +28,13 @@ Availability availability() {
         return {0, "no GPU that will do: " + std::string(properties.name) + " has compute capability " +
                        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                        "; 8.0 is the oldest"};
-    return {devices, std::to_string(devices) + " x " + properties.name};
+    return {devices, std::to_string(devices) + " x " + properties.name,
+            &scape_simulator_schedule != nullptr};
+}
+
+void set_schedule(std::uint64_t seed) {
+    if (&scape_simulator_schedule != nullptr)
+        scape_simulator_schedule(seed);
 }
 
 #else
@@ -33,6 +42,8 @@ Availability availability() {
 Availability availability() {
     return {0, "no GPU: built without CUDA"};
 }
+
+void set_schedule(std::uint64_t /*seed*/) {}
 
 #endif
 

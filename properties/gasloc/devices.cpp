@@ -64,6 +64,7 @@ Subjects blocks_with(Mistake mistake) {
 /// All ranks on the first device. With more than one thread asked for, launches go through graphs.
 Subjects one_device() {
     return subjects_of([](const Settings& settings, State state, Peers& ranks, int threads) {
+        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
         const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = threads > 1});
         return housed(
             settings, std::move(state), [&] { return gpu::make_cuda_peers(ranks, stream); },
@@ -73,6 +74,7 @@ Subjects one_device() {
 
 Subjects one_device_with(Mistake mistake) {
     return subjects_of([mistake](const Settings& settings, State state, Peers& ranks, int) {
+        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
         const gpu::CudaStream stream;
         return housed(
             settings, std::move(state),
@@ -133,7 +135,10 @@ std::shared_ptr<Candidate> candidate(const std::string& name, const Make& make,
         name, [make](Peers& ranks) { return make(ranks); }, group, std::move(seat));
 }
 
+/// The simulator is no device, and no report may say so.
 Seat seat_of(const gpu::Availability& here) {
+    if (here.simulated)
+        return {};
     return here.devices == 0 ? Seat{.unavailable = here.text} : Seat{.runs_on = here.text};
 }
 
@@ -142,19 +147,24 @@ Seat seat_of(const gpu::Availability& here) {
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const gpu::Availability here = gpu::availability();
     Seat each = seat_of(here);
+    if (here.simulated)
+        each.unavailable = "NCCL is not simulated";
     if (each.unavailable.empty())
         each = {.unavailable = no_nccl(), .runs_on = nccl(), .most_workers = here.devices};
     each.left_out = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
     return {candidate(
                 "cuda-blocks", [](Peers&) { return blocks(); }, group),
             candidate(
-                "cuda", [](Peers&) { return one_device(); }, group, seat_of(here)),
+                here.simulated ? "cuda-simulated" : "cuda", [](Peers&) { return one_device(); }, group,
+                seat_of(here)),
             candidate("cuda-nccl", a_device_each, group, std::move(each))};
 }
 
 std::vector<gate::Mistake> mistakes_on_devices(int first) {
     std::vector<gate::Mistake> all;
-    for (const std::string where : {"blocks, in the host's form", "kernels on a device"})
+    const bool simulated = gpu::availability().simulated;
+    for (const std::string where :
+         {"blocks, in the host's form", simulated ? "kernels, simulated" : "kernels on a device"})
         for (const auto& mistake : device_mistakes::descriptions())
             all.push_back({first++, where + ": " + mistake.name, mistake.shows});
     return all;

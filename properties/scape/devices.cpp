@@ -69,6 +69,7 @@ MakePlace blocks(const Group& group, Reduction reduction) {
 MakePlace one_device(const Group& group, Reduction reduction) {
     const Exchange exchange = same_process(group) ? Exchange::device : Exchange::host;
     return [exchange, reduction](const Setup& setup, Communicator& ranks) {
+        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
         const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = setup.variant == 1});
         return std::make_unique<StreamPlace<gpu::CudaStream>>(
             stream, ranks,
@@ -148,7 +149,9 @@ std::vector<Ranked> on_devices(const Group& group) {
     using verify::LevelKind;
     const gpu::Availability here = gpu::availability();
     const std::string none = here.devices == 0 ? here.text : std::string();
-    const std::string device = here.devices == 0 ? std::string() : here.text;
+    // The simulator is none, and no report may say so: what runs on it has a name of its own.
+    const std::string device = here.devices == 0 || here.simulated ? std::string() : here.text;
+    const std::string cuda = here.simulated ? "cuda-simulated" : "cuda";
     std::vector<Ranked> all;
     const auto add = [&](Ranked ranked) { all.push_back(std::move(ranked)); };
     add({.name = "cuda-blocks",
@@ -160,20 +163,21 @@ std::vector<Ranked> on_devices(const Group& group) {
          .variants = names(block_variants(Reduction::native)),
          .place = blocks(group, Reduction::native),
          .like = "cuda-blocks"});
-    add({.name = "cuda",
+    add({.name = cuda,
          .level = LevelKind::exact,
          .variants = {"launches", "graphs"},
          .place = one_device(group, Reduction::ordered),
          .unavailable = none,
          .runs_on = device});
-    add({.name = "cuda-native",
+    add({.name = cuda + "-native",
          .level = LevelKind::rel,
          .variants = {"launches", "graphs"},
          .place = one_device(group, Reduction::native),
          .unavailable = none,
          .runs_on = device,
-         .like = "cuda"});
-    const std::string no_nccl = none.empty() ? nccl_is_missing() : none;
+         .like = cuda});
+    const std::string not_here = here.simulated ? "NCCL is not simulated" : none;
+    const std::string no_nccl = not_here.empty() ? nccl_is_missing() : not_here;
     for (const Reduction reduction : {Reduction::ordered, Reduction::native})
         add({.name = reduction == Reduction::ordered ? "cuda-nccl" : "cuda-nccl-native",
              .level = reduction == Reduction::ordered ? LevelKind::exact : LevelKind::rel,

@@ -32,6 +32,7 @@ properties::MakePlace in_host_form(gpu::planted::Bug bug) {
 
 properties::MakePlace on_device(gpu::planted::Bug bug) {
     return [bug](const Setup&, Communicator& ranks) {
+        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
         const gpu::CudaStream stream;
         return std::make_unique<properties::StreamPlace<gpu::CudaStream>>(
             stream, ranks, gpu::planted::make_cuda_communicator(bug, ranks, stream),
@@ -54,7 +55,9 @@ properties::MakePlace on_device(gpu::planted::Bug) {
 
 std::vector<Description> device_descriptions(int first) {
     std::vector<Description> all;
-    for (const std::string where : {"blocks, in the host's form", "kernels on a device"})
+    const bool simulated = gpu::availability().simulated;
+    for (const std::string where :
+         {"blocks, in the host's form", simulated ? "kernels, simulated" : "kernels on a device"})
         for (const auto& bug : gpu::planted::bugs())
             all.push_back({first++, where + ": " + bug.name, bug.shows});
     return all;
@@ -70,7 +73,8 @@ properties::Ranked device_bug(int number) {
     }
     ranked.place = on_device(bug);
     const gpu::Availability here = gpu::availability();
-    (here.devices == 0 ? ranked.unavailable : ranked.runs_on) = here.text;
+    if (!here.simulated)
+        (here.devices == 0 ? ranked.unavailable : ranked.runs_on) = here.text;
     return ranked;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace scape::gpu {
@@ -8,9 +9,15 @@ struct Availability {
     int devices = 0;
     /// One line: the device where there is one, and why there is none where not.
     std::string text;
+    /// It is the simulator's (gpu/simulator/), and nothing may be told of a device.
+    bool simulated = false;
 };
 
 /// Whether the CUDA backend can be used here. Needs no driver.
 [[nodiscard]] Availability availability();
+
+/// On the simulator: in which order is done what may be done in any, on the streams that this thread makes
+/// from now on. Does nothing elsewhere.
+void set_schedule(std::uint64_t seed);
 
 } // namespace scape::gpu

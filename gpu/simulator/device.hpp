@@ -1,0 +1,129 @@
+#pragma once
+
+// The device that the functions of the CUDA runtime are about: its memory, modules, and streams whose work
+// is done as late as can be.
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <scape/simulator/machine.hpp>
+
+#include "address_space.hpp"
+
+namespace scape::simulator {
+
+/// How often an event has been asked to be recorded, and which of these has been reached.
+struct Mark {
+    std::uint64_t asked = 0;
+    std::uint64_t reached = 0;
+};
+
+struct Launch {
+    std::shared_ptr<const Kernel> kernel;
+    std::uint32_t blocks = 0;
+    std::uint32_t threads = 0;
+    std::vector<std::uint8_t> parameters;
+};
+struct Copy {
+    void* to = nullptr;
+    const void* from = nullptr;
+    std::size_t bytes = 0;
+    std::shared_ptr<const std::vector<std::uint8_t>> staged; ///< what stood in pageable memory at the call
+};
+struct Fill {
+    void* to = nullptr;
+    int byte = 0;
+    std::size_t bytes = 0;
+};
+struct Record {
+    std::shared_ptr<Mark> mark;
+    std::uint64_t number = 0;
+};
+struct Wait {
+    std::shared_ptr<Mark> mark;
+    std::uint64_t number = 0;
+};
+using Operation = std::variant<Launch, Copy, Fill, Record, Wait>;
+using Operations = std::vector<Operation>;
+
+struct Stream {
+    std::deque<Operation> queue;
+    std::mt19937_64 random;      ///< when its work is done
+    std::mt19937_64 for_kernels; ///< seeds of its launches, so that the turns of others do not change them
+    bool capturing = false;
+    bool spoiled = false; ///< the capture
+    Operations captured;
+    std::thread::id capturer;
+};
+
+/// Modules are read when one of their kernels is first asked for.
+struct Module {
+    const void* fat_binary = nullptr;
+    bool read = false;
+    Program program;
+    std::map<const void*, std::string> names; ///< of kernels, by the host's function
+
+    const Program& get();
+};
+
+class Device {
+  public:
+    /// The one of this process. Whoever uses it holds its mutex.
+    static Device& get();
+    std::recursive_mutex mutex;
+
+    AddressSpace addresses;
+    std::vector<std::unique_ptr<Module>> modules;
+
+    /// Of its kernels by the host's function; nullptr where there is none. Throws Fault.
+    [[nodiscard]] std::shared_ptr<const Kernel> kernel(const void* function);
+
+    Stream* make_stream();
+    /// Does what is in it. With the last one the device is as new: what had failed is over.
+    void remove_stream(Stream* stream);
+    /// Null is the default stream.
+    Stream& stream(cudaStream_t handle);
+    [[nodiscard]] Stream* captured_by_this_thread();
+
+    void put(Stream& stream, Operation operation);
+    /// Does all that is in the stream, and what it waits for.
+    void drain(Stream& stream);
+    void drain_all();
+    /// Does one thing, of the stream if that can be; now and then of another all the same.
+    bool do_one(Stream* preferred);
+
+    /// What has gone wrong: as on a device, all that follows fails, too.
+    [[nodiscard]] cudaError_t failed() const { return failed_; }
+    [[nodiscard]] const std::string& why() const { return why_; }
+    void fail(cudaError_t error, const std::string& why);
+
+  private:
+    Device() = default;
+    void perform(Stream& stream, const Operation& operation);
+    void copy(const Copy& copy);
+
+    Machine machine_;
+    std::set<Stream*> streams_;
+    std::unique_ptr<Stream> default_;
+    cudaError_t failed_ = cudaSuccess;
+    std::string why_;
+
+  public:
+    Memory& memory() { return machine_.memory(); }
+};
+
+/// The schedule of the streams that this thread makes from now on.
+void set_schedule(std::uint64_t seed);
+
+} // namespace scape::simulator

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include <scape/simulator/program.hpp>
+
+namespace scape::simulator {
+
+/// How an instruction's operands are written.
+enum class Form : std::uint8_t {
+    one,       ///< to, a
+    two,       ///< to, a, b
+    three,     ///< to, a, b, c
+    four,      ///< to, a, b, c, d
+    compare,   ///< predicate, a, b
+    predicate, ///< predicate, predicate, and perhaps another
+    select,    ///< to, a, b, predicate
+    load,      ///< to or {to, ...}, [a + offset]
+    store,     ///< [a + offset], from or {from, ...}
+    atomic,    ///< to, [a + offset], b
+};
+
+struct Entry {
+    Execute execute = nullptr;
+    Form form = Form::one;
+};
+
+/// By opcode and modifiers, as PTX has them: "add.rn.f32".
+using Table = std::unordered_map<std::string, Entry>;
+
+void add_integers(Table& table);
+void add_reals(Table& table);
+void add_conversions(Table& table);
+void add_accesses(Table& table);
+
+/// All that the machine knows, but for branches, barriers and votes.
+[[nodiscard]] const Table& instructions();
+
+} // namespace scape::simulator

@@ -1,0 +1,102 @@
+#pragma once
+
+// 32 threads of a block, and the block: what instructions work on.
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include <scape/simulator/memory.hpp>
+#include <scape/simulator/program.hpp>
+
+namespace scape::simulator {
+
+struct Block;
+
+struct Warp {
+    Block* block = nullptr;
+    const Kernel* kernel = nullptr;
+    int first_thread = 0;
+    Lanes running = 0; ///< those that execute the instruction
+    Lanes live = 0;
+    Lanes at_barrier = 0;
+    Lanes at_vote = 0;
+    std::array<int, lanes> next{}; ///< each lane's instruction
+    std::vector<std::uint64_t> registers;
+    std::vector<Lanes> predicates;
+
+    [[nodiscard]] Lanes ready() const { return live & ~at_barrier & ~at_vote; }
+    std::uint64_t* row(int number) { return registers.data() + static_cast<std::size_t>(number) * lanes; }
+    [[nodiscard]] const std::uint64_t* values(int number) const {
+        return number >= 0 ? registers.data() + static_cast<std::size_t>(number) * lanes
+                           : kernel->constants[static_cast<std::size_t>(~number)].data();
+    }
+    [[nodiscard]] Lanes predicate(int number) const {
+        if (number < 0)
+            return number == always_true ? ~Lanes{0} : 0;
+        return predicates[static_cast<std::size_t>(number)];
+    }
+    void set_predicate(int number, Lanes value) {
+        Lanes& place = predicates[static_cast<std::size_t>(number)];
+        place = (place & ~running) | (value & running);
+    }
+};
+
+struct Block {
+    Memory* memory = nullptr;
+    const Kernel* kernel = nullptr;
+    const std::vector<std::uint8_t>* parameters = nullptr;
+    std::mt19937_64* random = nullptr;
+    std::uint32_t index = 0;
+    std::uint32_t launch = 0;
+    std::uint32_t interval = 1;
+    std::vector<std::uint8_t> shared;
+    Shadows shared_shadows;
+    Written shared_written;
+    std::vector<Warp> warps;
+};
+
+/// Throws Fault: what, and where the lane is.
+[[noreturn]] void fault(const Warp& warp, const Instruction& instruction, int lane,
+                        const std::string& what);
+
+template <class Work>
+void for_each(Lanes set, const Work& work) {
+    if (set == ~Lanes{0}) {
+        for (int lane = 0; lane < lanes; ++lane)
+            work(lane);
+        return;
+    }
+    for (; set != 0; set &= set - 1)
+        work(std::countr_zero(set));
+}
+
+/// A register as a value of a type: its low bytes.
+template <class T>
+T value_of(std::uint64_t bits) {
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/// And back; a NaN as devices make it, a signed number with its sign in all of the register.
+template <class T>
+std::uint64_t bits_of(T value) {
+    if constexpr (std::is_same_v<T, float>) {
+        constexpr std::uint64_t nan = 0x7fff'ffff;
+        return value != value ? nan : std::bit_cast<std::uint32_t>(value);
+    } else if constexpr (std::is_same_v<T, double>) {
+        constexpr std::uint64_t nan = 0x7fff'ffff'ffff'ffff;
+        return value != value ? nan : std::bit_cast<std::uint64_t>(value);
+    } else if constexpr (std::is_signed_v<T>) {
+        return static_cast<std::uint64_t>(std::int64_t{value});
+    } else {
+        return value;
+    }
+}
+
+} // namespace scape::simulator
