@@ -151,6 +151,8 @@ std::vector<Ranked> on_devices(const Group& group) {
     const std::string none = here.devices == 0 ? here.text : std::string();
     // The simulator is none, and no report may say so: what runs on it has a name of its own.
     const std::string device = here.devices == 0 || here.simulated ? std::string() : here.text;
+    const gate::LeftOut slow =
+        here.simulated ? gate::LeftOut{{"many steps", "66 000 steps take minutes"}} : gate::LeftOut{};
     const std::string cuda = here.simulated ? "cuda-simulated" : "cuda";
     std::vector<Ranked> all;
     const auto add = [&](Ranked ranked) { all.push_back(std::move(ranked)); };
@@ -168,13 +170,15 @@ std::vector<Ranked> on_devices(const Group& group) {
          .variants = {"launches", "graphs"},
          .place = one_device(group, Reduction::ordered),
          .unavailable = none,
-         .runs_on = device});
+         .runs_on = device,
+         .left_out = slow});
     add({.name = cuda + "-native",
          .level = LevelKind::rel,
          .variants = {"launches", "graphs"},
          .place = one_device(group, Reduction::native),
          .unavailable = none,
          .runs_on = device,
+         .left_out = slow,
          .like = cuda});
     const std::string not_here = here.simulated ? "NCCL is not simulated" : none;
     const std::string no_nccl = not_here.empty() ? nccl_is_missing() : not_here;

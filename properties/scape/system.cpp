@@ -211,6 +211,8 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
         run.norm = problem::NormVersion::ascending;
     if (left_out.contains("payload"))
         run.payload = problem::Payload::fp32;
+    if (left_out.contains("many steps"))
+        run.steps = std::min<Index>(run.steps, 300); // as many as a counter of 8 bits does not have
     if (run.bucket_bytes == 0)
         run.cuts = CutRule::backward;
     // A script is what is followed: one that has lost everything still steps.

@@ -1,0 +1,215 @@
+// The functions of the CUDA runtime, with kernels that nvcc compiled.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "device.hpp"
+#include "small.hpp"
+
+namespace scape::simulator {
+namespace {
+
+using testing::HasSubstr;
+
+class Runtime : public testing::Test {
+  protected:
+    void SetUp() override {
+        set_schedule(7);
+        ASSERT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
+        ASSERT_EQ(cudaStreamCreateWithFlags(&other_, cudaStreamNonBlocking), cudaSuccess);
+        ASSERT_EQ(cudaMalloc(&memory_, sizeof(int) * count), cudaSuccess);
+        ASSERT_EQ(cudaMallocHost(&pinned_, sizeof(int) * count), cudaSuccess);
+        std::iota(values(), values() + count, 0);
+    }
+    void TearDown() override {
+        static_cast<void>(cudaFree(memory_));
+        static_cast<void>(cudaFreeHost(pinned_));
+        static_cast<void>(cudaStreamDestroy(stream_));
+        static_cast<void>(cudaStreamDestroy(other_));
+        static_cast<void>(cudaGetLastError());
+    }
+    [[nodiscard]] int* device() const { return static_cast<int*>(memory_); }
+    [[nodiscard]] int* values() const { return static_cast<int*>(pinned_); }
+    void give() const {
+        ASSERT_EQ(cudaMemcpyAsync(memory_, pinned_, sizeof(int) * count, cudaMemcpyDefault, stream_),
+                  cudaSuccess);
+    }
+    void take() const {
+        ASSERT_EQ(cudaMemcpyAsync(pinned_, memory_, sizeof(int) * count, cudaMemcpyDefault, stream_),
+                  cudaSuccess);
+    }
+
+    static constexpr int count = 256;
+    cudaStream_t stream_ = nullptr;
+    cudaStream_t other_ = nullptr;
+    void* memory_ = nullptr;
+    void* pinned_ = nullptr;
+};
+
+TEST_F(Runtime, WorkOfAStreamIsDoneInItsOrder) {
+    give();
+    for (int i = 0; i < 5; ++i)
+        start_add_one(device(), count, stream_);
+    take();
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    for (int i = 0; i < count; ++i)
+        EXPECT_EQ(values()[i], i + 5);
+}
+
+TEST_F(Runtime, WhoDoesNotWaitSeesThatItIsNotThere) {
+    int early = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        set_schedule(seed);
+        cudaStream_t stream = nullptr;
+        ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+        values()[0] = 0;
+        ASSERT_EQ(cudaMemsetAsync(memory_, 1, 4, stream), cudaSuccess);
+        ASSERT_EQ(cudaMemcpyAsync(pinned_, memory_, 4, cudaMemcpyDefault, stream), cudaSuccess);
+        early += values()[0] == 0 ? 1 : 0;
+        ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+        EXPECT_EQ(values()[0], 0x01010101);
+        ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    }
+    EXPECT_GE(early, 10);
+}
+
+TEST_F(Runtime, AnEventOrdersStreams) {
+    cudaEvent_t event = nullptr;
+    ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    give();
+    start_add_one(device(), count, stream_);
+    ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+    ASSERT_EQ(cudaStreamWaitEvent(other_, event, 0), cudaSuccess);
+    start_add_one(device(), count, other_);
+    ASSERT_EQ(cudaMemcpyAsync(pinned_, memory_, sizeof(int) * count, cudaMemcpyDefault, other_),
+              cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(other_), cudaSuccess);
+    EXPECT_EQ(values()[9], 11);
+    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
+TEST_F(Runtime, QueryDoesWorkBitByBit) {
+    give();
+    start_add_one(device(), count, stream_);
+    cudaError_t said = cudaErrorNotReady;
+    for (int asked = 0; said == cudaErrorNotReady && asked < 10; ++asked)
+        said = cudaStreamQuery(stream_);
+    EXPECT_EQ(said, cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+TEST_F(Runtime, AGraphKeepsWhatWasCapturedAndTakesOtherArguments) {
+    give();
+    const auto captured = [&](int* where) {
+        EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        start_add_one(where, count / 2, stream_);
+        cudaGraph_t graph = nullptr;
+        EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+        return graph;
+    };
+    cudaGraph_t first = captured(device());
+    cudaGraph_t second = captured(device() + count / 2);
+    cudaGraphExec_t ready = nullptr;
+    ASSERT_EQ(cudaGraphInstantiate(&ready, first, 0), cudaSuccess);
+    ASSERT_EQ(cudaGraphLaunch(ready, stream_), cudaSuccess);
+    cudaGraphExecUpdateResultInfo info{};
+    ASSERT_EQ(cudaGraphExecUpdate(ready, second, &info), cudaSuccess);
+    ASSERT_EQ(cudaGraphLaunch(ready, stream_), cudaSuccess);
+    ASSERT_EQ(cudaGraphLaunch(ready, stream_), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(memory_, 0, 4, stream_), cudaSuccess);
+    cudaGraph_t fill = nullptr;
+    ASSERT_EQ(cudaStreamEndCapture(stream_, &fill), cudaSuccess);
+    EXPECT_EQ(cudaGraphExecUpdate(ready, fill, &info), cudaErrorGraphExecUpdateFailure);
+    take();
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(values()[3], 4);
+    EXPECT_EQ(values()[200], 202);
+    for (const cudaGraph_t graph : {first, second, fill})
+        EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphExecDestroy(ready), cudaSuccess);
+}
+
+TEST_F(Runtime, WhatNoCaptureMayHoldSpoilsIt) {
+    int pageable = 0;
+    const std::vector<std::function<cudaError_t()>> forbidden{
+        [&] { return cudaStreamSynchronize(stream_); }, [&] { return cudaStreamQuery(stream_); },
+        [&] { return cudaMemcpyAsync(memory_, &pageable, 4, cudaMemcpyDefault, stream_); },
+        [&] { return cudaFree(memory_); }, [] { return cudaDeviceSynchronize(); }};
+    for (const auto& call : forbidden) {
+        cudaGraph_t graph = nullptr;
+        ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        EXPECT_EQ(call(), cudaErrorStreamCaptureUnsupported);
+        EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+    }
+}
+
+TEST_F(Runtime, ConfigurationsThatNoDeviceHasAreRefused) {
+    start_add_one(device(), 0, stream_);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+    EXPECT_EQ(cudaFree(values()), cudaErrorInvalidValue);
+    void* large = nullptr;
+    EXPECT_EQ(cudaMalloc(&large, std::size_t{1} << 40U), cudaErrorMemoryAllocation);
+}
+
+TEST_F(Runtime, PointersAreKnownForWhatTheyAre) {
+    const auto type = [](const void* at) {
+        cudaPointerAttributes attributes{};
+        EXPECT_EQ(cudaPointerGetAttributes(&attributes, at), cudaSuccess);
+        return attributes.type;
+    };
+    const int own = 0;
+    EXPECT_EQ(type(device() + 5), cudaMemoryTypeDevice);
+    EXPECT_EQ(type(values() + 5), cudaMemoryTypeHost);
+    EXPECT_EQ(type(&own), cudaMemoryTypeUnregistered);
+}
+
+TEST_F(Runtime, DeviceMemoryIsNoneOfTheHosts) {
+    EXPECT_EXIT(std::printf("%d", *device()), testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST_F(Runtime, AFaultLastsUntilTheLastStreamIsGone) {
+    ASSERT_EQ(cudaMemsetAsync(device() + count - 1, 0, 8, stream_), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaErrorLaunchFailure);
+    EXPECT_THAT(cudaGetErrorString(cudaErrorLaunchFailure),
+                HasSubstr("a fill of 8 bytes goes beyond an allocation"));
+    EXPECT_EQ(cudaStreamSynchronize(other_), cudaErrorLaunchFailure);
+    TearDown();
+    SetUp();
+    give();
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+}
+
+TEST_F(Runtime, AFreedPlaceIsNotTouchedUnseen) {
+    void* gone = nullptr;
+    ASSERT_EQ(cudaMalloc(&gone, sizeof(int) * count), cudaSuccess);
+    start_add_one(static_cast<int*>(gone), count, stream_);
+    ASSERT_EQ(cudaFree(gone), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorLaunchFailure);
+    EXPECT_THAT(cudaGetErrorString(cudaErrorLaunchFailure),
+                testing::AllOf(HasSubstr("illegal address"), HasSubstr("small.cu:")));
+}
+
+/// The example of gpu/README.md: the reduction is right, and without its barrier it is found out on every
+/// schedule.
+TEST_F(Runtime, AReductionWithoutItsBarrierIsFound) {
+    void* sums = nullptr;
+    ASSERT_EQ(cudaMalloc(&sums, sizeof(int) * 2), cudaSuccess);
+    give();
+    start_reduce(device(), static_cast<int*>(sums), 2, true, stream_);
+    int right[2] = {0, 0};
+    ASSERT_EQ(cudaMemcpyAsync(right, sums, sizeof right, cudaMemcpyDefault, stream_), cudaSuccess);
+    EXPECT_EQ(right[0], 127 * 128 / 2);
+    EXPECT_EQ(right[1], 127 * 128 / 2 + 128 * 128);
+    start_reduce(device(), static_cast<int*>(sums), 2, false, stream_);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorLaunchFailure);
+    EXPECT_THAT(cudaGetErrorString(cudaErrorLaunchFailure),
+                testing::AllOf(HasSubstr("race in shared memory"), HasSubstr("small.cu:")));
+    static_cast<void>(cudaFree(sums));
+}
+
+} // namespace
+} // namespace scape::simulator

@@ -1,0 +1,6 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+void start_add_one(int* values, int count, cudaStream_t stream);
+void start_reduce(const int* values, int* sums, int blocks, bool with_barrier, cudaStream_t stream);
