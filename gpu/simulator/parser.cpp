@@ -1,7 +1,6 @@
 // PTX as nvcc writes it: entries of one dimension, without calls.
 #include <scape/simulator/program.hpp>
 
-#include <charconv>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -52,10 +51,6 @@ Declared declared(std::string_view text) {
         result.align = element;
     result.bytes = element * count;
     return result;
-}
-
-std::uint64_t aligned(std::uint64_t at, std::uint64_t to) {
-    return (at + to - 1) / to * to;
 }
 
 class Parser {
@@ -142,7 +137,7 @@ class Parser {
         if (!text.starts_with(".param"))
             bad("a parameter was expected");
         const Declared parameter = declared(text.substr(6));
-        const std::uint64_t at = aligned(kernel_->parameter_bytes, parameter.align);
+        const std::uint64_t at = aligned_to(parameter.align, kernel_->parameter_bytes);
         symbols_[parameter.name] = at;
         kernel_->parameters.push_back({at, parameter.bytes});
         kernel_->parameter_bytes = at + parameter.bytes;
@@ -181,7 +176,7 @@ class Parser {
             used += count;
         } else if (words[0] == ".shared") {
             const Declared variable = declared(text.substr(7));
-            const std::uint64_t at = aligned(kernel_->shared_bytes, variable.align);
+            const std::uint64_t at = aligned_to(variable.align, kernel_->shared_bytes);
             symbols_[variable.name] = at;
             kernel_->shared_bytes = at + variable.bytes;
         } else if (words[0] != ".minnctapersm" && words[0] != ".pragma") {

@@ -14,4 +14,8 @@ namespace scape::simulator {
 /// The decimal number that a text begins with; throws std::invalid_argument where there is none.
 [[nodiscard]] std::uint64_t number_in(std::string_view text);
 
+constexpr std::uint64_t aligned_to(std::uint64_t align, std::uint64_t at) {
+    return (at + align - 1) / align * align;
+}
+
 } // namespace scape::simulator
