@@ -38,7 +38,8 @@ void begin(Block& block, std::uint32_t index, std::uint32_t blocks, std::uint32_
         warp.registers.resize(static_cast<std::size_t>(kernel.registers) * lanes);
         warp.predicates.resize(static_cast<std::size_t>(kernel.predicates));
         for (int lane = 0; lane < lanes; ++lane) {
-            warp.row(thread_x)[lane] = static_cast<std::uint64_t>(first + lane);
+            const int thread = first + lane;
+            warp.row(thread_x)[lane] = static_cast<std::uint64_t>(thread);
             warp.row(block_x)[lane] = index;
             warp.row(threads_x)[lane] = threads;
             warp.row(blocks_x)[lane] = blocks;

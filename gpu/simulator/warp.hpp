@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -32,8 +33,10 @@ struct Warp {
     [[nodiscard]] Lanes ready() const { return live & ~at_barrier & ~at_vote; }
     std::uint64_t* row(int number) { return registers.data() + static_cast<std::size_t>(number) * lanes; }
     [[nodiscard]] const std::uint64_t* values(int number) const {
-        return number >= 0 ? registers.data() + static_cast<std::size_t>(number) * lanes
-                           : kernel->constants[static_cast<std::size_t>(~number)].data();
+        if (number >= 0)
+            return registers.data() + static_cast<std::size_t>(number) * lanes;
+        const int constant = ~number;
+        return kernel->constants[static_cast<std::size_t>(constant)].data();
     }
     [[nodiscard]] Lanes predicate(int number) const {
         if (number < 0)
@@ -88,10 +91,10 @@ template <class T>
 std::uint64_t bits_of(T value) {
     if constexpr (std::is_same_v<T, float>) {
         constexpr std::uint64_t nan = 0x7fff'ffff;
-        return value != value ? nan : std::bit_cast<std::uint32_t>(value);
+        return std::isnan(value) ? nan : std::bit_cast<std::uint32_t>(value);
     } else if constexpr (std::is_same_v<T, double>) {
         constexpr std::uint64_t nan = 0x7fff'ffff'ffff'ffff;
-        return value != value ? nan : std::bit_cast<std::uint64_t>(value);
+        return std::isnan(value) ? nan : std::bit_cast<std::uint64_t>(value);
     } else if constexpr (std::is_signed_v<T>) {
         return static_cast<std::uint64_t>(std::int64_t{value});
     } else {
