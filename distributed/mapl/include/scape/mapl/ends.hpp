@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <scape/distributed/peers.hpp>
+#include <scape/mapl/settings.hpp>
+
+namespace scape::mapl {
+
+using Floats = std::vector<float>;
+using Id = std::uint32_t;
+
+/// What a checkpoint holds of one side of a boundary, between two steps. Anybody may set it.
+struct EndState {
+    Index steps = 0;            ///< that have ended
+    Index micro_batches = 0;    ///< that have gone through in all of them
+    Floats a{};                 ///< A, D x r, the same bits on both sides
+    Floats m{};                 ///< D x r on the sender, nothing on the receiver
+    Floats anchor{};            ///< this side's E, V x r, or nothing without anchors
+};
+
+/// Where both sides begin: from the same settings the same bits. E, if there are anchors, is the caller's.
+[[nodiscard]] EndState first_state(const Settings& settings, Side side, std::span<const float> subspace,
+                                   std::span<const float> anchor);
+
+/// What both sides of a boundary have in common (section 22). Every call that throws scape::Error has sent
+/// nothing and changed nothing: the caller may go on with better input. distributed::Aborted, which names
+/// the other side, is the end.
+class End {
+  public:
+    End(const End&) = delete;
+    End& operator=(const End&) = delete;
+
+    [[nodiscard]] const Floats& subspace();
+    /// E of this side, and its gradient of the last step that has ended; with `shared` anchors the sum over
+    /// both sides, the same bits on both. Nothing where anchors are not trained.
+    [[nodiscard]] const Floats& anchor() const { return state_.anchor; }
+    [[nodiscard]] const Floats& anchor_gradient();
+    /// Between two steps: what the caller's optimizer has made of it.
+    void set_anchor(std::span<const float> table);
+    /// Between two steps.
+    [[nodiscard]] EndState state();
+
+  protected:
+    End(const Settings& settings, EndState state, Side side, distributed::Peers& peers, int peer);
+    ~End() = default;
+
+    [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings_.width); }
+    [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
+    [[nodiscard]] std::uint64_t number(Index micro) const;
+    [[nodiscard]] bool trains_anchor() const {
+        return settings_.anchors == Anchors::shared || settings_.anchors == Anchors::two;
+    }
+    /// E[ids] P, N x D, times `sign`, added to what stands in `to`.
+    void add_anchor(float sign, std::span<const Id> ids, float* to) const;
+    /// values P^T, N x r, added to the gradient's rows of the ids, in token order.
+    void add_to_anchor_gradient(float sign, std::span<const Id> ids, const float* values);
+    /// A step has ended: the next one's numbers, and nothing summed.
+    void next_step(Index micro_batches);
+    void must_be_between_steps(std::size_t under_way, const char* what) const;
+    /// Once all that was on its way has come; the receiver's A is.
+    virtual void settle() {}
+
+    Settings settings_;
+    EndState state_;
+    distributed::Peers& peers_;
+    int peer_;
+    Floats p_;               ///< P, r x D
+    Floats part_;            ///< of the gradient of A that this side has
+    Floats anchor_sum_;      ///< of the step that goes on
+    Floats anchor_gradient_; ///< of the last one
+    Index batches_ = 0;      ///< of the step that goes on
+};
+
+/// The side that has activations and compresses them.
+class Sender final : public End {
+  public:
+    /// Returns when it has seen the other side's settings. Throws scape::Error, on both sides the same, where
+    /// they differ, and where A is off the manifold.
+    Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer);
+
+    /// Micro-batch `micro` = 0, 1, ... of this step, each once, in any order that both sides keep: X is N x
+    /// D, an id for each of its rows. Returns when it is on its way.
+    void forward(Index micro, std::span<const float> activations, std::span<const Id> ids);
+    /// dX of one that went forward, N x D.
+    [[nodiscard]] Floats backward(Index micro);
+    /// The step's gradient of A, and A after a step of SPEL; it is on its way to the other side when this
+    /// returns. False if the gradient was not finite: A and m are what they were, on both sides.
+    bool end_step(double rate);
+
+    /// Of the last step: both parts together.
+    [[nodiscard]] const Floats& subspace_gradient() const { return gradient_; }
+
+  private:
+    struct UnderWay {
+        Floats q; ///< N x D: what was compressed
+        std::vector<Id> ids;
+    };
+    std::map<Index, UnderWay> under_way_;
+    Floats gradient_;
+};
+
+/// The side that gets them.
+class Receiver final : public End {
+  public:
+    Receiver(const Settings& settings, EndState state, distributed::Peers& peers, int peer);
+
+    struct Arrived {
+        Floats activations; ///< Xhat, N x D
+        std::vector<Id> ids;
+    };
+    [[nodiscard]] Arrived forward(Index micro, Index tokens);
+    /// G = dL/dXhat of one that came.
+    void backward(Index micro, std::span<const float> gradient);
+    /// This side's part of the gradient goes; the new A is waited for when it is needed.
+    void end_step();
+
+  private:
+    struct UnderWay {
+        std::unique_ptr<distributed::Incoming> message; ///< it holds Z
+        const float* z;
+        std::vector<Id> ids;
+    };
+    void settle() override;
+
+    std::map<Index, UnderWay> under_way_;
+    std::unique_ptr<distributed::Incoming> awaited_; ///< the next A
+};
+
+} // namespace scape::mapl

@@ -1,0 +1,50 @@
+#include "products.hpp"
+
+
+#include <Eigen/Core>
+
+namespace scape::mapl {
+
+namespace {
+
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Eigen::Map<const Rows> mapped(const float* values, std::size_t rows, std::size_t columns) {
+    return {values, static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns)};
+}
+
+template <class First, class Second>
+void into(const Product& shape, const First& first, const Second& second, float* to) {
+    Eigen::Map<Rows> result(to, static_cast<Eigen::Index>(shape.rows),
+                            static_cast<Eigen::Index>(shape.columns));
+    if (!shape.keep)
+        result.setZero();
+    result.noalias() += shape.factor * (first * second);
+}
+
+template <class First>
+void by_second(const Product& shape, const First& first, const float* second, float* to) {
+    if (shape.second_transposed)
+        into(shape, first, mapped(second, shape.columns, shape.inner).transpose(), to);
+    else
+        into(shape, first, mapped(second, shape.inner, shape.columns), to);
+}
+
+} // namespace
+
+void multiply(const Product& shape, const float* first, const float* second, float* to) {
+    if (shape.first_transposed)
+        by_second(shape, mapped(first, shape.inner, shape.rows).transpose(), second, to);
+    else
+        by_second(shape, mapped(first, shape.rows, shape.inner), second, to);
+}
+
+bool all_finite(const float* values, std::size_t count) {
+    // Without a way out of the loop, so that it takes many values at once.
+    bool finite = true;
+    for (std::size_t i = 0; i < count; ++i)
+        finite &= values[i] - values[i] == 0.0F;
+    return finite;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,102 @@
+#include <scape/mapl/ends.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+#include "agreement.hpp"
+#include "products.hpp"
+#include "spel_step.hpp"
+
+namespace scape::mapl {
+
+using distributed::Traffic;
+
+Sender::Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer)
+    : End(settings, std::move(state), Side::sender, peers, peer) {}
+
+void Sender::forward(Index micro, std::span<const float> activations, std::span<const Id> ids) {
+    const std::size_t tokens = ids.size();
+    const std::string batch = "micro-batch " + std::to_string(micro);
+    if (micro < 0 || under_way_.contains(micro))
+        throw Error(batch + " is under way already, or no number; each goes once a step, from 0 on");
+    if (activations.size() != tokens * width())
+        throw Error(batch + " has " + std::to_string(activations.size()) + " activations; " +
+                    std::to_string(tokens) + " ids of width " + std::to_string(width()) + " make it " +
+                    std::to_string(tokens * width()));
+    for (std::size_t token = 0; token < tokens; ++token)
+        if (ids[token] >= static_cast<std::uint64_t>(settings_.vocabulary))
+            throw Error(batch + ": the id of token " + std::to_string(token) + " is " +
+                        std::to_string(ids[token]) + "; the vocabulary is " +
+                        std::to_string(settings_.vocabulary));
+    if (!all_finite(activations.data(), activations.size()))
+        throw Error(batch + " has an activation that is not finite; nothing was sent");
+
+    UnderWay made{{activations.begin(), activations.end()}, {ids.begin(), ids.end()}};
+    add_anchor(-1.0F, ids, made.q.data());
+    // Z is made where it is sent from, and the ids stand behind it.
+    const std::size_t z_bytes = tokens * rank() * sizeof(float);
+    const std::size_t each = id_bytes(settings_.vocabulary);
+    const std::size_t bytes = z_bytes + tokens * each;
+    const auto message = std::make_shared<std::vector<float>>(bytes / sizeof(float) + 1);
+    multiply({.rows = tokens, .columns = rank(), .inner = width()}, made.q.data(), state_.a.data(),
+             message->data());
+    if (!all_finite(message->data(), tokens * rank()))
+        throw Error(batch + " overflows when it is compressed; nothing was sent");
+    auto* to = reinterpret_cast<std::uint8_t*>(message->data()) + z_bytes;
+    for (const Id id : ids)
+        for (std::size_t byte = 0; byte < each; ++byte)
+            *to++ = static_cast<std::uint8_t>(id >> (8U * byte));
+    peers_.send(Traffic::payload, peer_, number(micro), std::shared_ptr<const void>(message, message->data()),
+                bytes);
+    under_way_.emplace(micro, std::move(made));
+    ++batches_;
+}
+
+Floats Sender::backward(Index micro) {
+    const auto found = under_way_.find(micro);
+    if (found == under_way_.end())
+        throw Error("micro-batch " + std::to_string(micro) + " is not under way; it has to go forward first");
+    const UnderWay& of = found->second;
+    const std::size_t tokens = of.ids.size();
+    const std::size_t bytes = tokens * rank() * sizeof(float);
+    const auto incoming = peers_.receive(Traffic::gradient, peer_, number(micro), bytes);
+    const auto* dz = reinterpret_cast<const float*>(incoming->wait(bytes));
+    Floats dx(tokens * width());
+    multiply({.rows = tokens, .columns = width(), .inner = rank(), .second_transposed = true}, dz,
+             state_.a.data(), dx.data());
+    multiply({.rows = width(), .columns = rank(), .inner = tokens, .first_transposed = true, .keep = true},
+             of.q.data(), dz, part_.data());
+    add_to_anchor_gradient(-1.0F, of.ids, dx.data());
+    under_way_.erase(found);
+    return dx;
+}
+
+bool Sender::end_step(double rate) {
+    check_rate(rate);
+    must_be_between_steps(under_way_.size(), "the step cannot end");
+    const bool shares = settings_.anchors == Anchors::shared;
+    const std::size_t table = shares ? anchor_sum_.size() : 0;
+    const std::size_t bytes = (part_.size() + table) * sizeof(float);
+    const auto step = static_cast<std::uint64_t>(state_.steps + 1);
+    const auto incoming = peers_.receive(Traffic::parameters, peer_, step, bytes);
+    const auto* theirs = reinterpret_cast<const float*>(incoming->wait(bytes));
+    gradient_.resize(part_.size());
+    for (std::size_t i = 0; i < part_.size(); ++i)
+        gradient_[i] = part_[i] + theirs[i];
+    for (std::size_t i = 0; i < table; ++i)
+        anchor_sum_[i] += theirs[part_.size() + i];
+    const bool finite = spel_step(settings_, gradient_, rate, state_.a, state_.m);
+    const auto message = std::make_shared<Floats>(state_.a);
+    message->insert(message->end(), anchor_sum_.begin(),
+                    anchor_sum_.begin() + static_cast<std::ptrdiff_t>(table));
+    peers_.send(Traffic::parameters, peer_, step, std::shared_ptr<const void>(message, message->data()),
+                bytes);
+    next_step(batches_);
+    return finite;
+}
+
+} // namespace scape::mapl

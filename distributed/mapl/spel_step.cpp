@@ -1,0 +1,111 @@
+#include "spel_step.hpp"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "products.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+/// c0, c1, c2 of an odd polynomial of degree 5: the endless one, and those before it, whose margin of 1.01
+/// is divided out where they are used.
+using Coefficients = std::array<double, 3>;
+constexpr Coefficients last{1.875, -1.25, 0.375};
+constexpr std::array<Coefficients, 7> begin{{{8.28721201814563, -23.595886519098837, 17.300387312530933},
+                                             {4.107059111542203, -2.9478499167379106, 0.5448431082926601},
+                                             {3.9486908534822946, -2.908902115962949, 0.5518191394370137},
+                                             {3.3184196573706015, -2.488488024314874, 0.51004894012372},
+                                             {2.300652019954817, -1.6689039845747493, 0.4188073119525673},
+                                             {1.891301407787398, -1.2679958271945868, 0.37680408948524835},
+                                             {1.8750014808534479, -1.2500016453999487, 0.3750001645474248}}};
+
+/// D x r and what is made of it. The polynomials go by r x r matrices: X (c0 I + S (c1 I + c2 S)), S = X^T X,
+/// takes two products with D and one without, where the plain form takes three with it.
+class Tall {
+  public:
+    Tall(std::size_t width, std::size_t rank)
+        : width_(width), rank_(rank), square_(rank * rank), inner_(rank * rank), made_(width * rank) {}
+
+    void iterate(Coefficients c, double margin, Floats& x) {
+        const double cube = margin * margin * margin;
+        const auto c0 = static_cast<float>(c[0] / margin);
+        const auto c1 = static_cast<float>(c[1] / cube);
+        const auto c2 = static_cast<float>(c[2] / (cube * margin * margin));
+        multiply({.rows = rank_, .columns = rank_, .inner = width_, .first_transposed = true}, x.data(),
+                 x.data(), square_.data());
+        multiply({.rows = rank_, .columns = rank_, .inner = rank_, .factor = c2}, square_.data(),
+                 square_.data(), inner_.data());
+        for (std::size_t i = 0; i < inner_.size(); ++i)
+            inner_[i] += c1 * square_[i];
+        for (std::size_t i = 0; i < rank_; ++i)
+            inner_[i * rank_ + i] += c0;
+        multiply({.rows = width_, .columns = rank_, .inner = rank_}, x.data(), inner_.data(), made_.data());
+        x.swap(made_);
+    }
+
+    void polar(Floats& x, int iterations) {
+        double squares = 0.0;
+        for (const float value : x)
+            squares += static_cast<double>(value) * static_cast<double>(value);
+        const double scale = 1.01 * std::sqrt(squares) + 1e-7;
+        for (float& value : x)
+            value = static_cast<float>(static_cast<double>(value) / scale);
+        for (int t = 0; t < iterations; ++t)
+            if (static_cast<std::size_t>(t) < begin.size())
+                iterate(begin[static_cast<std::size_t>(t)], 1.01, x);
+            else
+                iterate(last, 1.0, x);
+    }
+
+    /// x - A sym(A^T x).
+    void project(const Floats& a, Floats& x) {
+        multiply({.rows = rank_, .columns = rank_, .inner = width_, .first_transposed = true}, a.data(),
+                 x.data(), square_.data());
+        for (std::size_t i = 0; i < rank_; ++i)
+            for (std::size_t j = 0; j < rank_; ++j)
+                inner_[i * rank_ + j] = 0.5F * (square_[i * rank_ + j] + square_[j * rank_ + i]);
+        multiply({.rows = width_, .columns = rank_, .inner = rank_, .factor = -1.0F, .keep = true}, a.data(),
+                 inner_.data(), x.data());
+    }
+
+  private:
+    std::size_t width_;
+    std::size_t rank_;
+    Floats square_;
+    Floats inner_;
+    Floats made_;
+};
+
+} // namespace
+
+bool spel_step(const Settings& settings, std::span<const float> gradient, double rate, Floats& a,
+               Floats& m) {
+    const bool first = settings.order == Order::project_first;
+    Tall tall(static_cast<std::size_t>(settings.width), static_cast<std::size_t>(settings.rank));
+    Floats moment(gradient.begin(), gradient.end());
+    if (first)
+        tall.project(a, moment);
+    const auto beta = static_cast<float>(settings.beta);
+    const auto rest = static_cast<float>(1.0 - settings.beta);
+    for (std::size_t i = 0; i < moment.size(); ++i)
+        moment[i] = beta * m[i] + rest * moment[i];
+    Floats x = moment;
+    if (!first)
+        tall.project(a, x);
+    tall.polar(x, settings.direction_iterations);
+    const auto by = static_cast<float>(rate);
+    for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = a[i] - by * x[i];
+    for (int t = 0; t < settings.retraction_iterations; ++t)
+        tall.iterate(last, 1.0, x);
+    if (!all_finite(moment.data(), moment.size()) || !all_finite(x.data(), x.size()))
+        return false;
+    m = std::move(moment);
+    a = std::move(x);
+    return true;
+}
+
+} // namespace scape::mapl

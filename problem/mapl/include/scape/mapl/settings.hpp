@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <scape/problem/layout.hpp>
+
+namespace scape::mapl {
+
+using problem::Index;
+
+/// What is taken off the activations before they are compressed, and put back afterwards (section 22).
+enum class Anchors : std::uint8_t {
+    none,   ///< nothing
+    fixed,  ///< one table for both sides, which nobody trains
+    shared, ///< one table for both sides, trained: its gradient is summed over both
+    two,    ///< a table for each side, each trained by its own
+};
+/// Of projection and momentum in SPEL (section 24).
+enum class Order : std::uint8_t { project_first, momentum_first };
+
+[[nodiscard]] std::string_view name(Anchors anchors);
+[[nodiscard]] std::string_view name(Order order);
+/// Both throw scape::Error that lists the words that would do.
+[[nodiscard]] Anchors parse_anchors(std::string_view text);
+[[nodiscard]] Order parse_order(std::string_view text);
+
+/// All that the two sides of a boundary have to agree on.
+struct Settings {
+    Index width = 1;      ///< D, features
+    Index rank = 1;       ///< r
+    Index vocabulary = 1; ///< V
+    Anchors anchors = Anchors::none;
+    Order order = Order::project_first;
+    double beta = 0.9;
+    int direction_iterations = 8;  ///< T_d
+    int retraction_iterations = 2; ///< T_r
+    std::uint64_t seed = 1;        ///< of P
+
+    friend bool operator==(const Settings&, const Settings&) = default;
+};
+
+constexpr Index greatest_vocabulary = Index{1} << 32U;
+constexpr int most_iterations = 1000;
+
+/// Throws scape::Error, one line.
+void check(const Settings& settings);
+/// Of an SPEL step: at least 0 and less than 0.52, where the retraction is sure to come back.
+void check_rate(double rate);
+/// Throws scape::Error with distance and bound where A (D x r, row after row) is not on the manifold.
+void check_on_manifold(const Settings& settings, std::span<const float> a);
+/// |A^T A - I| in double, the greatest column sum of magnitudes: an upper bound of the spectral norm.
+[[nodiscard]] double distance_to_manifold(std::span<const float> a, Index rank);
+/// How far a matrix that was made in fp32 may be from the manifold (section 25).
+[[nodiscard]] double manifold_tolerance(Index width, Index rank);
+
+/// The least whole bytes that hold V - 1, at least one.
+[[nodiscard]] std::size_t id_bytes(Index vocabulary);
+
+/// r x D with orthonormal rows, row after row: P of the sender, or of the receiver. Made in double, rounded
+/// once. With `two` the sides differ; otherwise they have the same.
+enum class Side : std::uint8_t { sender, receiver };
+[[nodiscard]] std::vector<float> anchor_rows(const Settings& settings, Side side);
+/// D x r with orthonormal columns, from a seed: where training starts.
+[[nodiscard]] std::vector<float> first_subspace(Index width, Index rank, std::uint64_t seed);
+
+} // namespace scape::mapl

@@ -1,0 +1,181 @@
+#include <scape/mapl/settings.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/mix64.hpp>
+#include <scape/problem/text.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+constexpr Anchors all_anchors[]{Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two};
+constexpr Order all_orders[]{Order::project_first, Order::momentum_first};
+
+/// Near to a normal distribution: twelve whole numbers of 32 bits, so that every machine makes the same.
+double normal(std::uint64_t seed, std::uint64_t index) {
+    double sum = 0.0;
+    for (std::uint64_t i = 0; i < 12; ++i)
+        sum += static_cast<double>(
+            problem::mix64(problem::mix64(seed + 0x9e3779b97f4a7c15U * (index * 12 + i + 1))) >> 32U);
+    return sum * 0x1p-32 - 6.0;
+}
+
+double dot(std::span<const double> a, std::span<const double> b) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/// Rows of normal data made orthonormal one after the other: Q of a QR whose R has a positive diagonal.
+/// Twice over what is left, so that none keeps a part of those before it.
+std::vector<std::vector<double>> orthonormal(Index rows, Index width, std::uint64_t seed) {
+    std::vector<std::vector<double>> all;
+    std::uint64_t drawn = 0;
+    while (all.size() < static_cast<std::size_t>(rows)) {
+        std::vector<double> row(static_cast<std::size_t>(width));
+        for (double& value : row)
+            value = normal(seed, drawn++);
+        const double before = std::sqrt(dot(row, row));
+        for (int pass = 0; pass < 2; ++pass)
+            for (const std::vector<double>& other : all) {
+                const double share = dot(row, other);
+                for (std::size_t i = 0; i < row.size(); ++i)
+                    row[i] -= share * other[i];
+            }
+        const double length = std::sqrt(dot(row, row));
+        if (!(length > 1e-8 * before)) // it lay among the others: another is drawn
+            continue;
+        for (double& value : row)
+            value /= length;
+        all.push_back(std::move(row));
+    }
+    return all;
+}
+
+} // namespace
+
+std::string_view name(Anchors anchors) {
+    switch (anchors) {
+    case Anchors::none:
+        return "none";
+    case Anchors::fixed:
+        return "fixed";
+    case Anchors::shared:
+        return "shared";
+    case Anchors::two:
+        break;
+    }
+    return "two";
+}
+
+std::string_view name(Order order) {
+    return order == Order::project_first ? "project_first" : "momentum_first";
+}
+
+Anchors parse_anchors(std::string_view text) {
+    for (const Anchors anchors : all_anchors)
+        if (name(anchors) == text)
+            return anchors;
+    throw Error("anchors: '" + std::string(text) + "' is none; use none, fixed, shared or two");
+}
+
+Order parse_order(std::string_view text) {
+    for (const Order order : all_orders)
+        if (name(order) == text)
+            return order;
+    throw Error("order: '" + std::string(text) + "' is none; use project_first or momentum_first");
+}
+
+void check(const Settings& settings) {
+    const auto wrong = [](const char* what, const auto value, const std::string& rule) {
+        throw Error(std::string(what) + " is " + shortest(value) + "; " + rule);
+    };
+    if (settings.width < 1)
+        wrong("width", settings.width, "there must be a feature at least");
+    if (settings.rank < 1 || settings.rank > settings.width)
+        wrong("rank", settings.rank,
+              "it must be from 1 to the width, which is " + std::to_string(settings.width));
+    if (settings.vocabulary < 1 || settings.vocabulary > greatest_vocabulary)
+        wrong("vocabulary", settings.vocabulary, "it must be from 1 to 2^32");
+    if (!(settings.beta >= 0.0 && settings.beta < 1.0))
+        wrong("beta", settings.beta, "it must be at least 0 and less than 1");
+    for (const auto& [what, count] : {std::pair("direction_iterations", settings.direction_iterations),
+                                      std::pair("retraction_iterations", settings.retraction_iterations)})
+        if (count < 1 || count > most_iterations)
+            wrong(what, count, "it must be from 1 to " + std::to_string(most_iterations));
+}
+
+void check_rate(double rate) {
+    if (!(rate >= 0.0 && rate < 0.52))
+        throw Error("rate of the subspace is " + shortest(rate) +
+                    "; it must be at least 0 and less than 0.52, or the retraction may not come back");
+}
+
+double distance_to_manifold(std::span<const float> a, Index rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    double greatest = 0.0;
+    for (std::size_t i = 0; i < r; ++i) {
+        double sum = 0.0;
+        for (std::size_t j = 0; j < r; ++j) {
+            double product = i == j ? -1.0 : 0.0;
+            for (std::size_t row = 0; row < a.size(); row += r)
+                product += static_cast<double>(a[row + i]) * static_cast<double>(a[row + j]);
+            sum += std::abs(product);
+        }
+        greatest = std::isfinite(sum) ? std::max(greatest, sum) : sum;
+        if (!std::isfinite(sum))
+            break;
+    }
+    return greatest;
+}
+
+double manifold_tolerance(Index width, Index rank) {
+    // Each of the products behind an entry of A^T A is a sum of D terms; their roundings add up as
+    // independent ones do. 16: what 10,000 steps showed is 3 at most.
+    return 16.0 * 0x1p-24 * static_cast<double>(rank) * std::sqrt(static_cast<double>(width));
+}
+
+void check_on_manifold(const Settings& settings, std::span<const float> a) {
+    if (a.size() != static_cast<std::size_t>(settings.width * settings.rank))
+        throw Error("the subspace has " + std::to_string(a.size()) + " values; width " +
+                    std::to_string(settings.width) + " and rank " + std::to_string(settings.rank) +
+                    " make it " + std::to_string(settings.width * settings.rank));
+    const double distance = distance_to_manifold(a, settings.rank);
+    const double bound = manifold_tolerance(settings.width, settings.rank);
+    if (!(distance <= bound))
+        throw Error("the subspace is off the manifold: |A^T A - I| is " + shortest(distance) +
+                    ", and rounding explains " + shortest(bound) + "; retract it before");
+}
+
+std::size_t id_bytes(Index vocabulary) {
+    std::size_t bytes = 1;
+    for (auto most = static_cast<std::uint64_t>(vocabulary - 1) >> 8U; most > 0; most >>= 8U)
+        ++bytes;
+    return bytes;
+}
+
+std::vector<float> anchor_rows(const Settings& settings, Side side) {
+    const bool other = settings.anchors == Anchors::two && side == Side::receiver;
+    const std::uint64_t seed = problem::mix64(settings.seed + (other ? 2 : 1));
+    std::vector<float> values;
+    for (const std::vector<double>& row : orthonormal(settings.rank, settings.width, seed))
+        for (const double value : row)
+            values.push_back(static_cast<float>(value));
+    return values;
+}
+
+std::vector<float> first_subspace(Index width, Index rank, std::uint64_t seed) {
+    const auto rows = orthonormal(rank, width, problem::mix64(seed + 3));
+    std::vector<float> values;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i)
+        for (const std::vector<double>& row : rows)
+            values.push_back(static_cast<float>(row[i]));
+    return values;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <vector>
+
+#include <scape/mapl/matrix.hpp>
+#include <scape/mapl/settings.hpp>
+
+namespace scape::mapl {
+
+/// Of N tokens, each from 0 to V-1.
+using Ids = std::vector<Index>;
+
+/// A side's anchor: E is V x r, P is r x D. Without rows: none.
+template <class T>
+struct Anchor {
+    Matrix<T> E;
+    Matrix<T> P;
+
+    [[nodiscard]] bool none() const { return E.rows() == 0; }
+    /// E[ids].
+    [[nodiscard]] Matrix<T> gathered(const Ids& ids) const {
+        Matrix<T> rows(static_cast<Index>(ids.size()), E.cols());
+        for (std::size_t token = 0; token < ids.size(); ++token)
+            rows.row(static_cast<Index>(token)) = E.row(ids[token]);
+        return rows;
+    }
+};
+
+/// What goes through a boundary with one micro-batch, under the specification's names.
+template <class T>
+struct Forward {
+    Ids ids;
+    Matrix<T> Q;
+    Matrix<T> Z;
+    Matrix<T> Xhat;
+};
+template <class T>
+struct Backward {
+    Matrix<T> dZ;
+    Matrix<T> dX;
+};
+
+/// The gradients of one step, summed over its micro-batches.
+template <class T>
+struct Gradients {
+    Matrix<T> sender;   ///< of A, Q^T dZ
+    Matrix<T> receiver; ///< of A, G^T Z
+    Matrix<T> dEp;      ///< V x r, or nothing where that side's anchor is not trained
+    Matrix<T> dEq;
+
+    [[nodiscard]] Matrix<T> of_A() const { return plus(sender, receiver); }
+    /// Of the one table, where both sides have the same.
+    [[nodiscard]] Matrix<T> of_E() const { return plus(dEp, dEq); }
+};
+
+/// One boundary, both sides of it: section 22, in its order.
+template <class T>
+struct Boundary {
+    Matrix<T> A; ///< D x r
+    Anchor<T> p; ///< the sender's
+    Anchor<T> q; ///< the receiver's
+    bool trains_anchors = true;
+
+    [[nodiscard]] Forward<T> forward(const Matrix<T>& X, const Ids& ids) const {
+        Forward<T> made{ids, X, {}, {}};
+        if (!p.none())
+            made.Q = minus(X, times(p.gathered(ids), p.P));
+        made.Z = times(made.Q, A);
+        made.Xhat = times(made.Z, transposed(A));
+        if (!q.none())
+            made.Xhat = plus(made.Xhat, times(q.gathered(ids), q.P));
+        return made;
+    }
+
+    [[nodiscard]] Gradients<T> no_gradients() const {
+        const auto zeros = [](Index rows, Index cols) { return Matrix<T>::Constant(rows, cols, T(0.0)); };
+        const Index of_p = trains_anchors ? p.E.rows() : 0;
+        const Index of_q = trains_anchors ? q.E.rows() : 0;
+        return {zeros(A.rows(), A.cols()), zeros(A.rows(), A.cols()), zeros(of_p, A.cols()),
+                zeros(of_q, A.cols())};
+    }
+
+    /// G = dL/dXhat of what went forward; adds to the step's gradients.
+    [[nodiscard]] Backward<T> backward(const Matrix<T>& G, const Forward<T>& of,
+                                       Gradients<T>& gradients) const {
+        Backward<T> made{times(G, A), {}};
+        made.dX = times(made.dZ, transposed(A));
+        gradients.sender = plus(gradients.sender, times(transposed(of.Q), made.dZ));
+        gradients.receiver = plus(gradients.receiver, times(transposed(G), of.Z));
+        if (gradients.dEp.rows() > 0)
+            add_to_rows(gradients.dEp, of.ids, scaled(T(-1.0), times(made.dX, transposed(p.P))));
+        if (gradients.dEq.rows() > 0)
+            add_to_rows(gradients.dEq, of.ids, times(G, transposed(q.P)));
+        return made;
+    }
+
+  private:
+    /// In token order: tokens with the same id add to the same row.
+    static void add_to_rows(Matrix<T>& rows, const Ids& ids, const Matrix<T>& values) {
+        for (std::size_t token = 0; token < ids.size(); ++token)
+            for (Index j = 0; j < rows.cols(); ++j)
+                rows(ids[token], j) = rows(ids[token], j) + values(static_cast<Index>(token), j);
+    }
+};
+
+} // namespace scape::mapl

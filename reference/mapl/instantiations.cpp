@@ -1,0 +1,15 @@
+// The reference is templates; here the compiler reads all of them, with the reference's own flags, for both
+// of its scalars.
+#include <scape/mapl/boundary.hpp>
+#include <scape/mapl/spel.hpp>
+
+namespace scape::mapl {
+
+template struct Boundary<float>;
+template struct Boundary<double>;
+template SpelStep<float> spel(const Settings&, const Matrix<float>&, const Matrix<float>&,
+                              const Matrix<float>&, double);
+template SpelStep<double> spel(const Settings&, const Matrix<double>&, const Matrix<double>&,
+                               const Matrix<double>&, double);
+
+} // namespace scape::mapl
