@@ -66,7 +66,7 @@ Record record_of(const Settings& settings, const EndState& state) {
             index(state.steps),
             index(state.micro_batches),
             digest_of(state.a),
-            same_anchor ? digest_of(state.anchor) : 0};
+            same_anchor ? digest_of(state.anchor) ^ problem::mix64(digest_of(state.rows)) : 0};
 }
 
 } // namespace

@@ -28,7 +28,7 @@ EndState first_state(const Settings& settings, Side side, std::span<const float>
 End::End(const Settings& settings, EndState state, Side side, distributed::Peers& peers, int peer)
     : settings_(settings), state_(std::move(state)), peers_(peers), peer_(peer) {
     check(settings_);
-    check_on_manifold(settings_, state_.a);
+    check_on_manifold(settings_, state_.a, state_.steps);
     const auto must_have = [](const char* what, const Floats& values, std::size_t wanted) {
         if (values.size() != wanted)
             throw Error(std::string("state: ") + what + " has " + std::to_string(values.size()) +
@@ -40,9 +40,11 @@ End::End(const Settings& settings, EndState state, Side side, distributed::Peers
     must_have("the anchor", state_.anchor,
               settings_.anchors == Anchors::none ? 0
                                                  : static_cast<std::size_t>(settings_.vocabulary) * rank());
+    if (settings_.anchors != Anchors::none && state_.rows.empty())
+        state_.rows = anchor_rows(settings_, side);
+    must_have("P", state_.rows, settings_.anchors == Anchors::none ? 0 : state_.a.size());
+    check_rows(settings_, state_.rows);
     agree(peers_, peer_, side, settings_, state_);
-    if (settings_.anchors != Anchors::none)
-        p_ = anchor_rows(settings_, side);
     part_.assign(state_.a.size(), 0.0F);
     if (trains_anchor())
         anchor_sum_.assign(state_.anchor.size(), 0.0F);
@@ -87,13 +89,13 @@ void End::must_be_between_steps(std::size_t under_way, const char* what) const {
 }
 
 void End::add_anchor(float sign, std::span<const Id> ids, float* to) const {
-    if (p_.empty() || ids.empty())
+    if (state_.rows.empty() || ids.empty())
         return;
     Floats rows(ids.size() * rank());
     for (std::size_t token = 0; token < ids.size(); ++token)
         std::copy_n(state_.anchor.data() + ids[token] * rank(), rank(), rows.data() + token * rank());
     multiply({.rows = ids.size(), .columns = width(), .inner = rank(), .factor = sign, .keep = true},
-             rows.data(), p_.data(), to);
+             rows.data(), state_.rows.data(), to);
 }
 
 void End::add_to_anchor_gradient(float sign, std::span<const Id> ids, const float* values) {
@@ -105,7 +107,7 @@ void End::add_to_anchor_gradient(float sign, std::span<const Id> ids, const floa
               .inner = width(),
               .second_transposed = true,
               .factor = sign},
-             values, p_.data(), rows.data());
+             values, state_.rows.data(), rows.data());
     for (std::size_t token = 0; token < ids.size(); ++token)
         for (std::size_t j = 0; j < rank(); ++j)
             anchor_sum_[ids[token] * rank() + j] += rows[token * rank() + j];

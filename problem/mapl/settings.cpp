@@ -111,7 +111,7 @@ void check(const Settings& settings) {
 }
 
 void check_rate(double rate) {
-    if (!(rate >= 0.0 && rate < 0.52))
+    if (!(rate >= 0.0 && rate < greatest_rate))
         throw Error("rate of the subspace is " + shortest(rate) +
                     "; it must be at least 0 and less than 0.52, or the retraction may not come back");
 }
@@ -140,16 +140,35 @@ double manifold_tolerance(Index width, Index rank) {
     return 16.0 * 0x1p-24 * static_cast<double>(rank) * std::sqrt(static_cast<double>(width));
 }
 
-void check_on_manifold(const Settings& settings, std::span<const float> a) {
+void check_on_manifold(const Settings& settings, std::span<const float> a, Index steps) {
     if (a.size() != static_cast<std::size_t>(settings.width * settings.rank))
         throw Error("the subspace has " + std::to_string(a.size()) + " values; width " +
                     std::to_string(settings.width) + " and rank " + std::to_string(settings.rank) +
                     " make it " + std::to_string(settings.width * settings.rank));
+    double bound = manifold_tolerance(settings.width, settings.rank);
+    if (steps > 0) {
+        double left = 1.0 - greatest_rate;
+        for (int t = 0; t < settings.retraction_iterations; ++t)
+            left *= 1.875 + left * left * (-1.25 + 0.375 * left * left);
+        bound += 2.0 * std::abs(1.0 - left);
+    }
     const double distance = distance_to_manifold(a, settings.rank);
-    const double bound = manifold_tolerance(settings.width, settings.rank);
     if (!(distance <= bound))
         throw Error("the subspace is off the manifold: |A^T A - I| is " + shortest(distance) +
                     ", and rounding explains " + shortest(bound) + "; retract it before");
+}
+
+void check_rows(const Settings& settings, std::span<const float> rows) {
+    const auto rank = static_cast<std::size_t>(settings.rank);
+    const auto width = static_cast<std::size_t>(settings.width);
+    std::vector<float> columns(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        columns[i % width * rank + i / width] = rows[i];
+    const double distance = distance_to_manifold(columns, settings.rank);
+    const double bound = manifold_tolerance(settings.width, settings.rank);
+    if (!rows.empty() && !(distance <= bound))
+        throw Error("P does not have orthonormal rows: |P P^T - I| is " + shortest(distance) +
+                    ", and rounding explains " + shortest(bound) + "; use those of the seed");
 }
 
 std::size_t id_bytes(Index vocabulary) {

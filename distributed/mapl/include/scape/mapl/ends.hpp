@@ -21,6 +21,7 @@ struct EndState {
     Floats a{};                 ///< A, D x r, the same bits on both sides
     Floats m{};                 ///< D x r on the sender, nothing on the receiver
     Floats anchor{};            ///< this side's E, V x r, or nothing without anchors
+    Floats rows{};              ///< this side's P, r x D; where there are anchors and none is given, from the seed
 };
 
 /// Where both sides begin: from the same settings the same bits. E, if there are anchors, is the caller's.
@@ -69,7 +70,6 @@ class End {
     EndState state_;
     distributed::Peers& peers_;
     int peer_;
-    Floats p_;               ///< P, r x D
     Floats part_;            ///< of the gradient of A that this side has
     Floats anchor_sum_;      ///< of the step that goes on
     Floats anchor_gradient_; ///< of the last one

@@ -45,13 +45,17 @@ struct Settings {
 
 constexpr Index greatest_vocabulary = Index{1} << 32U;
 constexpr int most_iterations = 1000;
+constexpr double greatest_rate = 0.52; ///< of SPEL: from there on the retraction may not come back
 
 /// Throws scape::Error, one line.
 void check(const Settings& settings);
-/// Of an SPEL step: at least 0 and less than 0.52, where the retraction is sure to come back.
+/// Of a step of SPEL: at least 0 and less than `greatest_rate`.
 void check_rate(double rate);
-/// Throws scape::Error with distance and bound where A (D x r, row after row) is not on the manifold.
-void check_on_manifold(const Settings& settings, std::span<const float> a);
+/// Throws scape::Error with distance and bound where A (D x r, row after row) is not on the manifold. After
+/// steps it may be off by what the retraction leaves at the greatest rate.
+void check_on_manifold(const Settings& settings, std::span<const float> a, Index steps = 0);
+/// The same of P, r x D: its rows are to be orthonormal.
+void check_rows(const Settings& settings, std::span<const float> rows);
 /// |A^T A - I| in double, the greatest column sum of magnitudes: an upper bound of the spectral norm.
 [[nodiscard]] double distance_to_manifold(std::span<const float> a, Index rank);
 /// How far a matrix that was made in fp32 may be from the manifold (section 25).

@@ -1,0 +1,146 @@
+#include "candidate.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "player.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+using gate::Group;
+
+/// A record on its way between processes.
+class Packer {
+  public:
+    explicit Packer(Group::Bytes bytes = {}) : bytes_(std::move(bytes)) {}
+    [[nodiscard]] Group::Bytes& bytes() { return bytes_; }
+
+    void put(std::uint64_t value) { add(&value, sizeof value); }
+    template <class List>
+    void put_list(const List& list) {
+        put(list.size());
+        add(list.data(), list.size() * sizeof(*list.data()));
+    }
+    std::uint64_t number() {
+        std::uint64_t value = 0;
+        take(&value, sizeof value);
+        return value;
+    }
+    template <class List>
+    List list() {
+        List result;
+        const std::uint64_t count = number();
+        if (count > bytes_.size())
+            throw std::logic_error("a record is too short");
+        result.resize(count);
+        take(result.data(), result.size() * sizeof(*result.data()));
+        return result;
+    }
+    template <class Value, class Put>
+    void put_map(const std::map<std::string, Value>& map, const Put& put_value) {
+        put(map.size());
+        for (const auto& [name, value] : map) {
+            put_list(name);
+            put_value(value);
+        }
+    }
+    template <class Value, class Take>
+    void take_map(std::map<std::string, Value>& map, const Take& take_value) {
+        for (std::uint64_t left = number(); left > 0; --left) {
+            const auto name = list<std::string>();
+            map[name] = take_value();
+        }
+    }
+
+  private:
+    void add(const void* from, std::size_t size) {
+        const auto* begin = static_cast<const std::uint8_t*>(from);
+        bytes_.insert(bytes_.end(), begin, begin + size);
+    }
+    void take(void* to, std::size_t size) {
+        if (size > bytes_.size() - at_)
+            throw std::logic_error("a record is too short");
+        if (size > 0)
+            std::memcpy(to, bytes_.data() + at_, size);
+        at_ += size;
+    }
+
+    Group::Bytes bytes_;
+    std::size_t at_ = 0;
+};
+
+Group::Bytes packed(const Seen& seen) {
+    Packer packer;
+    const auto put_list = [&packer](const auto& list) { packer.put_list(list); };
+    packer.put_map(seen.values, put_list);
+    packer.put_map(seen.wire, put_list);
+    packer.put_map(seen.refused, put_list);
+    packer.put_map(seen.states, [&packer](const EndState& state) {
+        packer.put(static_cast<std::uint64_t>(state.steps));
+        packer.put(static_cast<std::uint64_t>(state.micro_batches));
+        for (const Floats* part : {&state.a, &state.m, &state.anchor, &state.rows})
+            packer.put_list(*part);
+    });
+    return packer.bytes();
+}
+
+Seen unpacked(const Group::Bytes& bytes) {
+    Packer packer(bytes);
+    Seen seen;
+    packer.take_map(seen.values, [&packer] { return packer.list<Floats>(); });
+    packer.take_map(seen.wire, [&packer] { return packer.list<std::vector<std::uint8_t>>(); });
+    packer.take_map(seen.refused, [&packer] { return packer.list<std::string>(); });
+    packer.take_map(seen.states, [&packer] {
+        EndState state;
+        state.steps = static_cast<Index>(packer.number());
+        state.micro_batches = static_cast<Index>(packer.number());
+        for (Floats* part : {&state.a, &state.m, &state.anchor, &state.rows})
+            *part = packer.list<Floats>();
+        return state;
+    });
+    return seen;
+}
+
+} // namespace
+
+const Floats& Seen::at(const std::string& key) const {
+    const auto found = values.find(key);
+    if (found == values.end())
+        throw std::runtime_error("nothing was shown of " + key);
+    return found->second;
+}
+
+std::string key(Index step, Index micro, const std::string& what) {
+    return "step " + std::to_string(step) + ", micro-batch " + std::to_string(micro) + ": " + what;
+}
+
+std::string key(Index step, const std::string& what) {
+    return "step " + std::to_string(step) + ": " + what;
+}
+
+std::string wire_key(const std::string& when, int peer) {
+    return when + " to rank " + std::to_string(peer);
+}
+
+Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const Group> group)
+    : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)) {}
+
+std::vector<Seen> Candidate::run(const Scenario& scenario) const {
+    const int workers = scenario.workers();
+    std::vector<Seen> mine(static_cast<std::size_t>(workers));
+    group_->run_peers(workers, [&](distributed::Peers& peers) {
+        mine[static_cast<std::size_t>(peers.rank())] = play_stage(scenario, subjects_, peers);
+    });
+    std::vector<Seen> all;
+    for (const Group::Bytes& bytes :
+         group_->exchange(workers, [&](int rank) { return packed(mine[static_cast<std::size_t>(rank)]); }))
+        if (!bytes.empty()) // of a process that had no part in it
+            all.push_back(unpacked(bytes));
+    return all;
+}
+
+} // namespace scape::mapl

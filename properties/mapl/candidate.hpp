@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/gate/group.hpp>
+#include <scape/gate/implementation.hpp>
+
+#include "scenario.hpp"
+#include "subject.hpp"
+
+namespace scape::mapl {
+
+/// What one rank was seen to do. It is the receiver of the boundary before it and the sender of the one
+/// behind it.
+struct Seen {
+    /// By step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. Of a whole step, before
+    /// it: s.A, s.m, s.E of the sender, r.A, r.E of the receiver; after it: s.gA, s.dE, r.dE, and dW of the
+    /// stage.
+    std::map<std::string, Floats> values;
+    /// Every byte that was sent: when, and to whom.
+    std::map<std::string, std::vector<std::uint8_t>> wire;
+    /// What a call was refused with; "" where it was not.
+    std::map<std::string, std::string> refused;
+    std::map<std::string, EndState> states; ///< s and r, at the end
+    [[nodiscard]] const Floats& at(const std::string& key) const;
+};
+
+[[nodiscard]] std::string key(Index step, Index micro, const std::string& what);
+[[nodiscard]] std::string key(Index step, const std::string& what);
+/// Of the wire: "forward" or "backward" of a micro-batch, or "end" of a step.
+[[nodiscard]] std::string wire_key(const std::string& when, int peer);
+
+/// An implementation that is put to the test on a group's ranks.
+class Candidate final : public gate::Implementation {
+  public:
+    Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group);
+
+    std::string name() const override { return name_; }
+    std::string communicator() const override { return group_->name(); }
+    verify::LevelKind level() const override { return verify::LevelKind::exact; }
+    bool takes(int workers) const override { return workers >= 2 && group_->takes(workers); }
+    bool any(bool here) const override { return group_->any(here); }
+
+    /// What each rank did, the same everywhere. Throws where a rank failed.
+    [[nodiscard]] std::vector<Seen> run(const Scenario& scenario) const;
+
+  private:
+    std::string name_;
+    Subjects subjects_;
+    std::shared_ptr<const gate::Group> group_;
+};
+
+} // namespace scape::mapl

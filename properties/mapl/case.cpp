@@ -1,0 +1,147 @@
+#include "case.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <sstream>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+#include <scape/problem/partition.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+struct CaseNumber {
+    std::string_view key;
+    Index Case::*member;
+    Index least;
+    Index most;
+};
+constexpr std::array<CaseNumber, 9> case_numbers{{{"rank", &Case::rank, 1, 4096},
+                                                  {"width", &Case::width, 1, 4096},
+                                                  {"workers", &Case::workers, 2, 1000},
+                                                  {"tokens", &Case::tokens, 0, 1'000'000},
+                                                  {"vocabulary", &Case::vocabulary, 1, 1 << 20},
+                                                  {"micro", &Case::micro, 0, 1000},
+                                                  {"steps", &Case::steps, 1, 1'000'000},
+                                                  {"restart", &Case::restart, 0, 1'000'000},
+                                                  {"seed", &Case::seed, 0, 1'000'000}}};
+
+void read(Case& run, const std::string& key, const std::string& value) {
+    const auto one_of = [&](const char* first, const char* second) {
+        if (value != first && value != second)
+            throw Error("case: " + key + " is '" + value + "'; use " + first + " or " + second);
+        return value == first;
+    };
+    if (key == "anchors") {
+        run.anchors = parse_anchors(value);
+    } else if (key == "order") {
+        run.order = parse_order(value);
+    } else if (key == "schedule") {
+        run.schedule = one_of("gpipe", "1f1b") ? Schedule::gpipe : Schedule::one_forward_one;
+    } else if (key == "data") {
+        run.dyadic = one_of("dyadic", "normal");
+    } else {
+        const auto* const found = std::ranges::find(case_numbers, key, &CaseNumber::key);
+        if (found == case_numbers.end())
+            throw Error("case: '" + key +
+                        "' is none of the keys rank, width, workers, tokens, vocabulary, micro, steps, "
+                        "restart, seed, anchors, order, schedule, data of KEY=VALUE");
+        Index& number = run.*found->member;
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+        if (error != std::errc{} || end != value.data() + value.size() || number < found->least ||
+            number > found->most)
+            throw Error("case: " + key + " is '" + value + "'; it must be a number from " +
+                        std::to_string(found->least) + " to " + std::to_string(found->most));
+    }
+}
+
+rc::Gen<Index> upto(Index first, Index last) {
+    return rc::gen::resize(rc::kNominalSize, rc::gen::inRange<Index>(first, last + 1));
+}
+
+/// Small ones, and those at which an id takes another byte.
+Index vocabulary_of(Index drawn) {
+    constexpr std::array<Index, 12> all{1, 2, 3, 3, 4, 5, 256, 257, 1000, 65536, 65537, 1 << 17};
+    return all[static_cast<std::size_t>(drawn)];
+}
+
+} // namespace
+
+std::string text(const Case& run) {
+    std::string result;
+    for (const CaseNumber& number : case_numbers)
+        result += std::string(number.key) + "=" + std::to_string(run.*number.member) + ",";
+    result += "anchors=" + std::string(name(run.anchors)) + ",order=" + std::string(name(run.order));
+    result += run.schedule == Schedule::gpipe ? ",schedule=gpipe" : ",schedule=1f1b";
+    return result + (run.dyadic ? ",data=dyadic" : ",data=normal");
+}
+
+Case parse_case(const std::string& text) {
+    Case run;
+    bool ours = false;
+    bool wide = false;
+    std::istringstream parts(text);
+    for (std::string part; std::getline(parts, part, ',');) {
+        const std::size_t equals = part.find('=');
+        const std::string key = part.substr(0, equals);
+        read(run, key, equals == std::string::npos ? "" : part.substr(equals + 1));
+        ours = ours || key == "rank";
+        wide = wide || key == "width";
+    }
+    if (!ours)
+        throw Error("case: '" + text + "' has no rank=NUMBER");
+    if (!wide)
+        run.width = run.rank;
+    if (run.rank > run.width)
+        throw Error("case: rank is " + std::to_string(run.rank) + "; it must be at most the width, which is " +
+                    std::to_string(run.width));
+    run.restart = run.restart >= run.steps ? 0 : run.restart;
+    return run;
+}
+
+rc::Gen<Case> any_case() {
+    using Drawn = std::tuple<std::tuple<Index, Index, Index, Index, Index, Index>,
+                             std::tuple<Index, Index, Index, Index, Index, Index>>;
+    return rc::gen::map(
+        rc::gen::tuple(rc::gen::tuple(upto(1, 4), upto(0, 5), upto(2, 4), upto(1, 5), upto(0, 11), upto(1, 4)),
+                       rc::gen::tuple(upto(1, 3), upto(0, 2), upto(0, 99), upto(0, 3), upto(0, 3), upto(0, 1))),
+        [](const Drawn& drawn) {
+            Case run;
+            Index wider = 0;
+            Index vocabulary = 0;
+            std::tie(run.rank, wider, run.workers, run.tokens, vocabulary, run.micro) = std::get<0>(drawn);
+            run.width = run.rank + wider;
+            run.vocabulary = vocabulary_of(vocabulary);
+            Index anchors = 0;
+            Index orders = 0;
+            Index data = 0;
+            std::tie(run.steps, run.restart, run.seed, anchors, orders, data) = std::get<1>(drawn);
+            run.restart = run.restart >= run.steps ? 0 : run.restart;
+            run.anchors = static_cast<Anchors>(anchors);
+            if (run.anchors != Anchors::none && run.vocabulary > 1000)
+                run.vocabulary = 257; // tables of so many rows take their time
+            run.order = static_cast<Order>(orders % 2);
+            run.schedule = orders < 2 ? Schedule::gpipe : Schedule::one_forward_one;
+            run.dyadic = data == 0;
+            return run;
+        });
+}
+
+Settings settings_of(const Case& run) {
+    Settings settings;
+    settings.width = run.width;
+    settings.rank = run.rank;
+    settings.vocabulary = run.vocabulary;
+    settings.anchors = run.anchors;
+    settings.order = run.order;
+    settings.beta = run.dyadic ? 0.5 : 0.9;
+    settings.seed = static_cast<std::uint64_t>(run.seed);
+    return settings;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include <rapidcheck.h>
+
+#include <scape/mapl/settings.hpp>
+#include <scape/problem/data.hpp>
+
+namespace scape::mapl {
+
+/// The order in which a stage takes its micro-batches forward and back.
+enum class Schedule : std::uint8_t {
+    gpipe,           ///< all forward, then all back, the last first
+    one_forward_one, ///< 1F1B: back as soon as it can be
+};
+
+/// A few small numbers, from which everything follows: a case is one line of text.
+struct Case {
+    Index rank = 1;
+    Index width = 1;   ///< at least the rank
+    Index workers = 2; ///< stages; a boundary between each two
+    Index tokens = 1;  ///< of a micro-batch
+    Index vocabulary = 1;
+    Index micro = 1; ///< micro-batches of a step
+    Index steps = 1;
+    Index restart = 0; ///< after so many steps; 0: none
+    Index seed = 0;
+    Anchors anchors = Anchors::none;
+    Order order = Order::project_first;
+    Schedule schedule = Schedule::gpipe;
+    bool dyadic = true; ///< else near to a normal distribution
+};
+
+/// "rank=2,width=4,workers=3,...".
+[[nodiscard]] std::string text(const Case& run);
+/// And back. All but rank may be left out; that one no other system knows. Throws scape::Error.
+[[nodiscard]] Case parse_case(const std::string& text);
+/// Shrinks towards Case{}.
+[[nodiscard]] rc::Gen<Case> any_case();
+
+[[nodiscard]] Settings settings_of(const Case& run);
+
+} // namespace scape::mapl

@@ -1,0 +1,56 @@
+#include <utility>
+
+#include "subject.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+template <class Any, class Made>
+class Wrapped : public Any {
+  public:
+    Wrapped(const Settings& settings, EndState state, distributed::Peers& peers, int peer)
+        : made_(settings, std::move(state), peers, peer) {}
+    Floats subspace() override { return made_.subspace(); }
+    Floats anchor() override { return made_.anchor(); }
+    Floats anchor_gradient() override { return made_.anchor_gradient(); }
+    void set_anchor(std::span<const float> table) override { made_.set_anchor(table); }
+    EndState state() override { return made_.state(); }
+
+  protected:
+    Made made_;
+};
+
+class HostSender final : public Wrapped<AnySender, Sender> {
+  public:
+    using Wrapped::Wrapped;
+    void forward(Index micro, std::span<const float> activations, std::span<const Id> ids) override {
+        made_.forward(micro, activations, ids);
+    }
+    Floats backward(Index micro) override { return made_.backward(micro); }
+    bool end_step(double rate) override { return made_.end_step(rate); }
+    Floats subspace_gradient() override { return made_.subspace_gradient(); }
+};
+
+class HostReceiver final : public Wrapped<AnyReceiver, Receiver> {
+  public:
+    using Wrapped::Wrapped;
+    Receiver::Arrived forward(Index micro, Index tokens) override { return made_.forward(micro, tokens); }
+    void backward(Index micro, std::span<const float> gradient) override { made_.backward(micro, gradient); }
+    void end_step() override { made_.end_step(); }
+};
+
+template <class Any, class Made>
+Starts<Any> starts() {
+    return [](const Settings& settings, EndState state, distributed::Peers& peers, int peer) {
+        return std::make_unique<Made>(settings, std::move(state), peers, peer);
+    };
+}
+
+} // namespace
+
+Subjects host_ends() {
+    return {starts<AnySender, HostSender>(), starts<AnyReceiver, HostReceiver>()};
+}
+
+} // namespace scape::mapl

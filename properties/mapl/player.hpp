@@ -1,0 +1,11 @@
+#pragma once
+
+#include "candidate.hpp"
+
+namespace scape::mapl {
+
+/// One rank's part of a scenario: its stage, with the ends at its sides.
+[[nodiscard]] Seen play_stage(const Scenario& scenario, const Subjects& subjects,
+                              distributed::Peers& peers);
+
+} // namespace scape::mapl

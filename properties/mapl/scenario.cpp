@@ -1,0 +1,156 @@
+#include "scenario.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <scape/problem/data.hpp>
+#include <scape/problem/mix64.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+using problem::mix64;
+
+std::uint64_t drawn(const Case& run, std::uint64_t what, Index step, Index micro, Index index) {
+    std::uint64_t value = mix64(static_cast<std::uint64_t>(run.seed) + 1);
+    for (const std::uint64_t part : {what, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(micro),
+                                     static_cast<std::uint64_t>(index)})
+        value = mix64(value ^ (part + 0x9e3779b97f4a7c15U));
+    return value;
+}
+
+enum What : std::uint64_t { of_activations = 1000, of_gradients = 2000, of_anchors = 3000, of_ids = 4000 };
+
+class MadeUp final : public Stage {
+  public:
+    MadeUp(const Case& run, int stage) : run_(run), stage_(static_cast<std::uint64_t>(stage)) {}
+    Floats forward(Index step, Index micro, const Floats&) override {
+        return made_up(run_, of_activations + stage_, step, micro, run_.tokens * run_.width);
+    }
+    Floats backward(Index step, Index micro, const Floats&) override {
+        return made_up(run_, of_gradients + stage_, step, micro, run_.tokens * run_.width);
+    }
+
+  private:
+    Case run_;
+    std::uint64_t stage_;
+};
+
+} // namespace
+
+Floats made_up(const Case& run, std::uint64_t what, Index step, Index micro, Index count) {
+    Floats values(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        std::uint64_t bits = drawn(run, what, step, micro, static_cast<Index>(i));
+        if (run.dyadic) {
+            values[i] = static_cast<float>(static_cast<int>(bits % 17) - 8) / 4.0F;
+            continue;
+        }
+        double sum = -2.0; // of four: near enough to a normal distribution
+        for (int part = 0; part < 4; ++part, bits >>= 16U)
+            sum += static_cast<double>(bits & 0xffffU) * 0x1p-16;
+        values[i] = static_cast<float>(sum);
+    }
+    return values;
+}
+
+Floats dyadic_subspace(Index width, Index rank, std::uint64_t seed) {
+    const auto d = static_cast<std::size_t>(width);
+    const auto r = static_cast<std::size_t>(rank);
+    std::vector<std::size_t> places(d);
+    for (std::size_t i = 0; i < d; ++i)
+        places[i] = i;
+    for (std::size_t i = d; i > 1; --i)
+        std::swap(places[i - 1], places[mix64(seed + i) % i]);
+    Floats a(d * r, 0.0F);
+    for (std::size_t column = 0; column < r; ++column) {
+        const std::size_t block = column / 4 * 4;
+        const float sign = mix64(seed + 99 + column) % 2 == 0 ? 1.0F : -1.0F;
+        if (block + 4 > d) { // no room for four rows
+            a[places[column] * r + column] = sign;
+            continue;
+        }
+        for (std::size_t row = 0; row < 4; ++row) {
+            const std::size_t both = row & (column - block);
+            const bool odd = ((both ^ (both >> 1U)) & 1U) != 0;
+            a[places[block + row] * r + column] = odd ? -0.5F * sign : 0.5F * sign;
+        }
+    }
+    return a;
+}
+
+std::unique_ptr<Stage> made_up_stage(const Case& run, int stage) {
+    return std::make_unique<MadeUp>(run, stage);
+}
+
+Scenario scenario_of(const Case& run) {
+    Scenario scenario;
+    scenario.run = run;
+    scenario.settings = [run](Index boundary, Side) {
+        Settings settings = settings_of(run);
+        settings.seed += static_cast<std::uint64_t>(boundary) * 7;
+        return settings;
+    };
+    scenario.state = [run, settings = scenario.settings](Index boundary, Side side) {
+        const Settings of = settings(boundary, side);
+        const auto seed = static_cast<std::uint64_t>(run.seed * 31 + boundary);
+        const bool other = run.anchors == Anchors::two && side == Side::receiver;
+        const Floats table =
+            run.anchors == Anchors::none
+                ? Floats()
+                : made_up(run, of_anchors + (other ? 1U : 0U), boundary, 0, run.vocabulary * run.rank);
+        EndState state = first_state(of, side,
+                                     run.dyadic ? dyadic_subspace(run.width, run.rank, seed)
+                                                : first_subspace(run.width, run.rank, seed),
+                                     table);
+        if (run.dyadic && run.anchors != Anchors::none) {
+            const Floats columns = dyadic_subspace(run.width, run.rank, seed + (other ? 2000 : 1000));
+            const auto d = static_cast<std::size_t>(run.width);
+            const auto r = static_cast<std::size_t>(run.rank);
+            state.rows.resize(columns.size());
+            for (std::size_t i = 0; i < columns.size(); ++i)
+                state.rows[i % r * d + i / r] = columns[i];
+        }
+        return state;
+    };
+    scenario.ids = [run](Index step, Index micro) {
+        std::vector<Id> ids(static_cast<std::size_t>(run.tokens));
+        const auto vocabulary = static_cast<std::uint64_t>(run.vocabulary);
+        for (std::size_t token = 0; token < ids.size(); ++token) {
+            const std::uint64_t bits = drawn(run, of_ids, step, micro, static_cast<Index>(token));
+            // The greatest one often, and such that repeat.
+            ids[token] = static_cast<Id>(bits % 3 == 0   ? vocabulary - 1
+                                         : bits % 3 == 1 ? (bits >> 8U) % std::min<std::uint64_t>(vocabulary, 3)
+                                                         : (bits >> 8U) % vocabulary);
+        }
+        return ids;
+    };
+    scenario.stage = [run](int stage) { return made_up_stage(run, stage); };
+    // On dyadic data some runs keep A, so that all their steps are exact.
+    scenario.rate = run.dyadic ? (run.seed % 2 == 0 ? 0.0625 : 0.0) : 0.05;
+    scenario.anchor_rate = run.dyadic ? 0.125 : 0.1;
+    return scenario;
+}
+
+std::vector<Turn> turns(Schedule schedule, int stage, int stages, Index micro_batches) {
+    std::vector<Turn> all;
+    if (schedule == Schedule::gpipe) {
+        for (Index micro = 0; micro < micro_batches; ++micro)
+            all.push_back({true, micro});
+        for (Index micro = micro_batches; micro > 0; --micro)
+            all.push_back({false, micro - 1});
+        return all;
+    }
+    const Index ahead = std::min<Index>(micro_batches, stages - 1 - stage);
+    for (Index micro = 0; micro < ahead; ++micro)
+        all.push_back({true, micro});
+    for (Index micro = 0; micro < micro_batches; ++micro) {
+        if (micro + ahead < micro_batches)
+            all.push_back({true, micro + ahead});
+        all.push_back({false, micro});
+    }
+    return all;
+}
+
+} // namespace scape::mapl

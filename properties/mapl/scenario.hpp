@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <scape/mapl/ends.hpp>
+
+#include "case.hpp"
+
+namespace scape::mapl {
+
+/// What one stage of the pipeline computes between the boundaries at its sides.
+class Stage {
+  public:
+    virtual ~Stage() = default;
+    /// What it sends on, of what has arrived (the first stage: nothing).
+    virtual Floats forward(Index step, Index micro, const Floats& arrived) = 0;
+    /// The gradient of what had arrived, of that of what it sent on (the last stage: nothing).
+    virtual Floats backward(Index step, Index micro, const Floats& gradient) = 0;
+    /// Of its own parameters, all together, once a step has ended.
+    virtual Floats parameter_gradient(Index /*step*/) { return {}; }
+};
+
+/// Bad input, tried before the good one.
+enum class Flaw : std::uint8_t {
+    none,
+    id_beyond,             ///< the sender's, in its first micro-batch
+    activation_not_finite, ///< the same
+    gradient_not_finite,   ///< the receiver's
+};
+
+/// All that is given to the two sides of each boundary and to the stages between them. Properties change
+/// parts of it.
+struct Scenario {
+    Case run;
+    std::function<Settings(Index boundary, Side)> settings;
+    std::function<EndState(Index boundary, Side)> state;
+    std::function<std::vector<Id>(Index step, Index micro)> ids; ///< and so the number of tokens
+    std::function<std::unique_ptr<Stage>(int stage)> stage;
+    double rate = 0.0;
+    double anchor_rate = 0.0;
+    Flaw flaw = Flaw::none;
+
+    [[nodiscard]] int workers() const { return static_cast<int>(run.workers); }
+    [[nodiscard]] Index boundaries() const { return run.workers - 1; }
+};
+
+[[nodiscard]] Scenario scenario_of(const Case& run);
+
+/// Activations or gradients, N x D, by what they are for. Dyadic: multiples of 1/4 from -2 to 2.
+[[nodiscard]] Floats made_up(const Case& run, std::uint64_t what, Index step, Index micro, Index count);
+
+/// D x r with orthonormal columns and so few bits that sums over them are exact: parts of a Hadamard matrix,
+/// halved, in places of their own; with a full rank too.
+[[nodiscard]] Floats dyadic_subspace(Index width, Index rank, std::uint64_t seed);
+
+/// What a stage sends on is made up, and so is the gradient of what had arrived.
+[[nodiscard]] std::unique_ptr<Stage> made_up_stage(const Case& run, int stage);
+
+/// One thing that a stage does, in the order of a schedule.
+struct Turn {
+    bool forward;
+    Index micro;
+};
+[[nodiscard]] std::vector<Turn> turns(Schedule schedule, int stage, int stages, Index micro_batches);
+
+} // namespace scape::mapl
