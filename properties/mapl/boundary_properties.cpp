@@ -1,0 +1,324 @@
+// What goes through a boundary, forward and backward.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "family.hpp"
+#include "manifold.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+/// The order in which both sides of a boundary take gradients back.
+std::vector<Index> order_back(const Case& run) {
+    std::vector<Index> order;
+    for (const Turn& turn : turns(run.schedule, 0, 2, run.micro))
+        if (!turn.forward)
+            order.push_back(turn.micro);
+    return order;
+}
+
+Ids ids_of(const Trial& trial, Index step, Index micro) {
+    const std::vector<Id> ids = trial.scenario.ids(step, micro);
+    return {ids.begin(), ids.end()};
+}
+
+/// One step of a boundary by the reference, beside what was shown: to the bit where all sums are exact,
+/// else each value within its bound.
+template <class T, class Compare>
+Gradients<T> through(Trial& trial, Index boundary, Index step, const Compare& compare) {
+    const Case& run = trial.run;
+    const auto b = static_cast<std::size_t>(boundary);
+    const Boundary<T> reference = shown_boundary<T>(trial, boundary, step);
+    const auto read = [&](std::size_t rank, Index micro, const char* what) {
+        const Floats& values = trial.seen[rank].at(key(step, micro, what));
+        Matrix<T> made(static_cast<Index>(values.size()) / run.width, run.width);
+        for (Index i = 0; i < made.size(); ++i)
+            made.data()[i] = T(values[static_cast<std::size_t>(i)]);
+        return made;
+    };
+    Gradients<T> gradients = reference.no_gradients();
+    for (const Index micro : order_back(run)) {
+        const Forward<T> forward = reference.forward(read(b, micro, "X"), ids_of(trial, step, micro));
+        compare(forward.Z, trial.sent(trial.seen, boundary, step, micro, true).values, micro, "Z");
+        compare(forward.Xhat, trial.seen[b + 1].at(key(step, micro, "Xhat")), micro, "Xhat");
+        const Backward<T> backward = reference.backward(read(b + 1, micro, "G"), forward, gradients);
+        compare(backward.dZ, trial.sent(trial.seen, boundary, step, micro, false).values, micro, "dZ");
+        compare(backward.dX, trial.seen[b].at(key(step, micro, "dX")), micro, "dX");
+    }
+    return gradients;
+}
+
+bool sums_are_exact(const Trial& trial, Index boundary, Index step) {
+    const auto b = static_cast<std::size_t>(boundary);
+    const Seen& sender = trial.seen[b];
+    const Seen& receiver = trial.seen[b + 1];
+    bool few = few_bits(sender.at(key(step, "s.A"))) && few_bits(sender.at(key(step, "s.E"))) &&
+               few_bits(receiver.at(key(step, "r.E"))) && trial.run.dyadic &&
+               trial.run.tokens * trial.run.micro <= 1024 && trial.run.width <= 64;
+    for (Index micro = 0; few && micro < trial.run.micro; ++micro)
+        few = few_bits(sender.at(key(step, micro, "X"))) && few_bits(receiver.at(key(step, micro, "G")));
+    return few;
+}
+
+void as_the_reference(Trial& trial, Index boundary, Index step) {
+    const auto b = static_cast<std::size_t>(boundary);
+    const Seen& sender = trial.seen[b];
+    const Seen& receiver = trial.seen[b + 1];
+    const bool shares = trial.run.anchors == Anchors::shared;
+    const auto name_of = [&](Index micro, const char* what) {
+        return boundary_text(boundary, key(step, micro, what));
+    };
+    const auto sums = [&](const auto& gradients, const auto& compare) {
+        compare(gradients.of_A(), sender.at(key(step, "s.gA")), 0, "gradient of A");
+        compare(shares ? gradients.of_E() : gradients.dEp, sender.at(key(step, "s.dE")), 0,
+                "the sender's dE");
+        compare(shares ? gradients.of_E() : gradients.dEq, receiver.at(key(step, "r.dE")), 0,
+                "the receiver's dE");
+    };
+    if (sums_are_exact(trial, boundary, step)) {
+        const auto compare = [&](const Matrix<float>& expected, const Floats& actual, Index micro,
+                                 const char* what) {
+            trial.same(floats_of(expected), actual, step, name_of(micro, what), "the reference's");
+        };
+        sums(through<float>(trial, boundary, step, compare), compare);
+    } else {
+        const auto compare = [&](const Matrix<Bounded>& expected, const Floats& actual, Index micro,
+                                 const char* what) {
+            trial.near(expected, actual, step, name_of(micro, what));
+        };
+        sums(through<Bounded>(trial, boundary, step, compare), compare);
+    }
+}
+
+// 0. Each step from the state that was shown before it.
+void equals_the_reference(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    const Index r = trial.run.rank;
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        for (Index step = 0; step < trial.run.steps; ++step) {
+            as_the_reference(trial, boundary, step);
+            const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
+            const Settings settings = trial.scenario.settings(boundary, Side::sender);
+            const Floats& a = sender.at(key(step, "s.A"));
+            const Floats& m = sender.at(key(step + 1, "s.m"));
+            trial.near(moment(settings, bounded_of(a, r), bounded_of(sender.at(key(step, "s.m")), r),
+                              bounded_of(sender.at(key(step, "s.gA")), r)),
+                       m, step, boundary_text(boundary, "m after " + key(step, "SPEL")));
+            const Judgement next = next_subspace(settings, a, m, trial.scenario.rate);
+            trial.near(next.a, matrix_of(sender.at(key(step + 1, "s.A")), r), next.limit, step,
+                       boundary_text(boundary, "A after " + key(step, "SPEL")));
+        }
+}
+
+/// X and what comes of it: the same, up to how far A and P are from orthonormal.
+void comes_back(Trial& trial, Index boundary, Index step, const char* why) {
+    const auto b = static_cast<std::size_t>(boundary);
+    const Boundary<double> sides = shown_boundary<double>(trial, boundary, step);
+    const Settings settings = trial.scenario.settings(boundary, Side::sender);
+    const bool exact = sums_are_exact(trial, boundary, step);
+    for (Index micro = 0; micro < trial.run.micro; ++micro) {
+        const Floats& x = trial.seen[b].at(key(step, micro, "X"));
+        const Floats& back = trial.seen[b + 1].at(key(step, micro, "Xhat"));
+        const std::string what = boundary_text(boundary, key(step, micro, "Xhat"));
+        if (exact) {
+            trial.same(x, back, step, what, std::string("X, ") + why);
+            continue;
+        }
+        const Matrix<double> X = matrix_of(x, trial.run.width);
+        const double anchored =
+            sides.p.none() ? 0.0 : (sides.p.gathered(ids_of(trial, step, micro)) * sides.p.P).norm();
+        trial.near(X, matrix_of(back, trial.run.width),
+                   4.0 * manifold_limit(settings, trial.scenario.rate) * (X.norm() + anchored), step,
+                   what + ", which is to be X, " + why);
+    }
+}
+
+// 2. r = D.
+void lossless(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        for (Index step = 0; step < trial.run.steps; ++step)
+            comes_back(trial, boundary, step, "for the rank is full");
+}
+Case full_rank(Case run) {
+    run.width = run.rank;
+    run.anchors = run.anchors == Anchors::two ? Anchors::shared : run.anchors;
+    return run;
+}
+
+/// Sends on what is given for its first step.
+class Sends final : public Stage {
+  public:
+    using Given = std::function<Floats(Index micro)>;
+    Sends(std::unique_ptr<Stage> inner, Given given) : inner_(std::move(inner)), given_(std::move(given)) {}
+    Floats forward(Index step, Index micro, const Floats& arrived) override {
+        return step == 0 ? given_(micro) : inner_->forward(step, micro, arrived);
+    }
+    Floats backward(Index step, Index micro, const Floats& gradient) override {
+        return inner_->backward(step, micro, gradient);
+    }
+
+  private:
+    std::unique_ptr<Stage> inner_;
+    Given given_;
+};
+
+// 3. What the anchor and A span.
+void spanned(Trial& trial) {
+    const Case run = trial.run;
+    const Scenario begun = trial.scenario;
+    trial.scenario.stage = [run, begun](int stage) -> std::unique_ptr<Stage> {
+        if (stage + 1 == run.workers)
+            return made_up_stage(run, stage);
+        return std::make_unique<Sends>(made_up_stage(run, stage), [run, begun, stage](Index micro) {
+            const EndState state = begun.state(stage, Side::sender);
+            Floats rows = state.rows;
+            if (rows.empty() && run.anchors != Anchors::none)
+                rows = anchor_rows(begun.settings(stage, Side::sender), Side::sender);
+            const std::vector<Id> ids = begun.ids(0, micro);
+            const auto r = static_cast<std::size_t>(run.rank);
+            const auto d = static_cast<std::size_t>(run.width);
+            const Floats z = made_up(run, 9000, 0, micro, run.tokens * run.rank);
+            Floats x(ids.size() * d);
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                double sum = 0.0;
+                for (std::size_t k = 0; k < r; ++k) {
+                    sum += static_cast<double>(z[i / d * r + k] * state.a[i % d * r + k]);
+                    if (!rows.empty())
+                        sum += static_cast<double>(state.anchor[ids[i / d] * r + k] * rows[k * d + i % d]);
+                }
+                x[i] = static_cast<float>(sum);
+            }
+            return x;
+        });
+    };
+    trial.seen = trial.play(trial.scenario);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        comes_back(trial, boundary, 0, "for anchor and A span it");
+}
+Case equal_anchors(Case run) {
+    run.anchors = run.anchors == Anchors::two ? Anchors::fixed : run.anchors;
+    return run;
+}
+
+// 4. A A^T is a projector: what has come through once comes through as it is.
+void projector(Trial& trial) {
+    const Case run = trial.run;
+    trial.seen = trial.play(trial.scenario);
+    Scenario again = trial.scenario;
+    again.stage = [run, first = trial.seen](int stage) -> std::unique_ptr<Stage> {
+        if (stage + 1 == run.workers)
+            return made_up_stage(run, stage);
+        return std::make_unique<Sends>(made_up_stage(run, stage), [first, stage](Index micro) {
+            return first[static_cast<std::size_t>(stage) + 1].at(key(0, micro, "Xhat"));
+        });
+    };
+    trial.seen = trial.play(again);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        comes_back(trial, boundary, 0, "for it has been through before");
+}
+Case no_anchors(Case run) {
+    run.anchors = Anchors::none;
+    return run;
+}
+
+/// <G, Xhat> over a step's micro-batches, in plain double and in an order of its own.
+double paired(const Trial& trial, Index boundary, const Boundary<double>& sides, Index step, Index only = -1,
+              const Matrix<double>* other_x = nullptr) {
+    const auto b = static_cast<std::size_t>(boundary);
+    double sum = 0.0;
+    for (Index micro = 0; micro < trial.run.micro; ++micro) {
+        if (only >= 0 && micro != only)
+            continue;
+        Matrix<double> q = other_x != nullptr
+                               ? *other_x
+                               : matrix_of(trial.seen[b].at(key(step, micro, "X")), trial.run.width);
+        const Matrix<double> g = matrix_of(trial.seen[b + 1].at(key(step, micro, "G")), trial.run.width);
+        const std::vector<Id> ids = trial.scenario.ids(step, micro);
+        for (Index token = 0; token < q.rows(); ++token) {
+            const auto id = static_cast<Index>(ids[static_cast<std::size_t>(token)]);
+            if (!sides.p.none())
+                q.row(token) -= sides.p.E.row(id) * sides.p.P;
+            sum += (q.row(token) * sides.A).dot(g.row(token) * sides.A);
+            if (!sides.q.none())
+                sum += (sides.q.E.row(id) * sides.q.P).dot(g.row(token));
+        }
+    }
+    return sum;
+}
+
+/// Central differences by each entry; with steps of 1, for <G, Xhat> is of the second degree at most.
+template <class Value>
+Matrix<double> central(Matrix<double>& at, const Value& value_of) {
+    Matrix<double> made(at.rows(), at.cols());
+    for (Index i = 0; i < at.size(); ++i) {
+        const double kept = at.data()[i];
+        at.data()[i] = kept + 1.0;
+        const double up = value_of();
+        at.data()[i] = kept - 1.0;
+        made.data()[i] = (up - value_of()) / 2.0;
+        at.data()[i] = kept;
+    }
+    return made;
+}
+
+// 5. All gradients are those of finite differences.
+void gradients(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    const Case& run = trial.run;
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const auto b = static_cast<std::size_t>(boundary);
+        Boundary<double> sides = shown_boundary<double>(trial, boundary, 0);
+        const auto check = [&](const Matrix<double>& expected, const Floats& actual, const std::string& what) {
+            trial.near(expected, matrix_of(actual, expected.cols()), 1e-4 * (1.0 + expected.norm()), 0,
+                       boundary_text(boundary, what + ", beside finite differences"));
+        };
+        const auto whole = [&] { return paired(trial, boundary, sides, 0); };
+        check(central(sides.A, whole), trial.seen[b].at(key(0, "s.gA")), "the gradient of A");
+        for (Index micro = 0; micro < run.micro; ++micro) {
+            Matrix<double> x = matrix_of(trial.seen[b].at(key(0, micro, "X")), run.width);
+            check(central(x, [&] { return paired(trial, boundary, sides, 0, micro, &x); }),
+                  trial.seen[b].at(key(0, micro, "dX")), key(0, micro, "dX"));
+        }
+        if (run.anchors == Anchors::two) {
+            check(central(sides.p.E, whole), trial.seen[b].at(key(0, "s.dE")), "the sender's dE");
+            check(central(sides.q.E, whole), trial.seen[b + 1].at(key(0, "r.dE")), "the receiver's dE");
+        }
+        if (run.anchors == Anchors::shared) {
+            Matrix<double> both = central(sides.p.E, whole);
+            both += central(sides.q.E, whole);
+            check(both, trial.seen[b].at(key(0, "s.dE")), "dE");
+        }
+    }
+}
+Case small_vocabulary(Case run) {
+    run.vocabulary = std::min<Index>(run.vocabulary, 5);
+    run.workers = std::min<Index>(run.workers, 3);
+    run.steps = 1;
+    return run;
+}
+
+} // namespace
+
+std::vector<gate::Property> boundary_properties() {
+    return {property(0, "reference", "All is the reference's: to the bit where sums are exact, else within bounds.",
+                     equals_the_reference,
+                     {{"several boundaries", 40},
+                      {"several micro-batches", 40},
+                      {"several steps", 40},
+                      {"anchors", 50},
+                      {"compressed", 50},
+                      {"exact sums", 30}}),
+            property(2, "lossless", "Full rank: what arrives is what was sent.", lossless, {}, full_rank),
+            property(3, "spanned", "What anchor and A span arrives as it was sent.", spanned,
+                     {{"compressed", 50}}, equal_anchors),
+            property(4, "projector", "What has come through once comes through as it is.", projector,
+                     {{"compressed", 50}}, no_anchors),
+            property(5, "gradients", "Gradients of X, A and the anchors are those of finite differences.",
+                     gradients, {{"anchors", 50}, {"several micro-batches", 40}}, small_vocabulary)};
+}
+
+} // namespace scape::mapl

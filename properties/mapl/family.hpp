@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <scape/gate/property.hpp>
+
+#include "trial.hpp"
+
+// What the families of properties share.
+
+namespace scape::mapl {
+
+[[nodiscard]] std::vector<gate::Property> boundary_properties();
+[[nodiscard]] std::vector<gate::Property> training_properties();
+[[nodiscard]] std::vector<gate::Property> pipeline_properties();
+[[nodiscard]] std::vector<gate::Property> input_properties();
+
+using Judge = void (*)(Trial&);
+using Change = Case (*)(Case);
+using AtLeast = std::map<std::string, int>;
+
+[[nodiscard]] Case as_drawn(Case run);
+[[nodiscard]] Case no_restart(Case run);
+
+[[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
+                                      AtLeast at_least = {}, Change change = as_drawn);
+
+/// All of them, in the chapter's order.
+[[nodiscard]] std::vector<gate::Property> properties();
+
+} // namespace scape::mapl

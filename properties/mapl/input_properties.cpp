@@ -1,0 +1,120 @@
+// What is refused, and that nothing has changed then.
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "family.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+// 16. Bad input to a call: one line, nothing sent, and the run goes on as if it had not been.
+void refusals(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    for (const auto& [flaw, what] : {std::pair(Flaw::id_beyond, "an id beyond the vocabulary"),
+                                     std::pair(Flaw::activation_not_finite, "an activation that is not finite"),
+                                     std::pair(Flaw::gradient_not_finite, "a gradient that is not finite")}) {
+        Scenario flawed = trial.scenario;
+        flawed.flaw = flaw;
+        const std::vector<Seen> seen = trial.play(flawed);
+        for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+            const bool concerned =
+                flaw == Flaw::gradient_not_finite ? rank > 0 : rank + 1 < seen.size();
+            const auto found = seen[rank].refused.find("flaw");
+            if (concerned)
+                trial.told(found != seen[rank].refused.end() && !found->second.empty() &&
+                               found->second.find('\n') == std::string::npos,
+                           0, [&, &named = what] {
+                               return "rank " + std::to_string(rank) + " takes " + named;
+                           });
+        }
+        trial.same(trial.seen, seen, std::string("that of a run without ") + what);
+    }
+}
+Case something_to_refuse(Case run) {
+    run.restart = 0;
+    return run;
+}
+
+/// A start that has to be refused on both sides of the boundary.
+void refused_start(Trial& trial, const std::string& what, const std::function<void(Scenario&)>& change) {
+    Scenario flawed = trial.scenario;
+    change(flawed);
+    std::vector<Seen> seen = trial.play(flawed);
+    for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+        const std::string line = seen[rank].refused["start"];
+        trial.told(!line.empty() && line.find('\n') == std::string::npos && seen[rank].values.empty(), 0,
+                   [&, &named = what] { return "rank " + std::to_string(rank) + " begins with " + named; });
+    }
+}
+
+// 16. Settings that cannot be, and such as differ.
+void refused_starts(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    const auto both = [&](const std::string& what, const std::function<void(Settings&)>& change) {
+        refused_start(trial, what, [&](Scenario& flawed) {
+            flawed.settings = [inner = trial.scenario.settings, change](Index boundary, Side side) {
+                Settings settings = inner(boundary, side);
+                change(settings);
+                return settings;
+            };
+        });
+    };
+    both("rank 0", [](Settings& settings) { settings.rank = 0; });
+    both("a rank above the width", [](Settings& settings) { settings.rank = settings.width + 1; });
+    refused_start(trial, "a subspace off the manifold", [&](Scenario& flawed) {
+        flawed.state = [inner = trial.scenario.state](Index boundary, Side side) {
+            EndState state = inner(boundary, side);
+            for (float& value : state.a)
+                value *= 1.01F;
+            return state;
+        };
+    });
+    const auto unequal = [&](const std::string& what, const std::function<void(Settings&)>& change) {
+        refused_start(trial, "another " + what + " than the other side", [&](Scenario& flawed) {
+            flawed.settings = [inner = trial.scenario.settings, change](Index boundary, Side side) {
+                Settings settings = inner(boundary, side);
+                if (side == Side::receiver)
+                    change(settings);
+                return settings;
+            };
+        });
+    };
+    unequal("order", [](Settings& settings) {
+        settings.order =
+            settings.order == Order::project_first ? Order::momentum_first : Order::project_first;
+    });
+    unequal("beta", [](Settings& settings) { settings.beta = 0.75; });
+    unequal("seed", [](Settings& settings) { settings.seed += 1; });
+    unequal("number of iterations", [](Settings& settings) { settings.direction_iterations = 9; });
+    unequal("number of iterations", [](Settings& settings) { settings.retraction_iterations = 3; });
+    if (trial.run.anchors == Anchors::none)
+        unequal("vocabulary", [](Settings& settings) { settings.vocabulary += 1; });
+    refused_start(trial, "another subspace than the other side", [&](Scenario& flawed) {
+        flawed.state = [inner = trial.scenario.state](Index boundary, Side side) {
+            EndState state = inner(boundary, side);
+            if (side == Side::receiver)
+                for (float& value : state.a)
+                    value = -value;
+            return state;
+        };
+    });
+}
+Case one_boundary(Case run) {
+    run.workers = 2;
+    run.restart = 0;
+    return run;
+}
+
+} // namespace
+
+std::vector<gate::Property> input_properties() {
+    return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
+                     refusals, {{"several boundaries", 40}}, something_to_refuse),
+            property(16, "starts", "Settings that cannot be, or that differ, are refused on both sides.",
+                     refused_starts, {{"anchors", 50}}, one_boundary)};
+}
+
+} // namespace scape::mapl

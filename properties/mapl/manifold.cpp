@@ -1,0 +1,57 @@
+#include "manifold.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <Eigen/SVD>
+
+namespace scape::mapl {
+
+namespace {
+
+constexpr double roundoff = 0x1p-24;
+
+} // namespace
+
+double spectral_norm(const Matrix<double>& of) {
+    if (of.size() == 0)
+        return 0.0;
+    if (!of.allFinite())
+        return HUGE_VAL;
+    return Eigen::JacobiSVD<Eigen::MatrixXd>(Eigen::MatrixXd(of)).singularValues()(0);
+}
+
+double manifold_limit(const Settings& settings, double rate) {
+    const double left = retraction_bound(rate, settings.retraction_iterations);
+    return 2.0 * left + left * left + manifold_tolerance(settings.width, settings.rank);
+}
+
+Judgement next_subspace(const Settings& settings, const Floats& a, const Floats& m, double rate) {
+    const Matrix<double> A = matrix_of(a, settings.rank);
+    const Matrix<double> given = matrix_of(m, settings.rank);
+    const Matrix<double> M = settings.order == Order::project_first ? given : tangent(A, given);
+    const Eigen::JacobiSVD<Eigen::MatrixXd> parts(Eigen::MatrixXd(M),
+                                                  Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const auto& values = parts.singularValues();
+    // Rounding moves M by as much as M's own entries allow, and what projection cancels by as much as m's.
+    const double unsure = 16.0 * roundoff * static_cast<double>(settings.rank) *
+                          std::sqrt(static_cast<double>(settings.width)) * given.norm();
+    const double scale = 1.01 * M.norm() + 1e-7;
+    Matrix<double> d = Matrix<double>::Zero(M.rows(), M.cols());
+    double off = 0.0;
+    for (Index i = 0; i < values.size(); ++i) {
+        if (values(i) > 4.0 * unsure) {
+            d += parts.matrixU().col(i) * parts.matrixV().col(i).transpose();
+            off = std::max(off, polar_bound(values(i) / scale, settings.direction_iterations) +
+                                    4.0 * unsure / values(i));
+        } else if (values(i) > 0.0 || unsure > 0.0) {
+            off = 2.0; // what the rounding of it points to, nobody knows
+        }
+    }
+    // The retraction passes on what it is given: its derivative at the manifold is a projection, and nearby
+    // not much more.
+    return {retract<double>(A - rate * d, settings.retraction_iterations),
+            2.0 * rate * std::min(off, 2.0) * std::sqrt(static_cast<double>(settings.rank)) + manifold_tolerance(settings.width, settings.rank)};
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <scape/mapl/spel.hpp>
+
+#include "trial.hpp"
+
+namespace scape::mapl {
+
+/// Where a step of SPEL goes from a recorded m and A, by singular values in double, and how far from there
+/// it may be in the norm of Frobenius: section 25.
+struct Judgement {
+    Matrix<double> a;
+    double limit = 0.0;
+};
+[[nodiscard]] Judgement next_subspace(const Settings& settings, const Floats& a, const Floats& m, double rate);
+
+/// Greatest singular value.
+[[nodiscard]] double spectral_norm(const Matrix<double>& of);
+
+/// How far A^T A may be from I after a step.
+[[nodiscard]] double manifold_limit(const Settings& settings, double rate);
+
+} // namespace scape::mapl

@@ -1,0 +1,247 @@
+// What the ranks of a pipeline have in common, and what travels between them.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "family.hpp"
+#include "network.hpp"
+
+namespace scape::mapl {
+
+Case no_restart(Case run) {
+    run.restart = 0;
+    return run;
+}
+
+namespace {
+
+// 9. Both sides of a boundary have the same bits, whenever they use them.
+void replicas(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    const bool one_table = trial.run.anchors == Anchors::fixed || trial.run.anchors == Anchors::shared;
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
+        const Seen& receiver = trial.seen[static_cast<std::size_t>(boundary) + 1];
+        for (Index step = 0; step <= trial.run.steps; ++step) {
+            trial.same(sender.at(key(step, "s.A")), receiver.at(key(step, "r.A")), step,
+                       boundary_text(boundary, "before " + key(step, "the receiver's A")), "the sender's");
+            if (one_table)
+                trial.same(sender.at(key(step, "s.E")), receiver.at(key(step, "r.E")), step,
+                           boundary_text(boundary, "before " + key(step, "the receiver's E")),
+                           "the sender's");
+        }
+    }
+}
+
+/// As many tokens in one micro-batch as there were in all.
+class Joined final : public Stage {
+  public:
+    Joined(const Case& run, int stage) : run_(run), inner_(made_up_stage(run, stage)) {}
+    Floats forward(Index step, Index, const Floats& arrived) override {
+        return joined([&](Index micro) { return inner_->forward(step, micro, arrived); });
+    }
+    Floats backward(Index step, Index, const Floats& gradient) override {
+        return joined([&](Index micro) { return inner_->backward(step, micro, gradient); });
+    }
+
+  private:
+    template <class Part>
+    Floats joined(const Part& part) const {
+        Floats all;
+        for (Index micro = 0; micro < run_.micro; ++micro) {
+            const Floats one = part(micro);
+            all.insert(all.end(), one.begin(), one.end());
+        }
+        return all;
+    }
+
+    Case run_;
+    std::unique_ptr<Stage> inner_;
+};
+
+// 10. How a batch is split into micro-batches changes no sum.
+void splitting(Trial& trial) {
+    const Case run = trial.run;
+    trial.seen = trial.play(trial.scenario);
+    Scenario whole = trial.scenario;
+    whole.run.micro = 1;
+    whole.run.tokens = run.tokens * run.micro;
+    whole.ids = [run, inner = trial.scenario.ids](Index step, Index) {
+        std::vector<Id> all;
+        for (Index micro = 0; micro < run.micro; ++micro) {
+            const std::vector<Id> one = inner(step, micro);
+            all.insert(all.end(), one.begin(), one.end());
+        }
+        return all;
+    };
+    whole.stage = [run](int stage) { return std::make_unique<Joined>(run, stage); };
+    const std::vector<Seen> seen = trial.play(whole);
+    for (std::size_t rank = 0; rank < seen.size(); ++rank)
+        for (const char* what : {"s.gA", "s.dE", "r.dE"})
+            if (const auto found = seen[rank].values.find(key(0, what)); found != seen[rank].values.end())
+                trial.same(found->second, trial.seen[rank].at(key(0, what)), 0,
+                           "on rank " + std::to_string(rank) + ", " + key(0, what),
+                           "that of one micro-batch with all tokens");
+}
+Case exact_step(Case run) {
+    run.dyadic = true;
+    run.steps = 1;
+    run.restart = 0;
+    return run;
+}
+
+// 11. With a full rank, a pipeline is the network without one.
+void whole_pipeline(Trial& trial) {
+    const Case run = trial.run;
+    trial.scenario.stage = [run](int stage) { return network_stage(run, stage); };
+    trial.scenario.state = [run, inner = trial.scenario.state](Index boundary, Side side) {
+        EndState state = inner(boundary, side);
+        for (Index i = 0; i < run.width; ++i)
+            for (Index j = 0; j < run.width; ++j)
+                state.a[static_cast<std::size_t>(i * run.width + j)] =
+                    (i + boundary + 1) % run.width == j ? (i % 2 == 0 ? 1.0F : -1.0F) : 0.0F;
+        return state;
+    };
+    trial.seen = trial.play(trial.scenario);
+    // The same stages, one after the other, with nothing between them.
+    const auto stages = static_cast<std::size_t>(run.workers);
+    std::vector<std::unique_ptr<Stage>> network;
+    std::vector<std::map<Index, Floats>> sent(stages);
+    for (std::size_t stage = 0; stage < stages; ++stage)
+        network.push_back(network_stage(run, static_cast<int>(stage)));
+    for (Index micro = 0; micro < run.micro; ++micro)
+        for (std::size_t stage = 0; stage < stages; ++stage)
+            sent[stage][micro] =
+                network[stage]->forward(0, micro, stage == 0 ? Floats() : sent[stage - 1][micro]);
+    for (Index micro = 0; micro < run.micro; ++micro) {
+        Floats gradient;
+        for (std::size_t stage = stages; stage-- > 0;) {
+            gradient = network[stage]->backward(0, micro, gradient);
+            if (stage > 0) {
+                const Seen& receiver = trial.seen[stage];
+                const std::string at = "on rank " + std::to_string(stage) + ", ";
+                trial.same(sent[stage - 1][micro], receiver.at(key(0, micro, "Xhat")), 0,
+                           at + key(0, micro, "Xhat"), "that of the network without boundaries");
+                trial.same(gradient, receiver.at(key(0, micro, "G")), 0, at + key(0, micro, "G"),
+                           "that of the network without boundaries");
+            }
+        }
+    }
+    for (std::size_t stage = 0; stage < stages; ++stage)
+        trial.same(network[stage]->parameter_gradient(0), trial.seen[stage].at(key(0, "dW")), 0,
+                   "on rank " + std::to_string(stage) + ", " + key(0, "dW"),
+                   "that of the network without boundaries");
+}
+Case full_and_exact(Case run) {
+    run = exact_step(run);
+    run.width = run.rank;
+    run.anchors = Anchors::none;
+    return run;
+}
+
+// 12. Every id arrives.
+void every_id(Trial& trial) {
+    const Case run = trial.run;
+    trial.scenario.ids = [run](Index step, Index micro) {
+        std::vector<Id> ids(static_cast<std::size_t>(run.tokens));
+        for (std::size_t token = 0; token < ids.size(); ++token)
+            ids[token] = static_cast<Id>(
+                run.vocabulary - 1 -
+                (static_cast<Index>(token) + (step * run.micro + micro) * run.tokens) % run.vocabulary);
+        return ids;
+    };
+    trial.seen = trial.play(trial.scenario);
+    for (std::size_t rank = 1; rank < trial.seen.size(); ++rank)
+        for (Index step = 0; step < run.steps; ++step)
+            for (Index micro = 0; micro < run.micro; ++micro) {
+                const std::vector<Id> ids = trial.scenario.ids(step, micro);
+                trial.same({ids.begin(), ids.end()}, trial.seen[rank].at(key(step, micro, "ids")), step,
+                           "on rank " + std::to_string(rank) + ", " + key(step, micro, "ids"),
+                           "those that were sent");
+            }
+}
+
+// 13. To the byte, and between neighbours alone.
+void traffic(Trial& trial) {
+    const Case& run = trial.run;
+    trial.seen = trial.play(trial.scenario);
+    const auto each = static_cast<Index>(id_bytes(run.vocabulary));
+    const Index table = run.anchors == Anchors::shared ? run.vocabulary * run.rank : 0;
+    for (int rank = 0; rank < run.workers; ++rank) {
+        std::map<std::string, Index> wanted;
+        const bool sends = rank + 1 < run.workers;
+        for (Index step = 0; step < run.steps; ++step) {
+            for (Index micro = 0; micro < run.micro; ++micro) {
+                if (sends)
+                    wanted[wire_key(key(step, micro, "forward"), rank + 1)] =
+                        run.tokens * (4 * run.rank + each);
+                if (rank > 0)
+                    wanted[wire_key(key(step, micro, "backward"), rank - 1)] = run.tokens * 4 * run.rank;
+            }
+            for (const int peer : {rank - 1, rank + 1})
+                if (peer >= 0 && peer < run.workers)
+                    wanted[wire_key(key(step, "end"), peer)] = 4 * (run.width * run.rank + table);
+        }
+        const Seen& seen = trial.seen[static_cast<std::size_t>(rank)];
+        std::map<std::string, Index> got;
+        for (const auto& [when, bytes] : seen.wire)
+            if (when.starts_with("step ") && !bytes.empty())
+                got[when] = static_cast<Index>(bytes.size());
+        std::erase_if(wanted, [](const auto& entry) { return entry.second == 0; });
+        const auto told = [&](const std::string& when, Index bytes, Index right) {
+            trial.told(bytes == right, 0, [&] {
+                return "rank " + std::to_string(rank) + ", " + when + ": " + std::to_string(bytes) +
+                       " bytes; it is to be " + std::to_string(right);
+            });
+        };
+        for (const auto& [when, bytes] : wanted)
+            told(when, got.contains(when) ? got[when] : 0, bytes);
+        for (const auto& [when, bytes] : got)
+            if (!wanted.contains(when))
+                told(when, bytes, 0);
+    }
+}
+
+// 15. A restart changes no bit.
+void restart(Trial& trial) {
+    Scenario going_on = trial.scenario;
+    going_on.run.restart = 0;
+    const std::vector<Seen> seen = trial.play(going_on);
+    trial.seen = trial.play(trial.scenario);
+    trial.same(seen, trial.seen, "that of a run without a restart");
+}
+Case restarted(Case run) {
+    run.steps = std::max<Index>(run.steps, 2);
+    run.restart = std::clamp<Index>(run.restart, 1, run.steps - 1);
+    return run;
+}
+
+std::vector<gate::Line> all_ids(const gate::Pins& pins) {
+    if (!pins.empty())
+        return {};
+    return {"rank=1,width=1,workers=2,tokens=131072,vocabulary=131072",
+            "rank=2,width=3,workers=3,tokens=65537,vocabulary=65537,data=normal"};
+}
+
+} // namespace
+
+std::vector<gate::Property> pipeline_properties() {
+    std::vector<gate::Property> all{
+        property(9, "replicas", "Both sides of a boundary have the same bits of what is common to them.",
+                 replicas, {{"several steps", 40}, {"anchors", 50}}),
+        property(10, "splitting", "How a batch is split into micro-batches changes no sum.", splitting,
+                 {{"several micro-batches", 40}}, exact_step),
+        property(11, "pipeline", "A pipeline with full rank is the network without boundaries.",
+                 whole_pipeline, {{"several boundaries", 40}, {"several micro-batches", 40}}, full_and_exact),
+        property(12, "ids", "Every id arrives as it was sent.", every_id, {{"several micro-batches", 40}}),
+        property(13, "traffic", "What travels goes to the neighbour it is for, to the byte.", traffic,
+                 {{"anchors", 50}, {"several boundaries", 40}}, no_restart),
+        property(15, "restart", "A restart after any step changes no bit.", restart, {{"restart", 90}},
+                 restarted)};
+    for (gate::Property& one : all)
+        if (one.name == "ids")
+            one.also = all_ids;
+    return all;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "../subject.hpp"
+
+namespace scape::mapl {
+
+/// What can be wrong with the plain ends.
+enum Wrong : int {
+    nothing,
+    sender_part_only,
+    receiver_part_only,
+    parts_averaged,
+    updated_on_one_side,
+    shipped_late,
+    sym_forgotten,
+    projected_with_old,
+    not_retracted,
+    five_iterations,
+    not_transposed_back,
+    endless_scaled,
+    polar_of_gradient,
+    momentum_after_polar,
+    senders_anchor,
+    rows_not_orthonormal,
+    anchor_gradient_sign,
+    anchor_gradient_overwritten,
+    ids_as_bf16,
+    ids_of_another,
+    dx_without_a,
+    divided_by_micro_batches,
+    momentum_not_kept,
+    ids_in_four_bytes,
+    refused_one_counted,
+    settings_not_compared,
+    off_manifold_taken,
+    anchor_not_subtracted,
+    shared_gradient_not_summed,
+    activations_kept_by_order,
+    wrong_end, ///< one behind the last
+};
+
+/// Both ends as plain as can be, sharing nothing with distributed/mapl, with that mistake.
+[[nodiscard]] Subjects plain_ends(Wrong wrong);
+
+} // namespace scape::mapl

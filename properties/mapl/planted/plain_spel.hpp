@@ -1,0 +1,16 @@
+#pragma once
+
+#include "plain.hpp"
+#include "plain_numbers.hpp"
+
+namespace scape::mapl::plain {
+
+/// A and m after a step; `before` is the A of the step before this one.
+struct Trained {
+    Table a;
+    Table m;
+};
+[[nodiscard]] Trained train(Wrong wrong, const Settings& settings, const Table& a, const Table& before,
+                            const Table& m, const Table& g, double rate);
+
+} // namespace scape::mapl::plain

@@ -1,0 +1,40 @@
+// What must always hold of MAPL: section 27. A file for each family of them.
+#include <algorithm>
+#include <utility>
+
+#include "family.hpp"
+
+namespace scape::mapl {
+
+Case as_drawn(Case run) {
+    return run;
+}
+
+gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
+                        AtLeast at_least, Change change) {
+    return {number,
+            name,
+            says,
+            [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
+            [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
+                Trial trial(implementation, change(parse_case(line)));
+                judge(trial);
+                return trial.judged;
+            },
+            std::move(at_least),
+            [](const gate::Implementation&) { return std::string(); },
+            [change](const gate::Line& line, const gate::LeftOut&) { return text(change(parse_case(line))); }};
+}
+
+std::vector<gate::Property> properties() {
+    std::vector<gate::Property> all;
+    for (const auto& family :
+         {boundary_properties(), training_properties(), pipeline_properties(), input_properties()})
+        all.insert(all.end(), family.begin(), family.end());
+    // The reference's number is 0, and it comes last.
+    std::ranges::stable_sort(
+        all, {}, [](const gate::Property& one) { return std::pair(one.number == 0, one.number); });
+    return all;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,198 @@
+// How A is trained.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <scape/problem/text.hpp>
+
+#include "family.hpp"
+#include "manifold.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+const Floats& shown_subspace(const std::vector<Seen>& seen, Index boundary, Index step) {
+    return seen[static_cast<std::size_t>(boundary)].at(key(step, "s.A"));
+}
+
+// 1. A stays on the manifold.
+void manifold(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    const Index r = trial.run.rank;
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const double limit =
+            manifold_limit(trial.scenario.settings(boundary, Side::sender), trial.scenario.rate);
+        for (Index step = 0; step <= trial.run.steps; ++step) {
+            const Matrix<double> A = matrix_of(shown_subspace(trial.seen, boundary, step), r);
+            const double off = spectral_norm(A.transpose() * A - Matrix<double>::Identity(r, r));
+            trial.judged.counts.share_of_limit = std::max(trial.judged.counts.share_of_limit, off / limit);
+            trial.told(off <= limit, step, [&] {
+                return boundary_text(boundary, "before " + key(step, "|A^T A - I| is ") + shortest(off) +
+                                                   ", and the limit is " + shortest(limit));
+            });
+        }
+    }
+}
+Case longer(Case run) {
+    run.steps *= 6;
+    run.tokens = std::min<Index>(run.tokens, 3);
+    run.restart = 0;
+    return run;
+}
+
+// 6. From rest m is a multiple of gR, which is tangent.
+void tangent_moment(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    const Index r = trial.run.rank;
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
+        const Matrix<double> A = matrix_of(sender.at(key(0, "s.A")), r);
+        const Matrix<double> m = matrix_of(sender.at(key(1, "s.m")), r);
+        const Matrix<double> both = A.transpose() * m + m.transpose() * A;
+        const Settings settings = trial.scenario.settings(boundary, Side::sender);
+        const double g = matrix_of(sender.at(key(0, "s.gA")), r).norm();
+        trial.near(Matrix<double>::Zero(r, r), both,
+                   2.0 * manifold_tolerance(settings.width, r) * (1.0 - settings.beta) * g, 0,
+                   boundary_text(boundary, "A^T m + m^T A after one step"));
+    }
+}
+Case projected_once(Case run) {
+    run.order = Order::project_first;
+    run.steps = 1;
+    return run;
+}
+
+/// Columns in another order, and some with the other sign: A O.
+Floats turned(const Floats& a, Index rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    Floats made(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const std::size_t column = i % r;
+        made[i / r * r + (column + 1) % r] = column % 2 == 0 ? -a[i] : a[i];
+    }
+    return made;
+}
+
+// 8. A -> A O: the same comes through, and the training goes along.
+void turned_subspace(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    Scenario other = trial.scenario;
+    other.state = [inner = trial.scenario.state, r = trial.run.rank](Index boundary, Side side) {
+        EndState state = inner(boundary, side);
+        state.a = turned(state.a, r);
+        return state;
+    };
+    const std::vector<Seen> seen = trial.play(other);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const auto b = static_cast<std::size_t>(boundary);
+        const Settings settings = trial.scenario.settings(boundary, Side::sender);
+        for (Index micro = 0; micro < trial.run.micro; ++micro) {
+            const Floats& x = trial.seen[b + 1].at(key(0, micro, "Xhat"));
+            const Matrix<double> one = matrix_of(x, trial.run.width);
+            const double size = matrix_of(trial.seen[b].at(key(0, micro, "X")), trial.run.width).norm();
+            trial.near(one, matrix_of(seen[b + 1].at(key(0, micro, "Xhat")), trial.run.width),
+                       manifold_tolerance(settings.width, settings.rank) * (1.0 + size + one.norm()), 0,
+                       boundary_text(boundary, key(0, micro, "Xhat") + " with A turned"));
+        }
+        const Floats& a = shown_subspace(trial.seen, boundary, 0);
+        const Floats& m = trial.seen[b].at(key(1, "s.m"));
+        const double limit = 2.0 * next_subspace(settings, a, m, trial.scenario.rate).limit;
+        trial.near(matrix_of(turned(shown_subspace(trial.seen, boundary, 1), trial.run.rank), trial.run.rank),
+                   matrix_of(shown_subspace(seen, boundary, 1), trial.run.rank), limit, 0,
+                   boundary_text(boundary, "A after a step from a turned one"));
+    }
+}
+Case one_step(Case run) {
+    run.steps = 1;
+    run.restart = 0;
+    return run;
+}
+
+// 18. From rest the two orders take the same first step, and another second one.
+void orders(Trial& trial) {
+    Scenario other = trial.scenario;
+    other.settings = [inner = trial.scenario.settings](Index boundary, Side side) {
+        Settings settings = inner(boundary, side);
+        settings.order = Order::momentum_first;
+        return settings;
+    };
+    trial.seen = trial.play(trial.scenario);
+    const std::vector<Seen> seen = trial.play(other);
+    const Index r = trial.run.rank;
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const auto b = static_cast<std::size_t>(boundary);
+        const Settings settings = trial.scenario.settings(boundary, Side::sender);
+        const double limit = 2.0 * next_subspace(settings, shown_subspace(trial.seen, boundary, 0),
+                                                 trial.seen[b].at(key(1, "s.m")), trial.scenario.rate)
+                                       .limit;
+        trial.near(matrix_of(shown_subspace(trial.seen, boundary, 1), r),
+                   matrix_of(shown_subspace(seen, boundary, 1), r), limit, 0,
+                   boundary_text(boundary, "A after one step in the other order"));
+        trial.told(trial.seen[b].at(key(2, "s.m")) != seen[b].at(key(2, "s.m")), 1, [&] {
+            return boundary_text(boundary, "the order of projection and momentum changes nothing in step 2");
+        });
+    }
+}
+Case two_steps_of_the_first_order(Case run) {
+    run = no_restart(run);
+    run.order = Order::project_first;
+    run.dyadic = false;
+    run.steps = 2;
+    run.rank = std::max<Index>(run.rank, 2);
+    run.width = std::max<Index>(run.width, run.rank + 2);
+    run.micro = std::max<Index>(run.micro, 2);
+    run.tokens = std::max<Index>(run.tokens, 3);
+    return run;
+}
+
+/// Whether anything that was shown differs.
+bool differ(const std::vector<Seen>& one, const std::vector<Seen>& other) {
+    for (std::size_t rank = 0; rank < one.size(); ++rank)
+        if (one[rank].values != other[rank].values)
+            return true;
+    return false;
+}
+
+// 17. Every setting matters.
+void settings_matter(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    const auto matters = [&](const std::string& what, const std::function<void(Settings&)>& change) {
+        Scenario other = trial.scenario;
+        other.settings = [inner = trial.scenario.settings, change](Index boundary, Side side) {
+            Settings settings = inner(boundary, side);
+            change(settings);
+            return settings;
+        };
+        trial.told(differ(trial.seen, trial.play(other)), 0,
+                   [&] { return "another " + what + " changes nothing"; });
+    };
+    matters("order", [](Settings& settings) { settings.order = Order::momentum_first; });
+    matters("beta", [](Settings& settings) { settings.beta = 0.25; });
+    matters("number of iterations of the direction",
+            [](Settings& settings) { settings.direction_iterations = 3; });
+    matters("number of iterations of the retraction",
+            [](Settings& settings) { settings.retraction_iterations = 1; });
+    if (trial.run.anchors != Anchors::none)
+        matters("seed of P", [](Settings& settings) { settings.seed += 1; });
+    Scenario other = trial.scenario;
+    other.rate = 0.03125;
+    trial.told(differ(trial.seen, trial.play(other)), 0, [] { return "another rate changes nothing"; });
+}
+
+} // namespace
+
+std::vector<gate::Property> training_properties() {
+    return {property(1, "manifold", "A stays on the manifold, within the bound of its retraction.", manifold,
+                     {{"compressed", 50}}, longer),
+            property(6, "tangent", "The gradient that A follows is tangent to the manifold.", tangent_moment,
+                     {{"compressed", 50}}, projected_once),
+            property(8, "turned", "A and A O send the same, and are trained alike.", turned_subspace,
+                     {{"compressed", 50}}, one_step),
+            property(17, "settings", "Every setting matters.", settings_matter, {{"anchors", 50}},
+                     two_steps_of_the_first_order),
+            property(18, "orders", "The two orders of SPEL part at step 2 and not before.", orders,
+                     {{"several boundaries", 40}}, two_steps_of_the_first_order)};
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,188 @@
+#include "trial.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <scape/problem/text.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+class MaplDifference final : public gate::Finding {
+  public:
+    MaplDifference(std::string message, Case run, Index step)
+        : message_(std::move(message)), run_(run), step_(step) {}
+    std::string message() const override { return message_; }
+    Size size() const override {
+        return {run_.width * run_.tokens, static_cast<int>(run_.workers), step_ + 1};
+    }
+
+  private:
+    std::string message_;
+    Case run_;
+    Index step_;
+};
+
+template <class T>
+Matrix<T> read_as(const Floats& values, Index columns) {
+    const Index rows = columns == 0 ? 0 : static_cast<Index>(values.size()) / columns;
+    Matrix<T> made(rows, columns);
+    for (Index i = 0; i < made.size(); ++i)
+        made.data()[i] = T(values[static_cast<std::size_t>(i)]);
+    return made;
+}
+
+std::set<std::string> kinds_of(const Case& run) {
+    std::set<std::string> kinds;
+    const auto add = [&kinds](bool is, const char* kind) {
+        if (is)
+            kinds.insert(kind);
+    };
+    add(run.workers > 2, "several boundaries");
+    add(run.micro > 1, "several micro-batches");
+    add(run.steps > 1, "several steps");
+    add(run.anchors != Anchors::none, "anchors");
+    add(run.width > run.rank, "compressed");
+    add(run.restart > 0, "restart");
+    add(run.dyadic, "exact sums");
+    return kinds;
+}
+
+} // namespace
+
+Matrix<double> matrix_of(const Floats& values, Index columns) {
+    return read_as<double>(values, columns);
+}
+
+Matrix<Bounded> bounded_of(const Floats& values, Index columns) {
+    return read_as<Bounded>(values, columns);
+}
+
+Floats floats_of(const Matrix<float>& values) {
+    return {values.data(), values.data() + values.size()};
+}
+
+bool few_bits(const Floats& values) {
+    return std::ranges::all_of(values, [](float value) {
+        return std::abs(value) <= 4.0F && value * 8.0F == std::round(value * 8.0F);
+    });
+}
+
+std::string boundary_text(Index boundary, const std::string& what) {
+    return "at boundary " + std::to_string(boundary) + ", " + what;
+}
+
+template <class T>
+Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step) {
+    const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
+    const Seen& receiver = trial.seen[static_cast<std::size_t>(boundary + 1)];
+    const Case& run = trial.run;
+    Boundary<T> made;
+    made.A = read_as<T>(sender.at(key(step, "s.A")), run.rank);
+    made.trains_anchors = run.anchors != Anchors::fixed;
+    if (run.anchors == Anchors::none)
+        return made;
+    const auto anchor = [&](const Floats& table, Side side) {
+        Floats rows = trial.scenario.state(boundary, side).rows;
+        if (rows.empty())
+            rows = anchor_rows(trial.scenario.settings(boundary, side), side);
+        return Anchor<T>{read_as<T>(table, run.rank), read_as<T>(rows, run.width)};
+    };
+    made.p = anchor(sender.at(key(step, "s.E")), Side::sender);
+    made.q = anchor(receiver.at(key(step, "r.E")), Side::receiver);
+    return made;
+}
+
+template Boundary<float> shown_boundary(const Trial&, Index, Index);
+template Boundary<double> shown_boundary(const Trial&, Index, Index);
+template Boundary<Bounded> shown_boundary(const Trial&, Index, Index);
+
+Trial::Trial(const gate::Implementation& implementation, const Case& of)
+    : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Candidate&>(implementation)) {
+    judged.kinds = kinds_of(run);
+}
+
+Trial::Sent Trial::sent(const std::vector<Seen>& all, Index boundary, Index step, Index micro,
+                        bool forward) const {
+    const Seen& from = all[static_cast<std::size_t>(forward ? boundary : boundary + 1)];
+    const int to = static_cast<int>(forward ? boundary + 1 : boundary);
+    const auto found = from.wire.find(wire_key(key(step, micro, forward ? "forward" : "backward"), to));
+    Sent made;
+    if (found == from.wire.end())
+        return made;
+    made.bytes = found->second.size();
+    const auto count = static_cast<std::size_t>(scenario.ids(step, micro).size()) *
+                       static_cast<std::size_t>(run.rank);
+    made.values.resize(std::min(count, made.bytes / sizeof(float)));
+    if (!made.values.empty())
+        std::memcpy(made.values.data(), found->second.data(), made.values.size() * sizeof(float));
+    return made;
+}
+
+void Trial::violated(Index step, const std::string& message) {
+    if (!judged.finding)
+        judged.finding = std::make_shared<MaplDifference>(message, run, step);
+}
+
+void Trial::add(const verify::Comparison& compared, Index step, const std::string& what,
+                const std::string& whose) {
+    judged.counts.add(
+        {compared.compared, compared.mismatched, compared.greatest_ulps, compared.share_of_limit});
+    if (compared.ok())
+        return;
+    std::string first;
+    if (compared.expected_size != compared.actual_size)
+        first = " (" + std::to_string(compared.actual_size) + " values for " +
+                std::to_string(compared.expected_size) + ")";
+    else if (!compared.first.empty())
+        first = ", first at " + std::to_string(compared.first.front().index) + ": " +
+                verify::with_bits(compared.first.front().actual) + " for " +
+                verify::with_bits(compared.first.front().expected);
+    violated(step, what + " is not " + whose + ": " + verify::summary(compared) + first);
+}
+
+void Trial::same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
+                 const std::string& whose) {
+    add(verify::compare(expected, actual, verify::Level::exact()), step, what, whose);
+}
+
+void Trial::same(const std::vector<Seen>& expected, const std::vector<Seen>& actual,
+                 const std::string& whose) {
+    for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+        const std::string of = "of rank " + std::to_string(rank) + ", ";
+        for (const auto& [what, values] : expected[rank].values)
+            same(values, actual[rank].at(what), 0, of + what, whose);
+        for (const auto& [what, bytes] : expected[rank].wire) {
+            const auto found = actual[rank].wire.find(what);
+            told(found != actual[rank].wire.end() && found->second == bytes, 0,
+                 [&] { return of + what + " is not " + whose; });
+        }
+    }
+}
+
+void Trial::near(const Matrix<Bounded>& expected, const Floats& actual, Index step,
+                 const std::string& what) {
+    std::vector<double> values;
+    std::vector<double> limits;
+    for (Index i = 0; i < expected.size(); ++i) {
+        values.push_back(expected.data()[i].value());
+        limits.push_back(2.0 * expected.data()[i].error());
+    }
+    add(verify::compare(values, limits, actual), step, what, "the reference's within its bound");
+}
+
+void Trial::near(const Matrix<double>& expected, const Matrix<double>& actual, double limit, Index step,
+                 const std::string& what) {
+    const double off = expected.rows() == actual.rows() && expected.cols() == actual.cols()
+                           ? (expected - actual).norm()
+                           : HUGE_VAL;
+    if (limit > 0.0 && off <= limit)
+        judged.counts.share_of_limit = std::max(judged.counts.share_of_limit, off / limit);
+    told(off <= limit, step, [&] { return what + ": off by " + shortest(off) + ", and the limit is " +
+                                          shortest(limit); });
+}
+
+} // namespace scape::mapl

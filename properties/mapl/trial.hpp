@@ -1,0 +1,75 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <scape/gate/property.hpp>
+#include <scape/mapl/boundary.hpp>
+#include <scape/verify/bounded.hpp>
+#include <scape/verify/bounded_in_eigen.hpp>
+#include <scape/verify/comparator.hpp>
+
+#include "candidate.hpp"
+
+namespace scape::mapl {
+
+using verify::Bounded;
+
+[[nodiscard]] Matrix<double> matrix_of(const Floats& values, Index columns);
+[[nodiscard]] Floats floats_of(const Matrix<float>& values);
+[[nodiscard]] Matrix<Bounded> bounded_of(const Floats& values, Index columns);
+/// Whether sums of a few thousand products of three such numbers are exact in fp32.
+[[nodiscard]] bool few_bits(const Floats& values);
+
+/// One case as it is judged.
+class Trial {
+  public:
+    Trial(const gate::Implementation& implementation, const Case& of);
+
+    [[nodiscard]] std::vector<Seen> play(const Scenario& of) const { return candidate.run(of); }
+    /// What the wire had of one micro-batch: Z, or dZ, and how many bytes in all.
+    struct Sent {
+        Floats values;
+        std::size_t bytes = 0;
+    };
+    [[nodiscard]] Sent sent(const std::vector<Seen>& seen, Index boundary, Index step, Index micro,
+                            bool forward) const;
+
+    /// The first finding is the one that is told.
+    void violated(Index step, const std::string& message);
+    /// Whatever is asked, told where it does not hold.
+    template <class Message>
+    void told(bool ok, Index step, const Message& message) {
+        ++judged.counts.compared;
+        if (ok)
+            return;
+        ++judged.counts.wrong;
+        violated(step, message());
+    }
+    void same(const Floats& expected, const Floats& actual, Index step, const std::string& what,
+              const std::string& whose);
+    /// Two whole runs: all that was shown and sent.
+    void same(const std::vector<Seen>& expected, const std::vector<Seen>& actual, const std::string& whose);
+    /// Within twice the bound on rounding.
+    void near(const Matrix<Bounded>& expected, const Floats& actual, Index step, const std::string& what);
+    void near(const Matrix<double>& expected, const Matrix<double>& actual, double limit, Index step,
+              const std::string& what);
+
+    Case run;
+    Scenario scenario;
+    const Candidate& candidate;
+    std::vector<Seen> seen; ///< of the scenario, once it has been played
+    gate::Judged judged;
+
+  private:
+    void add(const verify::Comparison& compared, Index step, const std::string& what,
+             const std::string& whose);
+};
+
+/// The sides of a boundary as they were shown at the begin of a step.
+template <class T>
+[[nodiscard]] Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step);
+
+[[nodiscard]] std::string boundary_text(Index boundary, const std::string& what);
+
+} // namespace scape::mapl
