@@ -282,6 +282,7 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
     using PlainSide::PlainSide;
 
     Receiver::Arrived forward(Index micro, Index count) override {
+        arrive();
         const auto tokens = static_cast<std::size_t>(count);
         const std::size_t z_count = tokens * rank();
         const Message message =

@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <string>
+
+#include <Eigen/Eigenvalues>
+#include <gtest/gtest.h>
+
+#include <scape/distributed/in_process_peers.hpp>
+#include <scape/mapl/boundary.hpp>
+#include <scape/mapl/ends.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::mapl {
+namespace {
+
+using distributed::Peers;
+
+/// Rank 0 sends, rank 1 receives.
+void both(const std::function<void(Peers&)>& sends, const std::function<void(Peers&)>& receives) {
+    distributed::run_peers(2, [&](Peers& peers) { (peers.rank() == 0 ? sends : receives)(peers); });
+}
+
+std::string what(const std::function<void()>& throws) {
+    try {
+        throws();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+// Property 7 through messages: the reconstruction loss alone, and A finds the directions of most energy.
+TEST(MaplEnds, FindThePrincipalSubspace) {
+    const Settings settings{.width = 6, .rank = 2, .vocabulary = 1};
+    const Floats start = first_subspace(6, 2, 1);
+    Floats x(6 * 12);
+    for (std::size_t i = 0; i < x.size(); ++i) // column j has 4^-j of the first one's energy
+        x[i] = static_cast<float>(std::sin(1.0 + static_cast<double>(i * i)) *
+                                  std::pow(0.5, static_cast<double>(i % 6)));
+    const std::vector<Id> ids(12, 0);
+    Floats learned;
+    constexpr int steps = 500;
+    both(
+        [&](Peers& peers) {
+            Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
+            for (int step = 0; step < steps; ++step) {
+                sender.forward(0, x, ids);
+                static_cast<void>(sender.backward(0));
+                EXPECT_TRUE(sender.end_step(0.05 / (1.0 + 0.05 * step)));
+            }
+            learned = sender.subspace();
+        },
+        [&](Peers& peers) {
+            Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+            for (int step = 0; step < steps; ++step) {
+                Floats g = receiver.forward(0, 12).activations;
+                for (std::size_t i = 0; i < g.size(); ++i)
+                    g[i] -= x[i];
+                receiver.backward(0, g);
+                receiver.end_step();
+            }
+        });
+    const Eigen::Map<const Matrix<float>> X(x.data(), 12, 6);
+    const Eigen::Map<const Matrix<float>> A(learned.data(), 6, 2);
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solved(
+        Eigen::MatrixXd((X.transpose() * X).cast<double>()));
+    const double best = solved.eigenvalues().tail(2).sum();
+    EXPECT_NEAR(static_cast<double>((X * A).squaredNorm()), best, 1e-3 * best);
+}
+
+// Property 1 with real messages: ten thousand steps.
+TEST(MaplEnds, StayOnTheManifoldForTenThousandSteps) {
+    for (const Order order : {Order::project_first, Order::momentum_first}) {
+        const Settings settings{.width = 8, .rank = 3, .vocabulary = 1, .order = order};
+        const Floats start = first_subspace(8, 3, 2);
+        double worst = 0.0;
+        both(
+            [&](Peers& peers) {
+                Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
+                Floats x(8);
+                const std::vector<Id> ids{0};
+                for (int step = 0; step < 10000; ++step) {
+                    for (std::size_t i = 0; i < x.size(); ++i)
+                        x[i] = static_cast<float>(std::sin(step * 0.7 + static_cast<double>(i)));
+                    sender.forward(0, x, ids);
+                    static_cast<void>(sender.backward(0));
+                    sender.end_step(0.02);
+                    worst = std::max(worst, distance_to_manifold(sender.subspace(), 3));
+                }
+            },
+            [&](Peers& peers) {
+                Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+                for (int step = 0; step < 10000; ++step) {
+                    Floats g = receiver.forward(0, 1).activations;
+                    for (std::size_t i = 0; i < g.size(); ++i)
+                        g[i] += static_cast<float>(std::cos(step * 1.3 + static_cast<double>(i)));
+                    receiver.backward(0, g);
+                    receiver.end_step();
+                }
+            });
+        EXPECT_LE(worst, manifold_tolerance(8, 3));
+        EXPECT_GT(worst, 0.0);
+    }
+}
+
+TEST(MaplEnds, WhatDiffersIsNamedOnBothSides) {
+    const Settings settings{.width = 4, .rank = 2, .vocabulary = 9, .anchors = Anchors::fixed};
+    const Floats start = first_subspace(4, 2, 1);
+    const Floats table(18, 0.5F);
+    const auto told = [&](const std::function<void(Settings&, EndState&)>& change) {
+        std::string lines[2];
+        both(
+            [&](Peers& peers) {
+                lines[0] = what([&] {
+                    Sender(settings, first_state(settings, Side::sender, start, table), peers, 1);
+                });
+            },
+            [&](Peers& peers) {
+                Settings other = settings;
+                EndState state = first_state(settings, Side::receiver, start, table);
+                change(other, state);
+                lines[1] = what([&] { Receiver(other, state, peers, 0); });
+            });
+        EXPECT_EQ(lines[0], lines[1]);
+        return lines[0];
+    };
+    EXPECT_EQ(told([](Settings&, EndState&) {}), "");
+    EXPECT_EQ(told([](Settings& other, EndState&) { other.beta = 0.5; }),
+              "the receiver, rank 1, has beta 0.5 where the sender, rank 0, has 0.9; start both with the same");
+    EXPECT_EQ(told([](Settings& other, EndState&) { other.order = Order::momentum_first; }),
+              "the receiver, rank 1, has order momentum_first where the sender, rank 0, has project_first; start "
+              "both with the same");
+    EXPECT_EQ(told([](Settings&, EndState& state) { state.a[0] += 0x1p-24F; }),
+              "the receiver, rank 1, has another subspace than the sender, rank 0; start both with the same");
+    EXPECT_EQ(told([](Settings&, EndState& state) { state.anchor[3] = 0.25F; }),
+              "the receiver, rank 1, has another anchor than the sender, rank 0; start both with the same");
+    EXPECT_EQ(told([](Settings&, EndState& state) { state.steps = 3; }),
+              "the receiver, rank 1, has the step 3 where the sender, rank 0, has 0; start both with the same");
+}
+
+TEST(MaplEnds, BadInputIsALineAndNothingElse) {
+    const Settings settings{.width = 2, .rank = 1, .vocabulary = 3};
+    const Floats start{1.0F, 0.0F};
+    const Floats x{1.0F, 2.0F};
+    const float huge = std::numeric_limits<float>::max();
+    both(
+        [&](Peers& peers) {
+            Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
+            const std::vector<Id> ids{2};
+            const std::vector<Id> beyond{3};
+            const Floats bad{1.0F, std::numeric_limits<float>::infinity()};
+            EXPECT_EQ(what([&] { sender.forward(0, x, beyond); }),
+                      "micro-batch 0: the id of token 0 is 3; the vocabulary is 3");
+            EXPECT_EQ(what([&] { sender.forward(0, bad, ids); }),
+                      "micro-batch 0 has an activation that is not finite; nothing was sent");
+            EXPECT_EQ(what([&] { sender.forward(0, start, std::vector<Id>{0, 1}); }),
+                      "micro-batch 0 has 2 activations; 2 ids of width 2 make it 4");
+            EXPECT_EQ(what([&] { static_cast<void>(sender.backward(0)); }),
+                      "micro-batch 0 is not under way; it has to go forward first");
+            sender.forward(0, x, ids);
+            EXPECT_NE(what([&] { sender.forward(0, x, ids); }), "");
+            EXPECT_NE(what([&] { sender.end_step(0.1); }), "");
+            EXPECT_NE(what([&] { static_cast<void>(sender.state()); }), "");
+            EXPECT_EQ(sender.backward(0), (Floats{1.0F, 0.0F}));
+            EXPECT_NE(what([&] { sender.end_step(0.6); }), "");
+            EXPECT_TRUE(sender.end_step(0.1));
+        },
+        [&](Peers& peers) {
+            Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+            EXPECT_EQ(receiver.forward(0, 1).activations, (Floats{1.0F, 0.0F}));
+            EXPECT_EQ(what([&] { receiver.backward(0, Floats{1.0F}); }),
+                      "micro-batch 0 has a gradient of 1 values; its 1 tokens make it 2");
+            EXPECT_EQ(what([&] { receiver.backward(0, Floats{std::nanf(""), 0.0F}); }),
+                      "micro-batch 0 has a gradient that is not finite; nothing was sent");
+            EXPECT_NE(what([&] { receiver.end_step(); }), "");
+            receiver.backward(0, start);
+            receiver.end_step();
+        });
+    // A gradient of A that overflows: both keep what they had.
+    both(
+        [&](Peers& peers) {
+            Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
+            sender.forward(0, Floats{huge, huge}, std::vector<Id>{0});
+            static_cast<void>(sender.backward(0));
+            EXPECT_FALSE(sender.end_step(0.1));
+            EXPECT_EQ(sender.subspace(), start);
+            EXPECT_EQ(sender.state().m, Floats(2, 0.0F));
+        },
+        [&](Peers& peers) {
+            Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+            static_cast<void>(receiver.forward(0, 1));
+            receiver.backward(0, Floats{huge, huge});
+            receiver.end_step();
+            EXPECT_EQ(receiver.subspace(), start);
+        });
+}
+
+// A side that fails ends the other, which names it.
+TEST(MaplEnds, ASideThatEndsIsNamed) {
+    const Settings settings{.width = 2, .rank = 1, .vocabulary = 3};
+    const Floats start{1.0F, 0.0F};
+    std::string line;
+    EXPECT_THROW(both(
+                     [&](Peers& peers) {
+                         Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
+                         throw Error("out of tokens");
+                     },
+                     [&](Peers& peers) {
+                         Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+                         try {
+                             static_cast<void>(receiver.forward(0, 1));
+                         } catch (const distributed::Aborted& aborted) {
+                             line = aborted.what();
+                         }
+                     }),
+                 Error);
+    EXPECT_NE(line.find("rank 0"), std::string::npos) << line;
+    EXPECT_NE(line.find("out of tokens"), std::string::npos) << line;
+}
+
+} // namespace
+} // namespace scape::mapl

@@ -1,0 +1,60 @@
+#include "planted.hpp"
+
+#include <scape/problem/error.hpp>
+
+#include "../candidate.hpp"
+#include "plain.hpp"
+
+namespace scape::mapl {
+
+std::vector<gate::Mistake> mistakes() {
+    return {
+        {sender_part_only, "the sender's part of the gradient alone",
+         "Of a reconstruction loss it is 0: A never learns."},
+        {receiver_part_only, "the receiver's part of the gradient alone", "A learns, but not by its gradient."},
+        {parts_averaged, "the parts averaged", "The gradient of A is half of what it is."},
+        {updated_on_one_side, "A updated on the sender alone", "The sides part after the first step."},
+        {shipped_late, "A shipped a step late", "The receiver decodes with the A of the step before."},
+        {sym_forgotten, "sym forgotten in the projection", "gR is not tangent. Needs a rank of 2."},
+        {projected_with_old, "the projection at the A of the step before", "Shows from the second step on."},
+        {not_retracted, "A - a d without retraction", "A leaves the manifold, more with each step."},
+        {five_iterations, "five iterations of Polar Express", "The usual five leave |d^T d - I| at 0.26."},
+        {not_transposed_back, "the direction transposed and not transposed back",
+         "For a tall matrix its entries land in other places. Needs a rank of 2, or signs."},
+        {endless_scaled, "the endless polynomial scaled by 1.01 too",
+         "Singular values settle at 1 - 2.4e-6. Needs a small matrix, where rounding is less."},
+        {polar_of_gradient, "the polar of the gradient and not of m", "Shows from the second step on."},
+        {momentum_after_polar, "momentum after the polar", "Directions are averaged, and no direction."},
+        {senders_anchor, "anchors added with the sender's E", "Needs two anchors."},
+        {rows_not_orthonormal, "P not orthonormal", "Anchors are put back at another length than they were "
+                                                    "taken off."},
+        {anchor_gradient_sign, "the sign of dE of the sender", "Its anchor climbs."},
+        {anchor_gradient_overwritten, "dE overwritten where ids repeat", "Needs two tokens with the same id."},
+        {ids_as_bf16, "ids travel as bf16", "Exact up to 256 only."},
+        {ids_of_another, "ids of the micro-batch before", "Needs two micro-batches, or two steps."},
+        {dx_without_a, "dX without A^T", "dZ stands in its place. Needs another A than I."},
+        {divided_by_micro_batches, "the gradient divided by the number of micro-batches",
+         "Needs two of them."},
+        {momentum_not_kept, "m not in the checkpoint", "Needs a restart after a first step."},
+        {ids_in_four_bytes, "ids in four bytes always", "Right, but more on the wire than is needed."},
+        {refused_one_counted, "a refused micro-batch leaves its trace in the gradient",
+         "The call throws, and the sum has changed all the same."},
+        {settings_not_compared, "settings of the two sides not compared",
+         "Two sides that were started differently train on."},
+        {off_manifold_taken, "a subspace off the manifold taken", "Z A^T is no projection from the start."},
+        {anchor_not_subtracted, "the anchor added but not subtracted", "Needs anchors."},
+        {shared_gradient_not_summed, "each side trains a shared anchor by its own part",
+         "The one table becomes two."},
+        {activations_kept_by_order, "one place for all micro-batches that are under way",
+         "The last one's activations meet every gradient. Needs two."}};
+}
+
+std::shared_ptr<const gate::Implementation> planted(int number,
+                                                    const std::shared_ptr<const gate::Group>& group) {
+    if (number < 0 || number >= wrong_end)
+        throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
+    return std::make_shared<Candidate>(number == 0 ? "plain" : "planted-" + std::to_string(number),
+                                       plain_ends(static_cast<Wrong>(number)), group);
+}
+
+} // namespace scape::mapl

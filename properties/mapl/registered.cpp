@@ -1,0 +1,137 @@
+// MAPL, in the gate's terms.
+#include <algorithm>
+
+#include <scape/gate/system.hpp>
+#include <scape/problem/error.hpp>
+
+#include "candidate.hpp"
+#include "family.hpp"
+#include "planted/planted.hpp"
+
+namespace scape::systems {
+
+namespace {
+
+using gate::Pins;
+using mapl::Case;
+using mapl::parse_case;
+
+/// By way of a case, which knows what may be.
+void check_mapl(const std::string& key, const std::string& value) {
+    static_cast<void>(parse_case("width=4096,rank=1," + key + "=" + value));
+}
+
+/// The options that hold cases to values, and the keys of a case that they are.
+struct MaplOption {
+    const char* option;
+    const char* key;
+    const char* help;
+};
+constexpr MaplOption mapl_options[]{
+    {"workers", "workers", "numbers of stages, from 2 on; 2,3,4 without it"},
+    {"rank", "rank", "ranks of the subspace; 1,2,4 without it"},
+    {"width", "width", "numbers of features, at least the rank; 4,7 without it"},
+    {"tokens", "tokens", "tokens of a micro-batch; any without it"},
+    {"anchors", "anchors", "none,fixed,shared,two; all without it"},
+    {"order", "order", "of SPEL: project_first,momentum_first; both without it"},
+    {"schedule", "schedule", "of the pipeline: gpipe,1f1b"},
+};
+
+/// Which of the values a case gets: any, but always the same for the same case; shrinking leads to the
+/// first.
+const std::string& one_of(const std::vector<std::string>& values, const gate::Line& line) {
+    std::size_t sum = 0;
+    if (values.size() > 1)
+        for (const char letter : line)
+            sum = sum * 31 + static_cast<unsigned char>(letter);
+    return values[sum % values.size()];
+}
+
+gate::Line pinned_mapl(const gate::Line& line, const Pins& pins) {
+    std::string changed = text(parse_case(line));
+    std::string rank = std::to_string(parse_case(line).rank);
+    std::string width = std::to_string(parse_case(line).width);
+    for (const MaplOption& option : mapl_options)
+        if (const auto found = pins.find(option.option); found != pins.end() && !found->second.empty()) {
+            const std::string& value = one_of(found->second, line);
+            changed += std::string(",") + option.key + "=" + value;
+            if (option.key == std::string("rank"))
+                rank = value;
+            if (option.key == std::string("width"))
+                width = value;
+        }
+    // What was not asked for gives way.
+    if (std::stoll(rank) > std::stoll(width))
+        changed += pins.contains("width") ? ",rank=" + width : ",width=" + rank;
+    return text(parse_case(changed));
+}
+
+std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const Pins& pins) {
+    const auto values = [&pins](const char* option, const std::vector<std::string>& usual) {
+        const auto found = pins.find(option);
+        return found == pins.end() ? usual : found->second;
+    };
+    std::vector<Pins> all;
+    for (const std::string& workers : values("workers", {"2", "3", "4"}))
+        for (const std::string& rank : values("rank", {"1", "2", "4"}))
+            for (const std::string& width : values("width", {"4", "7"}))
+                for (const std::string& anchors : values("anchors", {"none", "fixed", "shared", "two"}))
+                    for (const std::string& order : values("order", {"project_first", "momentum_first"}))
+                        if (implementation.takes(std::stoi(workers)) && std::stoll(rank) <= std::stoll(width))
+                            all.push_back({{"workers", {workers}},
+                                           {"rank", {rank}},
+                                           {"width", {width}},
+                                           {"anchors", {anchors}},
+                                           {"order", {order}}});
+    return all;
+}
+
+/// Tried in each row beside the drawn cases.
+std::vector<gate::Line> standing_of_mapl(const Pins& pins) {
+    if (!pins.empty())
+        return {};
+    return {"rank=16,width=48,workers=4,tokens=40,vocabulary=257,micro=6,steps=3,anchors=two,"
+            "schedule=1f1b,data=normal",
+            "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal"};
+}
+
+} // namespace
+
+gate::System mapl_system();
+
+gate::System mapl_system() {
+    gate::System system;
+    system.name = "mapl";
+    system.says = "MAPL: stages of a pipeline send activations and gradients in a learned subspace.";
+    system.parsed = [](const gate::Line& line) { return text(parse_case(line)); };
+    system.most_workers = [](const gate::Line& line) { return static_cast<int>(parse_case(line).workers); };
+    for (const MaplOption& option : mapl_options)
+        system.pins.push_back({option.option, option.help, true,
+                               [key = std::string(option.key)](const std::string& value) {
+                                   check_mapl(key, value);
+                               }});
+    system.pinned = pinned_mapl;
+    system.decided = [](const std::string& kind, const Pins& pins, const gate::LeftOut&) {
+        if (kind == "several boundaries")
+            return pins.contains("workers");
+        if (kind == "compressed")
+            return pins.contains("rank") || pins.contains("width");
+        return kind == "anchors" && pins.contains("anchors");
+    };
+    system.settings = {"workers", "rank", "width", "anchors", "order"};
+    system.rows = rows_of_mapl;
+    system.properties = mapl::properties();
+    for (gate::Property& property : system.properties)
+        if (property.name == "reference")
+            property.also = standing_of_mapl;
+    system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
+        return gate::Implementations{
+            std::make_shared<mapl::Candidate>("host", mapl::host_ends(), group), mapl::planted(0, group)};
+    };
+    system.mistakes = mapl::mistakes();
+    system.planted = mapl::planted;
+    system.clean = {"host"};
+    return system;
+}
+
+} // namespace scape::systems

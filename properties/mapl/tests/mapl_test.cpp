@@ -1,0 +1,92 @@
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <scape/gate/search.hpp>
+#include <scape/gate/system.hpp>
+#include <scape/problem/error.hpp>
+
+#include "candidate.hpp"
+#include "family.hpp"
+#include "planted/planted.hpp"
+
+namespace scape::systems {
+gate::System mapl_system();
+}
+
+namespace scape::mapl {
+namespace {
+
+const gate::System& tested() {
+    static const gate::System system = systems::mapl_system();
+    return system;
+}
+
+const std::shared_ptr<const gate::Group>& threads() {
+    static const auto group = gate::make_thread_group(std::chrono::seconds(20));
+    return group;
+}
+
+std::optional<gate::Counterexample> counterexample(const gate::Implementation& implementation,
+                                                   const std::string& property, int cases = 60) {
+    gate::SearchOptions options;
+    options.cases = cases;
+    options.most_evaluations = 20;
+    return gate::search(tested(), implementation, tested().property(property), options).counterexample;
+}
+
+TEST(MaplCase, IsALineAndBack) {
+    const std::string line = "rank=2,width=5,workers=3,tokens=4,vocabulary=257,micro=2,steps=3,restart=1,"
+                             "seed=7,anchors=two,order=momentum_first,schedule=1f1b,data=normal";
+    EXPECT_EQ(text(parse_case(line)), line);
+    EXPECT_EQ(parse_case("rank=3").width, 3);
+    for (const char* wrong : {"", "width=2", "rank=0", "rank=2,width=1", "rank=1,workers=1", "rank=1,law=ring",
+                              "rank=1,anchors=both", "rank=1,data=odd", "rank=x", "rank=1,tokens"})
+        EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
+}
+
+TEST(MaplSchedules, EachMicroBatchGoesOnceAndComesBackOnce) {
+    for (const Schedule schedule : {Schedule::gpipe, Schedule::one_forward_one})
+        for (int stage = 0; stage < 4; ++stage) {
+            int under_way = 0;
+            int most = 0;
+            int all = 0;
+            for (const Turn& turn : turns(schedule, stage, 4, 6)) {
+                under_way += turn.forward ? 1 : -1;
+                most = std::max(most, under_way);
+                ++all;
+            }
+            EXPECT_EQ(under_way, 0);
+            EXPECT_EQ(all, 12);
+            // What 1F1B is for: no more under way than there are stages behind.
+            EXPECT_EQ(most, schedule == Schedule::gpipe ? 6 : 4 - stage);
+        }
+}
+
+TEST(MaplProperties, HoldOfBothImplementations) {
+    for (const auto& implementation : tested().implementations(threads()))
+        for (const gate::Property& property : tested().properties) {
+            const auto found = counterexample(*implementation, property.name, 40);
+            EXPECT_FALSE(found) << implementation->name() << ", " << property.name << ": " << found->line << ": "
+                                << found->finding->message();
+        }
+}
+
+TEST(MaplProperties, CatchEveryPlantedMistake) {
+    for (const gate::Mistake& mistake : mistakes()) {
+        std::string caught;
+        for (const gate::Property& property : tested().properties)
+            if (caught.empty() && counterexample(*planted(mistake.number, threads()), property.name))
+                caught = property.name;
+        EXPECT_FALSE(caught.empty()) << mistake.number << " " << mistake.name;
+        RecordProperty("mistake_" + std::to_string(mistake.number), caught);
+    }
+    EXPECT_THROW(static_cast<void>(planted(static_cast<int>(mistakes().size()) + 1, threads())), Error);
+}
+
+} // namespace
+} // namespace scape::mapl
