@@ -26,7 +26,8 @@ double manifold_limit(const Settings& settings, double rate) {
     return 2.0 * left + left * left + manifold_tolerance(settings.width, settings.rank);
 }
 
-Judgement next_subspace(const Settings& settings, const Floats& a, const Floats& m, double rate) {
+Judgement next_subspace(const Settings& settings, const Floats& a, const Floats& m, double rate,
+                        double behind) {
     const Matrix<double> A = matrix_of(a, settings.rank);
     const Matrix<double> given = matrix_of(m, settings.rank);
     const Matrix<double> M = settings.order == Order::project_first ? given : tangent(A, given);
@@ -35,7 +36,8 @@ Judgement next_subspace(const Settings& settings, const Floats& a, const Floats&
     const auto& values = parts.singularValues();
     // Rounding moves M by as much as M's own entries allow, and what projection cancels by as much as m's.
     const double unsure = 16.0 * roundoff * static_cast<double>(settings.rank) *
-                          std::sqrt(static_cast<double>(settings.width)) * given.norm();
+                          std::sqrt(static_cast<double>(settings.width)) *
+                          std::max(given.norm(), behind);
     const double scale = 1.01 * M.norm() + 1e-7;
     Matrix<double> d = Matrix<double>::Zero(M.rows(), M.cols());
     double off = 0.0;

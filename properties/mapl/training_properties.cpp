@@ -16,6 +16,12 @@ const Floats& shown_subspace(const std::vector<Seen>& seen, Index boundary, Inde
     return seen[static_cast<std::size_t>(boundary)].at(key(step, "s.A"));
 }
 
+/// How large the share of the first gradient in m is, before it is projected.
+double taken(const Trial& trial, Index boundary) {
+    const Floats& g = trial.seen[static_cast<std::size_t>(boundary)].at(key(0, "s.gA"));
+    return (1.0 - trial.scenario.settings(boundary, Side::sender).beta) * matrix_of(g, trial.run.rank).norm();
+}
+
 // 1. A stays on the manifold.
 void manifold(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
@@ -97,7 +103,8 @@ void turned_subspace(Trial& trial) {
         }
         const Floats& a = shown_subspace(trial.seen, boundary, 0);
         const Floats& m = trial.seen[b].at(key(1, "s.m"));
-        const double limit = 2.0 * next_subspace(settings, a, m, trial.scenario.rate).limit;
+        const double limit =
+            2.0 * next_subspace(settings, a, m, trial.scenario.rate, taken(trial, boundary)).limit;
         trial.near(matrix_of(turned(shown_subspace(trial.seen, boundary, 1), trial.run.rank), trial.run.rank),
                    matrix_of(shown_subspace(seen, boundary, 1), trial.run.rank), limit, 0,
                    boundary_text(boundary, "A after a step from a turned one"));
@@ -124,7 +131,8 @@ void orders(Trial& trial) {
         const auto b = static_cast<std::size_t>(boundary);
         const Settings settings = trial.scenario.settings(boundary, Side::sender);
         const double limit = 2.0 * next_subspace(settings, shown_subspace(trial.seen, boundary, 0),
-                                                 trial.seen[b].at(key(1, "s.m")), trial.scenario.rate)
+                                                 trial.seen[b].at(key(1, "s.m")), trial.scenario.rate,
+                                                 taken(trial, boundary))
                                        .limit;
         trial.near(matrix_of(shown_subspace(trial.seen, boundary, 1), r),
                    matrix_of(shown_subspace(seen, boundary, 1), r), limit, 0,

@@ -158,10 +158,10 @@ class PlainSide : public Any {
         add(settings_.retraction_iterations);
         add(settings_.seed);
         add(steps_);
-        std::uint32_t digest = 0;
+        std::uint64_t digest = 0;
         for (const Table* table : {&a_, shared() ? &e_ : &a_})
             for (const float value : table->values)
-                digest = digest * 31 + std::bit_cast<std::uint32_t>(value);
+                digest = digest * 1'000'003 + std::bit_cast<std::uint32_t>(value);
         add(digest);
         send(Traffic::agreement, 0, mine);
         const Message theirs = receive(Traffic::agreement, 0, mine.size());

@@ -84,6 +84,7 @@ TEST(MaplProperties, CatchEveryPlantedMistake) {
                 caught = property.name;
         EXPECT_FALSE(caught.empty()) << mistake.number << " " << mistake.name;
         RecordProperty("mistake_" + std::to_string(mistake.number), caught);
+        fprintf(stderr, "%d %s\n", mistake.number, caught.c_str());
     }
     EXPECT_THROW(static_cast<void>(planted(static_cast<int>(mistakes().size()) + 1, threads())), Error);
 }
