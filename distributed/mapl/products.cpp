@@ -1,6 +1,5 @@
 #include "products.hpp"
 
-
 #include <Eigen/Core>
 
 namespace scape::mapl {

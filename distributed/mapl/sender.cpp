@@ -50,8 +50,8 @@ void Sender::forward(Index micro, std::span<const float> activations, std::span<
     for (const Id id : ids)
         for (std::size_t byte = 0; byte < each; ++byte)
             *to++ = static_cast<std::uint8_t>(id >> (8U * byte));
-    peers_.send(Traffic::payload, peer_, number(micro), std::shared_ptr<const void>(message, message->data()),
-                bytes);
+    peers_.send(Traffic::payload, peer_, number(micro),
+                std::shared_ptr<const void>(message, message->data()), bytes);
     under_way_.emplace(micro, std::move(made));
     ++batches_;
 }
@@ -59,7 +59,8 @@ void Sender::forward(Index micro, std::span<const float> activations, std::span<
 Floats Sender::backward(Index micro) {
     const auto found = under_way_.find(micro);
     if (found == under_way_.end())
-        throw Error("micro-batch " + std::to_string(micro) + " is not under way; it has to go forward first");
+        throw Error("micro-batch " + std::to_string(micro) +
+                    " is not under way; it has to go forward first");
     const UnderWay& of = found->second;
     const std::size_t tokens = of.ids.size();
     const std::size_t bytes = tokens * rank() * sizeof(float);

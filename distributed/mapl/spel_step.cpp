@@ -14,16 +14,17 @@ namespace {
 /// is divided out where they are used.
 using Coefficients = std::array<double, 3>;
 constexpr Coefficients last{1.875, -1.25, 0.375};
-constexpr std::array<Coefficients, 7> begin{{{8.28721201814563, -23.595886519098837, 17.300387312530933},
-                                             {4.107059111542203, -2.9478499167379106, 0.5448431082926601},
-                                             {3.9486908534822946, -2.908902115962949, 0.5518191394370137},
-                                             {3.3184196573706015, -2.488488024314874, 0.51004894012372},
-                                             {2.300652019954817, -1.6689039845747493, 0.4188073119525673},
-                                             {1.891301407787398, -1.2679958271945868, 0.37680408948524835},
-                                             {1.8750014808534479, -1.2500016453999487, 0.3750001645474248}}};
+constexpr std::array<Coefficients, 7> begin{
+    {{8.28721201814563, -23.595886519098837, 17.300387312530933},
+     {4.107059111542203, -2.9478499167379106, 0.5448431082926601},
+     {3.9486908534822946, -2.908902115962949, 0.5518191394370137},
+     {3.3184196573706015, -2.488488024314874, 0.51004894012372},
+     {2.300652019954817, -1.6689039845747493, 0.4188073119525673},
+     {1.891301407787398, -1.2679958271945868, 0.37680408948524835},
+     {1.8750014808534479, -1.2500016453999487, 0.3750001645474248}}};
 
-/// D x r and what is made of it. The polynomials go by r x r matrices: X (c0 I + S (c1 I + c2 S)), S = X^T X,
-/// takes two products with D and one without, where the plain form takes three with it.
+/// D x r and what is made of it. The polynomials go by r x r matrices: X (c0 I + S (c1 I + c2 S)), S = X^T
+/// X, takes two products with D and one without, where the plain form takes three with it.
 class Tall {
   public:
     Tall(std::size_t width, std::size_t rank)
@@ -67,8 +68,8 @@ class Tall {
         for (std::size_t i = 0; i < rank_; ++i)
             for (std::size_t j = 0; j < rank_; ++j)
                 inner_[i * rank_ + j] = 0.5F * (square_[i * rank_ + j] + square_[j * rank_ + i]);
-        multiply({.rows = width_, .columns = rank_, .inner = rank_, .factor = -1.0F, .keep = true}, a.data(),
-                 inner_.data(), x.data());
+        multiply({.rows = width_, .columns = rank_, .inner = rank_, .factor = -1.0F, .keep = true},
+                 a.data(), inner_.data(), x.data());
     }
 
   private:

@@ -226,8 +226,8 @@ Case no_anchors(Case run) {
 }
 
 /// <G, Xhat> over a step's micro-batches, in plain double and in an order of its own.
-double paired(const Trial& trial, Index boundary, const Boundary<double>& sides, Index step, Index only = -1,
-              const Matrix<double>* other_x = nullptr) {
+double paired(const Trial& trial, Index boundary, const Boundary<double>& sides, Index step,
+              Index only = -1, const Matrix<double>* other_x = nullptr) {
     const auto b = static_cast<std::size_t>(boundary);
     double sum = 0.0;
     for (Index micro = 0; micro < trial.run.micro; ++micro) {
@@ -272,7 +272,8 @@ void gradients(Trial& trial) {
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);
         Boundary<double> sides = shown_boundary<double>(trial, boundary, 0);
-        const auto check = [&](const Matrix<double>& expected, const Floats& actual, const std::string& what) {
+        const auto check = [&](const Matrix<double>& expected, const Floats& actual,
+                               const std::string& what) {
             trial.near(expected, matrix_of(actual, expected.cols()), 1e-4 * (1.0 + expected.norm()), 0,
                        boundary_text(boundary, what + ", beside finite differences"));
         };
@@ -304,7 +305,8 @@ Case small_vocabulary(Case run) {
 } // namespace
 
 std::vector<gate::Property> boundary_properties() {
-    return {property(0, "reference", "All is the reference's: to the bit where sums are exact, else within bounds.",
+    return {property(0, "reference",
+                     "All is the reference's: to the bit where sums are exact, else within bounds.",
                      equals_the_reference,
                      {{"several boundaries", 40},
                       {"several micro-batches", 40},

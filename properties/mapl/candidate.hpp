@@ -17,9 +17,9 @@ namespace scape::mapl {
 /// What one rank was seen to do. It is the receiver of the boundary before it and the sender of the one
 /// behind it.
 struct Seen {
-    /// By step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. Of a whole step, before
-    /// it: s.A, s.m, s.E of the sender, r.A, r.E of the receiver; after it: s.gA, s.dE, r.dE, and dW of the
-    /// stage.
+    /// By step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. Of a whole step,
+    /// before it: s.A, s.m, s.E of the sender, r.A, r.E of the receiver; after it: s.gA, s.dE, r.dE, and dW
+    /// of the stage.
     std::map<std::string, Floats> values;
     /// Every byte that was sent: when, and to whom.
     std::map<std::string, std::vector<std::uint8_t>> wire;

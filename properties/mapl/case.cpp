@@ -98,8 +98,8 @@ Case parse_case(const std::string& text) {
     if (!wide)
         run.width = run.rank;
     if (run.rank > run.width)
-        throw Error("case: rank is " + std::to_string(run.rank) + "; it must be at most the width, which is " +
-                    std::to_string(run.width));
+        throw Error("case: rank is " + std::to_string(run.rank) +
+                    "; it must be at most the width, which is " + std::to_string(run.width));
     run.restart = run.restart >= run.steps ? 0 : run.restart;
     return run;
 }
@@ -108,8 +108,9 @@ rc::Gen<Case> any_case() {
     using Drawn = std::tuple<std::tuple<Index, Index, Index, Index, Index, Index>,
                              std::tuple<Index, Index, Index, Index, Index, Index>>;
     return rc::gen::map(
-        rc::gen::tuple(rc::gen::tuple(upto(1, 4), upto(0, 5), upto(2, 4), upto(1, 5), upto(0, 11), upto(1, 4)),
-                       rc::gen::tuple(upto(1, 3), upto(0, 2), upto(0, 99), upto(0, 3), upto(0, 3), upto(0, 1))),
+        rc::gen::tuple(
+            rc::gen::tuple(upto(1, 4), upto(0, 5), upto(2, 4), upto(1, 5), upto(0, 11), upto(1, 4)),
+            rc::gen::tuple(upto(1, 3), upto(0, 2), upto(0, 99), upto(0, 3), upto(0, 3), upto(0, 1))),
         [](const Drawn& drawn) {
             Case run;
             Index wider = 0;

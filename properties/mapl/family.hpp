@@ -24,8 +24,8 @@ using AtLeast = std::map<std::string, int>;
 [[nodiscard]] Case as_drawn(Case run);
 [[nodiscard]] Case no_restart(Case run);
 
-[[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                                      AtLeast at_least = {}, Change change = as_drawn);
+[[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
+                                      Judge judge, AtLeast at_least = {}, Change change = as_drawn);
 
 /// All of them, in the chapter's order.
 [[nodiscard]] std::vector<gate::Property> properties();

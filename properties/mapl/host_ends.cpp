@@ -36,7 +36,9 @@ class HostReceiver final : public Wrapped<AnyReceiver, Receiver> {
   public:
     using Wrapped::Wrapped;
     Receiver::Arrived forward(Index micro, Index tokens) override { return made_.forward(micro, tokens); }
-    void backward(Index micro, std::span<const float> gradient) override { made_.backward(micro, gradient); }
+    void backward(Index micro, std::span<const float> gradient) override {
+        made_.backward(micro, gradient);
+    }
     void end_step() override { made_.end_step(); }
 };
 

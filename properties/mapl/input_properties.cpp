@@ -13,22 +13,21 @@ namespace {
 // 16. Bad input to a call: one line, nothing sent, and the run goes on as if it had not been.
 void refusals(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
-    for (const auto& [flaw, what] : {std::pair(Flaw::id_beyond, "an id beyond the vocabulary"),
-                                     std::pair(Flaw::activation_not_finite, "an activation that is not finite"),
-                                     std::pair(Flaw::gradient_not_finite, "a gradient that is not finite")}) {
+    for (const auto& [flaw, what] :
+         {std::pair(Flaw::id_beyond, "an id beyond the vocabulary"),
+          std::pair(Flaw::activation_not_finite, "an activation that is not finite"),
+          std::pair(Flaw::gradient_not_finite, "a gradient that is not finite")}) {
         Scenario flawed = trial.scenario;
         flawed.flaw = flaw;
         const std::vector<Seen> seen = trial.play(flawed);
         for (std::size_t rank = 0; rank < seen.size(); ++rank) {
-            const bool concerned =
-                flaw == Flaw::gradient_not_finite ? rank > 0 : rank + 1 < seen.size();
+            const bool concerned = flaw == Flaw::gradient_not_finite ? rank > 0 : rank + 1 < seen.size();
             const auto found = seen[rank].refused.find("flaw");
             if (concerned)
-                trial.told(found != seen[rank].refused.end() && !found->second.empty() &&
-                               found->second.find('\n') == std::string::npos,
-                           0, [&, &named = what] {
-                               return "rank " + std::to_string(rank) + " takes " + named;
-                           });
+                trial.told(
+                    found != seen[rank].refused.end() && !found->second.empty() &&
+                        found->second.find('\n') == std::string::npos,
+                    0, [&, &named = what] { return "rank " + std::to_string(rank) + " takes " + named; });
         }
         trial.same(trial.seen, seen, std::string("that of a run without ") + what);
     }

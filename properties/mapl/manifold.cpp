@@ -36,8 +36,7 @@ Judgement next_subspace(const Settings& settings, const Floats& a, const Floats&
     const auto& values = parts.singularValues();
     // Rounding moves M by as much as M's own entries allow, and what projection cancels by as much as m's.
     const double unsure = 16.0 * roundoff * static_cast<double>(settings.rank) *
-                          std::sqrt(static_cast<double>(settings.width)) *
-                          std::max(given.norm(), behind);
+                          std::sqrt(static_cast<double>(settings.width)) * std::max(given.norm(), behind);
     const double scale = 1.01 * M.norm() + 1e-7;
     Matrix<double> d = Matrix<double>::Zero(M.rows(), M.cols());
     double off = 0.0;
@@ -53,7 +52,8 @@ Judgement next_subspace(const Settings& settings, const Floats& a, const Floats&
     // The retraction passes on what it is given: its derivative at the manifold is a projection, and nearby
     // not much more.
     return {retract<double>(A - rate * d, settings.retraction_iterations),
-            2.0 * rate * std::min(off, 2.0) * std::sqrt(static_cast<double>(settings.rank)) + manifold_tolerance(settings.width, settings.rank)};
+            2.0 * rate * std::min(off, 2.0) * std::sqrt(static_cast<double>(settings.rank)) +
+                manifold_tolerance(settings.width, settings.rank)};
 }
 
 } // namespace scape::mapl

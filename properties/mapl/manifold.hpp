@@ -13,8 +13,8 @@ struct Judgement {
     double limit = 0.0;
 };
 /// `behind` is the size of what m was made from, where the rounding of that is to be allowed for, too.
-[[nodiscard]] Judgement next_subspace(const Settings& settings, const Floats& a, const Floats& m, double rate,
-                                      double behind = 0.0);
+[[nodiscard]] Judgement next_subspace(const Settings& settings, const Floats& a, const Floats& m,
+                                      double rate, double behind = 0.0);
 
 /// Greatest singular value.
 [[nodiscard]] double spectral_norm(const Matrix<double>& of);

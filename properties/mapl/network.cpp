@@ -29,9 +29,9 @@ Matrix<float> weights(Index width, std::uint64_t seed) {
 class NetworkStage final : public Stage {
   public:
     NetworkStage(const Case& run, int stage)
-        : run_(run), stage_(stage),
-          network_{weights(run.width, static_cast<std::uint64_t>(stage) * 2 + 100),
-                   weights(run.width, static_cast<std::uint64_t>(stage) * 2 + 101)} {
+        : run_(run),
+          stage_(stage), network_{weights(run.width, static_cast<std::uint64_t>(stage) * 2 + 100),
+                                  weights(run.width, static_cast<std::uint64_t>(stage) * 2 + 101)} {
         forget();
     }
 
@@ -47,8 +47,8 @@ class NetworkStage final : public Stage {
         const auto found = passing_.find(micro);
         const Matrix<float> dy =
             stage_ + 1 == run_.workers
-                ? minus(found->second.y, read_rows(made_up(run_, 2000, step, micro, run_.tokens * run_.width),
-                                                   run_.width))
+                ? minus(found->second.y,
+                        read_rows(made_up(run_, 2000, step, micro, run_.tokens * run_.width), run_.width))
                 : read_rows(gradient, run_.width);
         const Matrix<float> dx = network_.backward(dy, found->second.passed, summed_);
         passing_.erase(found);

@@ -12,18 +12,19 @@ Case as_drawn(Case run) {
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
                         AtLeast at_least, Change change) {
-    return {number,
-            name,
-            says,
-            [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
-            [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
-                Trial trial(implementation, change(parse_case(line)));
-                judge(trial);
-                return trial.judged;
-            },
-            std::move(at_least),
-            [](const gate::Implementation&) { return std::string(); },
-            [change](const gate::Line& line, const gate::LeftOut&) { return text(change(parse_case(line))); }};
+    return {
+        number,
+        name,
+        says,
+        [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
+        [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
+            Trial trial(implementation, change(parse_case(line)));
+            judge(trial);
+            return trial.judged;
+        },
+        std::move(at_least),
+        [](const gate::Implementation&) { return std::string(); },
+        [change](const gate::Line& line, const gate::LeftOut&) { return text(change(parse_case(line))); }};
 }
 
 std::vector<gate::Property> properties() {

@@ -77,7 +77,8 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
             for (const std::string& width : values("width", {"4", "7"}))
                 for (const std::string& anchors : values("anchors", {"none", "fixed", "shared", "two"}))
                     for (const std::string& order : values("order", {"project_first", "momentum_first"}))
-                        if (implementation.takes(std::stoi(workers)) && std::stoll(rank) <= std::stoll(width))
+                        if (implementation.takes(std::stoi(workers)) &&
+                            std::stoll(rank) <= std::stoll(width))
                             all.push_back({{"workers", {workers}},
                                            {"rank", {rank}},
                                            {"width", {width}},
@@ -90,9 +91,10 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
 std::vector<gate::Line> standing_of_mapl(const Pins& pins) {
     if (!pins.empty())
         return {};
-    return {"rank=16,width=48,workers=4,tokens=40,vocabulary=257,micro=6,steps=3,anchors=two,"
-            "schedule=1f1b,data=normal",
-            "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal"};
+    return {
+        "rank=16,width=48,workers=4,tokens=40,vocabulary=257,micro=6,steps=3,anchors=two,"
+        "schedule=1f1b,data=normal",
+        "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal"};
 }
 
 } // namespace
@@ -106,10 +108,9 @@ gate::System mapl_system() {
     system.parsed = [](const gate::Line& line) { return text(parse_case(line)); };
     system.most_workers = [](const gate::Line& line) { return static_cast<int>(parse_case(line).workers); };
     for (const MaplOption& option : mapl_options)
-        system.pins.push_back({option.option, option.help, true,
-                               [key = std::string(option.key)](const std::string& value) {
-                                   check_mapl(key, value);
-                               }});
+        system.pins.push_back(
+            {option.option, option.help, true,
+             [key = std::string(option.key)](const std::string& value) { check_mapl(key, value); }});
     system.pinned = pinned_mapl;
     system.decided = [](const std::string& kind, const Pins& pins, const gate::LeftOut&) {
         if (kind == "several boundaries")
@@ -125,8 +126,8 @@ gate::System mapl_system() {
         if (property.name == "reference")
             property.also = standing_of_mapl;
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        return gate::Implementations{
-            std::make_shared<mapl::Candidate>("host", mapl::host_ends(), group), mapl::planted(0, group)};
+        return gate::Implementations{std::make_shared<mapl::Candidate>("host", mapl::host_ends(), group),
+                                     mapl::planted(0, group)};
     };
     system.mistakes = mapl::mistakes();
     system.planted = mapl::planted;

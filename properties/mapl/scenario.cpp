@@ -14,8 +14,8 @@ using problem::mix64;
 
 std::uint64_t drawn(const Case& run, std::uint64_t what, Index step, Index micro, Index index) {
     std::uint64_t value = mix64(static_cast<std::uint64_t>(run.seed) + 1);
-    for (const std::uint64_t part : {what, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(micro),
-                                     static_cast<std::uint64_t>(index)})
+    for (const std::uint64_t part : {what, static_cast<std::uint64_t>(step),
+                                     static_cast<std::uint64_t>(micro), static_cast<std::uint64_t>(index)})
         value = mix64(value ^ (part + 0x9e3779b97f4a7c15U));
     return value;
 }
@@ -96,10 +96,9 @@ Scenario scenario_of(const Case& run) {
         const Settings of = settings(boundary, side);
         const auto seed = static_cast<std::uint64_t>(run.seed * 31 + boundary);
         const bool other = run.anchors == Anchors::two && side == Side::receiver;
-        const Floats table =
-            run.anchors == Anchors::none
-                ? Floats()
-                : made_up(run, of_anchors + (other ? 1U : 0U), boundary, 0, run.vocabulary * run.rank);
+        const Floats table = run.anchors == Anchors::none ? Floats()
+                                                          : made_up(run, of_anchors + (other ? 1U : 0U),
+                                                                    boundary, 0, run.vocabulary * run.rank);
         EndState state = first_state(of, side,
                                      run.dyadic ? dyadic_subspace(run.width, run.rank, seed)
                                                 : first_subspace(run.width, run.rank, seed),
@@ -120,9 +119,10 @@ Scenario scenario_of(const Case& run) {
         for (std::size_t token = 0; token < ids.size(); ++token) {
             const std::uint64_t bits = drawn(run, of_ids, step, micro, static_cast<Index>(token));
             // The greatest one often, and such that repeat.
-            ids[token] = static_cast<Id>(bits % 3 == 0   ? vocabulary - 1
-                                         : bits % 3 == 1 ? (bits >> 8U) % std::min<std::uint64_t>(vocabulary, 3)
-                                                         : (bits >> 8U) % vocabulary);
+            ids[token] =
+                static_cast<Id>(bits % 3 == 0   ? vocabulary - 1
+                                : bits % 3 == 1 ? (bits >> 8U) % std::min<std::uint64_t>(vocabulary, 3)
+                                                : (bits >> 8U) % vocabulary);
         }
         return ids;
     };

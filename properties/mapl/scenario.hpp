@@ -52,8 +52,8 @@ struct Scenario {
 /// Activations or gradients, N x D, by what they are for. Dyadic: multiples of 1/4 from -2 to 2.
 [[nodiscard]] Floats made_up(const Case& run, std::uint64_t what, Index step, Index micro, Index count);
 
-/// D x r with orthonormal columns and so few bits that sums over them are exact: parts of a Hadamard matrix,
-/// halved, in places of their own; with a full rank too.
+/// D x r with orthonormal columns and so few bits that sums over them are exact: parts of a Hadamard
+/// matrix, halved, in places of their own; with a full rank too.
 [[nodiscard]] Floats dyadic_subspace(Index width, Index rank, std::uint64_t seed);
 
 /// What a stage sends on is made up, and so is the gradient of what had arrived.

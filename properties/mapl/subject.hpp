@@ -36,7 +36,8 @@ class AnyReceiver : public AnySide {
 };
 
 template <class Made>
-using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, distributed::Peers&, int peer)>;
+using Starts =
+    std::function<std::unique_ptr<Made>(const Settings&, EndState, distributed::Peers&, int peer)>;
 
 struct Subjects {
     Starts<AnySender> sender;

@@ -19,7 +19,8 @@ const Floats& shown_subspace(const std::vector<Seen>& seen, Index boundary, Inde
 /// How large the share of the first gradient in m is, before it is projected.
 double taken(const Trial& trial, Index boundary) {
     const Floats& g = trial.seen[static_cast<std::size_t>(boundary)].at(key(0, "s.gA"));
-    return (1.0 - trial.scenario.settings(boundary, Side::sender).beta) * matrix_of(g, trial.run.rank).norm();
+    return (1.0 - trial.scenario.settings(boundary, Side::sender).beta) *
+           matrix_of(g, trial.run.rank).norm();
 }
 
 // 1. A stays on the manifold.
@@ -105,9 +106,10 @@ void turned_subspace(Trial& trial) {
         const Floats& m = trial.seen[b].at(key(1, "s.m"));
         const double limit =
             2.0 * next_subspace(settings, a, m, trial.scenario.rate, taken(trial, boundary)).limit;
-        trial.near(matrix_of(turned(shown_subspace(trial.seen, boundary, 1), trial.run.rank), trial.run.rank),
-                   matrix_of(shown_subspace(seen, boundary, 1), trial.run.rank), limit, 0,
-                   boundary_text(boundary, "A after a step from a turned one"));
+        trial.near(
+            matrix_of(turned(shown_subspace(trial.seen, boundary, 1), trial.run.rank), trial.run.rank),
+            matrix_of(shown_subspace(seen, boundary, 1), trial.run.rank), limit, 0,
+            boundary_text(boundary, "A after a step from a turned one"));
     }
 }
 Case one_step(Case run) {
@@ -138,7 +140,8 @@ void orders(Trial& trial) {
                    matrix_of(shown_subspace(seen, boundary, 1), r), limit, 0,
                    boundary_text(boundary, "A after one step in the other order"));
         trial.told(trial.seen[b].at(key(2, "s.m")) != seen[b].at(key(2, "s.m")), 1, [&] {
-            return boundary_text(boundary, "the order of projection and momentum changes nothing in step 2");
+            return boundary_text(boundary,
+                                 "the order of projection and momentum changes nothing in step 2");
         });
     }
 }
@@ -191,10 +194,10 @@ void settings_matter(Trial& trial) {
 } // namespace
 
 std::vector<gate::Property> training_properties() {
-    return {property(1, "manifold", "A stays on the manifold, within the bound of its retraction.", manifold,
-                     {{"compressed", 50}}, longer),
-            property(6, "tangent", "The gradient that A follows is tangent to the manifold.", tangent_moment,
-                     {{"compressed", 50}}, projected_once),
+    return {property(1, "manifold", "A stays on the manifold, within the bound of its retraction.",
+                     manifold, {{"compressed", 50}}, longer),
+            property(6, "tangent", "The gradient that A follows is tangent to the manifold.",
+                     tangent_moment, {{"compressed", 50}}, projected_once),
             property(8, "turned", "A and A O send the same, and are trained alike.", turned_subspace,
                      {{"compressed", 50}}, one_step),
             property(17, "settings", "Every setting matters.", settings_matter, {{"anchors", 50}},

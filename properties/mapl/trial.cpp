@@ -114,8 +114,8 @@ Trial::Sent Trial::sent(const std::vector<Seen>& all, Index boundary, Index step
     if (found == from.wire.end())
         return made;
     made.bytes = found->second.size();
-    const auto count = static_cast<std::size_t>(scenario.ids(step, micro).size()) *
-                       static_cast<std::size_t>(run.rank);
+    const auto count =
+        static_cast<std::size_t>(scenario.ids(step, micro).size()) * static_cast<std::size_t>(run.rank);
     made.values.resize(std::min(count, made.bytes / sizeof(float)));
     if (!made.values.empty())
         std::memcpy(made.values.data(), found->second.data(), made.values.size() * sizeof(float));
@@ -181,8 +181,8 @@ void Trial::near(const Matrix<double>& expected, const Matrix<double>& actual, d
                            : HUGE_VAL;
     if (limit > 0.0 && off <= limit)
         judged.counts.share_of_limit = std::max(judged.counts.share_of_limit, off / limit);
-    told(off <= limit, step, [&] { return what + ": off by " + shortest(off) + ", and the limit is " +
-                                          shortest(limit); });
+    told(off <= limit, step,
+         [&] { return what + ": off by " + shortest(off) + ", and the limit is " + shortest(limit); });
 }
 
 } // namespace scape::mapl

@@ -114,9 +114,8 @@ TEST(MaplEnds, WhatDiffersIsNamedOnBothSides) {
         std::string lines[2];
         both(
             [&](Peers& peers) {
-                lines[0] = what([&] {
-                    Sender(settings, first_state(settings, Side::sender, start, table), peers, 1);
-                });
+                lines[0] = what(
+                    [&] { Sender(settings, first_state(settings, Side::sender, start, table), peers, 1); });
             },
             [&](Peers& peers) {
                 Settings other = settings;
@@ -128,17 +127,21 @@ TEST(MaplEnds, WhatDiffersIsNamedOnBothSides) {
         return lines[0];
     };
     EXPECT_EQ(told([](Settings&, EndState&) {}), "");
-    EXPECT_EQ(told([](Settings& other, EndState&) { other.beta = 0.5; }),
-              "the receiver, rank 1, has beta 0.5 where the sender, rank 0, has 0.9; start both with the same");
-    EXPECT_EQ(told([](Settings& other, EndState&) { other.order = Order::momentum_first; }),
-              "the receiver, rank 1, has order momentum_first where the sender, rank 0, has project_first; start "
-              "both with the same");
-    EXPECT_EQ(told([](Settings&, EndState& state) { state.a[0] += 0x1p-24F; }),
-              "the receiver, rank 1, has another subspace than the sender, rank 0; start both with the same");
+    EXPECT_EQ(
+        told([](Settings& other, EndState&) { other.beta = 0.5; }),
+        "the receiver, rank 1, has beta 0.5 where the sender, rank 0, has 0.9; start both with the same");
+    EXPECT_EQ(
+        told([](Settings& other, EndState&) { other.order = Order::momentum_first; }),
+        "the receiver, rank 1, has order momentum_first where the sender, rank 0, has project_first; start "
+        "both with the same");
+    EXPECT_EQ(
+        told([](Settings&, EndState& state) { state.a[0] += 0x1p-24F; }),
+        "the receiver, rank 1, has another subspace than the sender, rank 0; start both with the same");
     EXPECT_EQ(told([](Settings&, EndState& state) { state.anchor[3] = 0.25F; }),
               "the receiver, rank 1, has another anchor than the sender, rank 0; start both with the same");
-    EXPECT_EQ(told([](Settings&, EndState& state) { state.steps = 3; }),
-              "the receiver, rank 1, has the step 3 where the sender, rank 0, has 0; start both with the same");
+    EXPECT_EQ(
+        told([](Settings&, EndState& state) { state.steps = 3; }),
+        "the receiver, rank 1, has the step 3 where the sender, rank 0, has 0; start both with the same");
 }
 
 TEST(MaplEnds, BadInputIsALineAndNothingElse) {
@@ -156,7 +159,9 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
                       "micro-batch 0: the id of token 0 is 3; the vocabulary is 3");
             EXPECT_EQ(what([&] { sender.forward(0, bad, ids); }),
                       "micro-batch 0 has an activation that is not finite; nothing was sent");
-            EXPECT_EQ(what([&] { sender.forward(0, start, std::vector<Id>{0, 1}); }),
+            EXPECT_EQ(what([&] {
+                          sender.forward(0, start, std::vector<Id>{0, 1});
+                      }),
                       "micro-batch 0 has 2 activations; 2 ids of width 2 make it 4");
             EXPECT_EQ(what([&] { static_cast<void>(sender.backward(0)); }),
                       "micro-batch 0 is not under way; it has to go forward first");
@@ -173,7 +178,9 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
             EXPECT_EQ(receiver.forward(0, 1).activations, (Floats{1.0F, 0.0F}));
             EXPECT_EQ(what([&] { receiver.backward(0, Floats{1.0F}); }),
                       "micro-batch 0 has a gradient of 1 values; its 1 tokens make it 2");
-            EXPECT_EQ(what([&] { receiver.backward(0, Floats{std::nanf(""), 0.0F}); }),
+            EXPECT_EQ(what([&] {
+                          receiver.backward(0, Floats{std::nanf(""), 0.0F});
+                      }),
                       "micro-batch 0 has a gradient that is not finite; nothing was sent");
             EXPECT_NE(what([&] { receiver.end_step(); }), "");
             receiver.backward(0, start);
@@ -209,7 +216,8 @@ TEST(MaplEnds, ASideThatEndsIsNamed) {
                          throw Error("out of tokens");
                      },
                      [&](Peers& peers) {
-                         Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+                         Receiver receiver(settings, first_state(settings, Side::receiver, start, {}),
+                                           peers, 0);
                          try {
                              static_cast<void>(receiver.forward(0, 1));
                          } catch (const distributed::Aborted& aborted) {

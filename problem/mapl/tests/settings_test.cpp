@@ -58,10 +58,15 @@ TEST(MaplSettings, WordsAndBack) {
 }
 
 TEST(MaplSettings, IdsTakeTheLeastWholeBytes) {
-    for (const auto& [vocabulary, bytes] :
-         std::vector<std::pair<Index, std::size_t>>{{1, 1},     {2, 1},       {256, 1},
-                                                    {257, 2},   {65536, 2},   {65537, 3},
-                                                    {1 << 17, 3}, {1 << 24, 3}, {(1 << 24) + 1, 4}})
+    for (const auto& [vocabulary, bytes] : std::vector<std::pair<Index, std::size_t>>{{1, 1},
+                                                                                      {2, 1},
+                                                                                      {256, 1},
+                                                                                      {257, 2},
+                                                                                      {65536, 2},
+                                                                                      {65537, 3},
+                                                                                      {1 << 17, 3},
+                                                                                      {1 << 24, 3},
+                                                                                      {(1 << 24) + 1, 4}})
         EXPECT_EQ(id_bytes(vocabulary), bytes) << vocabulary;
 }
 

@@ -33,8 +33,8 @@ template <class Any>
 class PlainSide : public Any {
   public:
     PlainSide(Wrong wrong, const Settings& settings, EndState state, Side side, Peers& peers, int peer)
-        : wrong_(wrong), settings_(settings), side_(side), peers_(peers), peer_(peer),
-          steps_(state.steps), batches_(state.micro_batches) {
+        : wrong_(wrong), settings_(settings), side_(side), peers_(peers), peer_(peer), steps_(state.steps),
+          batches_(state.micro_batches) {
         check(settings);
         if (wrong != off_manifold_taken)
             check_on_manifold(settings, state.a, state.steps);
@@ -61,8 +61,8 @@ class PlainSide : public Any {
     Floats anchor_gradient() override { return last_.values; }
     void set_anchor(std::span<const float> table) override { e_.values.assign(table.begin(), table.end()); }
     EndState state() override {
-        return {steps_, batches_, a_.values, side_ == Side::sender ? m_.values : Floats(), e_.values,
-                p_.values};
+        return {steps_,    batches_, a_.values, side_ == Side::sender ? m_.values : Floats(),
+                e_.values, p_.values};
     }
 
   protected:
@@ -192,9 +192,9 @@ class PlainSender final : public PlainSide<AnySender> {
 
     void forward(Index micro, std::span<const float> activations, std::span<const Id> given) override {
         const std::vector<Id> ids(given.begin(), given.end());
-        Kept kept{Table::of(static_cast<std::size_t>(settings_.width),
-                            {activations.begin(), activations.end()}),
-                  ids};
+        Kept kept{
+            Table::of(static_cast<std::size_t>(settings_.width), {activations.begin(), activations.end()}),
+            ids};
         for (const Id id : ids)
             if (static_cast<Index>(id) >= settings_.vocabulary) {
                 if (wrong_ == refused_one_counted)
@@ -290,8 +290,9 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
         Kept kept{Table::of(rank(), floats(message, 0, z_count)), std::vector<Id>(tokens)};
         for (std::size_t token = 0; token < tokens; ++token)
             for (std::size_t byte = 0; byte < id_size(); ++byte)
-                kept.ids[token] |= static_cast<Id>(message[z_count * sizeof(float) + token * id_size() + byte])
-                                   << (8U * byte);
+                kept.ids[token] |=
+                    static_cast<Id>(message[z_count * sizeof(float) + token * id_size() + byte])
+                    << (8U * byte);
         const std::vector<Id> came = kept.ids;
         if (wrong_ == ids_of_another && last_ids_.size() == tokens)
             kept.ids = last_ids_;

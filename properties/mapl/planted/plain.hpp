@@ -1,6 +1,6 @@
 #pragma once
 
-#include "../subject.hpp"
+#include "subject.hpp"
 
 namespace scape::mapl {
 

@@ -20,8 +20,7 @@ Table powered(const double (&c)[3], double margin, const Table& x) {
     const Table square = product(flipped(x), x);
     const Table cubed = product(x, square);
     const Table fifth = product(cubed, square);
-    const Table two =
-        mixed(static_cast<float>(c[0] / margin), x, static_cast<float>(c[1] / m3), cubed);
+    const Table two = mixed(static_cast<float>(c[0] / margin), x, static_cast<float>(c[1] / m3), cubed);
     return mixed(1.0F, two, static_cast<float>(c[2] / (m3 * margin * margin)), fifth);
 }
 

@@ -2,7 +2,7 @@
 
 #include <scape/problem/error.hpp>
 
-#include "../candidate.hpp"
+#include "candidate.hpp"
 #include "plain.hpp"
 
 namespace scape::mapl {
@@ -11,12 +11,14 @@ std::vector<gate::Mistake> mistakes() {
     return {
         {sender_part_only, "the sender's part of the gradient alone",
          "Of a reconstruction loss it is 0: A never learns."},
-        {receiver_part_only, "the receiver's part of the gradient alone", "A learns, but not by its gradient."},
+        {receiver_part_only, "the receiver's part of the gradient alone",
+         "A learns, but not by its gradient."},
         {parts_averaged, "the parts averaged", "The gradient of A is half of what it is."},
         {updated_on_one_side, "A updated on the sender alone", "The sides part after the first step."},
         {shipped_late, "A shipped a step late", "The receiver decodes with the A of the step before."},
         {sym_forgotten, "sym forgotten in the projection", "gR is not tangent. Needs a rank of 2."},
-        {projected_with_old, "the projection at the A of the step before", "Shows from the second step on."},
+        {projected_with_old, "the projection at the A of the step before",
+         "Shows from the second step on."},
         {not_retracted, "A - a d without retraction", "A leaves the manifold, more with each step."},
         {five_iterations, "five iterations of Polar Express", "The usual five leave |d^T d - I| at 0.26."},
         {not_transposed_back, "the direction transposed and not transposed back",
@@ -26,10 +28,12 @@ std::vector<gate::Mistake> mistakes() {
         {polar_of_gradient, "the polar of the gradient and not of m", "Shows from the second step on."},
         {momentum_after_polar, "momentum after the polar", "Directions are averaged, and no direction."},
         {senders_anchor, "anchors added with the sender's E", "Needs two anchors."},
-        {rows_not_orthonormal, "P not orthonormal", "Anchors are put back at another length than they were "
-                                                    "taken off."},
+        {rows_not_orthonormal, "P not orthonormal",
+         "Anchors are put back at another length than they were "
+         "taken off."},
         {anchor_gradient_sign, "the sign of dE of the sender", "Its anchor climbs."},
-        {anchor_gradient_overwritten, "dE overwritten where ids repeat", "Needs two tokens with the same id."},
+        {anchor_gradient_overwritten, "dE overwritten where ids repeat",
+         "Needs two tokens with the same id."},
         {ids_as_bf16, "ids travel as bf16", "Exact up to 256 only."},
         {ids_of_another, "ids of the micro-batch before", "Needs two micro-batches, or two steps."},
         {dx_without_a, "dX without A^T", "dZ stands in its place. Needs another A than I."},

@@ -44,8 +44,9 @@ TEST(MaplCase, IsALineAndBack) {
                              "seed=7,anchors=two,order=momentum_first,schedule=1f1b,data=normal";
     EXPECT_EQ(text(parse_case(line)), line);
     EXPECT_EQ(parse_case("rank=3").width, 3);
-    for (const char* wrong : {"", "width=2", "rank=0", "rank=2,width=1", "rank=1,workers=1", "rank=1,law=ring",
-                              "rank=1,anchors=both", "rank=1,data=odd", "rank=x", "rank=1,tokens"})
+    for (const char* wrong :
+         {"", "width=2", "rank=0", "rank=2,width=1", "rank=1,workers=1", "rank=1,law=ring",
+          "rank=1,anchors=both", "rank=1,data=odd", "rank=x", "rank=1,tokens"})
         EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
 }
 
@@ -71,8 +72,8 @@ TEST(MaplProperties, HoldOfBothImplementations) {
     for (const auto& implementation : tested().implementations(threads()))
         for (const gate::Property& property : tested().properties) {
             const auto found = counterexample(*implementation, property.name, 40);
-            EXPECT_FALSE(found) << implementation->name() << ", " << property.name << ": " << found->line << ": "
-                                << found->finding->message();
+            EXPECT_FALSE(found) << implementation->name() << ", " << property.name << ": " << found->line
+                                << ": " << found->finding->message();
         }
 }
 

@@ -24,8 +24,9 @@ Boundary<double> boundary(Anchors anchors) {
     if (anchors == Anchors::none)
         return made;
     made.p = {drawn(4, r, 2), transposed(exact_polar(drawn(D, r, 3)))};
-    made.q = anchors == Anchors::two ? Anchor<double>{drawn(4, r, 4), transposed(exact_polar(drawn(D, r, 5)))}
-                                     : made.p;
+    made.q = anchors == Anchors::two
+                 ? Anchor<double>{drawn(4, r, 4), transposed(exact_polar(drawn(D, r, 5)))}
+                 : made.p;
     made.trains_anchors = anchors != Anchors::fixed;
     return made;
 }

@@ -31,7 +31,8 @@ TEST(MaplPolar, LiesWithinItsBound) {
         }
 }
 
-// Over all singular values from 1e-3 on; matrices drawn at random show 0.26 with five iterations and 3e-3 with six.
+// Over all singular values from 1e-3 on; matrices drawn at random show 0.26 with five iterations and 3e-3
+// with six.
 TEST(MaplPolar, EightIterationsAreEnoughAndFiveAreNot) {
     double worst5 = 0.0;
     double worst6 = 0.0;

@@ -21,7 +21,8 @@ inline Real drawn(Index rows, Index cols, unsigned seed) {
 }
 
 inline Eigen::JacobiSVD<Eigen::MatrixXd> svd(const Real& of) {
-    return Eigen::JacobiSVD<Eigen::MatrixXd>(Eigen::MatrixXd(of), Eigen::ComputeThinU | Eigen::ComputeThinV);
+    return Eigen::JacobiSVD<Eigen::MatrixXd>(Eigen::MatrixXd(of),
+                                             Eigen::ComputeThinU | Eigen::ComputeThinV);
 }
 
 /// By singular values: another way than the reference's.

@@ -16,12 +16,12 @@ using Id = std::uint32_t;
 
 /// What a checkpoint holds of one side of a boundary, between two steps. Anybody may set it.
 struct EndState {
-    Index steps = 0;            ///< that have ended
-    Index micro_batches = 0;    ///< that have gone through in all of them
-    Floats a{};                 ///< A, D x r, the same bits on both sides
-    Floats m{};                 ///< D x r on the sender, nothing on the receiver
-    Floats anchor{};            ///< this side's E, V x r, or nothing without anchors
-    Floats rows{};              ///< this side's P, r x D; where there are anchors and none is given, from the seed
+    Index steps = 0;         ///< that have ended
+    Index micro_batches = 0; ///< that have gone through in all of them
+    Floats a{};              ///< A, D x r, the same bits on both sides
+    Floats m{};              ///< D x r on the sender, nothing on the receiver
+    Floats anchor{};         ///< this side's E, V x r, or nothing without anchors
+    Floats rows{}; ///< this side's P, r x D; where there are anchors and none is given, from the seed
 };
 
 /// Where both sides begin: from the same settings the same bits. E, if there are anchors, is the caller's.
@@ -79,8 +79,8 @@ class End {
 /// The side that has activations and compresses them.
 class Sender final : public End {
   public:
-    /// Returns when it has seen the other side's settings. Throws scape::Error, on both sides the same, where
-    /// they differ, and where A is off the manifold.
+    /// Returns when it has seen the other side's settings. Throws scape::Error, on both sides the same,
+    /// where they differ, and where A is off the manifold.
     Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer);
 
     /// Micro-batch `micro` = 0, 1, ... of this step, each once, in any order that both sides keep: X is N x
