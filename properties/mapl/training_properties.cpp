@@ -42,7 +42,7 @@ void manifold(Trial& trial) {
     }
 }
 Case longer(Case run) {
-    run.steps *= 6;
+    run.steps = std::max<Index>(run.steps, 10);
     run.tokens = std::min<Index>(run.tokens, 3);
     run.restart = 0;
     return run;

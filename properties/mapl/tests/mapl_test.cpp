@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -77,15 +79,19 @@ TEST(MaplProperties, HoldOfBothImplementations) {
         }
 }
 
-TEST(MaplProperties, CatchEveryPlantedMistake) {
+// One that does, each; `scape planted --system mapl` says which is the first.
+TEST(MaplProperties, EachCatchesItsMistakes) {
+    const std::vector<std::string> catches{"gradients", "gradients", "gradients", "replicas",  "replicas",
+                                           "reference", "restart",   "manifold",  "reference", "turned",
+                                           "manifold",  "reference", "reference", "gradients", "spanned",
+                                           "gradients", "gradients", "ids",       "ids",       "gradients",
+                                           "gradients", "restart",   "traffic",   "refusals",  "starts",
+                                           "starts",    "lossless",  "gradients", "gradients"};
+    ASSERT_EQ(catches.size(), mistakes().size());
     for (const gate::Mistake& mistake : mistakes()) {
-        std::string caught;
-        for (const gate::Property& property : tested().properties)
-            if (caught.empty() && counterexample(*planted(mistake.number, threads()), property.name))
-                caught = property.name;
-        EXPECT_FALSE(caught.empty()) << mistake.number << " " << mistake.name;
-        RecordProperty("mistake_" + std::to_string(mistake.number), caught);
-        fprintf(stderr, "%d %s\n", mistake.number, caught.c_str());
+        const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];
+        EXPECT_TRUE(counterexample(*planted(mistake.number, threads()), property))
+            << mistake.number << " " << mistake.name << " by " << property;
     }
     EXPECT_THROW(static_cast<void>(planted(static_cast<int>(mistakes().size()) + 1, threads())), Error);
 }
