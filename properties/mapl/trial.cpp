@@ -17,7 +17,7 @@ class MaplDifference final : public gate::Finding {
         : message_(std::move(message)), run_(run), step_(step) {}
     std::string message() const override { return message_; }
     Size size() const override {
-        return {run_.width * run_.tokens, static_cast<int>(run_.workers), step_ + 1};
+        return {run_.width * run_.rank, static_cast<int>(run_.workers), step_ + 1}; // those of A
     }
 
   private:
