@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::byte nonsense{0xA5};
 
-std::size_t index(Traffic traffic) {
+std::size_t place_of(Traffic traffic) {
     return static_cast<std::size_t>(traffic);
 }
 
@@ -69,13 +69,13 @@ CountingPeers::~CountingPeers() {
 }
 
 CountingPeers::Sent CountingPeers::sent(Traffic traffic, int peer) const {
-    return sent_.at(static_cast<std::size_t>(peer))[index(traffic)];
+    return sent_.at(static_cast<std::size_t>(peer))[place_of(traffic)];
 }
 
 CountingPeers::Sent CountingPeers::sent(Traffic traffic) const {
     Sent sum;
     for (const auto& peer : sent_)
-        sum = sum + peer[index(traffic)];
+        sum = sum + peer[place_of(traffic)];
     return sum;
 }
 
@@ -101,14 +101,14 @@ void CountingPeers::reset() {
 void CountingPeers::send(Traffic traffic, int peer, std::uint64_t number,
                          std::shared_ptr<const void> message, std::size_t bytes) {
     one_more_call();
-    const unsigned calls = disturbance_.late_start[index(traffic)];
+    const unsigned calls = disturbance_.late_start[place_of(traffic)];
     if (calls > 0) {
         late_.push_back({traffic, peer, number, std::move(message), bytes, calls});
     } else {
         send_all_to(peer); // to one peer they go in their order
         inner_.send(traffic, peer, number, std::move(message), bytes);
     }
-    Sent& sent = sent_.at(static_cast<std::size_t>(peer))[index(traffic)];
+    Sent& sent = sent_.at(static_cast<std::size_t>(peer))[place_of(traffic)];
     sent = sent + Sent{.messages = 1, .bytes = bytes};
 }
 
@@ -117,10 +117,10 @@ std::unique_ptr<Incoming> CountingPeers::receive(Traffic traffic, int peer, std:
     one_more_call();
     auto inner = inner_.receive(traffic, peer, number, bytes);
     const auto from = static_cast<std::size_t>(peer);
-    auto delay = disturbance_.delay[index(traffic)];
+    auto delay = disturbance_.delay[place_of(traffic)];
     if (from < disturbance_.delay_from.size())
         delay += disturbance_.delay_from[from];
-    const bool holds_back = disturbance_.hold_back[index(traffic)] && host_can_read(traffic);
+    const bool holds_back = disturbance_.hold_back[place_of(traffic)] && host_can_read(traffic);
     return std::make_unique<Disturbed>(*this, std::move(inner), bytes, holds_back, delay);
 }
 
