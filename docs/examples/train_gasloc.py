@@ -1,6 +1,6 @@
 import torch, torch.distributed as dist, scape.torch
 
-dist.init_process_group("gloo")  # started by: torchrun --nproc-per-node 3 train_gasloc.py
+dist.init_process_group("gloo")  # started by: torchrun --nproc_per_node 3 train_gasloc.py
 torch.manual_seed(0)             # all ranks begin with the same parameters
 model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
 optimizer = scape.torch.GASLoC(model.named_parameters(), lr=1e-2, inner_steps=4, law="two_peers", alpha=0.5)

@@ -1,6 +1,6 @@
 import torch, torch.distributed as dist, scape.torch
 
-dist.init_process_group("gloo")  # started by: torchrun --nproc-per-node 3 train_scape.py
+dist.init_process_group("gloo")  # started by: torchrun --nproc_per_node 3 train_scape.py
 torch.manual_seed(0)             # the same parameters on all ranks
 model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
 optimizer = scape.torch.Scape(model.named_parameters(), lr=1e-2, density=0.05)
