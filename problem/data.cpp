@@ -39,8 +39,9 @@ std::uint64_t mixed(std::uint64_t x) {
 class Draws {
   public:
     Draws(Stream stream, std::uint64_t seed, int rank, Index step) : mixed_(mixed(seed)) {
-        for (const std::uint64_t part : {static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(rank),
-                                         static_cast<std::uint64_t>(step)})
+        for (const std::uint64_t part :
+             {static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(rank),
+              static_cast<std::uint64_t>(step)})
             mixed_ = mixed(mixed_ ^ part);
     }
     std::uint64_t operator[](Index index) const {
@@ -86,7 +87,8 @@ struct Streams {
     int near_one(Index index) const { return -16 - static_cast<int>(scale[index] % 5); }
 };
 
-template <DataClass kind> float value_of(const Streams& streams, Index index) {
+template <DataClass kind>
+float value_of(const Streams& streams, Index index) {
     if constexpr (kind == DataClass::normal)
         return streams.normal(index, streams.near_one(index));
     if constexpr (kind == DataClass::sparse)
@@ -112,7 +114,8 @@ template <DataClass kind> float value_of(const Streams& streams, Index index) {
     }
 }
 
-template <DataClass kind> void fill(std::span<float> values, const Streams& streams, Index first) {
+template <DataClass kind>
+void fill(std::span<float> values, const Streams& streams, Index first) {
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = value_of<kind>(streams, first + static_cast<Index>(i));
 }

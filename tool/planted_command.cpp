@@ -31,6 +31,7 @@ using report::Status;
 struct PlantedRun {
     std::string system = all_systems().front().name;
     std::vector<int> numbers;
+    std::vector<std::string> properties;
     std::vector<std::string> without;
     bool all = false;
     bool list = false;
@@ -58,11 +59,18 @@ class Planted {
         if (!(settings.timeout >= 0.001 && settings.timeout <= 31'536'000.0))
             throw Error("--timeout is " + shortest(settings.timeout) +
                         "; it must be 0.001 seconds to a year");
-        for (const std::string& name : settings.without)
-            static_cast<void>(system_.property(name));
+        const auto named = [](const std::vector<std::string>& names, const std::string& name) {
+            return std::ranges::find(names, name) != names.end();
+        };
+        for (const auto* names : {&settings.properties, &settings.without})
+            for (const std::string& name : *names)
+                static_cast<void>(system_.property(name));
         for (const Property& property : system_.properties)
-            if (std::ranges::find(settings.without, property.name) == settings.without.end())
+            if (!named(settings.without, property.name) &&
+                (settings.properties.empty() || named(settings.properties, property.name)))
                 properties_.push_back(&property);
+        if (properties_.empty())
+            throw Error("--property and --without leave no property");
         static_cast<void>(scratch_folder(*group_));
     }
 
@@ -316,6 +324,8 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
     command->add_option("--system", settings->system, "whose mistakes");
     command->add_option("--bug", settings->numbers, "only these; see --list")->delimiter(',');
     command->add_flag("--all", settings->all, "let every property try, not only until one catches it");
+    command->add_option("--property", settings->properties, "let only these properties try")
+        ->delimiter(',');
     command->add_option("--without", settings->without, "leave out these properties")->delimiter(',');
     command->add_option("--cases", settings->cases, "cases that a property may draw to catch a bug");
     command->add_option("--clean-cases", settings->clean_cases,

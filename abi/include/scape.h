@@ -28,7 +28,8 @@ extern "C" {
 #endif
 
 #define SCAPE_ABI_VERSION 1
-#define SCAPE_ABI_MINOR_VERSION 2 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run */
+#define SCAPE_ABI_MINOR_VERSION                                                                            \
+    2 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0

@@ -36,7 +36,7 @@ Gradients<T> through(Trial& trial, Index boundary, Index step, const Compare& co
         const Floats& values = trial.seen[rank].at(key(step, micro, what));
         Matrix<T> made(static_cast<Index>(values.size()) / run.width, run.width);
         for (Index i = 0; i < made.size(); ++i)
-            made.data()[i] = T(values[static_cast<std::size_t>(i)]);
+            made.data()[i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
         return made;
     };
     Gradients<T> gradients = reference.no_gradients();
@@ -72,10 +72,10 @@ void as_the_reference(Trial& trial, Index boundary, Index step) {
         return boundary_text(boundary, key(step, micro, what));
     };
     const auto sums = [&](const auto& gradients, const auto& compare) {
-        compare(gradients.of_A(), sender.at(key(step, "s.gA")), 0, "gradient of A");
-        compare(shares ? gradients.of_E() : gradients.dEp, sender.at(key(step, "s.dE")), 0,
+        compare(gradients.of_basis(), sender.at(key(step, "s.gA")), 0, "gradient of A");
+        compare(shares ? gradients.of_anchors() : gradients.dEp, sender.at(key(step, "s.dE")), 0,
                 "the sender's dE");
-        compare(shares ? gradients.of_E() : gradients.dEq, receiver.at(key(step, "r.dE")), 0,
+        compare(shares ? gradients.of_anchors() : gradients.dEq, receiver.at(key(step, "r.dE")), 0,
                 "the receiver's dE");
     };
     if (sums_are_exact(trial, boundary, step)) {

@@ -23,7 +23,8 @@ Gradients part_of(const Case& run, Index step, int part) {
             continue;
         problem::fill_gradient(of_rank, run.data, seed, rank, step);
         if (scale != 1.0F)
-            std::ranges::transform(of_rank, of_rank.begin(), [scale](float value) { return scale * value; });
+            std::ranges::transform(of_rank, of_rank.begin(),
+                                   [scale](float value) { return scale * value; });
     }
     return g;
 }

@@ -40,8 +40,8 @@ PerRank<float> make_gradients(const RecordOptions& options, Index step) {
     PerRank<float> gradients;
     for (int rank = 0; rank < options.problem.workers; ++rank) {
         Vector<float> gradient(size);
-        problem::fill_gradient({gradient.data(), static_cast<std::size_t>(size)}, options.data, options.seed,
-                               rank, step);
+        problem::fill_gradient({gradient.data(), static_cast<std::size_t>(size)}, options.data,
+                               options.seed, rank, step);
         gradients.push_back(std::move(gradient));
     }
     for (const Injection& injection : options.injections)

@@ -91,7 +91,7 @@ TEST(MaplNetwork, GradientsOfEverythingAreThoseOfFiniteDifferences) {
                 Boundary<double>& boundary = whole.boundaries[s];
                 Gradients<double> gradients = boundary.no_gradients();
                 dx = boundary.backward(dx, passing.boundaries[s], gradients).dX;
-                near(gradients.of_A(), boundary.A, "A");
+                near(gradients.of_basis(), boundary.A, "A");
                 near(gradients.dEp, boundary.p.E, "the sender's E");
                 near(gradients.dEq, boundary.q.E, "the receiver's E");
             }

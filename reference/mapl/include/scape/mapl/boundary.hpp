@@ -48,9 +48,9 @@ struct Gradients {
     Matrix<T> dEp;      ///< V x r, or nothing where that side's anchor is not trained
     Matrix<T> dEq;
 
-    [[nodiscard]] Matrix<T> of_A() const { return plus(sender, receiver); }
+    [[nodiscard]] Matrix<T> of_basis() const { return plus(sender, receiver); }
     /// Of the one table, where both sides have the same.
-    [[nodiscard]] Matrix<T> of_E() const { return plus(dEp, dEq); }
+    [[nodiscard]] Matrix<T> of_anchors() const { return plus(dEp, dEq); }
 };
 
 /// One boundary, both sides of it: section 22, in its order.
