@@ -13,7 +13,6 @@ namespace scape::systems {
 namespace {
 
 using gate::Pins;
-using mapl::Case;
 using mapl::parse_case;
 
 /// By way of a case, which knows what may be.

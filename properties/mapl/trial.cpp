@@ -31,7 +31,7 @@ Matrix<T> read_as(const Floats& values, Index columns) {
     const Index rows = columns == 0 ? 0 : static_cast<Index>(values.size()) / columns;
     Matrix<T> made(rows, columns);
     for (Index i = 0; i < made.size(); ++i)
-        made.data()[i] = T(values[static_cast<std::size_t>(i)]);
+        made.data()[i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
     return made;
 }
 
@@ -155,10 +155,10 @@ void Trial::same(const std::vector<Seen>& expected, const std::vector<Seen>& act
         const std::string of = "of rank " + std::to_string(rank) + ", ";
         for (const auto& [what, values] : expected[rank].values)
             same(values, actual[rank].at(what), 0, of + what, whose);
-        for (const auto& [what, bytes] : expected[rank].wire) {
-            const auto found = actual[rank].wire.find(what);
-            told(found != actual[rank].wire.end() && found->second == bytes, 0,
-                 [&] { return of + what + " is not " + whose; });
+        for (const auto& sent : expected[rank].wire) {
+            const auto found = actual[rank].wire.find(sent.first);
+            told(found != actual[rank].wire.end() && found->second == sent.second, 0,
+                 [&] { return of + sent.first + " is not " + whose; });
         }
     }
 }

@@ -48,8 +48,8 @@ class PlainSide : public Any {
             p_ = Table::of(static_cast<std::size_t>(settings.width),
                            state.rows.empty() ? anchor_rows(settings, side) : std::move(state.rows));
         if (wrong == rows_not_orthonormal)
-            for (std::size_t i = 0; i < p_.values.size(); ++i)
-                p_.values[i] += 0.25F;
+            for (float& value : p_.values)
+                value += 0.25F;
         compare_settings();
         if (wrong == senders_anchor && settings.anchors == Anchors::two)
             exchange_anchors();
