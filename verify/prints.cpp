@@ -27,6 +27,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::string ranks_in(const std::vector<int>& ranks) {
     std::vector<std::string> names;
+    names.reserve(ranks.size());
     for (const int rank : ranks)
         names.push_back(std::to_string(rank));
     return (ranks.size() == 1 ? "rank " : "ranks ") + listed(names);
