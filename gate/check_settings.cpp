@@ -208,8 +208,11 @@ void Check::choose_pins() {
     workers_by_default_ = !pins_.contains("workers") && group_->name() == "mpi";
     if (!workers_by_default_)
         return;
+    if (!group_->takes(system_.fewest_workers))
+        throw Error(system_.name + " has " + std::to_string(system_.fewest_workers) +
+                    " ranks at least; start as many with mpirun -n");
     for (const int workers : usual_workers)
-        if (group_->takes(workers))
+        if (workers >= system_.fewest_workers && group_->takes(workers))
             pins_["workers"].push_back(std::to_string(workers));
     if (most_workers() > usual_workers.back())
         pins_["workers"].push_back(std::to_string(most_workers()));

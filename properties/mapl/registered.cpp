@@ -105,6 +105,7 @@ gate::System mapl_system() {
     system.name = "mapl";
     system.says = "MAPL: stages of a pipeline send activations and gradients in a learned subspace.";
     system.parsed = [](const gate::Line& line) { return text(parse_case(line)); };
+    system.fewest_workers = 2; // the two ends of a boundary
     system.most_workers = [](const gate::Line& line) { return static_cast<int>(parse_case(line).workers); };
     for (const MaplOption& option : mapl_options)
         system.pins.push_back(

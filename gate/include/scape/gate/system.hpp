@@ -42,6 +42,7 @@ struct System {
     std::function<Line(const Line&)> parsed;
     /// The greatest number of workers that comes in a case.
     std::function<int(const Line&)> most_workers;
+    int fewest_workers = 1; ///< that a case can have
     std::vector<Pin> pins; ///< "workers" is among them
     /// A drawn case, held to values.
     std::function<Line(const Line&, const Pins&)> pinned;
