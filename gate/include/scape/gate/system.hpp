@@ -43,7 +43,7 @@ struct System {
     /// The greatest number of workers that comes in a case.
     std::function<int(const Line&)> most_workers;
     int fewest_workers = 1; ///< that a case can have
-    std::vector<Pin> pins; ///< "workers" is among them
+    std::vector<Pin> pins;  ///< "workers" is among them
     /// A drawn case, held to values.
     std::function<Line(const Line&, const Pins&)> pinned;
     /// Whether pins, or what was left out, decide how many cases are of a kind, so that too few of them are
