@@ -36,7 +36,7 @@ Gradients<T> through(Trial& trial, Index boundary, Index step, const Compare& co
         const Floats& values = trial.seen[rank].at(key(step, micro, what));
         Matrix<T> made(static_cast<Index>(values.size()) / run.width, run.width);
         for (Index i = 0; i < made.size(); ++i)
-            made.data()[i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
+            made.data()[i] = static_cast<T>(static_cast<double>(values[static_cast<std::size_t>(i)]));
         return made;
     };
     Gradients<T> gradients = reference.no_gradients();

@@ -31,7 +31,7 @@ Matrix<T> read_as(const Floats& values, Index columns) {
     const Index rows = columns == 0 ? 0 : static_cast<Index>(values.size()) / columns;
     Matrix<T> made(rows, columns);
     for (Index i = 0; i < made.size(); ++i)
-        made.data()[i] = static_cast<T>(values[static_cast<std::size_t>(i)]);
+        made.data()[i] = static_cast<T>(static_cast<double>(values[static_cast<std::size_t>(i)]));
     return made;
 }
 
