@@ -1,9 +1,8 @@
 #include "candidate.hpp"
 
-#include <cstring>
-#include <stdexcept>
 #include <utility>
 
+#include <scape/gate/record.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/storage/files.hpp>
 
@@ -16,21 +15,14 @@ using distributed::Traffic;
 using gate::Group;
 namespace fs = std::filesystem;
 
-/// A record on its way between processes.
-class Packed {
+/// With what a worker has.
+class Packed : public gate::Record {
   public:
-    explicit Packed(Group::Bytes bytes = {}) : bytes_(std::move(bytes)) {}
-    [[nodiscard]] Group::Bytes& bytes() { return bytes_; }
+    using Record::Record;
 
-    void put(std::uint64_t value) { add(&value, sizeof value); }
-    void put(const std::string& text) {
-        put(text.size());
-        add(text.data(), text.size());
-    }
-    void put(const std::vector<float>& values) {
-        put(values.size());
-        add(values.data(), values.size() * sizeof(float));
-    }
+    using Record::put;
+    void put(const std::string& text) { put_list(text); }
+    void put(const std::vector<float>& values) { put_list(values); }
     void put(const State& state) {
         put(static_cast<std::uint64_t>(state.rounds));
         put(static_cast<std::uint64_t>(state.s));
@@ -38,22 +30,9 @@ class Packed {
             put(*part);
     }
 
-    std::uint64_t number() {
-        std::uint64_t value = 0;
-        take(&value, sizeof value);
-        return value;
-    }
     Index index() { return static_cast<Index>(number()); }
-    std::string text() {
-        std::string result(number(), ' ');
-        take(result.data(), result.size());
-        return result;
-    }
-    std::vector<float> values() {
-        std::vector<float> result(number());
-        take(result.data(), result.size() * sizeof(float));
-        return result;
-    }
+    std::string text() { return list<std::string>(); }
+    std::vector<float> values() { return list<std::vector<float>>(); }
     State state() {
         State state;
         state.rounds = index();
@@ -62,22 +41,6 @@ class Packed {
             *part = values();
         return state;
     }
-
-  private:
-    void add(const void* from, std::size_t size) {
-        const auto* begin = static_cast<const std::uint8_t*>(from);
-        bytes_.insert(bytes_.end(), begin, begin + size);
-    }
-    void take(void* to, std::size_t size) {
-        if (size > bytes_.size() - at_)
-            throw std::logic_error("a record is too short");
-        if (size > 0)
-            std::memcpy(to, bytes_.data() + at_, size);
-        at_ += size;
-    }
-
-    Group::Bytes bytes_;
-    std::size_t at_ = 0;
 };
 
 Group::Bytes written(const Life& life) {

@@ -1,9 +1,9 @@
 #include "candidate.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <stdexcept>
 #include <utility>
+
+#include <scape/gate/record.hpp>
 
 #include "player.hpp"
 
@@ -13,33 +13,11 @@ namespace {
 
 using gate::Group;
 
-/// A record on its way between processes.
-class Packer {
+/// With what has names.
+class Packer : public gate::Record {
   public:
-    explicit Packer(Group::Bytes bytes = {}) : bytes_(std::move(bytes)) {}
-    [[nodiscard]] Group::Bytes& bytes() { return bytes_; }
+    using Record::Record;
 
-    void put(std::uint64_t value) { add(&value, sizeof value); }
-    template <class List>
-    void put_list(const List& list) {
-        put(list.size());
-        add(list.data(), list.size() * sizeof(*list.data()));
-    }
-    std::uint64_t number() {
-        std::uint64_t value = 0;
-        take(&value, sizeof value);
-        return value;
-    }
-    template <class List>
-    List list() {
-        List result;
-        const std::uint64_t count = number();
-        if (count > bytes_.size())
-            throw std::logic_error("a record is too short");
-        result.resize(count);
-        take(result.data(), result.size() * sizeof(*result.data()));
-        return result;
-    }
     template <class Value, class Put>
     void put_map(const std::map<std::string, Value>& map, const Put& put_value) {
         put(map.size());
@@ -55,22 +33,6 @@ class Packer {
             map[name] = take_value();
         }
     }
-
-  private:
-    void add(const void* from, std::size_t size) {
-        const auto* begin = static_cast<const std::uint8_t*>(from);
-        bytes_.insert(bytes_.end(), begin, begin + size);
-    }
-    void take(void* to, std::size_t size) {
-        if (size > bytes_.size() - at_)
-            throw std::logic_error("a record is too short");
-        if (size > 0)
-            std::memcpy(to, bytes_.data() + at_, size);
-        at_ += size;
-    }
-
-    Group::Bytes bytes_;
-    std::size_t at_ = 0;
 };
 
 Group::Bytes packed(const Seen& seen) {
