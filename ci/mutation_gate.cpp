@@ -9,6 +9,7 @@
 
 namespace scape::systems {
 gate::System gasloc_system();
+gate::System mapl_system();
 }
 
 int main(int count, char** values) {
@@ -20,5 +21,5 @@ int main(int count, char** values) {
             all.push_back(implementation);
         return all;
     };
-    return gate::gate_main(count, values, {system, systems::gasloc_system()});
+    return gate::gate_main(count, values, {system, systems::gasloc_system(), systems::mapl_system()});
 }
