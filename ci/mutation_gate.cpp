@@ -10,7 +10,7 @@
 namespace scape::systems {
 gate::System gasloc_system();
 gate::System mapl_system();
-}
+} // namespace scape::systems
 
 int main(int count, char** values) {
     using namespace scape;

@@ -142,13 +142,13 @@ void compare_ranks(const PrintsOfRun& run, PrintsVerdict& verdict) {
 }
 
 /// Two files of two runs, of one rank.
-struct Pair {
+struct RankPrints {
     const Prints& a;
     const Prints& b;
 };
 
-std::vector<Pair> pairs(const PrintsOfRun& run, const PrintsOfRun& other, PrintsVerdict& verdict) {
-    std::vector<Pair> all;
+std::vector<RankPrints> pairs(const PrintsOfRun& run, const PrintsOfRun& other, PrintsVerdict& verdict) {
+    std::vector<RankPrints> all;
     std::vector<int> alone;
     for (const Prints& a : run) {
         const auto b = std::ranges::find(other, a.rank, &Prints::rank);
@@ -194,11 +194,11 @@ const Prints::Step* step_of(const Prints& prints, Index step) {
     return found == prints.steps.end() || found->step != step ? nullptr : &*found;
 }
 
-void compare_step(const std::vector<Pair>& both, const std::vector<std::optional<std::size_t>>& common,
-                  Index at, PrintsVerdict& verdict) {
+void compare_step(const std::vector<RankPrints>& both,
+                  const std::vector<std::optional<std::size_t>>& common, Index at, PrintsVerdict& verdict) {
     StepComparison step(both.front().a, at);
     std::vector<int> rates;
-    for (const Pair& pair : both)
+    for (const RankPrints& pair : both)
         if (step_of(pair.a, at)->learning_rate != step_of(pair.b, at)->learning_rate)
             rates.push_back(pair.a.rank);
     step.add_learning_rate(rates);
@@ -206,7 +206,7 @@ void compare_step(const std::vector<Pair>& both, const std::vector<std::optional
         if (common[result])
             step.add(result, [&](std::size_t tensor) {
                 std::vector<int> ranks;
-                for (const Pair& pair : both)
+                for (const RankPrints& pair : both)
                     if (step_of(pair.a, at)->of[result][tensor] !=
                         step_of(pair.b, at)->of[*common[result]][tensor])
                         ranks.push_back(pair.a.rank);
@@ -224,11 +224,11 @@ void compare_runs(const PrintsOfRun& run, const PrintsOfRun& other, PrintsVerdic
     if (!has_same_tensors(a, b))
         throw Error(b.path.string() + ": its tensors are not those of " + a.path.string() +
                     "; compare runs of one model");
-    const std::vector<Pair> both = pairs(run, other, verdict);
+    const std::vector<RankPrints> both = pairs(run, other, verdict);
     const auto common = common_results(a, b, a.workers == b.workers, verdict);
     bool any = false;
     for (const Prints::Step& step : a.steps) {
-        const bool in_all = std::ranges::all_of(both, [&](const Pair& pair) {
+        const bool in_all = std::ranges::all_of(both, [&](const RankPrints& pair) {
             return step_of(pair.a, step.step) != nullptr && step_of(pair.b, step.step) != nullptr;
         });
         if (!in_all)

@@ -114,9 +114,9 @@ class HostBackend final : public Backend {
         std::atomic<bool> good{true};
         const Index units = (end - begin + unit - 1) / unit;
         workers_.run([&](int part) {
-            const Index parts = workers_.threads();
-            const Index first = begin + units * part / parts * unit;
-            const Index last = std::min(end, begin + units * (part + 1) / parts * unit);
+            const Index shares = workers_.threads();
+            const Index first = begin + units * part / shares * unit;
+            const Index last = std::min(end, begin + units * (part + 1) / shares * unit);
             if (first < last && !pass(first, last))
                 good = false;
         });

@@ -136,7 +136,7 @@ void add_stores(Table& t, const std::string& opcode, const std::string& type) {
 }
 
 template <class T>
-void add_type(Table& t, const std::string& type) {
+void add_access(Table& t, const std::string& type) {
     // An address without a space is one of global memory: the machine maps no other into the generic space.
     for (const std::string global : {"ld.global", "ld.global.nc", "ld"})
         add_loads<Space::global, T>(t, global, type);
@@ -169,18 +169,18 @@ void add_atomics(Table& t, const std::string& space) {
 } // namespace
 
 void add_accesses(Table& t) {
-    add_type<std::uint8_t>(t, "u8");
-    add_type<std::uint8_t>(t, "b8");
-    add_type<std::int8_t>(t, "s8");
-    add_type<std::uint16_t>(t, "u16");
-    add_type<std::uint16_t>(t, "b16");
-    add_type<std::int16_t>(t, "s16");
+    add_access<std::uint8_t>(t, "u8");
+    add_access<std::uint8_t>(t, "b8");
+    add_access<std::int8_t>(t, "s8");
+    add_access<std::uint16_t>(t, "u16");
+    add_access<std::uint16_t>(t, "b16");
+    add_access<std::int16_t>(t, "s16");
     for (const std::string type : {"u32", "b32", "f32"})
-        add_type<std::uint32_t>(t, type);
-    add_type<std::int32_t>(t, "s32");
+        add_access<std::uint32_t>(t, type);
+    add_access<std::int32_t>(t, "s32");
     for (const std::string type : {"u64", "b64", "f64"})
-        add_type<std::uint64_t>(t, type);
-    add_type<std::int64_t>(t, "s64");
+        add_access<std::uint64_t>(t, type);
+    add_access<std::int64_t>(t, "s64");
     add_atomics<Space::global>(t, "global");
     add_atomics<Space::shared>(t, "shared");
 }

@@ -85,10 +85,10 @@ TEST(Sharded, EqualsTheReferenceOnEveryClassOfData) {
 }
 
 TEST(Sharded, EqualsTheReferenceAtSizesAroundWordsAndBlocks) {
-    for (const Index size : {1, 2, 3, 63, 64, 65, 127, 128, 4095, 4096, 4097, 8191, 8193})
+    for (const Index total : {1, 2, 3, 63, 64, 65, 127, 128, 4095, 4096, 4097, 8191, 8193})
         for (const int workers : {1, 3})
             expect_passes(make_setting(workers, 0.1, PartitionRule::by_shard, {},
-                                       problem::Layout({{"all", size, false}})));
+                                       problem::Layout({{"all", total, false}})));
 }
 
 TEST(Sharded, MoreWorkersThanParametersAndEmptyRanges) {
