@@ -271,6 +271,8 @@ void Check::add_property(const Implementation& implementation, const Property& p
          {"property", property.name},
          {"says", property.says},
          {"cases", result.cases},
+         {"drawn", result.drawn},
+         {"demanded", property.at_least.empty() ? ordered_json::object() : ordered_json(property.at_least)},
          {"classes", result.kinds.empty() ? ordered_json::object() : ordered_json(result.kinds)},
          {"seconds", result.seconds},
          {"status", name(verdict.status)},

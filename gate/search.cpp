@@ -1,6 +1,7 @@
 #include <scape/gate/search.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -134,6 +135,27 @@ SearchResult search(const System& system, const Implementation& implementation, 
     return result;
 }
 
+namespace {
+
+/// Of so many cases, of which each is of the kind with this probability, that many or fewer are.
+double chance_of_at_most(int count, int cases, double share) {
+    double sum = 0.0;
+    for (int i = 0; i <= count; ++i)
+        sum += std::exp(std::lgamma(cases + 1.0) - std::lgamma(i + 1.0) - std::lgamma(cases - i + 1.0) +
+                        i * std::log(share) + (cases - i) * std::log1p(-share));
+    return sum;
+}
+
+/// Fewer than were demanded, and not by the seed's whim: a kind that is drawn as often as is demanded would
+/// come to so few once in a hundred runs, and it is drawn more often than that.
+bool improbably_few(int count, int cases, int percent) {
+    constexpr double whim = 0.01;
+    return count * 100 < percent * cases &&
+           (percent >= 100 || chance_of_at_most(count, cases, percent / 100.0) < whim);
+}
+
+} // namespace
+
 std::string too_few(const System& system, const Property& property, const SearchResult& result,
                     const SearchOptions& options) {
     constexpr int enough_to_judge = 50;
@@ -148,7 +170,7 @@ std::string too_few(const System& system, const Property& property, const Search
             continue;
         const auto found = result.kinds.find(kind);
         const int count = found == result.kinds.end() ? 0 : found->second;
-        if (count * 100 < percent * result.drawn)
+        if (improbably_few(count, result.drawn, percent))
             return "only " + std::to_string(count) + " of " + std::to_string(result.drawn) +
                    " cases had '" + kind + "'; at least " + std::to_string(percent) +
                    " of a hundred are needed";

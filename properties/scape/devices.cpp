@@ -159,12 +159,14 @@ std::vector<Ranked> on_devices(const Group& group) {
     add({.name = "cuda-blocks",
          .level = LevelKind::exact,
          .variants = names(block_variants(Reduction::ordered)),
-         .place = blocks(group, Reduction::ordered)});
+         .place = blocks(group, Reduction::ordered),
+         .shares_folders = true});
     add({.name = "cuda-blocks-native",
          .level = LevelKind::rel,
          .variants = names(block_variants(Reduction::native)),
          .place = blocks(group, Reduction::native),
-         .like = "cuda-blocks"});
+         .like = "cuda-blocks",
+         .shares_folders = true});
     add({.name = cuda,
          .level = LevelKind::exact,
          .variants = {"launches", "graphs"},

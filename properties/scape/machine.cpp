@@ -137,9 +137,46 @@ Scenario script_of(Trial& trial) {
 void any_script(Trial& trial) {
     trial.expect(!trial.run().script.empty(), "the case has no script; give one");
     classify_parts(trial);
+    classify_script(trial);
     const Scenario scenario = script_of(trial);
     const History expected = reference_implementation()->run(scenario);
     same_history(trial, scenario, expected, trial.tolerant(scenario));
+}
+
+/// The third step makes infinities of the parameters (`reference` has more of these), and is undone: from
+/// where the state is restored, all goes on, to the same end again and again.
+Case halts_and_goes_on() {
+    Case run;
+    run.tensors = {{"a", 70, false}, {"b", 2, true}};
+    run.workers = 2;
+    run.density = 0.3;
+    run.weight_decay = 1e17;
+    run.data = problem::DataClass::normal;
+    run.script =
+        parse_case("script=step+step+undo+undo+restart:3+undo+delay:3+undo+restart:2+undo+step").script;
+    run.chosen_place = 3 * (run.workers - 1);
+    return run;
+}
+
+/// One rank refuses its gradient while the mask has not begun to travel, and the payload is bf16, for which
+/// the others need the mask before they agree.
+Case refuses_before_the_mask() {
+    Case run;
+    run.workers = 2;
+    run.payload = problem::Payload::bf16;
+    run.script = parse_case("script=delay:0+step+inject:0:0+step").script;
+    run.chosen_place = 3 * (run.workers - 1);
+    return run;
+}
+
+std::map<std::string, int> demands() {
+    std::map<std::string, int> all{{"a refusal", 25},     {"a restart with other ranks", 30},
+                                   {"a delay", 25},       {"two refusals at once", 10},
+                                   {"a step undone", 20}, {"two steps and more", 30},
+                                   {"several parts", 30}, {"several buckets", 8},
+                                   {"buckets change", 5}};
+    demand_script(all);
+    return all;
 }
 
 } // namespace
@@ -152,22 +189,16 @@ std::vector<Property> machine_properties() {
              "reference's.",
              scripted_case,
              any_script,
-             {{"a refusal", 25},
-              {"a restart with other ranks", 30},
-              {"a delay", 25},
-              {"two refusals at once", 10},
-              {"a step undone", 20},
-              {"two steps and more", 30},
-              {"several parts", 30},
-              {"several buckets", 8},
-              {"buckets change", 5}},
+             demands(),
              [](const Implementation& implementation) {
                  if (implementation.name() == "reference")
                      return std::string("it would be compared with itself");
                  if (implementation.level() != verify::LevelKind::exact)
                      return std::string("it claims no bits of the reference");
                  return only_scape(implementation);
-             }}};
+             },
+             [](Case&) {},
+             {halts_and_goes_on(), refuses_before_the_mask()}}};
 }
 
 } // namespace scape::properties

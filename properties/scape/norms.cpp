@@ -156,7 +156,7 @@ std::vector<Property> norm_properties() {
              blocks_are_added_in_order,
              {{"a norm of five blocks and more", 90},
               {"version 1 of the norm", 10},
-              {"the order of the norm's blocks shows", 30}},
+              {"the order of the norm's blocks shows", 20}},
              exact_scape,
              needs_blocks}};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -58,6 +59,10 @@ std::vector<Stage> stages(const Scenario& scenario) {
         all.back().last = i + 1;
     }
     return all;
+}
+
+bool saves(const Action& action) {
+    return action.kind == Action::Kind::restart || action.kind == Action::Kind::undo;
 }
 
 void expect_size(const char* what, std::size_t is, std::size_t should) {
@@ -170,6 +175,8 @@ class RankedImplementation final : public Implementation {
         History history;
         try {
             const auto all = stages(scenario);
+            if (ranked_.shares_folders && std::ranges::any_of(scenario.actions, &saves))
+                make_littered(shared_folder());
             for (std::size_t number = 0; number < all.size(); ++number)
                 run_stage(scenario, all, number, history);
         } catch (const std::exception& error) {
@@ -187,10 +194,10 @@ class RankedImplementation final : public Implementation {
         std::vector<RankRecord> records(static_cast<std::size_t>(workers));
         const fs::path from = folder(number);
         const fs::path to = folder(number + 1);
-        if (goes_on)
+        if (goes_on && !ranked_.shares_folders)
             make_empty(to);
         for (std::size_t i = stage.first; i < stage.last; ++i)
-            if (scenario.actions[i].kind == Action::Kind::undo)
+            if (scenario.actions[i].kind == Action::Kind::undo && !ranked_.shares_folders)
                 make_empty(undo_folder(i));
         std::exception_ptr failure;
         try {
@@ -223,12 +230,36 @@ class RankedImplementation final : public Implementation {
             throw std::runtime_error(folder.string() + " cannot be made: " + fault);
     }
 
+    /// What runs that were ended, other runs and people leave: half a checkpoint of a step that is to come,
+    /// one that never got a manifest, names that are almost those of a later step.
+    void make_littered(const fs::path& folder) const {
+        make_empty(folder);
+        if (!group_->speaks())
+            return;
+        for (const char* name : {"step-0000000001.partial", "step-0000000003", "step-9999999999", "step-9",
+                                 "step-0000000009.old", "step--000000001"})
+            fs::create_directory(folder / name);
+        for (const char* name :
+             {"step-0000000001.partial/rank-0000.safetensors",
+              "step-0000000001.partial/rank-0077.safetensors", "step-0000000003/rank-0000.safetensors",
+              "step-9/manifest.json", "step-0000000009.old/manifest.json", "step-0000000008", "notes.txt"})
+            std::ofstream(folder / name) << "left over";
+    }
+
+    [[nodiscard]] fs::path shared_folder() const {
+        return fs::path(scratch_folder(*group_)) / "checkpoints";
+    }
+
     [[nodiscard]] fs::path folder(std::size_t number) const {
-        return fs::path(scratch_folder(*group_)) / ("stage" + std::to_string(number));
+        return ranked_.shares_folders
+                   ? shared_folder()
+                   : fs::path(scratch_folder(*group_)) / ("stage" + std::to_string(number));
     }
 
     [[nodiscard]] fs::path undo_folder(std::size_t action) const {
-        return fs::path(scratch_folder(*group_)) / ("undo" + std::to_string(action));
+        return ranked_.shares_folders
+                   ? shared_folder()
+                   : fs::path(scratch_folder(*group_)) / ("undo" + std::to_string(action));
     }
 
     void run_rank(const Scenario& scenario, const Stage& stage, Communicator& ranks, const fs::path& from,

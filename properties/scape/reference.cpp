@@ -2,6 +2,7 @@
 // reference's.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 
 #include <unistd.h>
@@ -73,6 +74,7 @@ void within_the_bound(Trial& trial, const Ran& ran) {
 void equals_the_reference(Trial& trial) {
     classify(trial);
     classify_parts(trial);
+    classify_world(trial);
     const Scenario scenario = trial.steps();
     const bool exact = trial.implementation().level() == verify::LevelKind::exact;
     const History& actual = trial.tolerant(scenario);
@@ -87,6 +89,14 @@ void equals_the_reference(Trial& trial) {
 
 std::string not_itself(const Implementation& implementation) {
     return implementation.name() == "reference" ? "it would be compared with itself" : "";
+}
+
+/// Of what any_case() seldom draws: more ranks than parameters.
+rc::Gen<Case> any_case_of_the_world() {
+    return changed(any_case(), [](Case& run) {
+        if (run.chosen_place % 6 == 5)
+            run.tensors = {{"a", 1 + run.chosen_place / 6 % 3, false}};
+    });
 }
 
 /// Beyond every tile, block and chunk of an implementation, with ties over their edges, where a small case
@@ -107,9 +117,10 @@ std::vector<Case> beyond_every_block() {
          {Kind{DataClass::normal, 1.0, 0.0, 3, by_shard}, Kind{DataClass::normal, 0.1, 1.0, 2, by_tensor},
           Kind{DataClass::normal, 0.01, 0.0, 1, by_shard}, Kind{DataClass::ties, 0.1, 0.0, 3, by_shard},
           Kind{DataClass::ties, 0.01, 0.0, 1, by_shard}, Kind{DataClass::dyadic, 0.01, 0.0, 2, by_shard},
-          Kind{DataClass::sparse, 0.1, 0.5, 1, by_shard}, Kind{DataClass::wide, 0.1, 0.0, 2, by_shard}}) {
+          Kind{DataClass::sparse, 0.1, 0.5, 1, by_shard}, Kind{DataClass::wide, 0.3, 0.0, 1, by_shard}}) {
         Case run;
-        run.tensors = {{"a", 61'003, false}, {"b", 9, true}, {"c", 38'988, false}};
+        // Longer than a device's tile of code, 65,280 coordinates, and at 0.3 coded as bits.
+        run.tensors = {{"a", 70'003, false}, {"b", 9, true}, {"c", 29'988, false}};
         run.workers = kind.workers;
         run.partition = kind.partition;
         run.density = kind.density;
@@ -180,10 +191,33 @@ std::vector<Case> not_finite_later() {
     return all;
 }
 
+/// Clipped to the norm itself, to the next double on either side of it, and to where the factor becomes 1:
+/// an epsilon above.
+std::vector<Case> clipped_at_the_norm() {
+    Case run;
+    run.tensors = {{"a", 5, false}, {"b", 2, true}};
+    run.workers = 2;
+    run.data = problem::DataClass::normal;
+    run.clip_norm = 1.0;
+    run.chosen_place = 3 * (run.workers - 1);
+    const problem::Problem problem = problem_of(run);
+    const Setup setup{problem, problem::ranges(problem.layout, run.workers, run.partition),
+                      schedule_of(run), parameters_of(run)};
+    const History history = reference_implementation()->run({setup, {step_with(run, run.workers, 1)}});
+    const double norm = history.after.front().views.front().told.value().gradient_norm;
+    std::vector<Case> all;
+    for (const double clip_norm :
+         {norm, std::nextafter(norm, 0.0), std::nextafter(norm, 2.0 * norm), norm + 1e-6}) {
+        run.clip_norm = clip_norm;
+        all.push_back(run);
+    }
+    return all;
+}
+
 std::vector<Case> beside_the_drawn() {
     std::vector<Case> all = beyond_every_block();
-    for (const Case& run : not_finite_later())
-        all.push_back(run);
+    for (const auto& more : {not_finite_later(), clipped_at_the_norm()})
+        all.insert(all.end(), more.begin(), more.end());
     all.push_back(many_steps());
     all.push_back(very_many_steps());
     return all;
@@ -193,17 +227,15 @@ std::vector<Case> beside_the_drawn() {
 
 std::vector<Property> reference_properties() {
     auto demands = usual_demands();
-    demands.insert({{"more than 8 ranks", 3},
-                    {"fewer parameters than ranks", 2},
-                    {"the learning rate changes", 40},
-                    {"the density rises", 15},
-                    {"an epsilon of another size", 30},
+    demand_world(demands);
+    demands.insert({{"the density rises", 15},
                     {"a payload of bf16", 15},
                     {"several parts", 30},
                     {"several buckets", 8},
                     {"buckets change", 5}});
     return {{0, "reference", "Every bit is the reference's (at REL: every value within its bound).",
-             any_case, equals_the_reference, demands, not_itself, [](Case&) {}, beside_the_drawn()}};
+             any_case_of_the_world, equals_the_reference, demands, not_itself, [](Case&) {},
+             beside_the_drawn()}};
 }
 
 } // namespace scape::properties

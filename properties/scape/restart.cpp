@@ -1,4 +1,9 @@
 // Property 13 of section 8: a run that stops and goes on, and the same work split otherwise.
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
 #include "generators.hpp"
 #include "support.hpp"
 
@@ -108,8 +113,34 @@ void other_workers(Trial& trial) {
                         history.after.back().views[rank].mask);
 }
 
+/// By the system's own word, which is not what the kernels are chosen by.
+bool machine_has(const std::string& feature) {
+    static const std::string flags = [] {
+        std::ifstream file("/proc/cpuinfo");
+        for (std::string line; std::getline(file, line);)
+            if (line.starts_with("flags"))
+                return line + " ";
+        return std::string();
+    }();
+    return flags.find(" " + feature + " ") != std::string::npos;
+}
+
+/// Where some variant runs on plain kernels, there is one for whatever the machine is faster with.
+bool has_the_kernels(const std::vector<std::string>& variants) {
+    const auto has = [&](const std::string& kernels) {
+        return std::ranges::any_of(variants, [&](const std::string& variant) {
+            return variant.find(kernels + " kernels") != std::string::npos;
+        });
+    };
+    const bool avx2 = machine_has("avx2") && machine_has("bmi1") && machine_has("popcnt");
+    const bool avx512 = avx2 && machine_has("bmi2") && machine_has("avx512f") && machine_has("avx512vl") &&
+                        machine_has("avx512bw") && machine_has("avx512dq");
+    return !has("plain") || ((!avx2 || has("avx2")) && (!avx512 || has("avx512")));
+}
+
 void split_otherwise(Trial& trial) {
     classify(trial);
+    trial.classify(has_the_kernels(trial.implementation().variants()), "all kernels of the machine");
     const Scenario scenario = trial.steps();
     const History& one = trial(scenario);
     const auto variants = trial.implementation().variants();
@@ -127,6 +158,26 @@ void split_otherwise(Trial& trial) {
     }
 }
 
+/// Threads share work by chunks of 4096 coordinates, of which the drawn ones seldom have two. Three threads
+/// get one, two and two of these, and of the values on the mask unequal parts.
+Case more_than_a_chunk() {
+    Case run;
+    run.tensors = {{"a", 17'001, false}, {"b", 9, true}, {"c", 2'003, false}};
+    run.workers = 2;
+    run.density = 0.3;
+    run.beta1 = 0.9;
+    run.beta2 = 0.95;
+    run.bias_correction = problem::BiasCorrection::adam;
+    run.clip_norm = 1.0;
+    run.payload = problem::Payload::bf16;
+    run.data = problem::DataClass::normal;
+    run.parts = 2;
+    run.bucket_bytes = 20'000;
+    run.steps = 3;
+    run.chosen_place = 3 * (run.workers - 1);
+    return run;
+}
+
 } // namespace
 
 std::vector<Property> restart_properties() {
@@ -134,15 +185,23 @@ std::vector<Property> restart_properties() {
     with_residuals["residuals that are not zero"] = 40;
     with_residuals["fewer"] = 20;
     with_residuals["more"] = 20;
+    auto all_kernels = usual_demands();
+    all_kernels["all kernels of the machine"] = 100;
     return {
         {13, "restart.same", "A checkpoint and a restart with as many ranks equal never having stopped.",
          any_case, as_many_workers, usual_demands(), only_scape},
         {13, "restart.other",
          "With another number of ranks each starts with the mean residual; w, m and the coming mask go on.",
          any_case, other_workers, with_residuals, only_scape},
-        {13, "rerun",
-         "The same run again, and with other threads, kernels and buffers, gives the same bits.", any_case,
-         split_otherwise, usual_demands()},
+        {13,
+         "rerun",
+         "The same run again, and with other threads, kernels and buffers, gives the same bits.",
+         any_case,
+         split_otherwise,
+         all_kernels,
+         [](const Implementation&) { return std::string(); },
+         [](Case&) {},
+         {more_than_a_chunk()}},
     };
 }
 

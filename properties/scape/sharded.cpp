@@ -171,14 +171,16 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .variants = names(host_variants()),
                             .make = host_maker(Reduction::ordered),
                             .takes_parts = true,
-                            .takes_bf16 = true},
+                            .takes_bf16 = true,
+                            .shares_folders = true},
                            group));
     all.push_back(on_ranks({.name = "host-native",
                             .level = verify::LevelKind::rel,
                             .variants = names(host_variants()),
                             .make = host_maker(Reduction::native),
                             .like = "host",
-                            .takes_parts = true},
+                            .takes_parts = true,
+                            .shares_folders = true},
                            group));
     for (auto& ranked : on_devices(*group))
         all.push_back(on_ranks(std::move(ranked), group));

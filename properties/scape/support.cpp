@@ -73,12 +73,8 @@ void classify(Trial& trial) {
     trial.classify(leaves_something_out(run), "something off the mask");
     trial.classify(run.steps > 1, "several steps");
     trial.classify(run.size() > run.workers, "more parameters than ranks");
-    trial.classify(run.size() < run.workers, "fewer parameters than ranks");
-    trial.classify(run.workers > 8, "more than 8 ranks");
-    trial.classify(run.steps > 1 && run.rate != RateRule::constant, "the learning rate changes");
     trial.classify(rises(run), "the density rises");
     trial.classify(run.payload == problem::Payload::bf16, "a payload of bf16");
-    trial.classify(run.epsilon != Case{}.epsilon, "an epsilon of another size");
 }
 
 std::map<std::string, int> usual_demands() {

@@ -43,6 +43,13 @@ void classify_parts(Trial& trial);
 /// Tags a case with what decides whether it is a trivial one.
 void classify(Trial& trial);
 
+/// Tags a case with the rarer kinds of a world as wide as users have it; of its script.
+void classify_world(Trial& trial);
+void classify_script(Trial& trial);
+/// And demands them.
+void demand_world(std::map<std::string, int>& demands);
+void demand_script(std::map<std::string, int>& demands);
+
 /// The demand on a property's cases that go with classify().
 [[nodiscard]] std::map<std::string, int> usual_demands();
 

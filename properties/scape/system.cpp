@@ -107,27 +107,38 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
     };
     const auto has = [&pins](const char* option) { return pins.contains(option); };
     return (left_out.contains("payload") && is_one_of({"a payload of bf16"})) ||
-           (left_out.contains("parts") &&
-            is_one_of({"several parts", "several buckets", "buckets change"})) ||
-           (left_out.contains("restart") && is_one_of({"a restart with other ranks", "a step undone"})) ||
+           (left_out.contains("parts") && is_one_of({"several parts", "several buckets", "buckets change",
+                                                     "a tensor larger than a bucket"})) ||
+           (left_out.contains("restart") &&
+            is_one_of({"a restart with other ranks", "a step undone", "several restarts",
+                       "a restart while the density changes", "several checkpoints",
+                       "two checkpoints of one step"})) ||
            (has("workers") && is_one_of({"several ranks", "no power of two", "fewer", "more",
                                          "another order", "a restart with other ranks",
                                          "more parameters than ranks", "fewer parameters than ranks",
                                          "more than 8 ranks", "several buckets", "buckets change"})) ||
            (has("density") &&
-            is_one_of({"the density rises", "density below 1", "something off the mask", "the mask changes",
-                       "late coordinates", "residuals that are not zero"})) ||
+            is_one_of({"the density falls", "k is 1 of several", "k is all but one",
+                       "rho*n ends in one half", "a restart while the density changes", "the density rises",
+                       "density below 1", "something off the mask", "the mask changes", "late coordinates",
+                       "residuals that are not zero"})) ||
            (has("steps") &&
-            is_one_of({"the learning rate changes", "the density rises", "several steps",
-                       "not in the first step", "late coordinates", "residuals that are not zero",
-                       "the mask changes", "buckets change"})) ||
-           (has("data") &&
-            is_one_of({"equal scores", "clipped", "the mask changes", "the order of the parts shows"})) ||
-           (has("clip-norm") && is_one_of({"clipped"})) ||
-           (has("tensors") && is_one_of({"an always-dense tensor", "several buckets", "buckets change",
-                                         "more parameters than ranks", "fewer parameters than ranks",
-                                         "density below 1", "something off the mask", "the mask changes",
-                                         "late coordinates", "residuals that are not zero"}));
+            is_one_of({"the learning rate changes", "a rate that begins at 0", "a rate that ends at 0",
+                       "a step at rate 0 between others", "decay while the rate changes",
+                       "the density falls", "the density jumps and repeats", "the density rises",
+                       "several steps", "not in the first step", "late coordinates",
+                       "residuals that are not zero", "the mask changes", "buckets change"})) ||
+           (has("data") && is_one_of({"equal scores", "gradients of +0 and -0", "subnormal gradients",
+                                      "gradients at the limit of 2^56", "clipped", "the mask changes",
+                                      "the order of the parts shows"})) ||
+           (has("clip-norm") &&
+            is_one_of({"clipped", "clipped to far below the norm", "clipping, and the norm is below"})) ||
+           (has("tensors") &&
+            is_one_of({"k is 1 of several", "k is all but one", "rho*n ends in one half",
+                       "a tensor larger than a bucket", "an always-dense tensor", "several buckets",
+                       "buckets change", "more parameters than ranks", "fewer parameters than ranks",
+                       "density below 1", "something off the mask", "the mask changes", "late coordinates",
+                       "residuals that are not zero"}));
 }
 
 std::vector<Pins> rows(const gate::Implementation& implementation, const Pins& pins) {

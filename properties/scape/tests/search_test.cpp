@@ -213,7 +213,7 @@ TEST(Search, TooFewCasesOfAKindAreToldOf) {
     const SearchResult result = search(scape(), *reference_implementation(), property, options);
     EXPECT_FALSE(result.counterexample);
     EXPECT_NE(too_few(scape(), property, result, options).find("several ranks"), std::string::npos);
-    property.at_least = {{"a kind that never was", 1}};
+    property.at_least = {{"a kind that never was", 5}};
     EXPECT_NE(too_few(scape(), property, result, options), "");
     property.at_least = {{"several ranks", 1}};
     EXPECT_EQ(too_few(scape(), property, result, options), "");

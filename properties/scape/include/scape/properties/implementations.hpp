@@ -56,6 +56,9 @@ struct Ranked {
     bool takes_parts = false;
     /// Whether they take a payload of bf16 (section 21). Where not, cases come with fp32.
     bool takes_bf16 = false;
+    /// Whether all checkpoints of a run may go to one folder, in which others have left theirs. Where not,
+    /// each has an empty one.
+    bool shares_folders = false;
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);
