@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include <unistd.h>
 
@@ -214,10 +215,35 @@ std::vector<Case> clipped_at_the_norm() {
     return all;
 }
 
+/// The same of the largest parameter alone, which is somewhere in [begin, end): whoever looks at his own
+/// share, or at the last one, sees nothing.
+Case one_not_finite_later(Index begin, Index end) {
+    Case run;
+    run.tensors = {{"a", 70'001, false}, {"b", 2, true}};
+    run.workers = 2;
+    run.density = 0.1;
+    run.data = problem::DataClass::normal;
+    run.steps = 4;
+    run.chosen_place = 3 * (run.workers - 1);
+    for (;; ++run.seed) {
+        const std::vector<float> w = parameters_of(run);
+        const auto largest = std::ranges::max_element(w, {}, [](float value) { return std::abs(value); });
+        if (const Index at = largest - w.begin(); at < begin || at >= end)
+            continue;
+        // At the third step it, and what is nearly as large, is 1 % beyond the largest float.
+        const double growth = std::cbrt(1.01 * static_cast<double>(std::numeric_limits<float>::max()) /
+                                        std::abs(static_cast<double>(*largest)));
+        run.weight_decay = (1.0 + growth) / learning_rate_of(run, 1);
+        return run;
+    }
+}
+
 std::vector<Case> beside_the_drawn() {
     std::vector<Case> all = beyond_every_block();
     for (const auto& more : {not_finite_later(), clipped_at_the_norm()})
         all.insert(all.end(), more.begin(), more.end());
+    all.push_back(one_not_finite_later(0, 30'000));
+    all.push_back(one_not_finite_later(40'000, 65'000));
     all.push_back(many_steps());
     all.push_back(very_many_steps());
     return all;
