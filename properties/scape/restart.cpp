@@ -178,6 +178,17 @@ Case more_than_a_chunk() {
     return run;
 }
 
+/// More blocks of the norm than the least block of a device has threads, 32, in the version that adds them
+/// one after another.
+Case more_norm_blocks_than_threads() {
+    Case run;
+    run.tensors = {{"a", 140'003, false}};
+    run.clip_norm = 1.0;
+    run.norm = problem::NormVersion::ascending;
+    run.data = problem::DataClass::normal;
+    return run;
+}
+
 } // namespace
 
 std::vector<Property> restart_properties() {
@@ -201,7 +212,7 @@ std::vector<Property> restart_properties() {
          all_kernels,
          [](const Implementation&) { return std::string(); },
          [](Case&) {},
-         {more_than_a_chunk()}},
+         {more_than_a_chunk(), more_norm_blocks_than_threads()}},
     };
 }
 

@@ -3,6 +3,7 @@
 // the last step.
 #include "self_test.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <utility>
@@ -49,6 +50,11 @@ void flip_last_bit(std::vector<float>& values) {
     values.back() = std::bit_cast<float>(std::bit_cast<std::uint32_t>(values.back()) ^ 1U);
 }
 
+/// Off the mask a moment is +0, and on it a residual.
+void turn_a_zero(std::vector<float>& values) {
+    *std::ranges::find(values, 0.0F) = -0.0F;
+}
+
 Told& told_of(History& history) {
     return *last_view(history).told;
 }
@@ -60,6 +66,8 @@ std::vector<Change> changes(Index size) {
         {"parameters", [](History& ran) { flip_last_bit(last_view(ran).parameters); }},
         {"moment", [](History& ran) { flip_last_bit(last_view(ran).moment); }},
         {"residual", [](History& ran) { flip_last_bit(last_view(ran).residual); }},
+        {"the sign of a moment's zero", [](History& ran) { turn_a_zero(last_view(ran).moment); }},
+        {"the sign of a residual's zero", [](History& ran) { turn_a_zero(last_view(ran).residual); }},
         {"mask", [=](History& ran) { last_view(ran).mask.back() ^= last_coordinate; }},
         {"mask beyond the model", [](History& ran) { last_view(ran).mask.back() ^= 0x80U; }},
         {"coming mask", [=](History& ran) { ran.coming.back().back() ^= last_coordinate; }},

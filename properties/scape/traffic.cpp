@@ -84,18 +84,39 @@ void bytes_are_as_the_formula_says(Trial& trial) {
     }
 }
 
+/// Buckets whose tensors have one coordinate of another bucket between them, in another order at every
+/// step.
+Case buckets_with_gaps() {
+    Case run;
+    run.tensors = {{"a", 3, false}, {"b", 1, false}, {"c", 2, false}, {"d", 1, true}, {"e", 4, false}};
+    run.workers = 2;
+    run.density = 0.7;
+    run.data = problem::DataClass::normal;
+    run.bucket_bytes = 20;
+    run.cuts = CutRule::wild;
+    run.steps = 12;
+    run.chosen_place = 3 * (run.workers - 1);
+    return run;
+}
+
 } // namespace
 
 std::vector<Property> traffic_properties() {
     auto with_bf16 = usual_demands();
     with_bf16["a payload of bf16"] = 15;
     return {
-        {9, "traffic",
+        {9,
+         "traffic",
          "A step has one payload exchange (one a bucket) and one mask exchange, of the bytes of section 4.",
-         any_case, bytes_are_as_the_formula_says, with_bf16, [](const Implementation& implementation) {
+         any_case,
+         bytes_are_as_the_formula_says,
+         with_bf16,
+         [](const Implementation& implementation) {
              return implementation.communicates() ? only_scape(implementation)
                                                   : std::string("it sends no messages");
-         }}};
+         },
+         [](Case&) {},
+         {buckets_with_gaps()}}};
 }
 
 } // namespace scape::properties
