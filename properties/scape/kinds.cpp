@@ -73,11 +73,11 @@ const std::vector<Kind>& of_a_run() {
          [](const Case& run) {
              return any_segment(run, [](Index n, double, Index k) { return k == 1 && n > 1; });
          }},
-        {"k is all but one", 15,
+        {"k is all but one", 8,
          [](const Case& run) {
              return any_segment(run, [](Index n, double, Index k) { return k == n - 1 && n > 1; });
          }},
-        {"rho*n ends in one half", 10,
+        {"rho*n ends in one half", 5,
          [](const Case& run) {
              return any_segment(
                  run, [](Index, double share, Index) { return share - std::floor(share) == 0.5; });
