@@ -111,10 +111,8 @@ void Scape::agree(const float* gradient) {
     try {
         Backend::Refusal refusal = backend_->first_refused(gradient);
         const Index d = problem_.layout.size();
-        // All ranks wait for the mask here, also who has something to refuse: where an exchange begins
-        // late, ranks that wait in another order meet in another exchange.
         if (bf16())
-            join_mask();
+            join_mask(); // also who refuses: if exchanges begin late, all ranks have to wait in one order
         // Of section 21; before the first step e is 0, and nothing that is left is large enough.
         if (bf16() && refusal.index == d && steps_ > 0 && buckets_->missing().empty()) {
             const auto of_payload =
