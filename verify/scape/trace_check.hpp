@@ -20,6 +20,13 @@
 
 namespace scape::verify {
 
+/// What a piece has to be told of all pieces before it takes a step.
+template <class T>
+struct OfAllPieces {
+    std::optional<typename Run<T>::Norm> norm; ///< of the mean gradient, where it is clipped
+    std::optional<reference::RefusedStep> refused;
+};
+
 /// T is float for EXACT, Bounded for REL.
 template <class T>
 class TraceCheck {
@@ -32,32 +39,87 @@ class TraceCheck {
     }
 
     /// The steps in their order. After one that halts there is no other.
-    [[nodiscard]] StepFindings next_step() {
+    [[nodiscard]] StepFindings next_step(const OfAllPieces<T>& all = {}) {
+        wake();
         ++step_;
         StepFindings found;
-        PerRank<T> gradients;
-        for (int rank = 0; rank < problem_.workers; ++rank)
-            gradients.push_back(to_vector<T>(trace_.gradient(step_, rank)));
+        found.refused = all.refused;
         try {
-            check_taken(gradients, trace_.head().learning_rate[static_cast<std::size_t>(step_ - 1)], found);
+            if (!found.refused)
+                check_taken(gradients(step_), learning_rate(step_), all.norm ? all.norm : given_norm(),
+                            found);
         } catch (const reference::RefusedStep& refused) {
             if (!trace_.whole())
                 throw NotByPieces();
             found.refused = refused;
-            judge_unchanged(found);
-            follow(trace_.mask(kind_of(Result::next_mask), step_), false);
         } catch (const reference::Halted& halted) {
             if (!trace_.whole())
                 throw NotByPieces();
             found.halted = halted.what();
         }
+        if (found.refused) {
+            judge_unchanged(found);
+            follow(trace_.mask(kind_of(Result::next_mask), step_), false);
+        }
         return found;
     }
 
+    /// The mean gradient that the next step will clip, packed on the mask that it will use; or what that
+    /// step will throw.
+    [[nodiscard]] Vector<T> next_gradient() {
+        wake();
+        const Index step = step_ + 1;
+        const auto used = trace_.mask(kind_of(Result::mask), step);
+        return run_.mean_gradient(gradients(step), learning_rate(step),
+                                  used ? std::optional(to_coordinates(*used, problem_.layout.size()))
+                                       : std::nullopt);
+    }
+
+    /// Lets go of what can be read again. For whoever turns to other pieces before the next step.
+    void sleep() {
+        if (from_ != From::recorded)
+            return;
+        auto state = run_.state();
+        state.w.resize(0);
+        state.m.resize(0);
+        state.e.assign(state.e.size(), Vector<T>());
+        run_.restore(std::move(state));
+        asleep_ = true;
+        // A mask that was recorded before it was used is kept to: nobody asks how close that choice was.
+        const auto is_recorded = [this](Index step) {
+            return trace_.head().steps() < step ||
+                   trace_.mask(kind_of(Result::next_mask), step).has_value();
+        };
+        if (next_was_recorded_ && is_recorded(step_ + 1))
+            local_before_.clear();
+    }
+
   private:
-    void check_taken(const PerRank<T>& gradients, double learning_rate, StepFindings& found) {
+    void wake() {
+        if (!std::exchange(asleep_, false))
+            return;
+        auto state = run_.state();
+        if (step_ > 0)
+            take_recorded(state);
+        else
+            take_initial(state);
+        run_.restore(std::move(state));
+    }
+
+    [[nodiscard]] PerRank<T> gradients(Index step) const {
+        PerRank<T> gradients;
+        for (int rank = 0; rank < problem_.workers; ++rank)
+            gradients.push_back(to_vector<T>(trace_.gradient(step, rank)));
+        return gradients;
+    }
+
+    [[nodiscard]] double learning_rate(Index step) const {
+        return trace_.head().learning_rate[static_cast<std::size_t>(step - 1)];
+    }
+
+    void check_taken(const PerRank<T>& gradients, double learning_rate,
+                     const std::optional<typename Run<T>::Norm>& norm, StepFindings& found) {
         const auto before = run_.state();
-        const auto norm = given_norm();
         StepResults<T> results = run_.step(gradients, learning_rate, norm);
 
         // The mask in use decides all the rest. Where the trace used another, the difference is reported
@@ -203,30 +265,43 @@ class TraceCheck {
     /// mask that is as right as its own taken from the trace in both cases.
     void follow(const std::optional<Bits>& next, bool next_is_right) {
         auto state = run_.state();
-        if (from_ == From::recorded) {
-            state.w = recorded(Result::parameters, 0);
-            state.m = recorded(Result::first_moment, 0);
-            for (std::size_t rank = 0; rank < state.e.size(); ++rank)
-                state.e[rank] = recorded(Result::residual, static_cast<int>(rank));
-        }
+        if (from_ == From::recorded)
+            take_recorded(state);
         next_was_recorded_ = next.has_value();
         if (next && state.S && (from_ == From::recorded || next_is_right))
             state.S = to_coordinates(*next, problem_.layout.size());
         run_.restore(std::move(state));
     }
 
+    void take_recorded(typename Run<T>::State& state) const {
+        state.w = recorded(Result::parameters, 0);
+        state.m = recorded(Result::first_moment, 0);
+        for (std::size_t rank = 0; rank < state.e.size(); ++rank)
+            state.e[rank] = recorded(Result::residual, static_cast<int>(rank));
+    }
+
     /// That the trace begins with, of which the coming mask is as sure as one that a step has left.
     [[nodiscard]] typename Run<T>::State initial_state() {
-        const InitialState held = trace_.initial_state();
         auto state = run_.state();
         state.step = trace_.head().extent.begin;
+        take_initial(state);
+        if (problem_.algorithm == problem::Algorithm::scape)
+            state.S = to_coordinates(trace_.initial_state().mask, problem_.layout.size());
+        next_was_recorded_ = true;
+        return state;
+    }
+
+    void take_initial(typename Run<T>::State& state) const {
+        state.w = to_vector<T>(trace_.initial_parameters());
+        if (state.step == 0) {
+            state.m = Vector<T>::Zero(state.w.size());
+            state.e.assign(state.e.size(), state.m);
+            return;
+        }
+        const InitialState held = trace_.initial_state();
         state.m = to_vector<T>(held.first_moment);
         for (std::size_t rank = 0; rank < held.residual.size(); ++rank)
             state.e[rank] = to_vector<T>(held.residual[rank]);
-        if (problem_.algorithm == problem::Algorithm::scape)
-            state.S = to_coordinates(held.mask, problem_.layout.size());
-        next_was_recorded_ = true;
-        return state;
     }
 
     /// Of a sample, whose own norm is not that of the whole.
@@ -251,6 +326,7 @@ class TraceCheck {
     Run<T> run_;
     Index step_ = 0;
     PerRank<T> local_before_;        ///< the c that the mask in use was made from
+    bool asleep_ = false;            ///< the state is to be read again
     bool next_was_recorded_ = false; ///< then the mask in use must be that one, in every bit
 };
 

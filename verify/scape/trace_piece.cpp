@@ -27,8 +27,7 @@ bool has_stray_bits(const TraceReader& trace) {
 
 std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
     const problem::Problem& problem = trace.head().problem;
-    if ((problem.settings.clip_norm > 0.0 && trace.head().norm.empty()) ||
-        trace.replica_counts().fingerprints > 0 || problem.layout.size() <= least || has_stray_bits(trace))
+    if (trace.replica_counts().fingerprints > 0 || problem.layout.size() <= least || has_stray_bits(trace))
         return {{0, problem.layout.size()}};
     std::vector<trace::Window> pieces;
     Index begin = 0;

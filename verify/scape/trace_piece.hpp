@@ -59,8 +59,7 @@ class TracePiece {
 };
 
 /// Pieces of at least so many coordinates, but for the last. One where the pieces hang together from the
-/// first: clipping takes the norm of all, fingerprints are of all, and so is what a mask holds beyond the
-/// end.
+/// first: fingerprints are of all, and so is what a mask holds beyond the end.
 [[nodiscard]] std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least);
 
 } // namespace scape::verify

@@ -1,16 +1,11 @@
 #include <scape/verify/verify_trace.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <exception>
-#include <map>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 
+#include "by_pieces.hpp"
 #include "findings.hpp"
 #include "teller.hpp"
 #include "trace_check.hpp"
@@ -103,86 +98,23 @@ std::vector<StepFindings> check_whole(const TraceReader& trace, From from, const
     return found;
 }
 
-/// Several threads, each of which takes the next piece and checks all steps of it. What comes of them is
-/// put together in the pieces' order, so that the threads do not show.
-template <class T>
-class CheckByPieces {
-  public:
-    CheckByPieces(const TraceReader& trace, From from, const VerifyOptions& options,
-                  std::vector<trace::Window> pieces)
-        : trace_(trace), from_(from), options_(options), pieces_(std::move(pieces)) {}
-
-    std::vector<StepFindings> run() {
-        const auto most = static_cast<std::size_t>(std::max(1, options_.threads));
-        {
-            std::vector<std::jthread> threads;
-            for (std::size_t i = 0; i < std::min(most, pieces_.size()); ++i)
-                threads.emplace_back([this] { work(); });
-        }
-        if (failure_)
-            std::rethrow_exception(failure_);
-        return std::move(all_);
-    }
-
-  private:
-    void work() {
-        try {
-            for (std::size_t i = next_++; i < pieces_.size() && !failed_; i = next_++) {
-                const TracePiece piece(trace_, pieces_[i]);
-                TraceCheck<T> check(piece, from_);
-                std::vector<StepFindings> found;
-                for (Index step = 1; step <= trace_.head().steps() && !failed_; ++step)
-                    found.push_back(check.next_step());
-                if (!failed_)
-                    done(i, std::move(found));
-            }
-        } catch (...) {
-            const std::lock_guard lock(mutex_);
-            if (!failed_.exchange(true))
-                failure_ = std::current_exception();
-        }
-    }
-
-    void done(std::size_t piece, std::vector<StepFindings> found) {
-        const std::lock_guard lock(mutex_);
-        waiting_.emplace(piece, std::move(found));
-        const Index steps = trace_.head().steps();
-        for (auto first = waiting_.begin(); first != waiting_.end() && first->first == merged_;
-             first = waiting_.erase(first), ++merged_) {
-            if (merged_ == 0)
-                all_ = std::move(first->second);
-            else
-                for (std::size_t step = 0; step < all_.size(); ++step)
-                    append(all_[step], std::move(first->second[step]), pieces_[merged_].begin);
-        }
-        // As many steps as would take the same time.
-        options_.progress(
-            std::max<Index>(1, steps * static_cast<Index>(merged_) / static_cast<Index>(pieces_.size())),
-            steps);
-    }
-
-    const TraceReader& trace_;
-    From from_;
-    const VerifyOptions& options_;
-    std::vector<trace::Window> pieces_;
-    std::atomic<std::size_t> next_{0};
-    std::atomic<bool> failed_{false};
-    std::mutex mutex_; ///< of what follows
-    std::exception_ptr failure_;
-    std::map<std::size_t, std::vector<StepFindings>> waiting_; ///< for pieces before them
-    std::size_t merged_ = 0;
-    std::vector<StepFindings> all_;
-};
-
+/// As many values at a time as can be: those that do not hang together at once, or at each step.
 template <class T>
 std::vector<StepFindings> check(const TraceReader& trace, From from, const VerifyOptions& options) {
     const std::vector<trace::Window> pieces = pieces_of(trace, options.piece);
-    if (pieces.size() > 1) {
-        try {
-            return CheckByPieces<T>(trace, from, options, pieces).run();
-        } catch (const NotByPieces&) {
-            // A refused step, a run that breaks down, ranks that are not alike.
-        }
+    if (pieces.size() == 1)
+        return check_whole<T>(trace, from, options);
+    const bool clips = trace.head().problem.settings.clip_norm > 0.0 && trace.head().norm.empty();
+    try {
+        if (!clips)
+            return check_by_pieces<T>(trace, from, options, pieces);
+    } catch (const NotByPieces&) {
+        // A step that is refused: that is for all pieces. Or what follows.
+    }
+    try {
+        return StepByStep<T>(trace, from, options, pieces).run();
+    } catch (const NotByPieces&) {
+        // A run that breaks down, ranks that are not alike.
     }
     return check_whole<T>(trace, from, options);
 }

@@ -9,6 +9,7 @@
 
 #include <scape/verify/report.hpp>
 
+#include "by_pieces.hpp"
 #include "verify_trace_support.hpp"
 
 namespace scape::verify {
@@ -116,10 +117,83 @@ TEST_F(PiecesTest, WhatHangsTogetherIsCheckedAsAWhole) {
     refused.injections.push_back({2, 1, 17, std::numeric_limits<float>::quiet_NaN()});
     record(path_, refused);
     EXPECT_EQ(expect_same(path_), 0) << "refused, as it must be";
+}
+
+/// What all pieces have to be told is found out piece by piece, too: this throws where it is not.
+void expect_step_by_step(const std::filesystem::path& path, From from) {
+    const TraceReader trace(path);
+    VerifyOptions options;
+    options.threads = 2;
+    EXPECT_NO_THROW(StepByStep<float>(trace, from, options, pieces_of(trace, 1)).run());
+    EXPECT_NO_THROW(StepByStep<Bounded>(trace, from, options, pieces_of(trace, 20)).run());
+}
+
+TEST_F(PiecesTest, ClippedStepByStep) {
+    for (const auto norm : {problem::NormVersion::ascending, problem::NormVersion::tree})
+        for (const auto payload : {problem::Payload::fp32, problem::Payload::bf16}) {
+            RecordOptions clipped = support::small_run();
+            clipped.problem.settings.clip_norm = 0.25;
+            clipped.problem.settings.norm = norm;
+            clipped.problem.settings.payload = payload;
+            record(path_, clipped);
+            EXPECT_EQ(expect_same(path_), 0);
+            expect_step_by_step(path_, From::recorded);
+            expect_step_by_step(path_, From::start);
+            clipped.begin = 2;
+            record(path_, clipped);
+            EXPECT_EQ(expect_same(path_), 0) << "from its middle on";
+            expect_step_by_step(path_, From::recorded);
+        }
+}
+
+TEST_F(PiecesTest, ANormOfManyBlocksIsThatOfTheWhole) {
     RecordOptions clipped = support::small_run();
+    clipped.problem =
+        problem::make_problem(problem::Algorithm::scape, 3,
+                              problem::Layout({{"a", 9000, false}, {"b", 4095, true}, {"c", 8193, false}}),
+                              problem::PartitionRule::by_tensor, clipped.problem.settings);
     clipped.problem.settings.clip_norm = 0.25;
+    clipped.steps = 2;
     record(path_, clipped);
     EXPECT_EQ(expect_same(path_), 0);
+    expect_step_by_step(path_, From::recorded);
+}
+
+TEST_F(PiecesTest, WhatIsWrongInAClippedRunIsToldAsInTheWhole) {
+    RecordOptions clipped = support::small_run();
+    clipped.problem.settings.clip_norm = 0.25;
+    for (const char* tensor : {"step/0002/residual/rank2", "step/0004/first_moment",
+                               "step/0002/gradient/rank0", "initial/parameters"}) {
+        record(path_, clipped);
+        support::set_element(path_, tensor, 60, 0.75F);
+        EXPECT_GT(expect_same(path_), 0) << tensor;
+        expect_step_by_step(path_, From::recorded);
+    }
+    for (const char* tensor : {"step/0002/mask", "step/0003/next_mask", "step/0001/mask"}) {
+        record(path_, clipped);
+        support::flip_mask_bit(path_, tensor, 29);
+        EXPECT_EQ(expect_same(path_), 4) << tensor;
+    }
+}
+
+TEST_F(PiecesTest, ARefusedStepIsRefusedInAllPieces) {
+    RecordOptions refused = support::small_run();
+    const float bad = std::numeric_limits<float>::infinity();
+    refused.injections = {{2, 1, 70, bad}, {2, 2, 3, bad}, {2, 1, 40, bad}, {4, 0, 80, bad}};
+    for (const double clip_norm : {0.0, 0.25}) {
+        refused.problem.settings.clip_norm = clip_norm;
+        record(path_, refused);
+        EXPECT_EQ(expect_same(path_), 0) << clip_norm;
+        expect_step_by_step(path_, From::recorded);
+        expect_step_by_step(path_, From::start);
+        support::set_element(path_, "step/0002/parameters", 60, 0.5F);
+        EXPECT_EQ(expect_same(path_), 4) << "a step that was refused, and changed something";
+        // The first by rank and then by index, wherever its piece is.
+        EXPECT_TRUE(support::contains(verdict_by(path_, Level::exact(), From::recorded, 1, 2),
+                                      "the gradient of rank 1, tensor"));
+        EXPECT_TRUE(
+            support::contains(verdict_by(path_, Level::exact(), From::recorded, 1, 2), "(coordinate 40)"));
+    }
 }
 
 TEST_F(PiecesTest, ARunThatBreaksDownEndsInAllPieces) {

@@ -36,9 +36,7 @@ class AdamS {
     /// changed, Halted when the state is lost.
     Vector<T> step(const PerRank<T>& gradients, double learning_rate) {
         auto& [steps, w, m] = state;
-        check_sizes(problem_.layout, problem_.workers, gradients, "gradient");
-        halt_unless_finite(w, m, steps, problem_.layout);
-        refuse_unless_finite(gradients, problem_.layout);
+        check(gradients);
 
         const Coefficients<T> scalars(problem_.settings, steps + 1, learning_rate);
         Vector<T> g = mean_in_rank_order(gradients);
@@ -49,6 +47,13 @@ class AdamS {
         ++steps;
         halt_unless_finite(w, m, steps, problem_.layout);
         return g;
+    }
+
+    /// Throws what the step would, before it changes anything.
+    void check(const PerRank<T>& gradients) const {
+        check_sizes(problem_.layout, problem_.workers, gradients, "gradient");
+        halt_unless_finite(state.w, state.m, state.step, problem_.layout);
+        refuse_unless_finite(gradients, problem_.layout);
     }
 
     State state; ///< open to whoever records, checkpoints or restores it

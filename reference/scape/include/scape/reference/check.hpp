@@ -20,24 +20,31 @@ class RefusedStep : public std::runtime_error {
   public:
     RefusedStep(int on_rank, Index at_index, double refused, const problem::Layout& layout)
         : RefusedStep(on_rank, at_index, refused, layout, "the gradient",
-                      "it must be finite and at most 2^56 in magnitude") {}
+                      "it must be finite and at most 2^56 in magnitude", false) {}
     /// Of a c that bf16 does not hold (section 21).
     [[nodiscard]] static RefusedStep of_payload(int on_rank, Index at_index, double refused,
                                                 const problem::Layout& layout) {
         return {on_rank, at_index, refused,
-                layout,  "c",      "a payload of bf16 holds nothing beyond 3.39e+38, use fp32"};
+                layout,  "c",      "a payload of bf16 holds nothing beyond 3.39e+38, use fp32",
+                true};
+    }
+    /// The same, told of a whole in which that layout begins at `offset`.
+    [[nodiscard]] RefusedStep within(const problem::Layout& whole, Index offset) const {
+        return payload ? of_payload(rank, index + offset, value, whole)
+                       : RefusedStep(rank, index + offset, value, whole);
     }
 
     int rank;
     Index index;
     double value;
+    bool payload; ///< it is a c that does not travel, which is seen when all gradients have passed
 
   private:
     RefusedStep(int on_rank, Index at_index, double refused, const problem::Layout& layout,
-                const std::string& what, const std::string& must)
+                const std::string& what, const std::string& must, bool of_payload)
         : std::runtime_error("step refused on all ranks: " + what + " of rank " + std::to_string(on_rank) +
                              ", " + layout.describe(at_index) + ", is " + shortest(refused) + "; " + must),
-          rank(on_rank), index(at_index), value(refused) {}
+          rank(on_rank), index(at_index), value(refused), payload(of_payload) {}
 };
 
 /// The state has turned non-finite, or did so in an earlier step: no further step until a state is

@@ -58,28 +58,56 @@ Real sum_in_tree(std::vector<Real> S) {
 /// The 2-norm, in an order that plain code, a SIMD loop and a GPU can all follow: blocks of 4096 values; in
 /// a block 256 lanes, lane j sums the squares of the elements i = j mod 256 in ascending i; lanes are added
 /// pairwise, lane j += lane j+128, then +64, ... +1; the block sums are added as the version says. Real is
-/// double, or a scalar that carries more than a double.
-template <class Real, class T>
-Real norm_in_blocks(const Vector<T>& x, problem::NormVersion version) {
-    using std::sqrt;
-    constexpr Index block = 4096;
-    constexpr std::size_t lanes = 256;
-    std::vector<Real> sums;
-    for (Index begin = 0; begin < x.size(); begin += block) {
-        std::array<Real, lanes> lane;
-        lane.fill(Real(0.0));
-        const Index end = std::min(x.size(), begin + block);
-        for (Index i = begin; i < end; ++i) {
+/// double, or a scalar that carries more than a double. The values may come in parts: where one ends does
+/// not show.
+template <class Real>
+class NormOfParts {
+  public:
+    NormOfParts() { lane_.fill(Real(0.0)); }
+
+    template <class T>
+    void add(const Vector<T>& x) {
+        for (Index i = 0; i < x.size(); ++i) {
             const auto value = static_cast<Real>(x[i]);
-            Real& sum = lane[static_cast<std::size_t>(i - begin) % lanes];
+            Real& sum = lane_[in_block_ % lanes];
             sum = sum + value * value;
+            if (++in_block_ == block)
+                close_block();
         }
+    }
+
+    /// Of all that came; nothing may come after it.
+    [[nodiscard]] Real norm(problem::NormVersion version) {
+        using std::sqrt;
+        if (in_block_ > 0)
+            close_block();
+        return sqrt(version == problem::NormVersion::tree ? sum_in_tree(sums_) : sum_ascending(sums_));
+    }
+
+  private:
+    static constexpr std::size_t block = 4096;
+    static constexpr std::size_t lanes = 256;
+
+    void close_block() {
         for (std::size_t half = lanes / 2; half > 0; half /= 2)
             for (std::size_t j = 0; j < half; ++j)
-                lane[j] = lane[j] + lane[j + half];
-        sums.push_back(lane[0]);
+                lane_[j] = lane_[j] + lane_[j + half];
+        sums_.push_back(lane_[0]);
+        lane_.fill(Real(0.0));
+        in_block_ = 0;
     }
-    return sqrt(version == problem::NormVersion::tree ? sum_in_tree(sums) : sum_ascending(sums));
+
+    std::array<Real, lanes> lane_;
+    std::size_t in_block_ = 0;
+    std::vector<Real> sums_; ///< of the blocks before
+};
+
+/// The same of values that are all there.
+template <class Real, class T>
+Real norm_in_blocks(const Vector<T>& x, problem::NormVersion version) {
+    NormOfParts<Real> norm;
+    norm.add(x);
+    return norm.norm(version);
 }
 
 } // namespace scape::reference

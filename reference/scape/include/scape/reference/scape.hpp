@@ -81,8 +81,7 @@ class Scape {
 
         // 2. Local.
         PerRank<T>& c = result.c;
-        for (std::size_t r = 0; r < g.size(); ++r)
-            c.push_back(((b1 * m) + (a1 * g[r])) + e[r]);
+        c = local(g, scalars);
 
         // 3. Next mask, from the owners' own c. Bootstrap: the first mask is made from c_1 too, at once
         // (with a
@@ -93,15 +92,13 @@ class Scape {
 
         // 4. Exchange: the mean on S_t of what travels; off it M is +0. In bf16 not every c does, and
         // nothing has changed so far.
-        const PerRank<T> p = payloads(c, S, settings.payload);
-        if (settings.payload == problem::Payload::bf16)
-            refuse_unless_it_travels(p, c, S, problem_.layout);
+        const PerRank<T> p = travelling(c, S);
         Vector<T> M = mean_in_rank_order(p);
         result.exchanged = M;
 
         // 5. Reconstruction of the mean gradient, from M and the previous moment alone.
         const Vector<T> m_on_S = m(S);
-        Vector<T> ghat = (M - (b1 * m_on_S)) / a1;
+        Vector<T> ghat = reconstructed(M, m_on_S, scalars);
         result.ghat = ghat;
 
         // 6. Residual: what was sent is gone, what was not sent stays, and with it what rounding has taken.
@@ -133,9 +130,45 @@ class Scape {
         return result;
     }
 
+    /// What the step would reconstruct, packed on its mask, or on another that is given, or what it would
+    /// throw; nothing changes. For whoever has a part of a model, and takes the norm of the whole before
+    /// the step.
+    [[nodiscard]] Vector<T> mean_gradient(const PerRank<T>& g, double learning_rate,
+                                          const std::optional<Coordinates>& mask = {}) const {
+        check_sizes(problem_.layout, problem_.workers, g, "gradient");
+        halt_unless_finite(state.w, state.m, state.step, problem_.layout);
+        refuse_unless_finite(g, problem_.layout);
+        const Index t = state.step + 1;
+        const Coefficients<T> scalars(problem_.settings, t, learning_rate);
+        const PerRank<T> c = local(g, scalars);
+        const std::optional<Coordinates>& coming = mask ? mask : state.S;
+        const Coordinates S = coming ? *coming : select_mask(c, problem_, density_.at(t));
+        const Vector<T> M = mean_in_rank_order(travelling(c, S));
+        return reconstructed(M, state.m(S), scalars);
+    }
+
     ScapeState<T> state; ///< open to whoever records, checkpoints or restores it
 
   private:
+    [[nodiscard]] PerRank<T> local(const PerRank<T>& g, const Coefficients<T>& scalars) const {
+        PerRank<T> c;
+        for (std::size_t r = 0; r < g.size(); ++r)
+            c.push_back(((scalars.b1 * state.m) + (scalars.a1 * g[r])) + state.e[r]);
+        return c;
+    }
+
+    [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S) const {
+        PerRank<T> p = payloads(c, S, problem_.settings.payload);
+        if (problem_.settings.payload == problem::Payload::bf16)
+            refuse_unless_it_travels(p, c, S, problem_.layout);
+        return p;
+    }
+
+    [[nodiscard]] static Vector<T> reconstructed(const Vector<T>& M, const Vector<T>& m_on_S,
+                                                 const Coefficients<T>& scalars) {
+        return (M - (scalars.b1 * m_on_S)) / scalars.a1;
+    }
+
     static T clip_factor(const Real& norm, const problem::HyperParameters& settings) {
         using std::min;
         const Real ratio = Real(settings.clip_norm) / (norm + Real(1e-6));

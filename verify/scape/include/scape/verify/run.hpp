@@ -47,6 +47,17 @@ class Run {
         return results;
     }
 
+    /// Packed, before anything clips it, on this mask if one is given; what the step would throw, this
+    /// throws. Nothing changes. AdamS, which clips nothing, has none.
+    [[nodiscard]] Vector<T> mean_gradient(const PerRank<T>& gradients, double learning_rate,
+                                          const std::optional<Coordinates>& mask) const {
+        if (const auto* dense = std::get_if<reference::AdamS<T>>(&optimizer_)) {
+            dense->check(gradients);
+            return {};
+        }
+        return std::get<reference::Scape<T>>(optimizer_).mean_gradient(gradients, learning_rate, mask);
+    }
+
     /// What a refused step leaves: the state as it is, with the mask that it would have used still to come.
     [[nodiscard]] StepResults<T> unchanged() const {
         StepResults<T> results;

@@ -1,0 +1,141 @@
+// A trace, piece by piece: of each piece all steps, or of each step all pieces.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <scape/reference/folds.hpp>
+
+#include "findings.hpp"
+#include "in_order.hpp"
+#include "trace_check.hpp"
+#include "trace_piece.hpp"
+
+namespace scape::verify {
+
+/// Pieces that know nothing of each other: memory holds as many of them as there are threads.
+template <class T>
+std::vector<StepFindings> check_by_pieces(const TraceReader& trace, From from, const VerifyOptions& options,
+                                          const std::vector<trace::Window>& pieces) {
+    const Index steps = trace.head().steps();
+    std::vector<StepFindings> all;
+    in_order(
+        pieces.size(), options.threads,
+        [&](std::size_t i) {
+            const TracePiece piece(trace, pieces[i]);
+            TraceCheck<T> check(piece, from);
+            std::vector<StepFindings> found;
+            for (Index step = 1; step <= steps; ++step)
+                found.push_back(check.next_step());
+            return found;
+        },
+        [&](std::size_t i, std::vector<StepFindings> found) {
+            if (i == 0)
+                all = std::move(found);
+            else
+                for (std::size_t step = 0; step < all.size(); ++step)
+                    append(all[step], std::move(found[step]), pieces[i].begin);
+            // As many steps as would take the same time.
+            options.progress(
+                std::max<Index>(1, steps * static_cast<Index>(i + 1) / static_cast<Index>(pieces.size())),
+                steps);
+        });
+    return all;
+}
+
+/// Pieces that hang together in each step, by the norm that clips it or by its being refused: a first pass
+/// finds out what all have to know, a second takes the step. Between two passes a piece keeps its state
+/// only where the trace does not have it.
+template <class T>
+class StepByStep {
+  public:
+    StepByStep(const TraceReader& trace, From from, const VerifyOptions& options,
+               std::vector<trace::Window> pieces)
+        : trace_(trace), options_(options), windows_(std::move(pieces)) {
+        for (const trace::Window& window : windows_) {
+            pieces_.push_back(std::make_unique<TracePiece>(trace, window));
+            checks_.push_back(std::make_unique<TraceCheck<T>>(*pieces_.back(), from));
+            checks_.back()->sleep();
+        }
+    }
+
+    std::vector<StepFindings> run() {
+        std::vector<StepFindings> all;
+        for (Index step = 1; step <= trace_.head().steps(); ++step) {
+            options_.progress(step, trace_.head().steps());
+            all.push_back(take(look()));
+        }
+        return all;
+    }
+
+  private:
+    /// What one piece has to say before the step.
+    struct Look {
+        Vector<T> gradient;
+        std::optional<reference::RefusedStep> refused;
+    };
+
+    OfAllPieces<T> look() {
+        reference::NormOfParts<typename Run<T>::Norm> norm;
+        OfAllPieces<T> of_all;
+        in_order(
+            checks_.size(), options_.threads,
+            [&](std::size_t i) {
+                Look look;
+                try {
+                    look.gradient = checks_[i]->next_gradient();
+                } catch (const reference::RefusedStep& refused) {
+                    look.refused = refused.within(trace_.head().problem.layout, windows_[i].begin);
+                } catch (const reference::Halted&) {
+                    throw NotByPieces();
+                }
+                checks_[i]->sleep();
+                return look;
+            },
+            [&](std::size_t, const Look& look) {
+                norm.add(look.gradient);
+                if (look.refused && (!of_all.refused || comes_before(*look.refused, *of_all.refused)))
+                    of_all.refused = look.refused;
+            });
+        const problem::HyperParameters& settings = trace_.head().problem.settings;
+        if (settings.clip_norm > 0.0 && trace_.head().norm.empty())
+            of_all.norm = norm.norm(settings.norm);
+        return of_all;
+    }
+
+    /// In the order in which a step looks for them.
+    static bool comes_before(const reference::RefusedStep& a, const reference::RefusedStep& b) {
+        return std::tuple(a.payload, a.rank, a.index) < std::tuple(b.payload, b.rank, b.index);
+    }
+
+    StepFindings take(const OfAllPieces<T>& of_all) {
+        StepFindings all;
+        in_order(
+            checks_.size(), options_.threads,
+            [&](std::size_t i) {
+                StepFindings found = checks_[i]->next_step(of_all);
+                checks_[i]->sleep();
+                return found;
+            },
+            [&](std::size_t i, StepFindings found) {
+                if (i == 0)
+                    all = std::move(found);
+                else
+                    append(all, std::move(found), windows_[i].begin);
+            });
+        return all;
+    }
+
+    const TraceReader& trace_;
+    const VerifyOptions& options_;
+    std::vector<trace::Window> windows_;
+    std::vector<std::unique_ptr<TracePiece>> pieces_;
+    std::vector<std::unique_ptr<TraceCheck<T>>> checks_;
+};
+
+} // namespace scape::verify
