@@ -16,13 +16,6 @@ namespace {
 
 } // namespace
 
-Spool::~Spool() {
-    if (!path_.empty()) {
-        output_.reset();
-        static_cast<void>(storage::disk().remove(path_));
-    }
-}
-
 void Spool::open(const std::filesystem::path& path) {
     std::error_code error;
     output_ = storage::disk().create(path, error);
@@ -30,6 +23,8 @@ void Spool::open(const std::filesystem::path& path) {
         spool_fails(path, "kept", error);
     path_ = path;
     input_ = storage::disk().open(path, error);
+    if (!error) // a file without a name goes with whoever has it open, killed or not
+        error = storage::disk().remove(path);
     if (error)
         spool_fails(path, "kept", error);
 }

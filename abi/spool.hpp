@@ -11,7 +11,8 @@
 
 namespace scape::abi {
 
-/// Where vectors wait until their trace is written: memory, or a file that goes with the spool.
+/// Where vectors wait until their trace is written: memory, or a file that goes with the spool, and with a
+/// process that is killed.
 class Spool {
   public:
     /// A vector that was put there.
@@ -22,7 +23,7 @@ class Spool {
     };
 
     Spool() = default;
-    ~Spool();
+    ~Spool() = default;
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
 
@@ -32,7 +33,7 @@ class Spool {
     [[nodiscard]] std::vector<std::byte> get(const Place& place) const;
 
   private:
-    std::filesystem::path path_;
+    std::filesystem::path path_; ///< that it had
     std::unique_ptr<storage::OutputFile> output_;
     std::unique_ptr<storage::InputFile> input_;
     std::uint64_t written_ = 0;

@@ -261,7 +261,8 @@ typedef struct scape_recorder scape_recorder;
 scape_status scape_recorder_create(const scape_problem* problem, const char* source,
                                    const scape_values* parameters, size_t count, scape_recorder** recorder);
 void scape_recorder_destroy(scape_recorder* recorder);
-/* Both before the first step. What is recorded is kept in this file, which goes when the recorder does. */
+/* Both before the first step. What is recorded is kept in this file, whose name goes as soon as it is open.
+ */
 scape_status scape_recorder_keep_in(scape_recorder* recorder, const char* file);
 /* Records what one rank alone has, who talks to no other: the file that is written is a part of the run,
  * for scape_verify_ranks and scape_join. Its name has to end in rank0.safetensors and so on. */

@@ -25,7 +25,8 @@ class Recorder:
         recorder.write("run.safetensors")
 
     ``rank``: what this one rank has, alone; each rank writes its own file, run.rank0.safetensors and so on, which `scape verify` takes
-    together. ``spool``: a file that the steps are kept in until they are written, in place of memory.
+    together. ``spool``: a file that the steps are kept in until they are written, in place of memory; its name is gone as soon as it is
+    open, so that nothing is left of it.
 
     A part of a run: ``sample`` keeps some segments of the model in full, a share of the coordinates (0.001, or "0.001:7" drawn by another
     seed) or tensors (["wq", "norm"], or "wq@5000" for the segment of its index 5000); vectors are given whole, or what is ``held`` of them,

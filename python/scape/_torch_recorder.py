@@ -114,8 +114,8 @@ class Recorder:
             ...                                          # train: optimizer.step(), without a closure
         # then: scape verify run.rank*.safetensors, or scape.verify("run.rank*.safetensors")
 
-    Steps wait for the disk beside it (``....spool``); the trace appears when the recorder is closed, and a process that is killed leaves
-    none. ``budget``: the bytes that may be on their way there; where there are more, the step waits. Without ``path``, rank 0 gathers all
+    Steps wait for the disk in a file without a name beside it; the trace appears when the recorder is closed, and a process that is killed
+    leaves nothing. ``budget``: the bytes that may be on their way there; where there are more, the step waits. Without ``path``, rank 0 gathers all
     ranks' vectors in memory, and ``recorder.write("run.safetensors")``, on all ranks, writes one file.
 
     Of another optimizer that claims to be SCAPE or AdamS say what it trains and where its state holds a result:

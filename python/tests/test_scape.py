@@ -1,6 +1,8 @@
 """The package over NumPy: verify, record, reference, optimizer; ranks as threads, and over a communicator written in Python."""
 
+import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -191,6 +193,19 @@ class Recorder(unittest.TestCase):
                     scape.verify(paths[:2])
                 with self.assertRaisesRegex(scape.Error, "holds a whole run"):
                     scape.join(f"{folder}/run.safetensors", f"{folder}/again.safetensors")
+
+    def test_a_recorder_that_is_killed_leaves_nothing(self) -> None:
+        program = """if True:
+            import os, signal, sys
+            import numpy as np, scape
+            problem = scape.Problem([("a", 1000)], workers=2, density=0.1)
+            recorder = scape.Recorder(problem, np.zeros(1000, np.float32), rank=0, spool=sys.argv[1] + ".spool")
+            recorder.step(0.01, [np.ones(1000, np.float32)], parameters=np.ones(1000, np.float32))
+            os.kill(os.getpid(), signal.SIGKILL)"""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", program, f"{folder}/run.rank0.safetensors"], capture_output=True, text=True, timeout=300)
+            self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_what_is_missing_or_no_vector_is_told(self) -> None:
         recorder = scape.Recorder(make_problem(3), made_up(1))
