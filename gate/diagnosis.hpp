@@ -13,6 +13,6 @@ namespace scape::gate {
 /// most: a mistake that is tried may crash or hang, which costs the guess and not the gate. `command`
 /// repeats it.
 [[nodiscard]] std::vector<std::string> what_fits(const System& system, const Finding& finding,
-                                                 const std::string& command, double most_seconds = 30.0);
+                                                 const std::string& command, double most_seconds = 300.0);
 
 } // namespace scape::gate

@@ -76,16 +76,7 @@ std::vector<std::string> what_fits(const Hypotheses& given) {
         return {};
     std::vector<std::string> lines;
     std::vector<std::pair<Fit, const Mistake*>> fits;
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point end = Clock::now() + given.most_time;
-    std::size_t tried = 0;
     for (const Mistake& mistake : given.mistakes) {
-        if (Clock::now() > end) {
-            lines.push_back("only " + std::to_string(tried) + " known mistakes were tried in " +
-                            std::to_string(given.most_time.count()) + " s; a smaller run takes less");
-            break;
-        }
-        ++tried;
         const std::optional<SeenBits> made = given.run(mistake.number);
         if (!made)
             continue;

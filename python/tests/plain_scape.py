@@ -43,6 +43,7 @@ class PlainScape(torch.optim.Optimizer):
         self._m, self._e = torch.zeros(size), torch.zeros(size)
         self._mask: Any = None
         self._waiting: list[torch.Tensor] = []
+        self.norm = 0.0  # of the last mean gradient, by which it was clipped
 
     def _range(self) -> tuple[int, int]:
         size = self._m.numel()
@@ -107,7 +108,8 @@ class PlainScape(torch.optim.Optimizer):
         if self._mistake == "residual" and self._rank == 1:
             self._e = torch.zeros_like(c)
         if self._clip > 0.0:
-            ghat = ghat * fp32(min(1.0, self._clip / (self._norm_of(ghat, mask) + 1e-6)))
+            self.norm = self._norm_of(ghat, mask)
+            ghat = ghat * fp32(min(1.0, self._clip / (self.norm + 1e-6)))
             M = (b1 * before) + (a1 * ghat)
         v = (b2 * (before * before)) + (a2 * (ghat * ghat))
         # PyTorch's root of fp32 may be an ULP off; of doubles, rounded, it is IEEE's.

@@ -3,7 +3,8 @@ test_real_run.py, a process a rank:
 
     real_run.py RANK SIZE FOLDER [MISTAKE]
 
-Leaves FOLDER/run.rank<r>.safetensors, everything, and FOLDER/run.rank<r>.prints, fingerprints. MISTAKE: one of plain_scape.MISTAKES.
+Leaves at each depth what a rank has of the same steps: FOLDER/run.rank<r>.safetensors, everything, FOLDER/part.rank<r>.safetensors, a sample, and
+FOLDER/run.rank<r>.prints, fingerprints. MISTAKE: one of plain_scape.MISTAKES.
 """
 
 import pydoc_data.topics
@@ -21,6 +22,7 @@ import scape.torch
 
 STEPS, BATCH, LENGTH = 4, 4, 32
 DENSITY, CLIP, DECAY = 0.1, 0.5, 0.1
+SAMPLE = 0.2
 
 
 class Transformer(torch.nn.Module):
@@ -62,11 +64,13 @@ def main() -> None:
     optimizer = PlainScape(model.parameters(), lr=0.01, density=DENSITY, clip_norm=CLIP, weight_decay=DECAY, mistake=mistake)
     problem = scape.Problem([scape.Tensor(name, p.numel(), p.dim() < 2) for name, p in model.named_parameters()], size, density=DENSITY,
                             clip_norm=CLIP, weight_decay=DECAY, bias_correction="none")
-    results = ["first_moment", "residual", "mask", "next_mask"]
-    with scape.torch.Recorder(optimizer, problem, path=folder / "run.rank{rank}.safetensors", state={name: name for name in results}) as recorder, \
+    results = {name: name for name in ("first_moment", "residual", "mask", "next_mask")}
+    with scape.torch.Recorder(optimizer, problem, path=folder / "run.rank{rank}.safetensors", state=results) as recorder, \
+            scape.torch.Recorder(optimizer, problem, path=folder / "part.rank{rank}.safetensors", state=results, sample=SAMPLE,
+                                 norm=lambda: optimizer.norm) as part, \
             scape.torch.Fingerprints(optimizer, folder / "run.rank{rank}.prints", state=["first_moment", "residual", "mask"],
                                      replicated=["parameters", "first_moment", "mask"]):
-        ddp.register_comm_hook(None, recorder.comm_hook(own_gradients))
+        ddp.register_comm_hook(None, recorder.comm_hook(part.comm_hook(own_gradients)))
         torch.manual_seed(100 + rank)  # each rank reads elsewhere
         for _ in range(STEPS):
             places = torch.randint(0, len(text) - LENGTH - 1, (BATCH,)).tolist()

@@ -99,9 +99,7 @@ std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index step
     auto ranges = ranges_of(head.problem);
     if (!ranges)
         return std::nullopt;
-    Scenario scenario{{head.problem, std::move(*ranges), problem::DensitySchedule::recorded(head.density),
-                       head.initial_parameters},
-                      {}};
+    Scenario scenario{{head.problem, std::move(*ranges), head.schedule(), head.initial_parameters}, {}};
     for (Index t = 1; t <= steps; ++t) {
         Action action;
         action.learning_rate = head.learning_rate[static_cast<std::size_t>(t - 1)];
@@ -110,6 +108,20 @@ std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index step
         scenario.actions.push_back(std::move(action));
     }
     return scenario;
+}
+
+/// What a run has that does not begin at its start, or is a sample.
+Start start_of(const verify::TraceReader& trace) {
+    Start start;
+    start.norm = trace.head().norm;
+    if (trace.head().extent.begin == 0)
+        return start;
+    verify::InitialState held = trace.initial_state();
+    start.step = trace.head().extent.begin;
+    start.moment = std::move(held.first_moment);
+    start.residual = std::move(held.residual);
+    start.mask = std::move(held.mask);
+    return start;
 }
 
 bool same_gradients_everywhere(const Scenario& scenario) {
@@ -139,9 +151,6 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
     const problem::Problem& problem = trace.head().problem;
     if (problem.algorithm != problem::Algorithm::scape)
         return {};
-    if (trace.head().extent.begin > 0 || !trace.head().norm.empty())
-        return {"no known mistake was tried: the trace begins in mid-run, or is a sample of a run that is "
-                "clipped; record a smaller model from its first step on"};
     const Index rank_steps = step * problem.workers;
     if (const std::string why = gate::too_large_to_try(problem.layout.size(), rank_steps); !why.empty())
         return {why};
@@ -153,8 +162,9 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, Index step
         lines.emplace_back("all ranks were given the same gradients, at every step: averaged before? The "
                            "step does that itself, on the mask");
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
+    const Start start = start_of(trace);
     const auto run = [&](int number) {
-        return seen(implementation(number, group)->run(*scenario), static_cast<std::size_t>(step),
+        return seen(implementation(number, group, start)->run(*scenario), static_cast<std::size_t>(step),
                     scenario->actions.size());
     };
     for (std::string& line : gate::what_fits({hypotheses(), problem.workers, seen(trace, step), run}))

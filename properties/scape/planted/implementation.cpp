@@ -10,7 +10,7 @@
 namespace scape::planted {
 
 std::shared_ptr<const properties::Implementation>
-implementation(int number, const std::shared_ptr<const gate::Group>& group) {
+implementation(int number, const std::shared_ptr<const gate::Group>& group, const Start& start) {
     const auto count = static_cast<int>(bugs().size());
     if (number < 0 || number > count)
         throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
@@ -26,8 +26,8 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group) {
     return properties::on_ranks(
         {.name = number == 0 ? "plain" : "planted-" + std::to_string(number),
          .make =
-             [bug](const properties::Setup& setup, distributed::Communicator& communicator) {
-                 return make_plain(setup, communicator, bug);
+             [bug, start](const properties::Setup& setup, distributed::Communicator& communicator) {
+                 return make_plain(setup, communicator, bug, start);
              },
          .takes_parts = true,
          .takes_bf16 = true},

@@ -30,12 +30,13 @@ double power(double base, Index t) {
 
 } // namespace
 
-PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug)
+PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug,
+                     const Start& start)
     : problem_(setup.problem), ranges_(setup.ranges), density_(setup.density), communicator_(communicator),
-      bug_(bug), me_(communicator.rank()), ranks_(communicator.size()), d_(problem_.layout.size()),
-      w_(setup.parameters), m_(at(d_), 0.0F), e_(at(d_), 0.0F), c_(at(d_), 0.0F), M_(at(d_), 0.0F),
-      ghat_(at(d_), 0.0F), mask_(bytes_for(d_), 0), coming_(mask_), previous_mask_(mask_), waiting_(mask_),
-      own_choice_(mask_) {
+      bug_(bug), norm_(start.norm), me_(communicator.rank()), ranks_(communicator.size()),
+      d_(problem_.layout.size()), w_(setup.parameters), m_(at(d_), 0.0F), e_(at(d_), 0.0F),
+      c_(at(d_), 0.0F), M_(at(d_), 0.0F), ghat_(at(d_), 0.0F), mask_(bytes_for(d_), 0), coming_(mask_),
+      previous_mask_(mask_), waiting_(mask_), own_choice_(mask_) {
     problem::check(problem_);
     if (problem_.settings.k_rounding != problem::KRounding::floor ||
         problem_.settings.decay_order != problem::DecayOrder::first)
@@ -54,6 +55,8 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
     if (covered != d_)
         throw Error("plain: the ranges must end at the last parameter");
 
+    if (start.step > 0)
+        go_on(start);
     if (has(Bug::ranks_start_apart) && me_ > 0 && me_ == ranks_ - 1)
         w_[0] += 1.0F;
     // Blocks of ceil(d/P), of which the last is shorter if d does not divide by P.
@@ -61,6 +64,16 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
         for (problem::Range& range : ranges_)
             if (range.end == d_ && range.size() < (d_ + ranks_ - 1) / ranks_)
                 range.end = range.begin;
+}
+
+/// Of the masks only the coming one is known: the one before held whatever it takes.
+void PlainRank::go_on(const Start& start) {
+    steps_ = start.step;
+    m_ = start.moment;
+    e_ = start.residual[at(me_)];
+    coming_ = start.mask;
+    waiting_ = coming_;
+    mask_ = full_mask();
 }
 
 // The gather's buffers are about to go.
@@ -122,6 +135,7 @@ float PlainRank::kept(float x) const {
 }
 
 void PlainRank::step(std::span<const float> gradient, double learning_rate) {
+    ++asked_;
     if (!halted_.empty())
         throw distributed::Halted("no step can be taken: " + halted_ + "; restore a state to go on");
     if (gradient.size() != at(d_))
@@ -289,7 +303,8 @@ float PlainRank::clip_factor(const Floats& x, problem::Range range) const {
         for (const problem::Segment& segment : problem_.segments)
             for (Index i = segment.begin; segment.always_dense && i < segment.end; ++i)
                 packed.insert(packed.end(), at(ranks_ - 1), x[at(i)]);
-    const double ratio = problem_.settings.clip_norm / (norm(packed) + 1e-6);
+    const double of_all = norm_.empty() ? norm(packed) : norm_[asked_ - 1];
+    const double ratio = problem_.settings.clip_norm / (of_all + 1e-6);
     return once(std::min(ratio, 1.0));
 }
 
@@ -364,8 +379,9 @@ properties::View PlainRank::view() {
 }
 
 std::unique_ptr<properties::Candidate> make_plain(const properties::Setup& setup,
-                                                  distributed::Communicator& communicator, Bug bug) {
-    return std::make_unique<PlainRank>(setup, communicator, bug);
+                                                  distributed::Communicator& communicator, Bug bug,
+                                                  const Start& start) {
+    return std::make_unique<PlainRank>(setup, communicator, bug, start);
 }
 
 } // namespace scape::planted

@@ -11,6 +11,7 @@
 
 #include <scape/distributed/communicator.hpp>
 #include <scape/planted/bugs.hpp>
+#include <scape/planted/plain.hpp>
 #include <scape/properties/implementation.hpp>
 
 namespace scape::planted {
@@ -40,7 +41,8 @@ inline std::size_t bytes_for(Index bits) {
 /// One rank. Names are the specification's; every planted bug is one condition at the line of the mistake.
 class PlainRank final : public properties::Candidate {
   public:
-    PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug);
+    PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug,
+              const Start& start);
     ~PlainRank() override;
     PlainRank(const PlainRank&) = delete;
     PlainRank& operator=(const PlainRank&) = delete;
@@ -65,6 +67,7 @@ class PlainRank final : public properties::Candidate {
         Bits mask, coming;
     };
 
+    void go_on(const Start& start);
     [[nodiscard]] bool has(Bug bug) const { return bug_ == bug; }
     [[nodiscard]] Scalars scalars(Index t, double learning_rate) const;
     [[nodiscard]] double density_of_next(Index t) const;
@@ -128,6 +131,8 @@ class PlainRank final : public properties::Candidate {
     problem::DensitySchedule density_;
     distributed::Communicator& communicator_;
     Bug bug_;
+    std::vector<double> norm_; ///< of the whole by step, where this is a part; empty: this is the whole
+    std::size_t asked_ = 0;    ///< for a step, whatever came of it
     int me_;
     int ranks_;
     Index d_;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <bit>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -28,7 +27,6 @@ struct Hypotheses {
     SeenBits recorded;
     /// What a run with that mistake shows; 0 has none. Nothing where it does not come so far.
     std::function<std::optional<SeenBits>(int number)> run;
-    std::chrono::seconds most_time{20}; ///< for all together, after which is said how far it came
 };
 
 /// The mistakes that explain most of the wrong values, the best first, a line each. A mistake may have been

@@ -12,8 +12,8 @@ namespace scape::planted {
 /// What may be wrong with a recorded run of SCAPE that first parts from the reference at `step`: every
 /// planted mistake is tried on its gradients, and those are named that make the recorded values, bit for
 /// bit, with how many of the wrong ones they explain. One line each, the best first; none where nothing
-/// fits. The run is made from its start, so that a mistake that shows late is found, too; in twenty
-/// seconds, after which it says how far it came.
+/// fits. The run is made from where the trace begins, so that a mistake that shows late is found, too. How
+/// much is tried hangs on the sizes alone (gate::too_large_to_try), never on the time.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace, problem::Index step,
                                                  gate::Gradients gradients);
 

@@ -2,13 +2,14 @@
 
 #include <memory>
 
+#include <scape/planted/plain.hpp>
 #include <scape/properties/implementations.hpp>
 
 namespace scape::planted {
 
 /// The plain implementation with planted bug `number` as the gate sees it: "planted-6"; with 0 the clean
-/// one, "plain". Throws scape::Error if there is no such bug.
+/// one, "plain". `start`: of all its runs. Throws scape::Error if there is no such bug.
 [[nodiscard]] std::shared_ptr<const properties::Implementation>
-implementation(int number, const std::shared_ptr<const gate::Group>& group);
+implementation(int number, const std::shared_ptr<const gate::Group>& group, const Start& start = {});
 
 } // namespace scape::planted

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <scape/distributed/communicator.hpp>
 #include <scape/planted/bugs.hpp>
@@ -8,11 +10,22 @@
 
 namespace scape::planted {
 
+/// Where a run goes on, of which what came before is not known; and what a part of a model cannot know of
+/// the whole.
+struct Start {
+    problem::Index step = 0;                  ///< steps taken; 0: it begins, and there is no state
+    std::vector<float> moment;                ///< the same on all ranks
+    std::vector<std::vector<float>> residual; ///< by rank
+    std::vector<std::uint8_t> mask;           ///< that the first step uses, as bits
+    std::vector<double> norm; ///< of each step's whole mean gradient, before clipping; none: it is taken
+};
+
 /// One rank of SCAPE as a colleague would write it down from the specification: element by element, on
 /// vectors of full length, with nothing packed but what travels. With Bug::none it is EXACT. Throws
 /// scape::Error where the setup asks for a rule that only old traces have (k_rounding, decay_order). The
 /// communicator has to outlive it.
-[[nodiscard]] std::unique_ptr<properties::Candidate>
-make_plain(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug);
+[[nodiscard]] std::unique_ptr<properties::Candidate> make_plain(const properties::Setup& setup,
+                                                                distributed::Communicator& communicator,
+                                                                Bug bug, const Start& start = {});
 
 } // namespace scape::planted
