@@ -51,13 +51,16 @@ scape_peers peers_for(const scape_gasloc_problem& problem, const scape_peers* gi
     return peers;
 }
 
-/// In place of the one that there is, which stays if this one cannot be had.
+/// Where it cannot be had, what there is stays.
 void begin(scape_gasloc_worker& handle, State state) {
     const gasloc::Index rounds = state.rounds;
-    auto worker = std::make_unique<Worker>(handle.problem.settings, std::move(state), *handle.peers.peers,
-                                           gasloc::Options{handle.problem.threads});
+    if (handle.worker)
+        handle.worker->restore(std::move(state));
+    else
+        handle.worker = std::make_unique<Worker>(handle.problem.settings, std::move(state),
+                                                 *handle.peers.peers,
+                                                 gasloc::Options{handle.problem.threads});
     handle.peers.settle();
-    handle.worker = std::move(worker);
     handle.rounds = rounds;
 }
 

@@ -364,7 +364,8 @@ typedef struct scape_gasloc_round {
  * be NULL. After SCAPE_ABORTED or SCAPE_HALTED there is no further round. */
 scape_status scape_gasloc_worker_round(scape_gasloc_worker* worker, scape_gasloc_round* round);
 int64_t scape_gasloc_worker_rounds(const scape_gasloc_worker* worker); /* that were made */
-/* Where the next gradient is taken: x, and theta between rounds. Valid until the next call with it. */
+/* Where the next gradient is taken: x, and theta between rounds. Valid until the next call with it;
+ * the memory is there as long as the worker. */
 scape_status scape_gasloc_worker_parameters(scape_gasloc_worker* worker, scape_values* parameters);
 
 /* All that a worker goes on from, between two rounds. */

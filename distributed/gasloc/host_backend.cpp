@@ -37,12 +37,14 @@ class HostBackend final : public Backend {
         m_now_.resize(m_.size());
         v_ = std::move(state.v);
         v_now_.resize(v_.size());
-        theta_ = std::move(state.theta);
+        // Somebody may look at these from outside: what was there stays where it is.
+        theta_.resize(state.theta.size());
+        std::ranges::copy(state.theta, theta_.begin());
         if (momentum_ == Momentum::gossiped) {
             before_z_ = std::move(state.before);
         } else {
             before_ = unused();
-            before_->values = std::move(state.before);
+            std::ranges::copy(state.before, before_->values.begin());
         }
         x_ = unused();
     }

@@ -81,6 +81,20 @@ Worker::Worker(Settings settings, State state, Peers& peers, std::unique_ptr<Bac
     backend_->begin(std::move(state), settings_.momentum);
 }
 
+void Worker::restore(State state) {
+    if (state.theta.size() != size_)
+        throw Error("state: it has " + std::to_string(state.theta.size()) + " parameters, and the worker " +
+                    std::to_string(size_) + "; make another worker for another model");
+    check_sizes(settings_, state);
+    agree_on_settings(peers_, settings_, state);
+    rounds_ = state.rounds;
+    s_ = state.s;
+    steps_ = 0;
+    skipped_ = false;
+    ended_.clear();
+    backend_->begin(std::move(state), settings_.momentum);
+}
+
 std::span<const float> Worker::parameters() const {
     return backend_->parameters(kept_steps() > 0);
 }

@@ -28,7 +28,7 @@ class GASLoC(flat_model.FlatOptimizer):
     any number of steps, another on each rank. Between steps the parameters are x, where the next gradient belongs, after a round
     theta. They differ by rank, by design; all ranks begin with the same. Do not average gradients over ranks.
 
-    Parameters are fp32 or bf16 (the worker keeps fp32 ones, and writes them rounded), and so are gradients; one that is None is
+    Parameters are fp32 or bf16 (of those the worker keeps fp32 ones, and writes them rounded), and so are gradients; one that is None is
     zeros. One that is not finite makes this rank's round a skipped one: its model is what it was when the round began.
 
     Ranks talk to all others when the optimizer is made or restored, then to their neighbours of the round alone, in messages between
@@ -147,18 +147,25 @@ class GASLoC(flat_model.FlatOptimizer):
 
     @torch.no_grad()
     def _write_parameters(self) -> None:
-        """They are x, or theta between rounds; in bf16 rounded to nearest even."""
+        """They are x, or theta between rounds: fp32 ones in the worker's memory, which is another one for each of the two, bf16 ones
+        rounded to nearest even."""
         for parameter, master in zip(self._all, self._masters()):
-            parameter.copy_(master)
+            if parameter.dtype != torch.float32:
+                parameter.copy_(master)
+            elif parameter.data_ptr() != master.data_ptr():
+                parameter.data = master
         self._written = [flat_model.memory(parameter) for parameter in self._all]
 
     @torch.no_grad()
     def _check_parameters(self) -> None:
-        """What writes to a parameter does not reach the worker, and the step would undo it. The values are looked at where PyTorch
-        has counted a write."""
+        """What writes to a bf16 parameter does not reach the worker, and the step would undo it: where PyTorch has counted a write, the
+        values are looked at. What writes to an fp32 one does, and moments and momentum are those of other parameters then."""
         if self._written == [flat_model.memory(parameter) for parameter in self._all]:
             return
-        for name, parameter, master in zip(self._names, self._all, self._masters()):
+        for name, parameter, master, written in zip(self._names, self._all, self._masters(), self._written):
+            if parameter.dtype == torch.float32 and flat_model.memory(parameter) != written:
+                raise Error(f"{name} has been written to, or its memory replaced, and the optimizer's state is that of what it was; load the "
+                            "optimizer's state_dict after the model's, or make a new optimizer afterwards")
             if not flat_model.same_bits(parameter, master):
                 raise Error(f"{name} has been written to, and the optimizer's own copy has not, so the step would undo it; load the "
                             "optimizer's state_dict after the model's, or make a new optimizer afterwards")

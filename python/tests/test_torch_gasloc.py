@@ -111,11 +111,41 @@ class AsPyTorchExpects(unittest.TestCase):
         of_model, of_optimizer = copy.deepcopy(self.model.state_dict()), self.optimizer.state_dict()
         self.train(range(2, 4))
         self.model.load_state_dict(of_model)
-        with self.assertRaisesRegex(scape.Error, "0.weight has been written to, and the optimizer's own copy has not"):
+        with self.assertRaisesRegex(scape.Error, "0.weight has been written to, or its memory replaced"):
             self.train(range(4, 5))
         self.optimizer.load_state_dict(of_optimizer)
-        self.model.load_state_dict(of_model)  # the same values
         self.train(range(2, 4))
+        self.model[0].weight.data = self.model[0].weight.data.clone()
+        with self.assertRaisesRegex(scape.Error, "0.weight has been written to, or its memory replaced"):
+            self.train(range(4, 5))
+
+    def test_a_write_to_bf16_ones_is_seen_by_their_values(self) -> None:
+        self.model = make_model().to(torch.bfloat16)
+        self.optimizer = self.make(self.model)
+        self.train(range(2))
+        self.model.load_state_dict(copy.deepcopy(self.model.state_dict()))  # the same values
+        self.train(range(2, 4))
+        with torch.no_grad():
+            self.model[0].weight += 1.0
+        with self.assertRaisesRegex(scape.Error, "0.weight has been written to, and the optimizer's own copy has not"):
+            self.train(range(4, 5))
+
+    def test_parameters_are_the_workers_memory(self) -> None:
+        """No step copies them, and a state that is loaded leaves them where they are: whoever holds a view of one goes on seeing it."""
+        weight = self.model[0].weight
+        places = []
+        for step in range(4):
+            self.train(range(step, step + 1))
+            self.assertEqual(weight.data_ptr(), self.optimizer.native._look().ctypes.data)
+            places.append(weight.data_ptr())
+        self.assertEqual(places[1], places[3])  # theta; x is elsewhere
+        self.assertNotEqual(places[0], places[1])
+        held, state, values = weight.detach(), self.optimizer.state_dict(), weight.detach().clone()
+        self.train(range(4, 6))
+        self.assertFalse(torch.equal(held, values))
+        self.optimizer.load_state_dict(state)
+        self.assertTrue(torch.equal(held, values))
+        self.assertEqual(weight.data_ptr(), places[3])
 
     def test_groups(self) -> None:
         groups = [{"params": list(self.model[:2].parameters())}, {"params": list(self.model[3].parameters())}]

@@ -32,6 +32,22 @@ for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 
     named=$((named + 1))
 done
 
+# Of a part of such a run, too: from a step on, with the state at that point, and some segments of it.
+verify_part() { # verify_part NUMBER OPTIONS: of tool/tests/cut_trace.py
+    "$(dirname "$0")/cut_trace.py" "$folder/$1"/*.safetensors "$folder/part.safetensors" "${@:2}" || fail "no part of $1"
+    "$scape" verify "$folder/part.safetensors" >"$folder/said"
+    [ $? = 1 ] || fail "verify finds nothing wrong with a part (${*:2}) of a run with planted mistake $1"
+    grep -q "^  fits planted mistake $1, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" ||
+        fail "mistake $1 is not named of a part (${*:2}): $(cat "$folder/said")"
+}
+for number in 2 3 5 6 7 8 9 11 12 17 22 34 44 54; do
+    verify_part $number --begin 1
+done
+for number in 2 7 8 9 11 12 32 54; do
+    verify_part $number --segments 0,2
+done
+verify_part 9 --begin 1 --segments 0,2
+
 # Of GASLoC, in the same words.
 common='law=exponential,workers=4,size=37,rounds=4,steps=2,inner=adamw,momentum=local'
 for number in 1 3 4 5 6 8 9 10 20 21 22 23 24 26 27 28 46; do

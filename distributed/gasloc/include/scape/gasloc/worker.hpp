@@ -46,6 +46,10 @@ class Worker {
     /// Whose vectors stand elsewhere: with peers that can read them there.
     Worker(Settings settings, State state, distributed::Peers& peers, std::unique_ptr<Backend> backend);
 
+    /// Goes on from another state of as many parameters, as if made from it: all ranks, with states of the
+    /// same round. Its vectors stay where they are in memory. Where it throws, nothing has changed.
+    void restore(State state);
+
     /// What the next gradient is to be taken at: x, and theta between rounds. In the host's memory, and
     /// valid until the next call.
     [[nodiscard]] std::span<const float> parameters() const;
