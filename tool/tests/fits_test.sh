@@ -49,9 +49,22 @@ done
 verify_part 9 --begin 1 --segments 0,2
 
 # Of GASLoC, in the same words.
-common='law=exponential,workers=4,size=37,rounds=4,steps=2,inner=adamw,momentum=local'
-for number in 1 3 4 5 6 8 9 10 20 21 22 23 24 26 27 28 46; do
-    "$scape" check --system gasloc --planted $number --property reference --case "$common" --save "$folder/gasloc-$number" --brief >"$folder/checked"
+# All that a trace shows but 7, which adds neighbours as they come: what it makes is a matter of time.
+common='size=37,steps=2,inner=adamw'
+for number in 1 2 3 4 5 6 8 9 10 11 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 34 42 43 45 46; do
+    case $number in
+        2 | 45) kind=law=exponential,workers=4,rounds=4,eta=0.5 ;;
+        16 | 17) kind=law=pairs,workers=3,rounds=4 ;;
+        18) kind=law=ring,workers=3,rounds=4 ;;
+        19 | 43) kind=law=pairs,workers=3,rounds=4,uneven=1 ;;
+        11 | 42) kind=law=exponential,workers=4,rounds=4,gamma=0.5 ;;
+        25) kind=law=none,workers=1,rounds=4 ;;
+        29) kind=law=complete,workers=4,rounds=4 ;;
+        30 | 31) kind=law=exponential,workers=4,rounds=4,skip=2 ;;
+        34) kind=law=exponential,workers=4,rounds=4,decay=0.1 ;;
+        *) kind=law=exponential,workers=4,rounds=4 ;;
+    esac
+    "$scape" check --system gasloc --planted $number --property reference --case "$kind,$common" --save "$folder/gasloc-$number" --brief >"$folder/checked"
     [ $? = 1 ] || fail "the gate finds nothing wrong with GASLoC's planted mistake $number"
     "$scape" verify "$folder/gasloc-$number"/*.safetensors >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with GASLoC's planted mistake $number"
