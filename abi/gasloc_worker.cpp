@@ -57,9 +57,9 @@ void begin(scape_gasloc_worker& handle, State state) {
     if (handle.worker)
         handle.worker->restore(std::move(state));
     else
-        handle.worker = std::make_unique<Worker>(handle.problem.settings, std::move(state),
-                                                 *handle.peers.peers,
-                                                 gasloc::Options{handle.problem.threads});
+        handle.worker =
+            std::make_unique<Worker>(handle.problem.settings, std::move(state), *handle.peers.peers,
+                                     gasloc::Options{handle.problem.threads});
     handle.peers.settle();
     handle.rounds = rounds;
 }

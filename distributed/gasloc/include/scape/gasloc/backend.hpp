@@ -16,8 +16,8 @@ class Backend {
   public:
     virtual ~Backend() = default;
 
-    /// Before anything else, and wherever another state is gone on from. The vectors have the sizes that the
-    /// settings ask for.
+    /// Before anything else, and wherever another state is gone on from. The vectors have the sizes that
+    /// the settings ask for.
     virtual void begin(State state, Momentum momentum) = 0;
 
     /// One inner step: x and moments. The first one of a round reads theta and the moments that it began
