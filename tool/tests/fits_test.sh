@@ -68,7 +68,9 @@ for number in 1 2 3 4 5 6 8 9 10 11 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
     [ $? = 1 ] || fail "the gate finds nothing wrong with GASLoC's planted mistake $number"
     "$scape" verify "$folder/gasloc-$number"/*.safetensors >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with GASLoC's planted mistake $number"
-    for said in said checked; do
+    texts="said checked"
+    case $number in 31 | 43) texts=said ;; esac # the gate sees them by a counter, before it looks at any value
+    for said in $texts; do
         grep -q "^ *fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/$said" ||
             fail "GASLoC's mistake $number is not named: $(cat "$folder/$said")"
     done
