@@ -79,17 +79,19 @@ class NcclCommunicator final : public Communicator {
                                                             void* receive, Sizes sizes) override {
         if (!is_of_device(traffic))
             return ranks_.start_all_gather(traffic, send, receive, sizes);
-        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream&, cudaStream_t stream) {
+        return exchange(traffic, [&](nccl::Group& group, ncclComm_t comm, const CudaDeviceStream&,
+                                     cudaStream_t stream) {
             if (all_equal(sizes)) {
-                check(ncclAllGather(send, receive, sizes.front(), ncclUint8, comm, stream), "gathering");
+                group.tell(ncclAllGather(send, receive, sizes.front(), ncclUint8, comm, stream),
+                           "gathering");
                 return;
             }
             auto* to = static_cast<std::byte*>(receive);
             for (int root = 0; root < size(); ++root) {
                 if (sizes[index(root)] > 0)
-                    check(ncclBroadcast(root == rank() ? send : to, to, sizes[index(root)], ncclUint8, root,
-                                        comm, stream),
-                          "gathering");
+                    group.tell(ncclBroadcast(root == rank() ? send : to, to, sizes[index(root)], ncclUint8,
+                                             root, comm, stream),
+                               "gathering");
                 to += sizes[index(root)];
             }
         });
@@ -99,19 +101,20 @@ class NcclCommunicator final : public Communicator {
                                                                 float* receive, Sizes sizes) override {
         if (!is_of_device(traffic))
             return ranks_.start_reduce_scatter(traffic, send, receive, sizes);
-        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream&, cudaStream_t stream) {
+        return exchange(traffic, [&](nccl::Group& group, ncclComm_t comm, const CudaDeviceStream&,
+                                     cudaStream_t stream) {
             if (all_equal(sizes)) {
-                check(ncclReduceScatter(send, receive, sizes.front() / sizeof(float), ncclFloat32, ncclSum,
-                                        comm, stream),
-                      "adding");
+                group.tell(ncclReduceScatter(send, receive, sizes.front() / sizeof(float), ncclFloat32,
+                                             ncclSum, comm, stream),
+                           "adding");
                 return;
             }
             const float* from = send;
             for (int root = 0; root < size(); ++root) {
                 const std::size_t count = sizes[index(root)] / sizeof(float);
                 if (count > 0)
-                    check(ncclReduce(from, receive, count, ncclFloat32, ncclSum, root, comm, stream),
-                          "adding");
+                    group.tell(ncclReduce(from, receive, count, ncclFloat32, ncclSum, root, comm, stream),
+                               "adding");
                 from += count;
             }
         });
@@ -150,7 +153,8 @@ class NcclCommunicator final : public Communicator {
     std::unique_ptr<distributed::Exchange> all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
                                                       distributed::Piece piece, void* receive,
                                                       Sizes receive_sizes) {
-        return exchange(traffic, [&](ncclComm_t comm, const CudaDeviceStream& on, cudaStream_t stream) {
+        return exchange(traffic, [&](nccl::Group& group, ncclComm_t comm, const CudaDeviceStream& on,
+                                     cudaStream_t stream) {
             const auto* part = static_cast<const std::byte*>(send);
             auto* to = static_cast<std::byte*>(receive);
             for (int peer = 0; peer < size(); ++peer) {
@@ -161,9 +165,9 @@ class NcclCommunicator final : public Communicator {
                     on.copy(to, from, sent);
                 } else {
                     if (sent > 0)
-                        check(ncclSend(from, sent, ncclUint8, peer, comm, stream), "sending");
+                        group.tell(ncclSend(from, sent, ncclUint8, peer, comm, stream), "sending");
                     if (received > 0)
-                        check(ncclRecv(to, received, ncclUint8, peer, comm, stream), "receiving");
+                        group.tell(ncclRecv(to, received, ncclUint8, peer, comm, stream), "receiving");
                 }
                 part += send_sizes[index(peer)];
                 to += received;
@@ -181,9 +185,10 @@ class NcclCommunicator final : public Communicator {
         if (aside)
             beside_.wait(compute_.record());
         auto* const stream = on.state().at_once();
-        check(ncclGroupStart(), "beginning a group");
-        work(comm, on, stream);
-        check(ncclGroupEnd(), "starting a group");
+        nccl::Group group;
+        work(group, comm, on, stream);
+        const auto [result, what] = group.end();
+        check(result, what);
         settle(comm, "starting an exchange");
         return std::make_unique<Started>(compute_, aside ? beside_.record() : nullptr);
     }

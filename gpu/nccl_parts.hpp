@@ -75,6 +75,36 @@ class Comm {
     ncclComm_t comm_ = nullptr;
 };
 
+/// Calls that begin together. A group is the thread's: whoever leaves it by an error ends it all the same,
+/// and what fails within it is told when it has ended, for until then nobody can abort.
+class Group {
+  public:
+    Group() { tell(ncclGroupStart(), "beginning a group"); }
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+    ~Group() {
+        if (open_)
+            static_cast<void>(ncclGroupEnd());
+    }
+    void tell(ncclResult_t result, const char* what) {
+        if (result == ncclSuccess || result == ncclInProgress || result_ != ncclSuccess)
+            return;
+        result_ = result;
+        what_ = what;
+    }
+    /// Returns what failed first, and in doing what.
+    [[nodiscard]] std::pair<ncclResult_t, const char*> end() {
+        open_ = false;
+        tell(ncclGroupEnd(), "starting a group");
+        return {result_, what_};
+    }
+
+  private:
+    bool open_ = true;
+    ncclResult_t result_ = ncclSuccess;
+    const char* what_ = "";
+};
+
 inline std::string seconds_text(std::chrono::milliseconds timeout) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s";
 }

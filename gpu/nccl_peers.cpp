@@ -122,23 +122,19 @@ class NcclPeers final : public Peers {
         if (comm_.get() == nullptr)
             throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
         auto* const stream = stream_.state().at_once();
-        // A group is the thread's. Whatever fails within it is told when it has ended.
-        ncclResult_t within = ncclSuccess;
-        const auto told = [&within](ncclResult_t result) {
-            if (within == ncclSuccess && result != ncclInProgress)
-                within = result;
-        };
-        check(ncclGroupStart(), "beginning a group");
+        constexpr const char* what = "sending and receiving in a group";
+        nccl::Group group;
         for (const Sent& one : sent)
             if (one.bytes > 0)
-                told(ncclSend(one.message.get(), one.bytes, ncclUint8, one.peer, comm_.get(), stream));
+                group.tell(ncclSend(one.message.get(), one.bytes, ncclUint8, one.peer, comm_.get(), stream),
+                           what);
         for (const auto& one : asked) {
             if (one->bytes > 0)
-                told(ncclRecv(one->to->data(), one->bytes, ncclUint8, one->peer, comm_.get(), stream));
+                group.tell(ncclRecv(one->to->data(), one->bytes, ncclUint8, one->peer, comm_.get(), stream),
+                           what);
             one->started = true;
         }
-        told(ncclGroupEnd());
-        check(within, "sending and receiving in a group");
+        check(group.end().first, what);
         settle("starting an exchange");
     }
 

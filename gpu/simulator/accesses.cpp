@@ -66,6 +66,12 @@ std::uint8_t* place(Warp& warp, const Instruction& i, int lane, std::uint32_t by
         Allocation* const allocation = block.memory->find(at);
         if (allocation == nullptr || !allocation->holds(at, bytes))
             fault(warp, i, lane, "illegal address in global memory");
+        if (allocation->device != Allocation::any_device && allocation->device != block.device)
+            fault(warp, i, lane,
+                  "memory of device " + std::to_string(allocation->device) + " in a kernel on device " +
+                      std::to_string(block.device) + ", without access between them");
+        if (const Flight* const flight = allocation->met(at, bytes, act != Act::read))
+            fault(warp, i, lane, (act == Act::read ? "a read of" : "a write to") + flight->text());
         allocation->shadows.cover(allocation->size);
         look(warp, i, lane, {at - allocation->base, bytes, act, "global"}, allocation->shadows,
              allocation->written);

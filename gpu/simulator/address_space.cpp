@@ -41,7 +41,7 @@ AddressSpace::~AddressSpace() {
     munmap(reinterpret_cast<void*>(behind_), room);
 }
 
-void* AddressSpace::allocate(Memory& memory, std::uint64_t bytes) {
+void* AddressSpace::allocate(Memory& memory, std::uint64_t bytes, int device) {
     if (bytes > room / 4)
         return nullptr;
     // Something is always free between two of them.
@@ -57,7 +57,7 @@ void* AddressSpace::allocate(Memory& memory, std::uint64_t bytes) {
         next_ += size;
     }
     rooms_[at] = size;
-    memory.add(at, bytes, static_cast<std::int64_t>(behind_ - device_), false);
+    memory.add(at, bytes, static_cast<std::int64_t>(behind_ - device_), false, device);
     std::memset(reinterpret_cast<void*>(at - device_ + behind_), junk, bytes);
     return reinterpret_cast<void*>(at);
 }
@@ -113,6 +113,8 @@ std::uint8_t* AddressSpace::bytes(Memory& memory, const void* at, std::uint64_t 
     if (allocation == nullptr || !allocation->holds(number(at), count))
         throw Fault(std::string(what) + " of " + std::to_string(count) +
                     " bytes goes beyond an allocation");
+    if (const Flight* const flight = allocation->met(number(at), count, write))
+        throw Fault(std::string(what) + " of " + std::to_string(count) + " bytes is" + flight->text());
     if (write && allocation->written.kept())
         allocation->written.write(number(at) - allocation->base, count);
     return allocation->bytes(number(at));

@@ -18,7 +18,7 @@ class AddressSpace {
     ~AddressSpace();
 
     /// nullptr where there is no room.
-    void* allocate(Memory& memory, std::uint64_t bytes);
+    void* allocate(Memory& memory, std::uint64_t bytes, int device = 0);
     bool release(Memory& memory, void* begin);
     void* allocate_pinned(Memory& memory, std::uint64_t bytes);
     bool release_pinned(Memory& memory, void* begin);
@@ -26,7 +26,8 @@ class AddressSpace {
     [[nodiscard]] bool on_device(const void* at) const;
     [[nodiscard]] bool pinned(const void* at) const;
     [[nodiscard]] bool pageable(const void* at) const { return !on_device(at) && !pinned(at); }
-    /// The bytes that a copy or a fill touches; throws Fault where they go beyond an allocation.
+    /// The bytes that a copy or a fill touches; throws Fault where they go beyond an allocation, or are in
+    /// flight.
     [[nodiscard]] std::uint8_t* bytes(Memory& memory, const void* at, std::uint64_t count, bool write,
                                       const char* what) const;
 

@@ -7,6 +7,7 @@
 #include <scape/simulator/fault.hpp>
 
 #include "fat_binary.hpp"
+#include "mistakes.hpp"
 
 namespace scape::simulator {
 
@@ -14,7 +15,7 @@ namespace {
 
 struct Schedule {
     std::uint64_t seed = 1;
-    std::uint64_t streams = 0; ///< made with it
+    std::uint64_t made = 0; ///< streams and communicators
 };
 thread_local Schedule schedule;
 
@@ -24,11 +25,26 @@ void set_schedule(std::uint64_t seed) {
     schedule = {seed, 0};
 }
 
+std::uint64_t next_seed() {
+    constexpr std::uint64_t far = 0x9e37'79b9'7f4a'7c15;
+    return schedule.seed * far + schedule.made++;
+}
+
 const Program& Module::get() {
     if (!read)
-        program = parse(ptx_of(fat_binary));
+        program = parse(with_mistake(ptx_of(fat_binary)));
     read = true;
     return program;
+}
+
+int& current_device() {
+    thread_local int device = 0;
+    return device;
+}
+
+int& open_groups() {
+    thread_local int open = 0;
+    return open;
 }
 
 Device& Device::get() {
@@ -49,10 +65,10 @@ std::shared_ptr<const Kernel> Device::kernel(const void* function) {
 }
 
 Stream* Device::make_stream() {
-    constexpr std::uint64_t far = 0x9e37'79b9'7f4a'7c15;
     auto* const made = new Stream;
-    made->random.seed(schedule.seed * far + schedule.streams);
-    made->for_kernels.seed(made->random() + ++schedule.streams);
+    made->device = current_device();
+    made->random.seed(next_seed());
+    made->for_kernels.seed(made->random() + schedule.made);
     streams_.insert(made);
     return made;
 }
@@ -61,7 +77,9 @@ void Device::remove_stream(Stream* stream) {
     drain(*stream);
     streams_.erase(stream);
     delete stream;
-    if (!streams_.empty() && (streams_.size() > 1 || !default_ || !streams_.contains(default_.get())))
+    if (!std::ranges::all_of(streams_, [&](Stream* left) {
+            return std::ranges::any_of(defaults_, [&](const auto& one) { return one.get() == left; });
+        }))
         return;
     failed_ = cudaSuccess;
     why_.clear();
@@ -70,11 +88,13 @@ void Device::remove_stream(Stream* stream) {
 Stream& Device::stream(cudaStream_t handle) {
     if (handle != nullptr)
         return *reinterpret_cast<Stream*>(handle);
-    if (!default_) {
-        default_ = std::make_unique<Stream>();
-        streams_.insert(default_.get());
+    auto& own = defaults_.at(static_cast<std::size_t>(current_device()));
+    if (!own) {
+        own = std::make_unique<Stream>();
+        own->device = current_device();
+        streams_.insert(own.get());
     }
-    return *default_;
+    return *own;
 }
 
 Stream* Device::captured_by_this_thread() {
@@ -90,14 +110,17 @@ void Device::put(Stream& stream, Operation operation) {
         return;
     }
     stream.queue.push_back(std::move(operation));
+    note_progress();
     if ((stream.random() & 15U) == 0)
         do_one(&stream);
 }
 
 bool Device::do_one(Stream* preferred) {
-    const auto can = [](const Stream& stream) {
+    const auto can = [this](const Stream& stream) {
         if (stream.queue.empty())
             return false;
+        if (const auto* const meeting = std::get_if<std::shared_ptr<Meeting>>(&stream.queue.front()))
+            return failed_ != cudaSuccess || (*meeting)->can_go_on();
         const Wait* const wait = std::get_if<Wait>(&stream.queue.front());
         return wait == nullptr || wait->mark->reached >= wait->number;
     };
@@ -107,42 +130,74 @@ bool Device::do_one(Stream* preferred) {
         return false;
     std::mt19937_64& random = preferred->random;
     Stream& next = can(*preferred) && (random() & 3U) != 0 ? *preferred : *able[random() % able.size()];
-    const Operation operation = std::move(next.queue.front());
-    next.queue.pop_front();
-    perform(next, operation);
+    note_progress();
+    const Operation operation = next.queue.front();
+    if (perform(next, operation))
+        next.queue.pop_front();
     return true;
 }
 
 void Device::drain(Stream& stream) {
     while (!stream.queue.empty())
-        if (!do_one(&stream)) {
-            fail(cudaErrorLaunchTimeout, "streams wait for each other for ever");
+        if (!do_one(&stream) && !wait_for_others(stream))
             stream.queue.clear();
-        }
 }
 
 void Device::drain_all() {
     const auto all = streams_;
     for (Stream* const stream : all)
-        drain(*stream);
+        if (streams_.contains(stream) && stream->device == current_device())
+            drain(*stream);
+}
+
+bool Device::wait_for_others(Stream& stream) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::string missing = what_is_missing();
+    if (missing.empty()) {
+        fail(cudaErrorLaunchTimeout, "streams wait for each other for ever");
+        return false;
+    }
+    if (stream.seen != progress_) {
+        stream.seen = progress_;
+        stream.stuck_since = now;
+    }
+    if (now - stream.stuck_since >= patience) {
+        fail(cudaErrorLaunchTimeout,
+             "a stream has waited for " + std::to_string(patience.count()) + " ms: " + missing);
+        return false;
+    }
+    pause();
+    return true;
+}
+
+std::string Device::what_is_missing() const {
+    std::string text;
+    for (const Stream* const stream : streams_)
+        if (!stream->queue.empty())
+            if (const auto* const meeting = std::get_if<std::shared_ptr<Meeting>>(&stream->queue.front()))
+                text += (text.empty() ? "" : "; ") + (*meeting)->waits_for();
+    return text;
 }
 
 void Device::fail(cudaError_t error, const std::string& why) {
     failed_ = error;
     why_ = why;
+    note_progress();
 }
 
-void Device::perform(Stream& stream, const Operation& operation) {
+bool Device::perform(Stream& stream, const Operation& operation) {
     if (const Record* const record = std::get_if<Record>(&operation)) {
         record->mark->reached = std::max(record->mark->reached, record->number);
-        return;
+        return true;
     }
     if (failed_ != cudaSuccess)
-        return;
+        return true;
     try {
         if (const Launch* const launch = std::get_if<Launch>(&operation)) {
             machine_.launch(launch->kernel, launch->blocks, launch->threads, launch->parameters,
-                            stream.for_kernels());
+                            stream.for_kernels(), stream.device);
+        } else if (const auto* const meeting = std::get_if<std::shared_ptr<Meeting>>(&operation)) {
+            return (*meeting)->go_on(stream.random);
         } else if (const Copy* const one = std::get_if<Copy>(&operation)) {
             copy(*one);
         } else if (const Fill* const fill = std::get_if<Fill>(&operation)) {
@@ -152,6 +207,7 @@ void Device::perform(Stream& stream, const Operation& operation) {
     } catch (const std::exception& error) {
         fail(cudaErrorLaunchFailure, error.what());
     }
+    return true;
 }
 
 void Device::copy(const Copy& copy) {

@@ -126,8 +126,8 @@ std::string Kernel::where(const Instruction& instruction, std::uint32_t block, i
 }
 
 void Machine::launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t blocks,
-                     std::uint32_t threads, const std::vector<std::uint8_t>& parameters,
-                     std::uint64_t seed) {
+                     std::uint32_t threads, const std::vector<std::uint8_t>& parameters, std::uint64_t seed,
+                     int device) {
     constexpr std::uint64_t longest_turn = 400;
     constexpr std::size_t most_at_once = 4;
     constexpr std::uint64_t most_turns = 10'000'000; // of a block: minutes
@@ -154,6 +154,7 @@ void Machine::launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t 
             block->parameters = &parameters;
             block->random = &random;
             block->launch = launches_;
+            block->device = device;
             begin(*block, order.back(), blocks, threads);
             order.pop_back();
             now.push_back(std::move(block));

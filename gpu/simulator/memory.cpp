@@ -112,12 +112,20 @@ bool Written::all(std::uint64_t at, std::uint64_t bytes) const {
     return true;
 }
 
-void Memory::add(std::uint64_t base, std::uint64_t size, std::int64_t to_host, bool filled) {
+const Flight* Allocation::met(std::uint64_t at, std::uint64_t bytes, bool write) const {
+    for (const Flight& flight : in_flight)
+        if ((write || flight.written) && at < flight.end && flight.begin < at + bytes)
+            return &flight;
+    return nullptr;
+}
+
+void Memory::add(std::uint64_t base, std::uint64_t size, std::int64_t to_host, bool filled, int device) {
     Allocation& made = all_[base];
     made = {};
     made.base = base;
     made.size = size;
     made.to_host = to_host;
+    made.device = device;
     if (!filled)
         made.written = Written(size);
     last_ = nullptr;

@@ -3,6 +3,7 @@
 // What the functions of the CUDA runtime have in common.
 
 #include "device.hpp"
+#include "mistakes.hpp"
 
 namespace scape::simulator {
 
@@ -40,6 +41,14 @@ inline cudaError_t unless_capturing(Device& device) {
         return cudaSuccess;
     stream->spoiled = true;
     return cudaErrorStreamCaptureUnsupported;
+}
+
+/// What a thread may not do in a group of NCCL's: what is in it has not begun, and a wait for it is for
+/// ever.
+inline cudaError_t unless_in_group(Device& device) {
+    if (open_groups() > 0 && device.failed() == cudaSuccess)
+        device.fail(cudaErrorLaunchFailure, "NCCL: a thread waits for a stream with a group left open");
+    return device.failed();
 }
 
 } // namespace scape::simulator

@@ -48,11 +48,14 @@ cudaError_t launch(Device& device, const void* function, const Configuration& ho
         return cudaErrorInvalidConfiguration;
     if (how.shared != 0 || kernel->shared_bytes > most_static_shared)
         return cudaErrorInvalidValue;
+    Stream& stream = device.stream(how.stream);
+    if (stream.device != current_device())
+        return cudaErrorInvalidResourceHandle;
     Launch made{kernel, how.blocks.x, how.threads.x, std::vector<std::uint8_t>(kernel->parameter_bytes)};
     for (std::size_t i = 0; i < kernel->parameters.size(); ++i)
         std::memcpy(made.parameters.data() + kernel->parameters[i].offset, arguments[i],
                     kernel->parameters[i].size);
-    device.put(device.stream(how.stream), std::move(made));
+    device.put(stream, std::move(made));
     return cudaSuccess;
 }
 
@@ -70,6 +73,8 @@ const char* words_for(cudaError_t error) {
         return "invalid device ordinal";
     case cudaErrorInvalidDeviceFunction:
         return "invalid device function";
+    case cudaErrorInvalidResourceHandle:
+        return "invalid resource handle (a stream or an event of another device than the chosen one)";
     case cudaErrorMemoryAllocation:
         return "out of memory";
     case cudaErrorStreamCaptureUnsupported:
@@ -137,7 +142,8 @@ cudaError_t __cudaPopCallConfiguration(dim3* blocks, dim3* threads, size_t* shar
 cudaError_t cudaLaunchKernel(const void* function, dim3 blocks, dim3 threads, void** arguments,
                              size_t shared, cudaStream_t stream) {
     return on_device([&](Device& device) {
-        return launch(device, function, {blocks, threads, shared, stream}, arguments);
+        return launch(device, function,
+                      {blocks, {threads_of(threads.x), threads.y, threads.z}, shared, stream}, arguments);
     });
 }
 
@@ -166,12 +172,12 @@ cudaError_t cudaPeekAtLastError() {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-    *count = 1;
+    *count = all_devices;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-    if (device != 0)
+    if (device < 0 || device >= all_devices)
         return say(cudaErrorInvalidDevice);
     *properties = {};
     std::strcpy(properties->name, "simulated device (gpu/simulator)");
@@ -182,21 +188,24 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-    return say(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+    if (device < 0 || device >= all_devices)
+        return say(cudaErrorInvalidDevice);
+    current_device() = device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
-    *device = 0;
+    *device = current_device();
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int /*device*/, int /*peer*/) {
-    *can = 1;
+    *can = 1; // but nobody has asked for it (cudaDeviceEnablePeerAccess), and kernels may not
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int device) {
-    if (device != 0)
+    if (device < 0 || device >= all_devices)
         return say(cudaErrorInvalidDevice);
     std::snprintf(id, static_cast<std::size_t>(size), "simulated:%d", device);
     return cudaSuccess;

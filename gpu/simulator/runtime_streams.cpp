@@ -6,6 +6,7 @@ using namespace scape::simulator;
 namespace {
 
 struct Event {
+    int device = current_device();
     std::shared_ptr<Mark> mark = std::make_shared<Mark>();
 };
 struct Graph {
@@ -68,9 +69,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+    if (left_out("cudaStreamSynchronize"))
+        return cudaSuccess;
     return on_device([&](Device& device) {
         Stream& stream = device.stream(handle);
         if (const cudaError_t error = unless_captured(stream); error != cudaSuccess)
+            return error;
+        if (const cudaError_t error = unless_in_group(device); error != cudaSuccess)
             return error;
         device.drain(stream);
         return device.failed();
@@ -80,6 +85,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 cudaError_t cudaDeviceSynchronize() {
     return on_device([&](Device& device) {
         if (const cudaError_t error = unless_capturing(device); error != cudaSuccess)
+            return error;
+        if (const cudaError_t error = unless_in_group(device); error != cudaSuccess)
             return error;
         device.drain_all();
         return device.failed();
@@ -91,9 +98,12 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
         Stream& stream = device.stream(handle);
         if (const cudaError_t error = unless_captured(stream); error != cudaSuccess)
             return error;
+        if (const cudaError_t error = unless_in_group(device); error != cudaSuccess)
+            return error;
         if (stream.queue.empty())
             return cudaSuccess;
-        device.do_one(&stream);
+        if (!device.do_one(&stream))
+            static_cast<void>(device.wait_for_others(stream));
         return device.failed() != cudaSuccess ? device.failed() : cudaErrorNotReady;
     });
 }
@@ -113,10 +123,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+    if (left_out("cudaEventRecord"))
+        return cudaSuccess;
     return on_device([&](Device& device) {
         Stream& stream = device.stream(handle);
         if (stream.capturing)
             return cudaErrorNotSupported;
+        if (event_of(event).device != stream.device)
+            return cudaErrorInvalidResourceHandle;
         const auto& mark = event_of(event).mark;
         device.put(stream, Record{mark, ++mark->asked});
         return cudaSuccess;
@@ -124,6 +138,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned /*flags*/) {
+    if (left_out("cudaStreamWaitEvent"))
+        return cudaSuccess;
     return on_device([&](Device& device) {
         Stream& stream = device.stream(handle);
         if (stream.capturing)
@@ -178,6 +194,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsig
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t known, cudaGraph_t graph,
                                 cudaGraphExecUpdateResultInfo* info) {
+    if (left_out("cudaGraphExecUpdate"))
+        return cudaSuccess;
     return on_device([&](Device& device) {
         Operations& old = graph_of(known).operations;
         const Operations& now = graph_of(graph).operations;

@@ -56,6 +56,7 @@ struct Block {
     std::mt19937_64* random = nullptr;
     std::uint32_t index = 0;
     std::uint32_t launch = 0;
+    int device = 0;
     std::uint32_t interval = 1;
     std::vector<std::uint8_t> shared;
     Shadows shared_shadows;

@@ -99,6 +99,7 @@ Subjects one_device_with(Mistake) {
 /// A device for each rank of this machine.
 Subjects a_device_each(Peers& ranks) {
     const int devices = gpu::availability().devices;
+    gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
     const gpu::CudaStream stream({.device = ranks.rank() % devices, .stream = nullptr, .graphs = false});
     Subjects subjects = subjects_of([stream](const Settings& settings, State state, Peers& counted, int) {
         return Housed{nullptr, std::make_unique<Worker>(settings, std::move(state), counted,
@@ -147,17 +148,20 @@ Seat seat_of(const gpu::Availability& here) {
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const gpu::Availability here = gpu::availability();
     Seat each = seat_of(here);
-    if (here.simulated)
-        each.unavailable = "NCCL is not simulated";
+    if (here.simulated && group->name() != "in_process")
+        each.unavailable = "simulated NCCL joins the ranks of one process; leave out --communicator mpi";
     if (each.unavailable.empty())
-        each = {.unavailable = no_nccl(), .runs_on = nccl(), .most_workers = here.devices};
+        each = {.unavailable = no_nccl(),
+                .runs_on = here.simulated ? std::string() : nccl(),
+                .most_workers = here.devices};
     each.left_out = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
     return {candidate(
                 "cuda-blocks", [](Peers&) { return blocks(); }, group),
             candidate(
                 here.simulated ? "cuda-simulated" : "cuda", [](Peers&) { return one_device(); }, group,
                 seat_of(here)),
-            candidate("cuda-nccl", a_device_each, group, std::move(each))};
+            candidate(here.simulated ? "cuda-nccl-simulated" : "cuda-nccl", a_device_each, group,
+                      std::move(each))};
 }
 
 std::vector<gate::Mistake> mistakes_on_devices(int first) {

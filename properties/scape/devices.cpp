@@ -95,6 +95,7 @@ MakePlace one_device(const Group&, Reduction) {
 MakePlace a_device_each(Reduction reduction) {
     return [reduction](const Setup& setup, Communicator& ranks) {
         const int devices = gpu::availability().devices;
+        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
         const gpu::CudaStream stream(
             {.device = ranks.rank() % devices, .stream = nullptr, .graphs = setup.variant == 1});
         return std::make_unique<StreamPlace<gpu::CudaStream>>(
@@ -182,17 +183,22 @@ std::vector<Ranked> on_devices(const Group& group) {
          .runs_on = device,
          .left_out = slow,
          .like = cuda});
-    const std::string not_here = here.simulated ? "NCCL is not simulated" : none;
-    const std::string no_nccl = not_here.empty() ? nccl_is_missing() : not_here;
+    const std::string apart =
+        here.simulated && !same_process(group)
+            ? "simulated NCCL joins the ranks of one process; leave out --communicator mpi"
+            : "";
+    const std::string no_nccl = !none.empty() ? none : apart.empty() ? nccl_is_missing() : apart;
+    const std::string with_nccl = here.simulated ? "cuda-nccl-simulated" : "cuda-nccl";
     for (const Reduction reduction : {Reduction::ordered, Reduction::native})
-        add({.name = reduction == Reduction::ordered ? "cuda-nccl" : "cuda-nccl-native",
+        add({.name = with_nccl + (reduction == Reduction::ordered ? "" : "-native"),
              .level = reduction == Reduction::ordered ? LevelKind::exact : LevelKind::rel,
              .variants = {"launches", "graphs"},
              .place = a_device_each(reduction),
              .unavailable = no_nccl,
              .most_workers = no_nccl.empty() ? here.devices * machines() : std::numeric_limits<int>::max(),
-             .runs_on = no_nccl.empty() ? nccl() : std::string(),
-             .like = reduction == Reduction::ordered ? "" : "cuda-nccl"});
+             .runs_on = no_nccl.empty() && !here.simulated ? nccl() : std::string(),
+             .left_out = slow,
+             .like = reduction == Reduction::ordered ? "" : with_nccl});
     return all;
 }
 

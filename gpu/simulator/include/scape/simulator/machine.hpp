@@ -23,9 +23,10 @@ class Machine {
 
     Memory& memory() { return memory_; }
 
-    /// Returns when all blocks are through. Throws Fault at the first thing that no kernel may do.
+    /// Returns when all blocks are through. Throws Fault at the first thing that no kernel may do, or none
+    /// of that device.
     void launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t blocks, std::uint32_t threads,
-                const std::vector<std::uint8_t>& parameters, std::uint64_t seed);
+                const std::vector<std::uint8_t>& parameters, std::uint64_t seed, int device = 0);
 
   private:
     Memory memory_;

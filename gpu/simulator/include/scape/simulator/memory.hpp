@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace scape::simulator {
@@ -71,16 +72,34 @@ class Written {
     std::vector<std::uint64_t> words_;
 };
 
+/// Bytes that an exchange between devices sends or receives, from its beginning to its end.
+struct Flight {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    bool written = false;
+    const void* of = nullptr; ///< the exchange
+    std::string who;          ///< "rank 0's all-gather 3 of communicator 1 (4 ranks)"
+
+    [[nodiscard]] std::string text() const {
+        return " memory in flight, which " + who + (written ? " receives" : " sends");
+    }
+};
+
 struct Allocation {
+    static constexpr int any_device = -1;
     std::uint64_t base = 0;
     std::uint64_t size = 0;
     std::int64_t to_host = 0; ///< from an address to the place where the machine has the bytes
+    int device = any_device;  ///< whose kernels alone may touch it
+    std::vector<Flight> in_flight;
     Shadows shadows;
     Written written;
 
     [[nodiscard]] bool holds(std::uint64_t at, std::uint64_t bytes) const {
         return at >= base && bytes <= size && at - base <= size - bytes;
     }
+    /// What is under way with some of these bytes, where nobody may read, or write, them; or nullptr.
+    [[nodiscard]] const Flight* met(std::uint64_t at, std::uint64_t bytes, bool write) const;
     [[nodiscard]] std::uint8_t* bytes(std::uint64_t at) const {
         return reinterpret_cast<std::uint8_t*>(at + static_cast<std::uint64_t>(to_host));
     }
@@ -90,7 +109,8 @@ struct Allocation {
 class Memory {
   public:
     /// `filled`: all of it counts as written.
-    void add(std::uint64_t base, std::uint64_t size, std::int64_t to_host, bool filled);
+    void add(std::uint64_t base, std::uint64_t size, std::int64_t to_host, bool filled,
+             int device = Allocation::any_device);
     void remove(std::uint64_t base);
     /// The allocation that the address lies in, or nullptr.
     [[nodiscard]] Allocation* find(std::uint64_t address);

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <nccl.h>
+
+namespace scape::simulator::nccl {
+
+[[nodiscard]] std::size_t size_of(ncclDataType_t type);
+[[nodiscard]] const char* name_of(ncclDataType_t type);
+[[nodiscard]] bool known(ncclDataType_t type);
+
+/// Of `parts` element by element into `result`, in the order in which they stand. Throws Fault for types
+/// and operations that it does not know.
+void reduce(const std::vector<const std::uint8_t*>& parts, std::uint8_t* result, std::size_t count,
+            ncclDataType_t type, ncclRedOp_t operation);
+
+} // namespace scape::simulator::nccl
