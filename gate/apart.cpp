@@ -139,8 +139,8 @@ SearchResult search_again(const System& system, const Implementation& implementa
     }
     // Whatever it was that ended the first process, it is not forgotten.
     if (!result.ended)
-        result.counterexample =
-            Counterexample{before.line, unjudged("it " + before.how + "; tried again, it did not")};
+        result.counterexample = Counterexample{
+            .line = before.line, .finding = unjudged("it " + before.how + "; tried again, it did not")};
     return result;
 }
 
@@ -150,7 +150,8 @@ ordered_json to_json(const SearchResult& result, const std::string& source) {
         found = {{"line", result.counterexample->line},
                  {"finding", finding_json(result.counterexample->finding.get(), source)},
                  {"evaluations", result.counterexample->evaluations},
-                 {"was_drawn", result.counterexample->was_drawn}};
+                 {"was_drawn", result.counterexample->was_drawn},
+                 {"schedule", result.counterexample->schedule}};
     return {{"cases", result.cases},    {"drawn", result.drawn},
             {"kinds", result.kinds},    {"counts", counts_json(result.counts)},
             {"found", found},           {"ended", result.ended},
@@ -169,7 +170,8 @@ SearchResult search_result(const ordered_json& json) {
         result.counterexample = Counterexample{.line = found["line"],
                                                .finding = finding_of(found["finding"]),
                                                .evaluations = found["evaluations"],
-                                               .was_drawn = found["was_drawn"]};
+                                               .was_drawn = found["was_drawn"],
+                                               .schedule = found["schedule"]};
     return result;
 }
 

@@ -65,6 +65,7 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
     options.pins = pins_;
     options.workers_by_default = workers_by_default_;
     options.left_out = left_out(implementation);
+    options.schedules = settings_.schedules;
     options.before = [this, &implementation, &property](const Line& line) {
         return watch_.goes_on(command(implementation, property, line), line);
     };
@@ -135,7 +136,7 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     ordered_json json = failure_json(found, trace);
     const bool beside_the_reference = property.name == system_.reference_property;
     json["cause"] = causes_.of(implementation.name(), property, beside_the_reference, json["first"]);
-    json["command"] = command(implementation, property, found.line);
+    json["command"] = command(implementation, property, found);
     // Once for each cause that an implementation has. Ranks that are processes cannot start others.
     std::string fits;
     if (causes_.count_of(implementation.name(), json["cause"]) == 1 && group_->name() == "in_process")
@@ -146,12 +147,12 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     if (causes_.count(json["cause"]) > 1) {
         // Another implementation may be wrong there in its own way: its first case is told as well.
         if (causes_.count_of(implementation.name(), json["cause"]) == 1)
-            results_.add_failure("$ " + command(implementation, property, found.line) + "\n" + fits);
+            results_.add_failure("$ " + command(implementation, property, found) + "\n" + fits);
         return json;
     }
     results_.add_failure(
         "$ " + with + "\n  " + implementation.name() + ", " + property.name + ": " + property.says + "\n" +
-        failure_text(found) + fits + "  to repeat it:\n$ " + command(implementation, property, found.line) +
+        failure_text(found) + fits + "  to repeat it:\n$ " + command(implementation, property, found) +
         "\n" +
         (trace.empty() ? ""
                        : "  its trace: " + settings_.save + "/" + trace +
@@ -289,7 +290,8 @@ void Check::run_one_case() {
     static_cast<void>(watch_.goes_on(with, line));
     SearchResult result;
     result.cases = 1;
-    result.counterexample = try_case(implementation, property, line, {}, result);
+    result.counterexample =
+        try_case(implementation, property, line, {.schedules = settings_.schedules}, result);
     result.seconds = watch_.seconds();
     add_property(implementation, property, result, judge(system_, property, result, {}), with,
                  failure(implementation, property, result, with));

@@ -8,6 +8,7 @@
 
 #include <scape/gate/processes.hpp>
 #include <scape/gate/results.hpp>
+#include <scape/gate/search.hpp>
 #include <scape/gate/terminal.hpp>
 
 #include "causes.hpp"
@@ -36,6 +37,7 @@ struct CheckSettings {
     std::optional<std::string> one_case;
     int cases = 0;
     std::uint64_t seed = 1;
+    Schedules schedules;
     double time_budget = 0.0;
     double timeout = 60.0;
     double case_timeout = 0.0; ///< 0: three times `timeout`, so that a silent rank is named before
@@ -81,6 +83,8 @@ class Check {
     [[nodiscard]] std::string narrowed(const SearchOptions& options) const;
     [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,
                                       const Line& line) const;
+    [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,
+                                      const Counterexample& found) const;
 
     // Searches.
     [[nodiscard]] SearchOptions options_for(const Implementation& implementation, const Property& property,

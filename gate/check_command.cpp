@@ -95,7 +95,8 @@ void add_pins(CLI::App& command, Pins& pins, const std::vector<System>& systems)
 } // namespace
 
 void set_up_check(CLI::App& command, int& status, const std::vector<std::string>& arguments,
-                  const std::vector<System>& systems, const std::string& invocation) {
+                  const std::vector<System>& systems, const std::string& invocation,
+                  const std::function<void(std::uint64_t)>& use_schedule) {
     auto settings = std::make_shared<CheckSettings>();
     settings->system = systems.front().name;
     command.option_defaults()->always_capture_default();
@@ -126,6 +127,13 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
                        "cases of each row and property; without it 4 and 1 larger, and 100, and half as "
                        "many of what differs from another in the order of its sums alone (-native)");
     command.add_option("--seed", settings->seed, "all cases follow from it");
+    if (use_schedule) {
+        settings->schedules.use = use_schedule;
+        command.add_option("--schedules", settings->schedules.count,
+                           "in how many orders of blocks, warps, streams and arrivals each case is tried");
+        command.add_option("--schedule", settings->schedules.first,
+                           "the first of these, as a failure prints it");
+    }
     command.add_option("--level", settings->level,
                        "the level to insist on: exact or rel; of a program, the one to hold it to");
     command.add_flag("--thorough", settings->thorough, "50 cases a row and 2000 a property");

@@ -52,16 +52,24 @@ Judged judged(const Implementation& implementation, const Property& property, co
 std::optional<Counterexample> try_case(const Implementation& implementation, const Property& property,
                                        const Line& line, const SearchOptions& options,
                                        SearchResult& result) {
-    Judged judged = options.judge(implementation, property, line);
-    // What one rank sees, all have to hear of, or they part ways.
-    if (implementation.any(judged.finding != nullptr) && !judged.finding)
-        judged.finding = unjudged("another rank saw it fail");
-    for (const std::string& kind : judged.kinds)
-        ++result.kinds[kind];
-    result.counts.add(judged.counts);
-    if (!judged.finding)
-        return std::nullopt;
-    return Counterexample{line, judged.finding};
+    const Schedules& schedules = options.schedules;
+    for (int number = 0; number < (schedules.use ? schedules.count : 1); ++number) {
+        const std::uint64_t schedule = schedules.first + static_cast<std::uint64_t>(number);
+        if (schedules.use)
+            schedules.use(schedule);
+        Judged judged = options.judge(implementation, property, line);
+        // What one rank sees, all have to hear of, or they part ways.
+        if (implementation.any(judged.finding != nullptr) && !judged.finding)
+            judged.finding = unjudged("another rank saw it fail");
+        if (number == 0)
+            for (const std::string& kind : judged.kinds)
+                ++result.kinds[kind];
+        result.counts.add(judged.counts);
+        if (judged.finding)
+            return Counterexample{
+                .line = line, .finding = judged.finding, .schedule = schedules.use ? schedule : 0};
+    }
+    return std::nullopt;
 }
 
 SearchResult search(const System& system, const Implementation& implementation, const Property& property,

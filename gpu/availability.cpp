@@ -1,5 +1,7 @@
 #include <scape/gpu/availability.hpp>
 
+#include <atomic>
+
 #if defined(SCAPE_WITH_CUDA)
 #include <cuda_runtime_api.h>
 
@@ -8,6 +10,16 @@ extern "C" void scape_simulator_schedule(std::uint64_t seed) __attribute__((weak
 #endif
 
 namespace scape::gpu {
+
+namespace {
+
+std::atomic<std::uint64_t> chosen = 1;
+
+} // namespace
+
+void choose_schedule(std::uint64_t number) {
+    chosen = number;
+}
 
 #if defined(SCAPE_WITH_CUDA)
 
@@ -28,19 +40,26 @@ Availability availability() {
         return {0, "no GPU that will do: " + std::string(properties.name) + " has compute capability " +
                        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                        "; 8.0 is the oldest"};
-    return {devices, std::to_string(devices) + " x " + properties.name,
-            &scape_simulator_schedule != nullptr};
+    return {devices, std::to_string(devices) + " x " + properties.name, simulated()};
+}
+
+bool simulated() {
+    return &scape_simulator_schedule != nullptr;
 }
 
 void set_schedule(std::uint64_t seed) {
-    if (&scape_simulator_schedule != nullptr)
-        scape_simulator_schedule(seed);
+    if (simulated())
+        scape_simulator_schedule(seed + ((chosen - 1) << 32U));
 }
 
 #else
 
 Availability availability() {
     return {0, "no GPU: built without CUDA"};
+}
+
+bool simulated() {
+    return false;
 }
 
 void set_schedule(std::uint64_t /*seed*/) {}

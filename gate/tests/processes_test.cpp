@@ -168,6 +168,26 @@ TEST(SearchApart, AHangIsACounterexampleAndShrinks) {
     EXPECT_TRUE(result.counterexample->finding->message().starts_with("it took longer than 1 s"));
 }
 
+TEST(Search, ACaseIsTriedInEachScheduleAndTheOneThatFailsIsKept) {
+    // It fails from 20 on, in the sixth order alone: shrinking has to try them all as well.
+    std::uint64_t chosen = 0;
+    const Property property = asking([&](int number) {
+        if (number >= 20 && chosen == 6)
+            throw std::runtime_error("a race");
+    });
+    const System system = numbers();
+    const Nothing nothing;
+    SearchOptions options;
+    options.schedules = {.first = 3, .count = 5, .use = [&](std::uint64_t number) { chosen = number; }};
+    const SearchResult result = search(system, nothing, property, options);
+    ASSERT_TRUE(result.counterexample);
+    EXPECT_EQ(result.counterexample->line, "20");
+    EXPECT_EQ(result.counterexample->schedule, 6U);
+    EXPECT_EQ(search_result(to_json(result, "")).counterexample->schedule, 6U);
+    options.schedules.count = 3;
+    EXPECT_FALSE(search(system, nothing, property, options).counterexample);
+}
+
 TEST(SearchApart, WhatEndsTheProcessIsNoPass) {
     const SearchResult result = searched(asking([](int number) {
                                              if (number == 1000)

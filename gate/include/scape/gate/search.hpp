@@ -18,6 +18,14 @@ namespace scape::gate {
 /// A finding that is none of a property's, but one of the gate's.
 [[nodiscard]] std::shared_ptr<const Finding> unjudged(const std::string& message);
 
+/// Orders of what may be done in any order, by numbers, where somebody can choose one; each case is tried
+/// in all of these.
+struct Schedules {
+    std::uint64_t first = 1;
+    int count = 1;
+    std::function<void(std::uint64_t)> use{}; ///< none: there is no choice
+};
+
 struct SearchOptions {
     int cases = 100;
     std::uint64_t seed = 1;
@@ -30,6 +38,7 @@ struct SearchOptions {
     double most_seconds = 120.0; ///< in shrinking: each run of one that hangs lasts as long as the timeout
     /// Called before each evaluation with its case; false ends the search.
     std::function<bool(const Line&)> before = [](const Line&) { return true; };
+    Schedules schedules{};
     /// Asks the property of one case, in whatever surroundings.
     std::function<Judged(const Implementation&, const Property&, const Line&)> judge = judged;
 };
@@ -38,8 +47,9 @@ struct SearchOptions {
 struct Counterexample {
     Line line;
     std::shared_ptr<const Finding> finding;
-    int evaluations = 0;   ///< of shrinking
-    bool was_drawn = true; ///< else it is one that stands, and does not shrink
+    int evaluations = 0;        ///< of shrinking
+    bool was_drawn = true;      ///< else it is one that stands, and does not shrink
+    std::uint64_t schedule = 0; ///< that it fails in; 0: there is no choice
 };
 
 struct SearchResult {
