@@ -97,7 +97,7 @@ struct Module {
 };
 
 /// How many devices there are.
-constexpr int all_devices = 8;
+constexpr int all_devices = 64;
 /// The one that this thread has chosen.
 int& current_device();
 /// NCCL's groups that this thread has begun and not ended.

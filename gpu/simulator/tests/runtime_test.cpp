@@ -149,7 +149,7 @@ TEST_F(Runtime, ConfigurationsThatNoDeviceHasAreRefused) {
     EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
     EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-    EXPECT_EQ(cudaSetDevice(8), cudaErrorInvalidDevice);
+    EXPECT_EQ(cudaSetDevice(64), cudaErrorInvalidDevice);
     EXPECT_EQ(cudaFree(values()), cudaErrorInvalidValue);
     void* large = nullptr;
     EXPECT_EQ(cudaMalloc(&large, std::size_t{1} << 40U), cudaErrorMemoryAllocation);
