@@ -158,7 +158,9 @@ std::vector<float> packed(const std::vector<float>& moment, const Mask& mask) {
 }
 
 void restore(distributed::Scape& optimizer, const scape_state& given) {
-    need_size(given.struct_size, sizeof(scape_state), "scape_state");
+    const bool scaled = optimizer.problem().settings.payload == problem::Payload::e5m2;
+    if (scaled || given.struct_size != offsetof(scape_state, exponent))
+        need_size(given.struct_size, sizeof(scape_state), "scape_state");
     if (given.step < 0)
         throw Error("restore: step is " + std::to_string(given.step) + "; it is 0 or more");
     const problem::Index size = optimizer.problem().layout.size();
@@ -167,7 +169,8 @@ void restore(distributed::Scape& optimizer, const scape_state& given) {
                     copy(given.residual, size, "restore: residual"),
                     {},
                     Mask(size),
-                    Mask(size)};
+                    Mask(size),
+                    scaled ? given.exponent : RankState::least_exponent};
     if (given.step > 0) {
         state.current = mask_of(given.mask, size, "restore: mask");
         state.coming = mask_of(given.next_mask, size, "restore: next_mask");
@@ -275,6 +278,14 @@ scape_status scape_optimizer_statistics(const scape_optimizer* optimizer, scape_
                        last.gradient_norm,
                        static_cast<double>(last.clip_factor)};
         std::copy(last.sent.begin(), last.sent.end(), statistics->sent);
+    });
+}
+
+scape_status scape_optimizer_exponent(const scape_optimizer* optimizer, int32_t* exponent) {
+    return guarded([&] {
+        need(optimizer, "optimizer");
+        need(exponent, "exponent");
+        *exponent = optimizer->optimizer->exponent();
     });
 }
 

@@ -59,7 +59,8 @@ template <>
 struct Words<Payload> {
     static constexpr std::string_view what = "payload";
     static constexpr std::array table{Word<Payload>{Payload::fp32, "fp32"},
-                                      Word<Payload>{Payload::bf16, "bf16"}};
+                                      Word<Payload>{Payload::bf16, "bf16"},
+                                      Word<Payload>{Payload::e5m2, "e5m2"}};
 };
 
 template <>

@@ -29,7 +29,7 @@ extern "C" {
 
 #define SCAPE_ABI_VERSION 1
 #define SCAPE_ABI_MINOR_VERSION                                                                            \
-    2 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run */
+    3 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run; 3: e5m2 */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -75,7 +75,7 @@ typedef struct scape_tensor {
  *     algorithm        scape (default) or adams; adams for the reference and the recorder alone
  *     beta1 beta2 epsilon weight_decay clip_norm      0.9 0.95 1e-8 0.1 0 (no clipping)
  *     norm             2 (default) or 1: the order of the norm's sums (sections 5 and 9)
- *     payload          fp32 (default) or bf16: what of c travels (section 21)
+ *     payload          fp32 (default), bf16 or e5m2: what of c travels (section 21)
  *     bias_correction  none, adam (default), momentum
  *     density          0.01 (default), or geometric:START:TARGET:STEPS, or linear:START:TARGET:STEPS
  *     partition        by_shard (default) or by_tensor
@@ -207,8 +207,13 @@ typedef struct scape_state {
     scape_values residual;
     scape_values mask;
     scape_values next_mask;
+    int32_t exponent; /* of a payload of e5m2, from scape_optimizer_exponent; else of no matter */
 } scape_state;
-/* On all ranks, each with its own. Nothing changes if this rank's is refused. */
+/* The greatest exponent of what this rank sent in the last step, before it was rounded: of a payload of
+ * e5m2 part of its state, as the next step's scale is made from it. -126 before the first step. */
+scape_status scape_optimizer_exponent(const scape_optimizer* optimizer, int32_t* exponent);
+/* On all ranks, each with its own. Nothing changes if this rank's is refused. A state without an exponent,
+ * as earlier headers have it, is taken where the payload is not e5m2. */
 scape_status scape_optimizer_restore(scape_optimizer* optimizer, const scape_state* state);
 
 /* Checkpoints in a folder that all ranks see, which outlast crashes, for any number of workers afterwards.

@@ -111,10 +111,10 @@ static void check_same(scape_optimizer* a, scape_optimizer* b) {
 }
 
 /* A state that was looked at goes into another optimizer, which goes on as the first does. */
-static void a_state_goes_on(const char* folder) {
-    scape_optimizer* first = alone(settings);
-    scape_optimizer* second = alone(settings);
-    scape_optimizer* third = alone(settings);
+static void a_state_goes_on(const char* given, const char* folder) {
+    scape_optimizer* first = alone(given);
+    scape_optimizer* second = alone(given);
+    scape_optimizer* third = alone(given);
     for (int32_t step = 1; step <= 3; ++step)
         step_alone(first, step);
     scape_state state = {.struct_size = sizeof state, .step = scape_optimizer_steps(first)};
@@ -123,6 +123,8 @@ static void a_state_goes_on(const char* folder) {
     CHECK_OK(scape_optimizer_view(first, SCAPE_PARAMETERS, &state.parameters));
     CHECK_OK(scape_optimizer_view(first, SCAPE_RESIDUAL, &state.residual));
     CHECK_OK(scape_optimizer_view(first, SCAPE_FIRST_MOMENT, &state.first_moment));
+    CHECK_OK(scape_optimizer_exponent(first, &state.exponent));
+    CHECK((state.exponent == -126) == (strstr(given, "e5m2") == NULL));
     CHECK_OK(scape_optimizer_restore(second, &state));
     char path[4096];
     CHECK_OK(scape_optimizer_save(first, folder));
@@ -262,7 +264,8 @@ int main(int count, char** arguments) {
     CHECK(strlen(scape_version()) > 0);
     ranks_are_right(settings);
     ranks_are_right("density=linear:1:0.1:3 partition=by_tensor bias_correction=none threads=2");
-    a_state_goes_on(folder);
+    a_state_goes_on(settings, folder);
+    a_state_goes_on("density=0.3 payload=e5m2 clip_norm=1", folder);
     bf16_is_what_it_stands_for();
     fingerprints_are_of_every_bit();
     failures_are_told();

@@ -14,7 +14,7 @@
 namespace scape::model {
 namespace {
 
-constexpr std::array<Scheme, 14> all_schemes{{
+constexpr std::array<Scheme, 15> all_schemes{{
     {"dense", false, false, "AdamS, sharded, fp32 both ways"},
     {"dense-bf16", false, false, "AdamS, sharded, bf16 gradients, fp32 parameters"},
     {"dense-bf16-all", false, false, "AdamS, sharded, bf16 both ways"},
@@ -24,6 +24,7 @@ constexpr std::array<Scheme, 14> all_schemes{{
     {"unsharded", true, false, "SCAPE, authors' non-sharded form, bitmap masks"},
     {"scape", true, false, "SCAPE: the smaller of bitmap and positions"},
     {"scape-bf16", true, false, "the same with payloads of bf16"},
+    {"scape-e5m2", true, false, "the same with payloads of e5m2"},
     {"scape-bitmap", true, false, "SCAPE with bitmap masks"},
     {"scape-entropy", true, false, "SCAPE with masks at their entropy"},
     {"scape-hierarchy", true, false, "SCAPE in two levels of sqrt(P) ranks each"},
@@ -134,7 +135,8 @@ Work work_of(std::string_view scheme, const Setting& setting) {
             mask = 0.125;
         else if (scheme == "scape-entropy")
             mask = mask_entropy(rho);
-        else if (scheme != "scape" && scheme != "scape-bf16" && scheme != "scape-hierarchy")
+        else if (scheme != "scape" && scheme != "scape-bf16" && scheme != "scape-e5m2" &&
+                 scheme != "scape-hierarchy")
             throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
         work.values = 8 * k * f + (unsharded ? 0 : 16 * others);
         work.mask = mask * d * f;
@@ -149,6 +151,12 @@ Work work_of(std::string_view scheme, const Setting& setting) {
             work.values = 6 * k * f + 16 * others;
             work.passes += 10 * k;
             work.lines += 3 * lines(d, rho);
+        }
+        if (scheme == "scape-e5m2") {
+            // The greatest exponent is one more look at c; nothing is looked for before the step.
+            work.values = 5 * k * f + 16 * others;
+            work.passes += 13 * k;
+            work.lines += lines(d, rho);
         }
         if (scheme == "scape-hierarchy") {
             // In groups, then among groups: the same bytes, since each level sends what it still has to.

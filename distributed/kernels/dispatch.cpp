@@ -114,6 +114,20 @@ void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end, cons
     table().fold_bf16(scalars, workers, begin, end, parts, stride, mean);
 }
 
+void to_e5m2(const element::E5m2Scale& scale, Index begin, Index end, float* c, std::uint8_t* sent,
+             float* lost) {
+    table().to_e5m2(scale, begin, end, c, sent, lost);
+}
+
+void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& scale, int workers, Index begin, Index end,
+               const std::uint8_t* parts, Index stride, float* mean) {
+    table().fold_e5m2(scalars, scale, workers, begin, end, parts, stride, mean);
+}
+
+std::uint32_t greatest_score_of(Index begin, Index end, const float* c) {
+    return table().greatest_score_of(begin, end, c);
+}
+
 void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
                  float* ghat) {
     table().reconstruct(scalars, begin, end, M, m, ghat);

@@ -116,6 +116,52 @@ SCAPE_TARGET void fold_bf16(const Scalars& scalars, int workers, Index begin, In
     }
 }
 
+SCAPE_TARGET void to_e5m2(const element::E5m2Scale& given, Index begin, Index end, float* c,
+                          std::uint8_t* sent, float* lost) {
+    const element::E5m2Scale scale = given;
+    float rounded[block_size];
+    float rest[block_size];
+    std::uint8_t bits[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        for (Index i = 0; i < count; ++i) {
+            bits[i] = element::to_e5m2(scale, c[begin + i]);
+            rounded[i] = element::from_e5m2(scale, bits[i]);
+            rest[i] = c[begin + i] - rounded[i];
+        }
+        const auto size = static_cast<std::size_t>(count);
+        std::memcpy(c + begin, rounded, size * sizeof(float));
+        std::memcpy(lost + begin, rest, size * sizeof(float));
+        std::memcpy(sent + begin, bits, size);
+    }
+}
+
+SCAPE_TARGET void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& given, int workers,
+                            Index begin, Index end, const std::uint8_t* parts, Index stride, float* mean) {
+    const element::E5m2Scale scale = given;
+    float sum[block_size];
+    for (; begin < end; begin += block_size) {
+        const Index count = block_size < end - begin ? block_size : end - begin;
+        for (Index i = 0; i < count; ++i)
+            sum[i] = element::from_e5m2(scale, parts[begin + i]);
+        for (int rank = 1; rank < workers; ++rank) {
+            const std::uint8_t* const part = parts + static_cast<Index>(rank) * stride + begin;
+            for (Index i = 0; i < count; ++i)
+                sum[i] += element::from_e5m2(scale, part[i]);
+        }
+        fold(scalars, 1, 0, count, sum, 0, mean + begin);
+    }
+}
+
+SCAPE_TARGET std::uint32_t greatest_score_of(Index begin, Index end, const float* c) {
+    Score greatest = 0;
+    for (Index i = begin; i < end; ++i) {
+        const Score score = std::bit_cast<Score>(c[i]) & greatest_score;
+        greatest = score > greatest ? score : greatest;
+    }
+    return static_cast<std::uint32_t>(greatest);
+}
+
 SCAPE_TARGET void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M,
                               const float* m, float* ghat) {
     const Scalars s = scalars;

@@ -44,6 +44,11 @@ struct Table {
     void (*to_bf16)(Index begin, Index end, float* c, std::uint16_t* sent, float* lost);
     void (*fold_bf16)(const Scalars& scalars, int workers, Index begin, Index end,
                       const std::uint16_t* parts, Index stride, float* mean);
+    void (*to_e5m2)(const element::E5m2Scale& scale, Index begin, Index end, float* c, std::uint8_t* sent,
+                    float* lost);
+    void (*fold_e5m2)(const Scalars& scalars, const element::E5m2Scale& scale, int workers, Index begin,
+                      Index end, const std::uint8_t* parts, Index stride, float* mean);
+    std::uint32_t (*greatest_score_of)(Index begin, Index end, const float* c);
     void (*reconstruct)(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,
                         float* ghat);
     void (*square_sums)(Index first, Index last, const float* ghat, Index size, double* sums);

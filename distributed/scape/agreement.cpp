@@ -1,5 +1,6 @@
 #include "agreement.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -103,11 +104,24 @@ namespace {
 /// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere; from
 /// d + 1 on: a payload, which comes after all gradients), or, below 0, something else. So ranks that do
 /// different things still exchange the same. `said` is the bits of the refused value, or else what this
-/// rank has restored.
+/// rank has restored, but for the lowest byte, which is the exponent of its last payload.
 struct Intent {
     Index refused;
     std::uint64_t said;
 };
+
+constexpr std::uint64_t exponent_bits = 0xff;
+
+std::uint64_t said_of(const Attempt& attempt) {
+    return (attempt.restored & ~exponent_bits) | static_cast<std::uint64_t>(attempt.exponent);
+}
+
+Agreed agreed_by(const std::vector<Intent>& all) {
+    std::uint64_t exponent = 0;
+    for (const Intent& intent : all)
+        exponent = std::max(exponent, intent.said & exponent_bits);
+    return {sizeof(Intent) * (all.size() - 1), static_cast<int>(exponent)};
+}
 
 float value_of(const Intent& intent) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(intent.said));
@@ -147,7 +161,8 @@ void expect_same(const std::vector<Intent>& all, const std::string& what) {
 void expect_same_state(const std::vector<Intent>& all, Index d, const std::string& what) {
     const auto says_state = [d](const Intent& intent) { return intent.refused < 0 || intent.refused == d; };
     for (std::size_t rank = 1; rank < all.size(); ++rank)
-        if (says_state(all[0]) && says_state(all[rank]) && all[rank].said != all[0].said)
+        if (says_state(all[0]) && says_state(all[rank]) &&
+            (all[rank].said & ~exponent_bits) != (all[0].said & ~exponent_bits))
             throw Error(
                 what + ": rank " + std::to_string(rank) +
                 " has restored another state than rank 0, or only one of them has; restore the same "
@@ -163,15 +178,15 @@ std::uint64_t digest_of_state(const RankState& state) {
     for (const Mask* mask : {&state.current, &state.coming})
         for (std::size_t word = 0; word < mask->word_count(); ++word)
             digest = with(digest, mask->words()[word]);
-    return digest | 1U; // 0 is for none
+    return digest | (exponent_bits + 1); // 0 is for none
 }
 
-std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                float value, const Attempt& attempt) {
+Agreed agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
+                         float value, const Attempt& attempt) {
     const Index d = problem.layout.size();
     const Index mine = attempt.fault.empty() ? refused : cannot;
     const auto all = gather_records(
-        communicator, Intent{mine, refused != d ? std::bit_cast<std::uint32_t>(value) : attempt.restored});
+        communicator, Intent{mine, refused != d ? std::bit_cast<std::uint32_t>(value) : said_of(attempt)});
     if (!attempt.fault.empty())
         throw Error(attempt.what + ": " + attempt.fault);
     expect_same(all, attempt.what);
@@ -184,18 +199,22 @@ std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Probl
             throw RefusedStep::of_payload(static_cast<int>(rank), all[rank].refused - d - 1,
                                           value_of(all[rank]), problem.layout);
     expect_same_state(all, d, attempt.what);
-    return sizeof(Intent) * (all.size() - 1);
+    return agreed_by(all);
 }
 
-std::uint64_t agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
-                              const Attempt& attempt) {
+Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
+                       const Attempt& attempt) {
     const Index mine = attempt.fault.empty() ? number_of(tensors) : cannot;
-    const auto all = gather_records(communicator, Intent{mine, attempt.restored});
+    const auto all = gather_records(communicator, Intent{mine, said_of(attempt)});
     if (!attempt.fault.empty())
         throw Error(attempt.what + ": " + attempt.fault);
     expect_same(all, attempt.what);
     expect_same_state(all, 0, attempt.what);
-    return sizeof(Intent) * (all.size() - 1);
+    return agreed_by(all);
+}
+
+Agreed agree_on_exponent(Communicator& communicator, int exponent) {
+    return agreed_by(gather_records(communicator, Intent{0, static_cast<std::uint64_t>(exponent)}));
 }
 
 } // namespace scape::distributed

@@ -28,6 +28,13 @@ struct Attempt {
     std::string what;           ///< "step 3"
     std::string fault{};        ///< why it cannot be done here, or ""
     std::uint64_t restored = 0; ///< digest of the state that was restored since the last step; 0: none was
+    int exponent = 0; ///< of this rank's last payload, as fp32 holds it; 0 where nothing is scaled
+};
+
+/// What all ranks then know.
+struct Agreed {
+    std::uint64_t bytes_sent; ///< by this rank
+    int exponent;             ///< the greatest
 };
 
 /// Of what has to be the same on all ranks in a state.
@@ -35,13 +42,16 @@ struct Attempt {
 
 /// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
 /// has `value`; and scape::Error if one gives another bucket where this one takes the step, has restored
-/// another state, or finds a fault. Returns the bytes that this rank sent.
-std::uint64_t agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                                float value, const Attempt& attempt);
+/// another state, or finds a fault.
+Agreed agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
+                         float value, const Attempt& attempt);
 
 /// Throws scape::Error on all ranks unless all give a bucket of these tensors, which ascend, and have
-/// restored the same state. Returns the bytes that this rank sent.
-std::uint64_t agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
-                              const Attempt& attempt);
+/// restored the same state.
+Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
+                       const Attempt& attempt);
+
+/// In the first step, where the exponents are not known before the mask is.
+Agreed agree_on_exponent(Communicator& communicator, int exponent);
 
 } // namespace scape::distributed

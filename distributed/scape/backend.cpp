@@ -11,6 +11,10 @@ namespace {
     throw Error("this backend takes no parts of a gradient; give a step its whole gradient at once");
 }
 
+[[noreturn]] void rounds_none() {
+    throw Error("this backend takes no payload but fp32; set payload to that");
+}
+
 } // namespace
 
 void Backend::accumulate(const float* /*gradient*/, bool /*first*/) {
@@ -39,13 +43,21 @@ const void* Backend::sent(std::size_t /*bucket*/) {
     has_none();
 }
 
-// So it does takes_bf16().
+// So it does rounds_payloads().
 Backend::Refusal Backend::first_overflow(const Scalars& /*scalars*/, const float* /*gradient*/) {
-    throw Error("this backend takes no payload of bf16; set payload to fp32");
+    rounds_none();
+}
+
+int Backend::payload_exponent() {
+    rounds_none();
+}
+
+void Backend::scale_payload(int /*exponent*/) {
+    rounds_none();
 }
 
 void Backend::round_payload() {
-    throw Error("this backend takes no payload of bf16; set payload to fp32");
+    rounds_none();
 }
 
 } // namespace scape::distributed

@@ -7,8 +7,6 @@
 #include <scape/distributed/buckets.hpp>
 #include <scape/problem/error.hpp>
 
-#include "agreement.hpp"
-
 namespace scape::distributed {
 
 Buckets buckets_of(const problem::Layout& model, std::size_t bucket_bytes) {
@@ -54,13 +52,14 @@ std::string BucketsUnderWay::missing() const {
     return {};
 }
 
-std::uint64_t BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors,
-                                     std::uint64_t restored) {
+Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored,
+                              int exponent) {
     std::vector<std::size_t> sorted(tensors.begin(), tensors.end());
     std::ranges::sort(sorted);
     const std::string what =
         "step " + std::to_string(step) + ", bucket " + std::to_string(buckets_.size() + 1);
-    const std::uint64_t sent = agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored});
+    const Agreed agreed =
+        agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored, exponent});
 
     Bucket bucket;
     given_.resize(problem_.layout.tensors().size());
@@ -73,7 +72,7 @@ std::uint64_t BucketsUnderWay::agree(Index step, std::span<const std::size_t> te
             bucket.where.push_back(range);
     }
     buckets_.push_back(std::move(bucket));
-    return sent;
+    return agreed;
 }
 
 /// Of what is selected on the coming mask, what each rank's range has.

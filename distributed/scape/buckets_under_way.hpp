@@ -8,6 +8,8 @@
 
 #include <scape/distributed/scape.hpp>
 
+#include "agreement.hpp"
+
 namespace scape::distributed {
 
 /// The buckets of one step, from the first to the step itself. What is exchanged stands in the backend, in
@@ -24,8 +26,7 @@ class BucketsUnderWay {
 
     [[nodiscard]] bool any() const { return !buckets_.empty(); }
     /// Throws scape::Error on all ranks unless all gave these tensors, which no bucket of this step had.
-    /// Returns the bytes that this rank sent.
-    std::uint64_t agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored);
+    Agreed agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored, int exponent);
     /// Why the step cannot be taken with the buckets that there are, or empty.
     [[nodiscard]] std::string missing() const;
 

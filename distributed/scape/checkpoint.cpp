@@ -21,6 +21,7 @@
 #include <scape/storage/safetensors.hpp>
 
 #include "manifest.hpp"
+#include "rank_files.hpp"
 
 namespace scape::distributed {
 
@@ -121,54 +122,6 @@ void make_lasting_folder(FileSystem& files, const fs::path& folder) {
         require_none(error, parent, "could not be made to last");
 }
 
-/// The bits of a mask as bytes of eight coordinates.
-std::vector<std::uint8_t> to_bytes(const Mask& mask) {
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>((mask.size() + 7) / 8));
-    std::memcpy(bytes.data(), mask.words(), bytes.size());
-    return bytes;
-}
-
-Mask to_mask(const std::vector<std::uint8_t>& bytes, Index size, const std::string& where) {
-    Mask mask(size);
-    if (bytes.size() != static_cast<std::size_t>((size + 7) / 8) ||
-        (size % 8 != 0 && (bytes.back() >> static_cast<unsigned>(size % 8)) != 0))
-        throw Error(where +
-                    ": a mask is of another size or has bits beyond the model; the checkpoint is damaged");
-    std::memcpy(mask.words(), bytes.data(), bytes.size());
-    mask.count();
-    return mask;
-}
-
-void write_rank_file(FileSystem& files, const fs::path& path, const RankState& state,
-                     const problem::Range& range, bool with_masks) {
-    storage::SafetensorsWriter writer(path, {{"format", checkpoint_format}}, files);
-    const auto part = [&](Index begin, Index end, const std::vector<float>& values) {
-        return std::span<const float>(values).subspan(static_cast<std::size_t>(begin),
-                                                      static_cast<std::size_t>(end - begin));
-    };
-    const auto residual = std::span<const float>(state.residual);
-    const auto parameters = part(range.begin, range.end, state.parameters);
-    const auto moment =
-        part(state.current.offset(range.begin), state.current.offset(range.end), state.packed_moment);
-    const auto masks = with_masks ? std::array{to_bytes(state.current), to_bytes(state.coming)}
-                                  : std::array<std::vector<std::uint8_t>, 2>{};
-    writer.declare("residual", DataType::f32, {residual.size()});
-    writer.declare("parameters", DataType::f32, {parameters.size()});
-    writer.declare("moment", DataType::f32, {moment.size()});
-    if (with_masks) {
-        writer.declare("current_mask", DataType::u8, {masks[0].size()});
-        writer.declare("coming_mask", DataType::u8, {masks[1].size()});
-    }
-    writer.write_f32("residual", residual);
-    writer.write_f32("parameters", parameters);
-    writer.write_f32("moment", moment);
-    if (with_masks) {
-        writer.write_u8("current_mask", masks[0]);
-        writer.write_u8("coming_mask", masks[1]);
-    }
-    writer.finish();
-}
-
 void write_manifest(FileSystem& files, const fs::path& path, const Scape& optimizer,
                     const std::vector<File>& measured) {
     Manifest manifest{
@@ -217,32 +170,6 @@ storage::SafetensorsFile open_rank_file(const FileSystem& files, const fs::path&
     return {path, std::move(file)};
 }
 
-std::vector<float> read_exactly(const storage::SafetensorsFile& file, const std::string& tensor,
-                                std::size_t count) {
-    std::vector<float> values = file.read_f32(tensor);
-    if (values.size() != count)
-        throw Error(file.path().string() + ": " + tensor + " has " + std::to_string(values.size()) +
-                    " values, expected " + std::to_string(count) + "; the checkpoint is mixed up");
-    return values;
-}
-
-/// Section 7: its own residual for the same number of workers, the ordered mean of all for another.
-std::vector<float> read_residual(const std::vector<storage::SafetensorsFile>& files, int rank, int workers,
-                                 std::size_t size) {
-    if (files.size() == static_cast<std::size_t>(workers))
-        return read_exactly(files[static_cast<std::size_t>(rank)], "residual", size);
-    std::vector<float> sum = read_exactly(files[0], "residual", size);
-    for (std::size_t other = 1; other < files.size(); ++other) {
-        const std::vector<float> next = read_exactly(files[other], "residual", size);
-        for (std::size_t i = 0; i < size; ++i)
-            sum[i] = sum[i] + next[i];
-    }
-    const auto count = static_cast<float>(static_cast<double>(files.size()));
-    for (float& value : sum)
-        value = value / count;
-    return sum;
-}
-
 /// A folder that has the name of another step's was renamed or copied: latest_checkpoint would take it for
 /// what it is not.
 void require_own_name(const fs::path& checkpoint, Index step) {
@@ -271,7 +198,10 @@ RankState read_state(const FileSystem& from, const fs::path& checkpoint, const s
                     read_residual(files, rank, optimizer.problem().workers, static_cast<std::size_t>(d)),
                     {},
                     to_mask(files[0].read_u8("current_mask"), d, files[0].path().string()),
-                    to_mask(files[0].read_u8("coming_mask"), d, files[0].path().string())};
+                    to_mask(files[0].read_u8("coming_mask"), d, files[0].path().string()),
+                    RankState::least_exponent};
+    if (optimizer.problem().settings.payload == problem::Payload::e5m2)
+        state.exponent = read_exponent(files);
     for (std::size_t other = 0; other < files.size(); ++other) {
         const problem::Range& range = manifest.ranks[other].range;
         const auto parameters =
@@ -327,7 +257,8 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
     File mine;
     together(communicator, [&] {
         const fs::path path = partial / rank_file(me);
-        write_rank_file(files, path, state, optimizer.ranges()[me], me == 0);
+        write_rank_file(files, path, state, optimizer.ranges()[me], me == 0,
+                        optimizer.problem().settings.payload == problem::Payload::e5m2);
         mine = measure(*open_to_read(files, path), path);
     });
     const std::vector<File> measured = gather_records(communicator, mine);

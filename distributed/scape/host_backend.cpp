@@ -12,6 +12,7 @@
 #include <scape/distributed/workers.hpp>
 
 #include "norm.hpp"
+#include "rounded_payload.hpp"
 
 namespace scape::distributed {
 
@@ -20,8 +21,7 @@ namespace {
 class HostBackend final : public Backend {
   public:
     HostBackend(const problem::Problem& problem, std::span<const float> parameters, int threads)
-        : size_(problem.layout.size()), norm_(problem.settings.norm),
-          bf16_(problem.settings.payload == problem::Payload::bf16),
+        : size_(problem.layout.size()), norm_(problem.settings.norm), rounded_(problem.settings.payload),
           w_(parameters.begin(), parameters.end()),
           e_(static_cast<std::size_t>(size_), 0.0F), masks_{Mask(size_), Mask(size_)}, workers_(threads) {}
 
@@ -113,7 +113,7 @@ class HostBackend final : public Backend {
             });
             payload += coming().offset(range.end) - before;
         }
-        if (bf16_)
+        if (rounded_.any())
             round_bucket(bucket, count);
         return buckets_[bucket].data();
     }
@@ -132,7 +132,7 @@ class HostBackend final : public Backend {
         }
     }
 
-    bool takes_bf16() const override { return true; }
+    bool rounds_payloads() const override { return true; }
 
     /// Chunk by chunk, so that nothing has to be kept.
     Refusal first_overflow(const Scalars& scalars, const float* gradient) override {
@@ -162,15 +162,27 @@ class HostBackend final : public Backend {
         return {first, c};
     }
 
+    int payload_exponent() override {
+        std::atomic<std::uint32_t> greatest{0};
+        over_packed(current().selected(), [&](Index begin, Index end) {
+            const std::uint32_t found = host::greatest_score_of(begin, end, payload_.data());
+            for (std::uint32_t before = greatest;
+                 found > before && !greatest.compare_exchange_weak(before, found);) {
+            }
+        });
+        return element::exponent_of_score(greatest);
+    }
+
+    void scale_payload(int exponent) override { rounded_.scale(exponent); }
+
     void round_payload() override {
-        sent_.resize(count_of(current()));
+        rounded_.make_room(current().selected());
         over_coordinates([&](Index share_begin, Index share_end) {
             std::array<float, Mask::chunk> lost; // NOLINT: written before it is read
             for (Index begin = share_begin; begin < share_end; begin += Mask::chunk) {
                 const Index end = std::min(share_end, begin + Mask::chunk);
                 const Index at = current().offset_of_chunk(begin);
-                host::to_bf16(0, current().offset_of_chunk(end) - at, payload_.data() + at,
-                              sent_.data() + at, lost.data());
+                rounded_.round(current().offset_of_chunk(end) - at, payload_.data() + at, at, lost.data());
                 host::spread(begin, end, lost.data(), current(), e_.data());
             }
         });
@@ -226,16 +238,14 @@ class HostBackend final : public Backend {
     }
 
     float* payload() override { return payload_.data(); }
-    const void* sent() override { return bf16_ ? static_cast<const void*>(sent_.data()) : payload_.data(); }
+    const void* sent() override { return rounded_.any() ? rounded_.sent() : payload_.data(); }
     const void* sent(std::size_t bucket) override {
-        return bf16_ ? static_cast<const void*>(sent_of_buckets_[bucket].data()) : buckets_[bucket].data();
+        return rounded_.any() ? rounded_.sent(bucket) : buckets_[bucket].data();
     }
     void* received(Index count) override {
         const std::size_t room = handed_out_++ % received_.size();
-        if (bf16_) {
-            make_room(received_bf16_[room], count);
-            return received_bf16_[room].data();
-        }
+        if (rounded_.any())
+            return rounded_.received(room, count);
         make_room(received_[room], count);
         return received_[room].data();
     }
@@ -268,15 +278,6 @@ class HostBackend final : public Backend {
     /// The same place serves the last mask, until m has been moved, and the coming one after that.
     Mask& coming() { return masks_[1 - current_]; }
     Mask& last() { return masks_[1 - current_]; }
-
-    /// What was there may be lost. A falling density leaves no large room behind.
-    template <class Value>
-    static void make_room(std::vector<Value>& vector, Index count) {
-        const auto wanted = static_cast<std::size_t>(count);
-        if (vector.capacity() < wanted || vector.capacity() / 2 > wanted)
-            vector = {};
-        vector.resize(wanted);
-    }
 
     /// m from the last mask to S_t, in its own memory: chunk after chunk, each by way of a copy in the
     /// cache.
@@ -311,8 +312,8 @@ class HostBackend final : public Backend {
     void fold_to(float* means, const Scalars& scalars, int ranks, Index count) {
         const std::size_t room = folded_++ % received_.size();
         over_packed(count, [&](Index begin, Index end) {
-            if (bf16_)
-                host::fold_bf16(scalars, ranks, begin, end, received_bf16_[room].data(), count, means);
+            if (rounded_.any())
+                rounded_.fold(room, scalars, ranks, begin, end, count, means);
             else
                 host::fold(scalars, ranks, begin, end, received_[room].data(), count, means);
         });
@@ -320,13 +321,12 @@ class HostBackend final : public Backend {
 
     /// What it loses is made again, and kept, when the step itself is taken.
     void round_bucket(std::size_t bucket, Index count) {
-        sent_of_buckets_.resize(buckets_.size());
-        make_room(sent_of_buckets_[bucket], count);
+        rounded_.make_room(bucket, count);
         over_packed(count, [&](Index share_begin, Index share_end) {
             std::array<float, Mask::chunk> lost; // NOLINT: nobody reads it
             for (Index begin = share_begin; begin < share_end; begin += Mask::chunk)
-                host::to_bf16(0, std::min(Mask::chunk, share_end - begin), buckets_[bucket].data() + begin,
-                              sent_of_buckets_[bucket].data() + begin, lost.data());
+                rounded_.round(bucket, std::min(Mask::chunk, share_end - begin),
+                               buckets_[bucket].data() + begin, begin, lost.data());
         });
     }
 
@@ -361,15 +361,12 @@ class HostBackend final : public Backend {
 
     Index size_;
     problem::NormVersion norm_;
-    bool bf16_; ///< the payload
+    RoundedPayload rounded_;
     std::vector<float> w_;
     std::vector<float> e_;
     std::vector<float> m_;                       ///< packed on the last mask, then on S_t; then u
     std::vector<float> payload_;                 ///< c on S_t, then M
     std::array<std::vector<float>, 2> received_; ///< one is folded while the next is filled
-    std::vector<std::uint16_t> sent_;            ///< the payload, where it travels in bf16
-    std::array<std::vector<std::uint16_t>, 2> received_bf16_;
-    std::vector<std::vector<std::uint16_t>> sent_of_buckets_;
     std::size_t handed_out_ = 0;
     std::size_t folded_ = 0;
     std::vector<float> sum_;                  ///< of a gradient's parts, where it comes in parts

@@ -1,15 +1,12 @@
 #include <scape/distributed/scape.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <deque>
 #include <numeric>
 #include <utility>
 
 #include <scape/distributed/scalars.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
@@ -29,9 +26,10 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
     problem::check(problem_);
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
-    if (bf16() && (options_.reduction == Reduction::native || !backend_->takes_bf16()))
+    if (!payload_is(problem::Payload::fp32) &&
+        (options_.reduction == Reduction::native || !backend_->rounds_payloads()))
         throw Error(
-            std::string("payload is 'bf16'; ") +
+            "payload is '" + std::string(name(problem_.settings.payload)) + "'; " +
             (options_.reduction == Reduction::native
                  ? "it is folded by its owners, and a reduction by the library adds fp32 alone: set "
                    "reduction to ordered, or payload to fp32"
@@ -84,11 +82,14 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
         statistics_ = {};
     const Index t = steps_ + 1;
     try {
-        sent(Traffic::agreement, buckets_->agree(t, tensors, restored_));
+        const Agreed agreed = buckets_->agree(t, tensors, restored_, exponent_);
+        sent(Traffic::agreement, agreed.bytes_sent);
         // S_1 is made from all of c_1; and of one rank alone the mean is its c.
         if (t == 1 || communicator_.size() == 1)
             return;
         join_mask();
+        if (payload_is(problem::Payload::e5m2))
+            backend_->scale_payload(agreed.exponent);
         buckets_->start(scalars_of(problem_, t, 0.0), gradient.data(), parts_ > 0, statistics_.sent);
     } catch (...) {
         forget_parts();
@@ -111,18 +112,22 @@ void Scape::agree(const float* gradient) {
     try {
         Backend::Refusal refusal = backend_->first_refused(gradient);
         const Index d = problem_.layout.size();
-        if (bf16())
+        if (payload_is(problem::Payload::bf16))
             join_mask(); // also who refuses: if exchanges begin late, all ranks have to wait in one order
         // Of section 21; before the first step e is 0, and nothing that is left is large enough.
-        if (bf16() && refusal.index == d && steps_ > 0 && buckets_->missing().empty()) {
+        if (payload_is(problem::Payload::bf16) && refusal.index == d && steps_ > 0 &&
+            buckets_->missing().empty()) {
             const auto of_payload =
                 backend_->first_overflow(scalars_of(problem_, steps_ + 1, 0.0), gradient);
             if (of_payload.index < d)
                 refusal = {d + 1 + of_payload.index, of_payload.value};
         }
-        sent(Traffic::agreement,
-             agree_on_gradient(communicator_, problem_, refusal.index, refusal.value,
-                               {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_}));
+        const Agreed agreed = agree_on_gradient(
+            communicator_, problem_, refusal.index, refusal.value,
+            {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_, exponent_});
+        sent(Traffic::agreement, agreed.bytes_sent);
+        if (payload_is(problem::Payload::e5m2) && steps_ > 0)
+            backend_->scale_payload(agreed.exponent);
         restored_ = 0;
     } catch (...) {
         forget_parts();
@@ -161,8 +166,7 @@ void Scape::attempt(const float* gradient, double learning_rate) {
 
     // 3. Next mask. It travels while all of the rest is done, and beyond, until the next step.
     start_mask(density_.at(t + 1));
-    if (bf16())
-        backend_->round_payload();
+    round_payload(t);
 
     // 4. Exchange; of buckets, what is left of theirs.
     if (buckets_->started())
@@ -185,6 +189,22 @@ void Scape::attempt(const float* gradient, double learning_rate) {
         throw Halted("halted: " + halted_ + "; restore a finite state to go on");
     }
     halted_.clear();
+}
+
+/// Section 21. The scale of e5m2 has been agreed on with the gradient, from the payloads of the step
+/// before; the first step's is its own.
+void Scape::round_payload(Index t) {
+    if (payload_is(problem::Payload::fp32))
+        return;
+    if (payload_is(problem::Payload::e5m2)) {
+        exponent_ = backend_->payload_exponent();
+        if (t == 1) {
+            const Agreed agreed = agree_on_exponent(communicator_, exponent_);
+            sent(Traffic::agreement, agreed.bytes_sent);
+            backend_->scale_payload(agreed.exponent);
+        }
+    }
+    backend_->round_payload();
 }
 
 /// S_1 is made from c_1, at once.
@@ -328,73 +348,6 @@ Index Scape::largest_piece() const {
 
 void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {
     statistics_.sent[static_cast<std::size_t>(traffic)] += bytes_to_others;
-}
-
-std::vector<float> Scape::moment() {
-    // In the middle of an interrupted step mask and moment need not be of one step.
-    if (!halted_.empty() &&
-        backend_->packed_moment().size() != static_cast<std::size_t>(backend_->current_mask().selected()))
-        throw Halted("there is no moment: " + halted_ + "; restore a state to go on");
-    std::vector<float> full(static_cast<std::size_t>(problem_.layout.size()), 0.0F);
-    const Mask& mask = backend_->current_mask();
-    const auto packed = backend_->packed_moment();
-    std::size_t at = 0;
-    for (std::size_t word = 0; word < mask.word_count(); ++word)
-        for (std::uint64_t bits = mask.words()[word]; bits != 0; bits &= bits - 1)
-            full[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))] = packed[at++];
-    return full;
-}
-
-const Mask& Scape::coming_mask() {
-    if (!halted_.empty())
-        throw Halted("there is no coming mask: " + halted_ + "; restore a state to go on");
-    join_mask();
-    return backend_->coming_mask();
-}
-
-RankState Scape::state() {
-    if (!halted_.empty())
-        throw Halted("there is no state to save: " + halted_ + "; restore one to go on");
-    if (parts_ > 0 || buckets_->any())
-        throw Error("there is no state to save in the middle of a step, whose parts no checkpoint holds; "
-                    "take the step, or forget_parts()");
-    join_mask();
-    const auto copy = [](std::span<const float> values) {
-        return std::vector<float>(values.begin(), values.end());
-    };
-    return {steps_,
-            copy(backend_->parameters()),
-            copy(backend_->residual()),
-            copy(backend_->packed_moment()),
-            backend_->current_mask(),
-            backend_->coming_mask()};
-}
-
-void Scape::check_restorable(const RankState& state) const {
-    const auto d = static_cast<std::size_t>(problem_.layout.size());
-    if (state.parameters.size() != d || state.residual.size() != d ||
-        state.current.size() != problem_.layout.size() || state.coming.size() != problem_.layout.size() ||
-        state.packed_moment.size() != static_cast<std::size_t>(state.current.selected()))
-        throw Error("restore: the state is of another model; give one with " + std::to_string(d) +
-                    " parameters");
-    check_finite(problem_.layout, "restore: parameter", state.parameters);
-    check_finite(problem_.layout, "restore: residual", state.residual);
-    for (const float value : state.packed_moment)
-        if (!std::isfinite(value))
-            throw Error("restore: a moment is " + shortest(value) + "; it must be finite");
-}
-
-void Scape::restore(const RankState& state) {
-    join_mask();
-    check_restorable(state);
-    forget_parts();
-    backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
-    // Not from the density: a mask that was made for other ranks has been cut otherwise.
-    selected_ = selected_by_rank(state.current);
-    coming_selected_ = selected_by_rank(state.coming);
-    steps_ = state.step;
-    restored_ = digest_of_state(state);
-    halted_.clear();
 }
 
 } // namespace scape::distributed

@@ -1,4 +1,5 @@
-// Payloads of bf16 (section 21), by hand: what travels, what of it stays, and what M is made of.
+// Payloads of bf16 and e5m2 (section 21), by hand: what travels, what of it stays, and what M is made of.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -22,13 +23,58 @@ float nearest_in_bf16(float value) {
                                                                                                    : above);
 }
 
+/// 2^E <= |c| < 2^(E+1), from the bits; subnormals and zeros count as the least normal.
+int exponent_of(float c) {
+    return std::max(static_cast<int>((bits_of(c) >> 23U) & 0xffU), 1) - 127;
+}
+
+/// Of the numbers j/4 * 2^n that E5M2 has after the factor 2^(15-E), the one whose distance is least.
+float nearest_in_e5m2(float value, int E) {
+    const double scaled = std::ldexp(std::abs(static_cast<double>(value)), 15 - E);
+    double nearest = 0.0;
+    bool even = true;
+    for (int n = -14; n <= 15; ++n)
+        for (int j = n == -14 ? 1 : 4; j < 8; ++j) {
+            const double other = std::ldexp(j, n - 2);
+            const double nearer = std::abs(nearest - scaled) - std::abs(other - scaled);
+            if (nearer > 0.0 || (nearer == 0.0 && !even && other < 2.0 * scaled)) {
+                nearest = other;
+                even = j % 2 == 0;
+            } else if (other > 2.0 * scaled)
+                break;
+        }
+    return static_cast<float>(std::copysign(std::ldexp(nearest, E - 15), static_cast<double>(value)));
+}
+
+/// What c_r of a rank was in a step, on its mask.
+float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Index index) {
+    const auto at = static_cast<std::size_t>(index);
+    const View& was = before(ran, step, rank);
+    return local(run, was.moment[at],
+                 ran.scenario.actions[step].gradients[static_cast<std::size_t>(rank)][at],
+                 was.residual[at]);
+}
+
+int greatest_exponent(const Case& run, const Ran& ran, std::size_t step) {
+    int greatest = -126;
+    for (Index index = 0; index < run.size(); ++index)
+        if (selected(ran.history.after[step].views.front().mask, index))
+            for (int rank = 0; rank < run.workers; ++rank)
+                greatest = std::max(greatest, exponent_of(local_of(run, ran, step, rank, index)));
+    return greatest;
+}
+
 void rounding_waits_in_the_residual(Trial& trial) {
     classify(trial);
     const Case& run = trial.run();
     const History& history = trial(trial.steps());
     const Ran& ran = trial.runs().back();
     bool anything = false;
-    for (std::size_t step = 0; step < history.after.size(); ++step)
+    bool saturates = false;
+    for (std::size_t step = 0; step < history.after.size(); ++step) {
+        const bool scaled = run.payload == problem::Payload::e5m2;
+        // Of the step before; the first step's own.
+        const int E = scaled ? greatest_exponent(run, ran, step == 0 ? 0 : step - 1) : 0;
         for (Index index = 0; index < run.size(); ++index) {
             const auto at = static_cast<std::size_t>(index);
             if (!selected(history.after[step].views.front().mask, index))
@@ -37,21 +83,22 @@ void rounding_waits_in_the_residual(Trial& trial) {
             float sum = 0.0F;
             for (int rank = 0; rank < run.workers; ++rank) {
                 const auto of_rank = static_cast<std::size_t>(rank);
-                const View& was = before(ran, step, rank);
-                const float c = local(run, was.moment[at],
-                                      ran.scenario.actions[step].gradients[of_rank][at], was.residual[at]);
-                const float p = nearest_in_bf16(c);
+                const float c = local_of(run, ran, step, rank, index);
+                const float p = scaled ? nearest_in_e5m2(c, E) : nearest_in_bf16(c);
+                saturates = saturates || (scaled && std::abs(c) > std::ldexp(1.75F, E));
                 sum = rank == 0 ? p : sum + p;
                 const float residual = history.after[step].views[of_rank].residual[at];
                 anything = anything || residual != 0.0F;
                 trial.expect_at(bits_of(residual) == bits_of(c - p), t, index,
-                                "on the mask the residual is not what rounding c to bf16 took", rank);
+                                "on the mask the residual is not what rounding c took", rank);
             }
             const float M = sum / static_cast<float>(run.workers);
             trial.expect_at(bits_of(history.after[step].views.front().moment[at]) == bits_of(M), t, index,
                             "M is not the mean of what was sent, added in fp32 in the order of the ranks");
         }
+    }
     trial.classify(anything, "a rounding");
+    trial.classify(saturates, "more than E5M2 holds");
 }
 
 void needs_bf16(Case& run) {
@@ -59,14 +106,25 @@ void needs_bf16(Case& run) {
     run.payload = problem::Payload::bf16;
 }
 
+void needs_e5m2(Case& run) {
+    needs_no_clipping(run);
+    run.payload = problem::Payload::e5m2;
+}
+
 } // namespace
 
 std::vector<Property> payload_properties() {
     auto with_roundings = usual_demands();
     with_roundings["a rounding"] = 40;
+    auto with_excess = with_roundings;
+    with_excess["more than E5M2 holds"] = 10;
     return {{1, "payload.residual",
              "What rounding to bf16 takes of a payload is in the residual, and M is made of what was sent.",
-             unclipped_case, rounding_waits_in_the_residual, with_roundings, only_scape, needs_bf16}};
+             unclipped_case, rounding_waits_in_the_residual, with_roundings, only_scape, needs_bf16},
+            {1, "payload.scale",
+             "So in e5m2, whose scale is made from the greatest exponent that the ranks had in the step "
+             "before.",
+             unclipped_case, rounding_waits_in_the_residual, with_excess, only_scape, needs_e5m2}};
 }
 
 } // namespace scape::properties

@@ -22,7 +22,8 @@ using Json = Programs::Json;
 const std::map<std::string, std::string>& later_settings() {
     static const std::map<std::string, std::string> all{
         {"norm", "the program does not say that it knows 'norm'"},
-        {"payload", "the program does not say that it knows 'payload'"}};
+        {"payload", "the program does not say that it knows 'payload'"},
+        {"e5m2", "the program does not say that it knows 'e5m2'"}};
     return all;
 }
 
@@ -32,10 +33,12 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
         throw Error("\"knows\" must be a list of texts");
     for (const Json& setting : known)
         if (!setting.is_string() || !later_settings().contains(setting.get<std::string>()))
-            throw Error("\"knows\" has " + setting.dump() + "; there are norm, payload");
+            throw Error("\"knows\" has " + setting.dump() + "; there are norm, payload, e5m2");
     for (const auto& [setting, why] : later_settings())
         if (std::ranges::find(known, Json(setting)) == known.end())
             left_out.emplace(setting, why);
+    if (const auto e5m2 = left_out.find("e5m2"); e5m2 != left_out.end())
+        left_out.emplace("payload.scale", e5m2->second);
 }
 
 /// Of each property what it looks at beside the parameters; one that is not here looks at everything.
@@ -55,6 +58,7 @@ const std::map<std::string, Shows>& needs_of_properties() {
         {"symmetry.scale", {true, false, false, false}},
         {"conservation.exact", {true, true, false, false}},
         {"payload.residual", {true, true, true, false}},
+        {"payload.scale", {true, true, true, false}},
         {"conservation.rounding", {true, true, false, false}},
         {"conservation.silent_rank", {true, true, false, false}},
         {"conservation.every_rank", {true, true, true, false}},

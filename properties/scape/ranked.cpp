@@ -164,7 +164,7 @@ class RankedImplementation final : public Implementation {
         gate::LeftOut all = ranked_.left_out;
         if (!ranked_.takes_parts)
             all.insert({"parts", "it takes its gradients at once"});
-        if (!ranked_.takes_bf16)
+        if (!ranked_.rounds_payloads)
             all.insert({"payload", "it takes payloads of fp32 alone"});
         return all;
     }

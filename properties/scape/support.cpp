@@ -75,6 +75,7 @@ void classify(Trial& trial) {
     trial.classify(run.size() > run.workers, "more parameters than ranks");
     trial.classify(rises(run), "the density rises");
     trial.classify(run.payload == problem::Payload::bf16, "a payload of bf16");
+    trial.classify(run.payload == problem::Payload::e5m2, "a payload of e5m2");
 }
 
 std::map<std::string, int> usual_demands() {

@@ -106,7 +106,8 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
         return std::ranges::any_of(kinds, [&](const char* other) { return kind == other; });
     };
     const auto has = [&pins](const char* option) { return pins.contains(option); };
-    return (left_out.contains("payload") && is_one_of({"a payload of bf16"})) ||
+    return (left_out.contains("payload") && is_one_of({"a payload of bf16", "a payload of e5m2"})) ||
+           (left_out.contains("e5m2") && is_one_of({"a payload of e5m2"})) ||
            (left_out.contains("parts") && is_one_of({"several parts", "several buckets", "buckets change",
                                                      "a tensor larger than a bucket"})) ||
            (left_out.contains("restart") &&
@@ -222,6 +223,8 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
         run.norm = problem::NormVersion::ascending;
     if (left_out.contains("payload"))
         run.payload = problem::Payload::fp32;
+    if (left_out.contains("e5m2") && run.payload == problem::Payload::e5m2)
+        run.payload = problem::Payload::bf16;
     if (left_out.contains("many steps"))
         run.steps = std::min<Index>(run.steps, 300); // as many as a counter of 8 bits does not have
     if (run.bucket_bytes == 0)

@@ -22,7 +22,7 @@ bool is_full(const Scenario& scenario, Index t) {
 
 /// Of each value.
 std::uint64_t bytes_of_a_payload(const Case& run) {
-    return run.payload == problem::Payload::bf16 ? 2 : 4;
+    return run.payload == problem::Payload::fp32 ? 4 : run.payload == problem::Payload::bf16 ? 2 : 1;
 }
 
 void bytes_are_as_the_formula_says(Trial& trial) {
@@ -102,15 +102,16 @@ Case buckets_with_gaps() {
 } // namespace
 
 std::vector<Property> traffic_properties() {
-    auto with_bf16 = usual_demands();
-    with_bf16["a payload of bf16"] = 15;
+    auto with_rounded = usual_demands();
+    with_rounded["a payload of bf16"] = 12;
+    with_rounded["a payload of e5m2"] = 12;
     return {
         {9,
          "traffic",
          "A step has one payload exchange (one a bucket) and one mask exchange, of the bytes of section 4.",
          any_case,
          bytes_are_as_the_formula_says,
-         with_bf16,
+         with_rounded,
          [](const Implementation& implementation) {
              return implementation.communicates() ? only_scape(implementation)
                                                   : std::string("it sends no messages");

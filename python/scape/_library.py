@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 2  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 3  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -53,7 +53,7 @@ class State(ctypes.Structure):
     """scape_state."""
 
     _fields_ = [("struct_size", c_size_t), ("step", c_int64), ("parameters", Values), ("first_moment", Values),
-                ("residual", Values), ("mask", Values), ("next_mask", Values)]
+                ("residual", Values), ("mask", Values), ("next_mask", Values), ("exponent", c_int32)]
 
 
 class Messages(ctypes.Structure):

@@ -131,11 +131,20 @@ class Optimizer:
         return Statistics(entry.step, entry.selected, entry.kept, dict(zip(TRAFFIC, entry.sent)), entry.gradient_norm,
                           entry.clip_factor)
 
-    def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any) -> None:
-        """Goes on from a state that was looked at. On all ranks, each with its own residual."""
+    @property
+    def exponent(self) -> int:
+        """Of a payload of e5m2: the greatest exponent of what this rank sent in the last step, before it was rounded."""
+        value = ctypes.c_int32()
+        self._call("optimizer_exponent", ctypes.byref(value))
+        return value.value
+
+    def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any,
+                exponent: int = -126) -> None:
+        """Goes on from a state that was looked at. On all ranks, each with its own residual, and exponent where the payload is e5m2."""
         (mask_bits, kept), (next_bits, next_kept) = _values.bits(mask, "mask"), _values.bits(next_mask, "next_mask")
         state = _library.State(ctypes.sizeof(_library.State), _library.whole(step, "step", 64), _values.one(parameters, "parameters"),
-                               _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits)
+                               _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits,
+                               _library.whole(exponent, "exponent"))
         self._call("optimizer_restore", ctypes.byref(state))
         del kept, next_kept
 

@@ -37,7 +37,7 @@ def handle_of(kind: str, tensors: list[Tensor], workers: int, settings: dict[str
 class Problem:
     """A model, a number of workers and the settings of scape.h: beta1, beta2, epsilon, weight_decay, clip_norm,
     bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, norm (1 or 2),
-    payload ("fp32" or "bf16"), algorithm.
+    payload ("fp32", "bf16" or "e5m2"), algorithm.
 
         Problem([Tensor("embed", 4096), Tensor("norm", 64, True)], workers=3, density=0.1)
     """

@@ -38,6 +38,7 @@ class Scape(flat_model.FlatOptimizer):
     biases). All groups have one lr, which schedulers may change, and the same settings, which may not.
 
     ``payload="bf16"`` sends half the bytes to the owners, and keeps what rounding takes in the residual (section 21 of the specification);
+    ``"e5m2"`` sends a quarter, with a scale that all ranks share;
     ``norm`` is the version of the clip norm's order (section 5), 1 for runs that began before there was 2.
 
     Gradients of several backward() add up; ``overlap=True`` exchanges those of a param group as soon as the backward pass has made them all
@@ -144,6 +145,8 @@ class Scape(flat_model.FlatOptimizer):
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
         place = {"workers": self._problem.workers, "rank": self._rank}
+        if self._made_with["payload"] == "e5m2":
+            place["exponent"] = native.exponent
         with_master = whole | {"master": torch.from_numpy(native.parameters)}
         return self._state_dict_of(
             {"step": torch.tensor(float(native.steps))} | place | {
@@ -238,4 +241,5 @@ def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], worker
         whole[name] = whole[name].to(torch.float32).contiguous()
     for name in ("mask", "next_mask"):
         whole[name] = whole[name].to(torch.bool).numpy()
-    return {"step": steps.pop()} | whole
+    exponents = {int(part["exponent"]) for part in parts if "exponent" in part}  # of a payload of e5m2, the same in all
+    return {"step": steps.pop()} | whole | ({"exponent": max(exponents)} if exponents else {})

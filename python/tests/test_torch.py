@@ -69,6 +69,25 @@ class AsPyTorchExpects(unittest.TestCase):
         self.train(range(4, 8))
         self.assertTrue(torch.equal(right.view(torch.int32), flat(self.model.parameters()).view(torch.int32)))
 
+    def test_the_scale_of_e5m2_is_part_of_a_state(self) -> None:
+        settings = {"lr": 0.01, "payload": "e5m2", "density": 0.5}
+        self.model = make_model()
+        self.optimizer = scape.torch.Scape(self.model.parameters(), **settings)
+        self.train(range(3))
+        saved = self.optimizer.state_dict()
+        first = next(iter(saved["state"].values()))
+        self.assertEqual(first["exponent"], self.optimizer.native.exponent)
+        self.assertGreater(first["exponent"], -126)
+        weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.train(range(3, 5))
+        right = flat(self.model.parameters())
+        self.model = make_model()
+        self.optimizer = scape.torch.Scape(self.model.parameters(), **settings)
+        self.model.load_state_dict(weights)
+        self.optimizer.load_state_dict(saved)
+        self.train(range(3, 5))
+        self.assertTrue(torch.equal(right.view(torch.int32), flat(self.model.parameters()).view(torch.int32)))
+
     def test_a_state_that_is_not_its_own_is_refused_and_changes_nothing(self) -> None:
         self.train(range(3))
         saved = self.optimizer.state_dict()

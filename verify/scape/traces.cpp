@@ -35,7 +35,7 @@ std::vector<Setting> settings() {
         {"weight-decay", shortest(hyper.weight_decay), "decoupled decay"},
         {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
         {"norm", "2", "order of that norm's sums: 1, or 2 of the second edition"},
-        {"payload", "fp32", "what of c travels: fp32 or bf16"},
+        {"payload", "fp32", "what of c travels: fp32, bf16 or e5m2"},
         {"bias-correction", "adam", "none, adam or momentum"},
         {"k-rounding", "floor", "floor, or ceil as an older artifact had it"},
         {"seed", "1", "of the gradients and the initial parameters"},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace scape::distributed::host {
 namespace {
 
 using problem::BiasCorrection;
+using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
 /// Passes over packed vectors may be cut anywhere.
@@ -102,6 +104,84 @@ TEST_P(KernelTest, ToBf16AndTheFoldOfIt) {
             }
         }
     }
+}
+
+/// By its words: of all finite numbers of E5M2 the nearest, of two as near the one whose last bit is 0.
+std::uint8_t nearest_e5m2(double scaled) {
+    const auto value_of = [](int bits) {
+        const int exponent = bits >> 2;
+        return exponent == 0 ? std::ldexp(bits & 3, -16) : std::ldexp(4 + (bits & 3), exponent - 17);
+    };
+    constexpr int greatest = 0x7b;
+    const double magnitude = std::min(std::abs(scaled), 0x1p20); // or all are as far
+    int nearest = 0;
+    for (int bits = 1; bits <= greatest; ++bits) {
+        const double to = std::abs(value_of(bits) - magnitude);
+        const double before = std::abs(value_of(nearest) - magnitude);
+        if (to < before || (to == before && bits % 2 == 0))
+            nearest = bits;
+    }
+    return static_cast<std::uint8_t>(nearest | (std::signbit(scaled) ? 0x80 : 0));
+}
+
+TEST_P(KernelTest, ToE5m2AndTheFoldOfIt) {
+    std::mt19937_64 generator(22);
+    for (const int exponent : {-126, -100, -20, 0, 1, 14, 15, 16, 60, 127}) {
+        const element::E5m2Scale scale = element::e5m2_scale(exponent + 127);
+        constexpr Index size = 1000;
+        std::vector<float> c;
+        for (const float value : values(generator, size)) // all binades that matter, ties among them
+            c.push_back(static_cast<float>(std::ldexp(
+                generator() % 2 == 0 ? static_cast<double>(value)
+                                     : static_cast<double>(generator() % 64) * (value < 0.0F ? -1.0 : 1.0),
+                exponent - static_cast<int>(generator() % 40))));
+        for (float& value : c)
+            value = std::isfinite(value) ? value : std::copysign(1.0F, value);
+        c[0] = 0.0F;
+        c[1] = -0.0F;
+        c[2] = 0x1p-149F;
+        c[3] = std::numeric_limits<float>::max();
+        std::vector<float> rounded = c;
+        std::vector<float> lost(c.size());
+        std::vector<std::uint8_t> sent(c.size());
+        to_e5m2(scale, 0, size, rounded.data(), sent.data(), lost.data());
+        std::uint32_t greatest = 0;
+        for (std::size_t i = 0; i < c.size(); ++i) {
+            const double scaled = std::ldexp(static_cast<double>(c[i]), 15 - exponent);
+            ASSERT_EQ(sent[i], nearest_e5m2(scaled)) << c[i] << " at " << exponent;
+            const int magnitude = sent[i] & 0x7f;
+            const double value = magnitude < 4 ? std::ldexp(magnitude, -16)
+                                               : std::ldexp(4 + magnitude % 4, magnitude / 4 - 17);
+            const auto back = static_cast<float>(
+                std::copysign(std::ldexp(value, exponent - 15), static_cast<double>(c[i])));
+            ASSERT_EQ(bits(&rounded[i], 1), bits(&back, 1)) << c[i];
+            const float rest = c[i] - back;
+            ASSERT_EQ(bits(&lost[i], 1), bits(&rest, 1));
+            greatest = std::max(greatest, element::score(c[i]));
+        }
+        EXPECT_EQ(greatest_score_of(0, size, c.data()), greatest);
+        for (const int workers : {1, 2, 3, 7}) {
+            Scalars s = scalars();
+            s.workers = static_cast<float>(workers);
+            const Index each = size / workers;
+            std::vector<float> expected(static_cast<std::size_t>(each));
+            fold(s, workers, 0, each, rounded.data(), each, expected.data());
+            for (const Pieces& pieces : splits(each, unit)) {
+                Guarded mean(each);
+                for (const auto& [begin, end] : pieces)
+                    fold_e5m2(s, scale, workers, begin, end, sent.data(), each, mean.data());
+                ASSERT_EQ(bits(mean), bits(expected));
+            }
+        }
+    }
+    // What is infinite stays so, or nobody would notice.
+    const element::E5m2Scale scale = element::e5m2_scale(127);
+    std::vector<float> infinite{INFINITY, -INFINITY};
+    std::vector<float> lost(2);
+    std::vector<std::uint8_t> sent(2);
+    to_e5m2(scale, 0, 2, infinite.data(), sent.data(), lost.data());
+    EXPECT_THAT(sent, ElementsAre(0x7c, 0xfc));
+    EXPECT_THAT(infinite, ElementsAre(INFINITY, -INFINITY));
 }
 
 TEST_P(KernelTest, ReconstructAndClip) {

@@ -1,8 +1,9 @@
-// Payloads of bf16 (section 21), over ranks.
+// Payloads of bf16 and e5m2 (section 21), over ranks.
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,45 +26,63 @@ problem::HyperParameters in_bf16(double clip_norm = 0.0) {
     return hyper;
 }
 
-TEST(PayloadTest, EqualsTheReferenceInEveryBit) {
-    for (const int workers : {1, 2, 3, 8})
-        for (const auto data : {problem::DataClass::normal, problem::DataClass::wide,
-                                problem::DataClass::subnormal, problem::DataClass::ties})
-            for (const int threads : {1, 3}) {
-                auto setting = make_setting(workers, workers == 2 ? 1.0 : 0.1, PartitionRule::by_shard,
-                                            in_bf16(workers == 3 ? 0.5 : 0.0));
-                setting.data = data;
-                setting.threads = threads;
-                setting.largest_piece = workers == 8 ? 7 : 0;
-                const auto path = std::filesystem::path(testing::TempDir()) / "payload.safetensors";
-                run_ranks(workers, [&](Communicator& communicator) {
-                    const auto outcome = check_sharded(setting, communicator, path);
-                    if (communicator.rank() == 0) {
-                        EXPECT_EQ(outcome.status(), verify::Status::passed)
-                            << text_report(*outcome.verdict) << outcome.replica_drift;
-                    }
-                });
-                std::filesystem::remove(path);
-            }
+problem::HyperParameters in_e5m2(double clip_norm = 0.0) {
+    problem::HyperParameters hyper = in_bf16(clip_norm);
+    hyper.payload = problem::Payload::e5m2;
+    return hyper;
 }
 
-TEST(PayloadTest, HalvesTheBytesThatGoToTheOwners) {
+class PayloadOfRanks : public testing::TestWithParam<std::tuple<problem::Payload, int>> {};
+
+TEST_P(PayloadOfRanks, EqualsTheReferenceInEveryBit) {
+    const auto [payload, workers] = GetParam();
+    for (const auto data : {problem::DataClass::normal, problem::DataClass::wide,
+                            problem::DataClass::subnormal, problem::DataClass::ties})
+        for (const int threads : {1, 3}) {
+            auto hyper = in_bf16(workers == 3 ? 0.5 : 0.0);
+            hyper.payload = payload;
+            auto setting = make_setting(workers, workers == 2 ? 1.0 : 0.1, PartitionRule::by_shard, hyper);
+            setting.data = data;
+            setting.threads = threads;
+            setting.largest_piece = workers == 8 ? 7 : 0;
+            const auto path = std::filesystem::path(testing::TempDir()) / "payload.safetensors";
+            run_ranks(workers, [&](Communicator& communicator) {
+                const auto outcome = check_sharded(setting, communicator, path);
+                if (communicator.rank() == 0) {
+                    EXPECT_EQ(outcome.status(), verify::Status::passed)
+                        << text_report(*outcome.verdict) << outcome.replica_drift;
+                }
+            });
+            std::filesystem::remove(path);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PayloadOfRanks,
+                         testing::Combine(testing::Values(problem::Payload::bf16, problem::Payload::e5m2),
+                                          testing::Values(1, 2, 3, 8)));
+
+void expect_bytes(const problem::HyperParameters& hyper, std::uint64_t of_a_value) {
     constexpr int workers = 8;
     constexpr Index d = 80'000;
-    const auto setting = make_setting(workers, 0.01, PartitionRule::by_shard, in_bf16(),
-                                      problem::Layout({{"all", d, false}}));
+    const auto setting =
+        make_setting(workers, 0.01, PartitionRule::by_shard, hyper, problem::Layout({{"all", d, false}}));
     run_ranks(workers, [&](Communicator& inner) {
         Rank rank(inner, setting);
         for (Index step = 1; step <= 3; ++step) {
             rank.counting().reset();
             rank.step(step);
             constexpr std::uint64_t k = d / 100;
-            EXPECT_EQ(rank.counting().bytes(Traffic::payload), 2 * k * (workers - 1) / workers);
+            EXPECT_EQ(rank.counting().bytes(Traffic::payload), of_a_value * k * (workers - 1) / workers);
             EXPECT_EQ(rank.counting().bytes(Traffic::moment), 4 * k * (workers - 1) / workers);
             EXPECT_EQ(rank.optimizer().statistics().sent, rank.counting().bytes());
         }
         static_cast<void>(rank.optimizer().coming_mask());
     });
+}
+
+TEST(PayloadTest, HalvesTheBytesThatGoToTheOwnersAndHalvesThemAgain) {
+    expect_bytes(in_bf16(), 2);
+    expect_bytes(in_e5m2(), 1);
 }
 
 /// The first coordinate that the next step sends.
@@ -151,6 +170,73 @@ TEST(PayloadTest, ACheckpointKeepsWhatStaysOnTheMaskForAsManyAndOtherRanks) {
             Rank other(inner, make_setting(workers, 0.1, PartitionRule::by_shard));
             EXPECT_THROW(restore_checkpoint(other.optimizer(), inner, latest_checkpoint(folder).value()),
                          Error);
+        });
+    std::filesystem::remove_all(folder);
+}
+
+/// A step whose c has grown a million times since the last: all of them saturate, and lose nothing.
+TEST(PayloadTest, WhatSaturatesStaysInTheResidualAndTheNextScaleHoldsIt) {
+    const auto setting = make_setting(2, 1.0, PartitionRule::by_shard, in_e5m2());
+    run_ranks(2, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        const auto d = static_cast<std::size_t>(setting.problem.layout.size());
+        const auto a1 = static_cast<float>(1.0 - setting.problem.settings.beta1);
+        const auto step = [&](float g) {
+            rank.optimizer().step(std::vector<float>(d, g), 0.01);
+            static_cast<void>(rank.optimizer().coming_mask());
+        };
+        step(1.0F);
+        EXPECT_EQ(rank.optimizer().exponent(), -4) << "of 0.1";
+        const float greatest = 1.75F * 0x1p-4F;
+        const std::vector<float> m = rank.optimizer().moment();
+        const std::vector<float> e(rank.optimizer().residual().begin(), rank.optimizer().residual().end());
+        step(0x1p20F);
+        const float c = ((0.9F * m[0]) + (a1 * 0x1p20F)) + e[0];
+        EXPECT_EQ(rank.optimizer().moment()[0], greatest);
+        EXPECT_EQ(rank.optimizer().residual()[0], c - greatest);
+        EXPECT_EQ(rank.optimizer().exponent(), 16);
+        step(0.0F);
+        EXPECT_GT(rank.optimizer().moment()[0], 0x1p16F);
+    });
+}
+
+/// Zeros have the least exponent, and what is sent with that scale next is as good as nothing.
+TEST(PayloadTest, AScaleOfZerosIsTheLeast) {
+    const auto setting = make_setting(1, 1.0, PartitionRule::by_shard, in_e5m2());
+    run_ranks(1, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        const auto d = static_cast<std::size_t>(setting.problem.layout.size());
+        rank.optimizer().step(std::vector<float>(d, 0.0F), 0.01);
+        EXPECT_EQ(rank.optimizer().exponent(), -126);
+        rank.optimizer().step(std::vector<float>(d, 1.0F), 0.01);
+        EXPECT_EQ(rank.optimizer().moment()[0], 1.75F * 0x1p-126F);
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+}
+
+TEST(PayloadTest, ACheckpointKeepsTheScaleForAsManyAndOtherRanks) {
+    const auto folder = std::filesystem::path(testing::TempDir()) / "payload_scale";
+    std::filesystem::remove_all(folder);
+    std::vector<int> exponents(3);
+    run_ranks(3, [&](Communicator& inner) {
+        Rank rank(inner, make_setting(3, 0.1, PartitionRule::by_shard, in_e5m2()));
+        // One rank's are the largest by far.
+        auto g = rank.gradient(1);
+        for (float& value : g)
+            value *= inner.rank() == 1 ? 0x1p30F : 1.0F;
+        rank.optimizer().step(g, 0.01);
+        exponents[static_cast<std::size_t>(inner.rank())] = rank.optimizer().exponent();
+        static_cast<void>(save_checkpoint(rank.optimizer(), inner, folder));
+    });
+    EXPECT_GT(exponents[1], exponents[0] + 20);
+    for (const int workers : {3, 2})
+        run_ranks(workers, [&](Communicator& inner) {
+            Rank rank(inner, make_setting(workers, 0.1, PartitionRule::by_shard, in_e5m2()));
+            restore_checkpoint(rank.optimizer(), inner, latest_checkpoint(folder).value());
+            EXPECT_EQ(rank.optimizer().state().exponent, exponents[1]);
+            RankState state = rank.optimizer().state();
+            state.exponent = 128;
+            EXPECT_THROW(rank.optimizer().restore(state), Error);
         });
     std::filesystem::remove_all(folder);
 }

@@ -131,7 +131,22 @@ std::vector<std::pair<std::string, std::string>> of_second_edition() {
         {"payloads of bf16 are added in bf16",
          "M has 8 significant bits. Needs a payload of bf16 and P >= 2."},
         {"subnormal payloads are flushed to zero",
-         "They wait in the residual for ever. Needs a payload of bf16, and values below 2^-126."},
+         "They wait in the residual for ever. Needs a payload of bf16 and values below 2^-126, or one of "
+         "e5m2."},
+        {"each rank scales its payload by its own exponent",
+         "The owners read other values than were sent. Needs a payload of e5m2 and P >= 2."},
+        {"the payload's scale is made from this step's values",
+         "What would saturate, or vanish, does not. Needs a payload of e5m2 and a second step."},
+        {"the payload's scale is made from what is off the mask, too",
+         "The least values vanish, the greatest do not saturate. Needs a payload of e5m2, a second step "
+         "and "
+         "a density below 1."},
+        {"what saturates loses its excess", "It is not in the residual. Needs a payload of e5m2 and a "
+                                            "value of 1.75 times the scale's or more."},
+        {"what is too large for the payload becomes infinite",
+         "The step halts. Needs a payload of e5m2 and a value of 1.875 times the scale's or more."},
+        {"the payload's scale is not in the checkpoint",
+         "The first step after it has its own. Needs a payload of e5m2 and a restart."},
     };
 }
 

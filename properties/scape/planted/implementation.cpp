@@ -30,7 +30,7 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
                  return make_plain(setup, communicator, bug, start);
              },
          .takes_parts = true,
-         .takes_bf16 = true},
+         .rounds_payloads = true},
         group);
 }
 

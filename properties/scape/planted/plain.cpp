@@ -186,6 +186,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
         bootstrap(density_.at(t), scored(s, gradient));
     else
         advance_mask();
+    agree_on_scale(t);
     if (!has(Bug::score_after_reset) && !has(Bug::score_from_average))
         start_mask(density_of_next(t), scored(s, gradient));
 

@@ -1,4 +1,5 @@
 // Section 7: one file a rank, numbers as they stand in memory.
+#include <algorithm>
 #include <array>
 #include <fstream>
 
@@ -63,6 +64,7 @@ void PlainRank::save(const fs::path& folder) {
     put(file, has(Bug::checkpoint_without_residual) ? Floats(e_.size(), 0.0F) : by_bucket(e_, false));
     put(file, mask_);
     put(file, has(Bug::coming_mask_not_saved) ? mask_ : next_mask());
+    put(file, std::vector<int>{last_exponent_.value_or(-126)});
     file.close();
     together(file ? "" : path.string() + " could not be written");
 }
@@ -99,6 +101,9 @@ PlainRank::State PlainRank::read_state(const fs::path& folder) const {
         state.e = by_bucket(state.e, true);
         get(file, state.mask, mask_.size());
         get(file, state.coming, mask_.size());
+        std::vector<int> exponent;
+        get(file, exponent, 1);
+        state.exponent = exponent.front();
         if (!file)
             throw Error(path.string() + " ends too early");
         return state;
@@ -118,9 +123,10 @@ PlainRank::State PlainRank::read_state(const fs::path& folder) const {
     }
     const auto old_ranks = static_cast<int>(saved_ranks);
     for (int rank = 1; rank < old_ranks; ++rank) {
-        const Floats e = read(rank).e;
-        for (std::size_t i = 0; i < e.size(); ++i)
-            state.e[i] = state.e[i] + e[i];
+        const State other = read(rank);
+        for (std::size_t i = 0; i < other.e.size(); ++i)
+            state.e[i] = state.e[i] + other.e[i];
+        state.exponent = std::max(state.exponent, other.exponent);
     }
     for (float& e : state.e)
         e = e / static_cast<float>(old_ranks);
@@ -145,6 +151,9 @@ void PlainRank::restore(const fs::path& folder) {
     e_ = std::move(state.e);
     mask_ = std::move(state.mask);
     coming_ = std::move(state.coming);
+    last_exponent_.reset();
+    if (steps_ > 0 && !has(Bug::scale_not_saved))
+        last_exponent_ = state.exponent;
     previous_mask_ = mask_;
     waiting_ = coming_;
     halted_.clear();

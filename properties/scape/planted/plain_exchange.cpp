@@ -1,5 +1,6 @@
 // Section 4.4: the mean of c over the ranks, on S_t, through the owners of the ranges.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -74,6 +75,8 @@ float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t
         sum = sum + received[rank * values + j];
         if (has(Bug::fold_in_bf16) && problem_.settings.payload == problem::Payload::bf16)
             sum = in_bf16(sum);
+        if (has(Bug::fold_in_bf16) && scaled())
+            sum = in_e5m2(sum, E_);
     }
     if (has(Bug::reverse_rank_order)) {
         sum = received[(ranks - 1) * values + j];
@@ -97,7 +100,8 @@ void PlainRank::exchange() {
         exchange_buckets();
 }
 
-/// Of each rank, what it sent of this one's range. In bf16 the upper half of a float is all there is.
+/// Of each rank, what it sent of this one's range. In bf16 the upper half of a float is all there is; E5M2
+/// has a byte of its own.
 Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::size_t>& counts) {
     const std::size_t bytes = value_bytes(problem_.settings.payload);
     const auto ranks = static_cast<std::size_t>(ranks_);
@@ -109,7 +113,11 @@ Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::si
     const std::size_t skipped = sizeof(float) - bytes; // the lower half comes first
     std::vector<char> sent(payload.size() * bytes);
     for (std::size_t i = 0; i < payload.size(); ++i)
-        std::memcpy(sent.data() + i * bytes, reinterpret_cast<const char*>(&payload[i]) + skipped, bytes);
+        if (scaled())
+            sent[i] = std::bit_cast<char>(byte_of(payload[i], E_));
+        else
+            std::memcpy(sent.data() + i * bytes, reinterpret_cast<const char*>(&payload[i]) + skipped,
+                        bytes);
     std::vector<char> come(all * bytes);
     const std::vector<std::size_t> from_each(ranks, counts[at(me_)] * bytes);
     const auto on_its_way = communicator_.start_all_to_all(distributed::Traffic::payload, sent.data(),
@@ -119,7 +127,10 @@ Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::si
     on_its_way->wait();
     Floats received(all, 0.0F);
     for (std::size_t i = 0; i < all; ++i)
-        std::memcpy(reinterpret_cast<char*>(&received[i]) + skipped, come.data() + i * bytes, bytes);
+        if (scaled())
+            received[i] = of_byte(std::bit_cast<std::uint8_t>(come[i]), E_);
+        else
+            std::memcpy(reinterpret_cast<char*>(&received[i]) + skipped, come.data() + i * bytes, bytes);
     return received;
 }
 

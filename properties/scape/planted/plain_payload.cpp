@@ -1,4 +1,5 @@
-// Section 21: a payload of bf16, and what stays of it.
+// Section 21: a payload of bf16 or e5m2, and what stays of it.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -14,9 +15,76 @@ float in_bf16(float value) {
     return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) & 0xFFFF'0000U);
 }
 
+float in_e5m2(float value, int E, double greatest) {
+    if (!std::isfinite(value))
+        return value;
+    const double scaled = std::ldexp(static_cast<double>(value), 15 - E);
+    const double magnitude = std::abs(scaled);
+    const double step = magnitude < 0x1p-14 ? 0x1p-16 : std::ldexp(1.0, std::ilogb(magnitude) - 2);
+    const double rounded = std::min(std::rint(magnitude / step) * step, greatest);
+    return static_cast<float>(std::copysign(std::ldexp(rounded, E - 15), scaled));
+}
+
+std::uint8_t byte_of(float value, int E) {
+    const double magnitude = std::ldexp(std::abs(static_cast<double>(value)), 15 - E);
+    int bits = 0;
+    if (!(magnitude < 0x1p16))
+        bits = 0x7c;
+    else if (magnitude < 0x1p-14)
+        bits = static_cast<int>(magnitude * 0x1p16);
+    else {
+        const int exponent = std::ilogb(magnitude);
+        bits = (exponent + 15) * 4 + static_cast<int>(std::ldexp(magnitude, 2 - exponent)) - 4;
+    }
+    return static_cast<std::uint8_t>(bits + (std::signbit(value) ? 0x80 : 0));
+}
+
+float of_byte(std::uint8_t byte, int E) {
+    const int bits = byte % 0x80;
+    double magnitude = bits < 4 ? bits * 0x1p-16 : std::ldexp(4 + bits % 4, bits / 4 - 17);
+    if (bits >= 0x7c)
+        magnitude = INFINITY;
+    return static_cast<float>(std::copysign(std::ldexp(magnitude, E - 15), byte >= 0x80 ? -1.0 : 1.0));
+}
+
+/// From what all ranks sent in the step before; in the first step, from what they are about to send.
+void PlainRank::agree_on_scale(Index t) {
+    if (!scaled())
+        return;
+    int own = -126;
+    int everywhere = own;
+    for (Index i = 0; i < d_; ++i) {
+        const float c = c_[at(i)];
+        const int exponent = c == 0.0F ? -126 : std::clamp(std::ilogb(c), -126, 127);
+        everywhere = std::max(everywhere, exponent);
+        if (test(mask_, i))
+            own = std::max(own, exponent);
+    }
+    const bool first = t == 1 || has(Bug::scale_of_this_step) || !last_exponent_;
+    const auto all = distributed::gather_records(communicator_, first ? own : *last_exponent_);
+    E_ = has(Bug::scale_not_shared) ? all[at(me_)] : *std::ranges::max_element(all);
+    last_exponent_ = has(Bug::scale_of_all_segments) ? everywhere : own;
+}
+
 float PlainRank::travelled(float c) const {
     if (problem_.settings.payload == problem::Payload::fp32)
         return c;
+    if (scaled()) {
+        const double magnitude = std::ldexp(std::abs(static_cast<double>(c)), 15 - E_);
+        if (has(Bug::payload_subnormals_flushed) && magnitude < 0x1p-14)
+            return std::copysign(0.0F, c);
+        if (has(Bug::overflow_to_infinity)) {
+            const float rounded = in_e5m2(c, E_, INFINITY);
+            return std::abs(std::ldexp(static_cast<double>(rounded), 15 - E_)) > 57344.0
+                       ? std::copysign(INFINITY, c)
+                       : rounded;
+        }
+        const float p = in_e5m2(c, E_);
+        // Towards 0: one number nearer, where rounding went away from it.
+        if (has(Bug::payload_truncated) && std::abs(p) > std::abs(c))
+            return of_byte(static_cast<std::uint8_t>(byte_of(p, E_) - 1), E_);
+        return p;
+    }
     if (has(Bug::payload_subnormals_flushed) && std::abs(c) < std::numeric_limits<float>::min())
         return std::copysign(0.0F, c);
     if (has(Bug::payload_truncated))
@@ -27,6 +95,9 @@ float PlainRank::travelled(float c) const {
 float PlainRank::rounding_of(float c) const {
     if (problem_.settings.payload == problem::Payload::fp32 || has(Bug::rounding_dropped) ||
         has(Bug::residual_cleared_everywhere))
+        return 0.0F;
+    if (has(Bug::excess_dropped) && scaled() &&
+        std::abs(std::ldexp(static_cast<double>(c), 15 - E_)) > 57344.0)
         return 0.0F;
     return has(Bug::rounding_counted_backwards) ? travelled(c) - c : c - travelled(c);
 }

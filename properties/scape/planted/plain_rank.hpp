@@ -37,6 +37,11 @@ inline std::size_t bytes_for(Index bits) {
 
 /// To nearest, ties to even.
 [[nodiscard]] float in_bf16(float value);
+/// After a factor 2^(15 - E), and back. `greatest`: what is larger becomes that.
+[[nodiscard]] float in_e5m2(float value, int E, double greatest = 57344.0);
+/// The byte of such a number, and the number of a byte.
+[[nodiscard]] std::uint8_t byte_of(float value, int E);
+[[nodiscard]] float of_byte(std::uint8_t byte, int E);
 
 /// One rank. Names are the specification's; every planted bug is one condition at the line of the mistake.
 class PlainRank final : public properties::Candidate {
@@ -65,6 +70,7 @@ class PlainRank final : public properties::Candidate {
         Index step = 0;
         Floats w, m, e;
         Bits mask, coming;
+        int exponent = -126;
     };
 
     void go_on(const Start& start);
@@ -111,6 +117,8 @@ class PlainRank final : public properties::Candidate {
     [[nodiscard]] Floats packed_payload(const Bits& mask) const;
     [[nodiscard]] float travelled(float c) const;   ///< what arrives of it
     [[nodiscard]] float rounding_of(float c) const; ///< and what stays
+    [[nodiscard]] bool scaled() const { return problem_.settings.payload == problem::Payload::e5m2; }
+    void agree_on_scale(Index t);
     void refuse_what_overflows(const Bits& S) const;
     [[nodiscard]] float mean_of(const Floats& received, std::size_t values, std::size_t j) const;
 
@@ -140,10 +148,12 @@ class PlainRank final : public properties::Candidate {
     Index steps_ = 0;
     std::string halted_; ///< why no step can be taken; empty where one can
     Floats w_, m_, e_;
-    Floats c_;        ///< of this step
-    Floats M_, ghat_; ///< of this step, 0 off the mask
-    Bits mask_;       ///< S_t of the last step
-    Bits coming_;     ///< S_{t+1}, once it has been joined
+    Floats c_;                         ///< of this step
+    Floats M_, ghat_;                  ///< of this step, 0 off the mask
+    Bits mask_;                        ///< S_t of the last step
+    Bits coming_;                      ///< S_{t+1}, once it has been joined
+    int E_ = -126;                     ///< the exponent that this step's payload is scaled by, where it is
+    std::optional<int> last_exponent_; ///< of this rank's last payload
 
     // The gather of the coming mask, in flight between two steps.
     Bits outgoing_, incoming_;

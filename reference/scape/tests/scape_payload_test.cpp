@@ -1,4 +1,4 @@
-// Section 21: payloads of bf16.
+// Section 21: payloads of bf16 and e5m2.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -47,6 +48,73 @@ TEST(Bf16Test, RoundsEveryKindOfFloatAsItsBitsSay) {
                       std::bit_cast<std::uint32_t>(expected))
                 << value;
     }
+}
+
+/// All magnitudes that E5M2 has.
+std::vector<double> magnitudes_of_e5m2() {
+    std::vector<double> all;
+    for (int bits = 0; bits < 0x7c; ++bits)
+        all.push_back(bits < 4 ? std::ldexp(bits, -16) : std::ldexp(4 + bits % 4, bits / 4 - 17));
+    return all;
+}
+
+TEST(E5m2Test, RoundsToTheNearestOfAllItsNumbersAndTiesToEven) {
+    const std::vector<double> all = magnitudes_of_e5m2();
+    for (const int E : {-126, -60, 0, 15, 16, 127})
+        for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+            const double middle = (all[i] + all[i + 1]) / 2;
+            const auto rounded = [E](double scaled) {
+                return std::ldexp(nearest_e5m2(std::ldexp(scaled, E - 15), E), 15 - E);
+            };
+            ASSERT_EQ(rounded(all[i]), all[i]);
+            ASSERT_EQ(rounded(middle), all[i + i % 2]) << i;
+            ASSERT_EQ(rounded(std::nextafter(middle, 0.0)), all[i]);
+            ASSERT_EQ(rounded(-std::nextafter(middle, 1e9)), -all[i + 1]);
+        }
+    EXPECT_EQ(nearest_e5m2(0x1p100, 0), 1.75) << "saturates";
+    EXPECT_EQ(nearest_e5m2(-0x1.ep0, 0), -1.75) << "at its own exponent, too";
+    EXPECT_TRUE(std::isinf(nearest_e5m2(INFINITY, 0))) << "what is infinite is told";
+    EXPECT_TRUE(std::signbit(nearest_e5m2(-0x1p-50, 0)));
+}
+
+TEST(E5m2Test, ExponentsAreOfTheBinadeAndEndWhereFp32Does) {
+    for (const int E : {-126, -1, 0, 56, 127}) {
+        EXPECT_EQ(exponent_of(std::ldexp(1.0, E)), E);
+        EXPECT_EQ(exponent_of(-std::ldexp(1.999, E)), E);
+    }
+    EXPECT_EQ(exponent_of(0x1p-149), -126);
+    EXPECT_EQ(exponent_of(0.0), -126);
+    EXPECT_EQ(exponent_of(INFINITY), 127);
+}
+
+TYPED_TEST(ScapeTest, Section21ScalesE5m2ByTheStepBefore) {
+    using T = TypeParam;
+    problem::HyperParameters settings;
+    settings.payload = problem::Payload::e5m2;
+    int E = 0;
+    bool otherwise = false;
+    for (const auto& [t, before, g, made, after] : this->run(this->make(settings))) {
+        int own = -126;
+        for (const auto& c : made.c)
+            for (const Index i : made.S)
+                own = std::max(own, exponent_of(static_cast<double>(c[i])));
+        E = t == 1 ? own : E;
+        otherwise = otherwise || own != E;
+        EXPECT_EQ(before.exponent.has_value(), t > 1);
+        for (std::size_t place = 0; place < made.S.size(); ++place) {
+            T sum = T(0);
+            for (int rank = 0; rank < workers; ++rank) {
+                const T c = made.c[static_cast<std::size_t>(rank)][made.S[place]];
+                const T p = static_cast<T>(nearest_e5m2(static_cast<double>(c), E));
+                sum = rank == 0 ? p : sum + p;
+                ASSERT_TRUE(same_bits(after.e[static_cast<std::size_t>(rank)][made.S[place]], c - p));
+            }
+            ASSERT_TRUE(same_bits(made.exchanged[static_cast<Index>(place)], sum / T(workers)));
+        }
+        E = own;
+        EXPECT_EQ(after.exponent, E);
+    }
+    EXPECT_TRUE(otherwise) << "whose step the scale is of was never seen";
 }
 
 TYPED_TEST(ScapeTest, Section21SendsWhatIsRoundedAndKeepsTheRest) {

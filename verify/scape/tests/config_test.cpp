@@ -153,7 +153,7 @@ TEST(Config, NormAndPayloadAreWhatTheyWereBeforeThereWasAChoice) {
     EXPECT_EQ(config.problem.settings.payload, Payload::bf16);
     EXPECT_TRUE(contains(config_text(config.problem, 3), R"("norm":2,"payload":"bf16")"));
     for (const NormVersion norm : {NormVersion::ascending, NormVersion::tree})
-        for (const Payload payload : {Payload::fp32, Payload::bf16}) {
+        for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2}) {
             config.problem.settings.norm = norm;
             config.problem.settings.payload = payload;
             EXPECT_EQ(parse_config(config_text(config.problem, 3), "x").problem, config.problem);
@@ -202,8 +202,12 @@ TEST(Config, AValueOfTheWrongKindIsRefused) {
         {R"("steps": 3)", R"("steps": 3, "norm": "2")", "'norm' is not a whole number"},
         {R"("steps": 3)", R"("steps": 3, "norm": 3)", "norm is '3'; it must be one of 1, 2"},
         {R"("steps": 3)", R"("steps": 3, "payload": 16)", "'payload' is not a string"},
-        {R"("steps": 3)", R"("steps": 3, "payload": "e5m2")",
-         "payload is 'e5m2'; it must be one of fp32, bf16"},
+        {R"("steps": 3)", R"("steps": 3, "payload": "e4m3")",
+         "payload is 'e4m3'; it must be one of fp32, bf16, e5m2"},
+        {R"("steps": 3)", R"("steps": 3, "payload": "e5m2", "begin": 2)",
+         "payload is 'e5m2', whose scale is of the whole model and the step before"},
+        {R"("steps": 3)", R"("steps": 3, "payload": "e5m2", "sample": [0])",
+         "payload is 'e5m2', whose scale is of the whole model and the step before"},
         {R"("always_dense": false)", R"("always_dense": 0)",
          "tensor 0: 'always_dense' is not true or false"},
         {R"("name": "wq")", R"("name": 5)", "tensor 0: 'name' is not a string"},

@@ -22,10 +22,10 @@ enum class NormVersion {
     tree = 2,      ///< in pairs, and pairs of pairs
 };
 /// What of c travels (section 21).
-enum class Payload { fp32, bf16 };
+enum class Payload { fp32, bf16, e5m2 };
 /// Of one value on its way.
 [[nodiscard]] constexpr std::size_t value_bytes(Payload payload) {
-    return payload == Payload::bf16 ? 2 : 4;
+    return payload == Payload::fp32 ? 4 : payload == Payload::bf16 ? 2 : 1;
 }
 
 struct HyperParameters {

@@ -64,6 +64,53 @@ SCAPE_ELEMENT float from_bf16(std::uint16_t bits) {
 /// The least magnitude that rounds to no finite bf16, halfway from the greatest one.
 constexpr std::uint32_t beyond_bf16 = 0x7f7f'8000U;
 
+/// The exponent E of section 21, as fp32 holds it: 1 to 254, of subnormals 1, of what is infinite 254.
+SCAPE_ELEMENT int exponent_of_score(std::uint32_t greatest) {
+    const int biased = static_cast<int>(greatest >> 23U);
+    return biased < 1 ? 1 : biased > 254 ? 254 : biased;
+}
+
+/// The factor 2^s of E5M2 and the one back, each as two of fp32, which need not hold 2^s itself.
+struct E5m2Scale {
+    float up[2];
+    float down[2];
+};
+SCAPE_ELEMENT E5m2Scale e5m2_scale(int biased_exponent) {
+    const int s = 15 - (biased_exponent - 127);
+    const auto power = [](int n) {
+        return std::bit_cast<float>(static_cast<std::uint32_t>(n + 127) << 23U);
+    };
+    return {{power(s / 2), power(s - s / 2)}, {power(-(s / 2)), power(-(s - s / 2))}};
+}
+
+constexpr std::uint32_t infinite_e5m2 = 0x7cU;
+
+/// The bits of what travels in E5M2 (section 21): nearest even, subnormals kept; what is larger than the
+/// greatest number becomes that, and only what is infinite is so.
+SCAPE_ELEMENT std::uint8_t to_e5m2(const E5m2Scale& scale, float c) {
+    constexpr float greatest = 57344.0F;
+    constexpr float least_normal = 0x1p-14F;
+    const std::uint32_t sign = std::bit_cast<std::uint32_t>(c) >> 31U;
+    const float scaled = std::abs((c * scale.up[0]) * scale.up[1]);
+    const float x = scaled < greatest ? scaled : greatest;
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    // A sum with 128, whose last place is 2^-16, rounds to a multiple of that.
+    const std::uint32_t small =
+        std::bit_cast<std::uint32_t>(x + 128.0F) - std::bit_cast<std::uint32_t>(128.0F);
+    const std::uint32_t normal = ((bits + 0xf'ffffU + ((bits >> 21U) & 1U)) >> 21U) - (112U << 2U);
+    const std::uint32_t finite = x < least_normal ? small : normal;
+    return static_cast<std::uint8_t>((sign << 7U) | (score(c) < 0x7f80'0000U ? finite : infinite_e5m2));
+}
+SCAPE_ELEMENT float from_e5m2(const E5m2Scale& scale, std::uint8_t bits) {
+    const std::uint32_t magnitude = bits & 0x7fU;
+    const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x80U) << 24U;
+    // As the exponent stands it is 112 too low; that of the subnormals comes out right.
+    const float x = std::bit_cast<float>(magnitude << 21U) * 0x1p112F;
+    const float c = (x * scale.down[0]) * scale.down[1];
+    const std::uint32_t finite = std::bit_cast<std::uint32_t>(c);
+    return std::bit_cast<float>(sign | (magnitude < infinite_e5m2 ? finite : 0x7f80'0000U));
+}
+
 /// ghat of section 4.5.
 SCAPE_ELEMENT float reconstruct(const Scalars& s, float M, float m) {
     return (M - (s.b1 * m)) / s.a1;

@@ -62,6 +62,14 @@ void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost)
 void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end, const std::uint16_t* parts,
                Index stride, float* mean);
 
+/// The same of e5m2, whose scale goes with it.
+void to_e5m2(const element::E5m2Scale& scale, Index begin, Index end, float* c, std::uint8_t* sent,
+             float* lost);
+void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& scale, int workers, Index begin, Index end,
+               const std::uint8_t* parts, Index stride, float* mean);
+/// The greatest score of packed values, 0 of none.
+[[nodiscard]] std::uint32_t greatest_score_of(Index begin, Index end, const float* c);
+
 /// Packed values to the places in `to` that `mask` has; the reverse of extract(). They begin at the first
 /// of [begin, end).
 void spread(Index begin, Index end, const float* packed, const Mask& mask, float* to);

@@ -86,11 +86,16 @@ class Backend {
     /// What has been received and not folded is not folded.
     virtual void forget_received() {}
 
-    // A payload of bf16 (section 21): of a backend that says so, and was made for such a problem.
-    [[nodiscard]] virtual bool takes_bf16() const { return false; }
-    /// The first coordinate of the coming mask whose c would overflow. Changes nothing.
+    // A payload that is rounded (section 21): of a backend that says so, and was made for such a problem.
+    [[nodiscard]] virtual bool rounds_payloads() const { return false; }
+    /// The first coordinate of the coming mask whose c bf16 does not hold. Changes nothing.
     [[nodiscard]] virtual Refusal first_overflow(const Scalars& scalars, const float* gradient);
-    /// The payload in bf16, and in e what that took of it. After select(), which scores what was there.
+    /// Of e5m2, the exponents as fp32 holds them: the greatest of the payload, before it is rounded, and
+    /// the one that all rounding from now on has its scale from.
+    [[nodiscard]] virtual int payload_exponent();
+    virtual void scale_payload(int exponent);
+    /// The payload as it travels, and in e what that took of it. After select(), which scores what was
+    /// there.
     virtual void round_payload();
 
     // What the communicator moves. Valid until the next call above.

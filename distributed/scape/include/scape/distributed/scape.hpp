@@ -68,6 +68,10 @@ struct RankState {
     std::vector<float> packed_moment;
     Mask current;
     Mask coming;
+    /// Of a payload of e5m2, E of this rank's c on `current`, which all ranks' next scale is made from.
+    int exponent = least_exponent;
+
+    static constexpr int least_exponent = -126;
 };
 
 class BucketsUnderWay;
@@ -125,6 +129,9 @@ class Scape {
     [[nodiscard]] const Mask& mask() const { return backend_->current_mask(); } ///< of the last step
     [[nodiscard]] const Mask& coming_mask();                                    ///< waits for it
 
+    /// Of a payload of e5m2, what RankState has of it.
+    [[nodiscard]] int exponent() const;
+
     /// Waits for the coming mask. Halted where there is none to save, scape::Error in the middle of a step.
     [[nodiscard]] RankState state();
     /// Throws scape::Error if the state is of another model or not finite.
@@ -139,7 +146,10 @@ class Scape {
     void attempt(const float* gradient, double learning_rate);
     void agree(const float* gradient);
     void expect_parts() const;
-    [[nodiscard]] bool bf16() const { return problem_.settings.payload == problem::Payload::bf16; }
+    [[nodiscard]] bool payload_is(problem::Payload payload) const {
+        return problem_.settings.payload == payload;
+    }
+    void round_payload(Index t);
     void bootstrap(const Scalars& scalars, const float* gradient);
     void start_mask(double density);
     void join_mask();
@@ -162,6 +172,7 @@ class Scape {
     std::unique_ptr<MaskInFlight> mask_in_flight_;
     std::vector<Index> selected_;        ///< coordinates of S_t in each rank's range
     std::vector<Index> coming_selected_; ///< and of the coming mask
+    int exponent_ = 0;                   ///< of this rank's last payload, of e5m2, as fp32 holds it
     Index parts_ = 0;                    ///< that have been accumulated
     std::uint64_t restored_ = 0;         ///< a digest of what was restored since the last step, or 0
     std::unique_ptr<BucketsUnderWay> buckets_;

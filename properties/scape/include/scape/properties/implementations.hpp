@@ -54,8 +54,8 @@ struct Ranked {
     /// Whether its candidates have accumulate() and bucket(). Where not, gradients come at once, and the
     /// properties of parts are skipped.
     bool takes_parts = false;
-    /// Whether they take a payload of bf16 (section 21). Where not, cases come with fp32.
-    bool takes_bf16 = false;
+    /// Whether they take payloads of bf16 and e5m2 (section 21). Where not, cases come with fp32.
+    bool rounds_payloads = false;
     /// Whether all checkpoints of a run may go to one folder, in which others have left theirs. Where not,
     /// each has an empty one.
     bool shares_folders = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <scape/problem/layout.hpp>
 #include <scape/problem/problem.hpp>
@@ -25,21 +26,70 @@ inline double nearest_bf16(double c) {
     return std::nearbyint(c / unit) * unit;
 }
 
-/// How a scalar is rounded to bf16. One that carries a bound says so otherwise.
+/// E with 2^E <= |c| < 2^(E+1), of what is below a normal fp32 number the least one's.
+inline int exponent_of(double c) {
+    constexpr int least = -126;
+    constexpr int most = 127;
+    if (c == 0.0)
+        return least;
+    if (!std::isfinite(c))
+        return most;
+    int above = 0;
+    static_cast<void>(std::frexp(c, &above));
+    return std::clamp(above - 1, least, most);
+}
+
+/// The nearest number of E5M2 after a factor 2^(15 - E), of two the even one, and back: 3 significant bits,
+/// steps of 2^-16 below 2^-14, nothing beyond 57344. What is infinite stays so.
+inline double nearest_e5m2(double c, int E) {
+    if (c == 0.0 || !std::isfinite(c))
+        return c;
+    const int s = 15 - E;
+    const double scaled = std::ldexp(c, s);
+    int exponent = 0;
+    static_cast<void>(std::frexp(scaled, &exponent));
+    constexpr int significant_bits = 3;
+    constexpr int least_exponent = -16;
+    constexpr double greatest = 57344.0;
+    const double unit = std::ldexp(1.0, std::max(exponent - significant_bits, least_exponent));
+    const double rounded = std::clamp(std::nearbyint(scaled / unit) * unit, -greatest, greatest);
+    return std::ldexp(rounded, -s);
+}
+
+/// How a scalar is rounded to what travels. One that carries a bound says so otherwise.
 template <class T>
-struct Bf16 {
-    static T nearest(const T& c) { return static_cast<T>(nearest_bf16(static_cast<double>(c))); }
+struct Rounding {
+    using Exponent = int;
+    static T bf16(const T& c) { return static_cast<T>(nearest_bf16(static_cast<double>(c))); }
+    static T e5m2(const T& c, Exponent E) {
+        return static_cast<T>(nearest_e5m2(static_cast<double>(c), E));
+    }
+    static Exponent exponent(const T& c) { return exponent_of(static_cast<double>(c)); }
+    static Exponent greater(Exponent a, Exponent b) { return std::max(a, b); }
 };
 
-/// What each rank sends of its c on S, packed.
+/// The greatest exponent of any rank's |c| on S.
 template <class T>
-PerRank<T> payloads(const PerRank<T>& c, const Coordinates& S, problem::Payload payload) {
+typename Rounding<T>::Exponent greatest_exponent(const PerRank<T>& c, const Coordinates& S) {
+    auto E = Rounding<T>::exponent(T(0.0));
+    for (const Vector<T>& of_rank : c)
+        for (const Index i : S)
+            E = Rounding<T>::greater(E, Rounding<T>::exponent(of_rank[i]));
+    return E;
+}
+
+/// What each rank sends of its c on S, packed. E is there for e5m2.
+template <class T>
+PerRank<T> payloads(const PerRank<T>& c, const Coordinates& S, problem::Payload payload,
+                    const std::optional<typename Rounding<T>::Exponent>& E) {
     PerRank<T> p;
     for (const Vector<T>& of_rank : c) {
         p.push_back(of_rank(S));
-        if (payload == problem::Payload::bf16)
-            for (Index i = 0; i < p.back().size(); ++i)
-                p.back()[i] = Bf16<T>::nearest(p.back()[i]);
+        for (T& value : p.back())
+            if (payload == problem::Payload::bf16)
+                value = Rounding<T>::bf16(value);
+            else if (payload == problem::Payload::e5m2)
+                value = Rounding<T>::e5m2(value, E.value());
     }
     return p;
 }

@@ -25,6 +25,8 @@ struct ScapeState {
     Vector<T> m;                  ///< first moment, +0 off the last mask
     std::optional<Coordinates> S; ///< the coming mask; none before the first step, which makes its own
     PerRank<T> e;                 ///< residuals, one per rank
+    /// Of a payload of e5m2, whose scale it is: the greatest of any |c| on the last step's mask.
+    std::optional<typename Rounding<T>::Exponent> exponent{};
 };
 
 /// What went through one step, under the specification's names; the packed vectors are in the order of S.
@@ -64,7 +66,7 @@ class Scape {
     /// Takes the step, or throws: scape::Error and RefusedStep with nothing changed, Halted when the state
     /// is lost. `norm`: of the mean gradient of a model that these are some segments of.
     ScapeStep<T> step(const PerRank<T>& g, double learning_rate, const std::optional<Real>& norm = {}) {
-        auto& [steps, w, m, S_t, e] = state;
+        auto& [steps, w, m, S_t, e, last_exponent] = state;
         const problem::HyperParameters& settings = problem_.settings;
         check_sizes(problem_.layout, problem_.workers, g, "gradient");
         check_sizes(problem_.layout, problem_.workers, e, "residual");
@@ -92,7 +94,8 @@ class Scape {
 
         // 4. Exchange: the mean on S_t of what travels; off it M is +0. In bf16 not every c does, and
         // nothing has changed so far.
-        const PerRank<T> p = travelling(c, S);
+        const Exponent exponent = exponent_of(c, S);
+        const PerRank<T> p = travelling(c, S, exponent);
         Vector<T> M = mean_in_rank_order(p);
         result.exchanged = M;
 
@@ -125,6 +128,7 @@ class Scape {
 
         result.M = std::move(M);
         S_t = result.next;
+        last_exponent = exponent;
         ++steps;
         halt_unless_finite(w, m, steps, problem_.layout);
         return result;
@@ -143,7 +147,7 @@ class Scape {
         const PerRank<T> c = local(g, scalars);
         const std::optional<Coordinates>& coming = mask ? mask : state.S;
         const Coordinates S = coming ? *coming : select_mask(c, problem_, density_.at(t));
-        const Vector<T> M = mean_in_rank_order(travelling(c, S));
+        const Vector<T> M = mean_in_rank_order(travelling(c, S, exponent_of(c, S)));
         return reconstructed(M, state.m(S), scalars);
     }
 
@@ -157,8 +161,15 @@ class Scape {
         return c;
     }
 
-    [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S) const {
-        PerRank<T> p = payloads(c, S, problem_.settings.payload);
+    using Exponent = std::optional<typename Rounding<T>::Exponent>;
+
+    [[nodiscard]] Exponent exponent_of(const PerRank<T>& c, const Coordinates& S) const {
+        return problem_.settings.payload == problem::Payload::e5m2 ? Exponent(greatest_exponent(c, S)) : Exponent();
+    }
+
+    /// What goes out of c. A payload of e5m2 has the scale of the step before; the first one has its own.
+    [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S, const Exponent& own) const {
+        PerRank<T> p = payloads(c, S, problem_.settings.payload, state.exponent ? state.exponent : own);
         if (problem_.settings.payload == problem::Payload::bf16)
             refuse_unless_it_travels(p, c, S, problem_.layout);
         return p;

@@ -43,20 +43,47 @@ class NormInBlocks {
 
 namespace scape::reference {
 
-/// An implementation may take the norm in fp32; the bound covers that.
 template <>
-struct Bf16<verify::Bounded> {
+struct Rounding<verify::Bounded> {
+    using Bounded = verify::Bounded;
+
+    /// Where |c| may be in two binades, a scale may be any of several.
+    struct Exponent {
+        int of_value, least, most;
+    };
+
+    static Bounded bf16(const Bounded& c) { return rounded(c, nearest_bf16(c.value()), nearest_bf16); }
+    static Bounded e5m2(const Bounded& c, const Exponent& E) {
+        const double value = nearest_e5m2(c.value(), E.of_value);
+        double error = 0.0;
+        for (int other = E.least; other <= E.most; ++other)
+            error = std::max(
+                error, rounded(c, value, [other](double x) { return nearest_e5m2(x, other); }).error());
+        return {value, error};
+    }
+    static Exponent exponent(const Bounded& c) {
+        const double magnitude = std::abs(c.value());
+        const double limit = 2.0 * c.error();
+        return {exponent_of(magnitude), exponent_of(std::max(0.0, magnitude - limit)),
+                exponent_of(magnitude + limit)};
+    }
+    static Exponent greater(const Exponent& a, const Exponent& b) {
+        return {std::max(a.of_value, b.of_value), std::max(a.least, b.least), std::max(a.most, b.most)};
+    }
+
+  private:
     /// Rounding never turns two values round, so whoever is within the limit, which is twice the error, is
     /// between what its ends round to. Most often both are the same, and nothing is left of the error.
-    static verify::Bounded nearest(const verify::Bounded& c) {
-        const double value = nearest_bf16(c.value());
+    template <class Nearest>
+    static Bounded rounded(const Bounded& c, double value, const Nearest& nearest) {
         const double limit = 2.0 * c.error();
         if (!std::isfinite(limit))
             return {value, limit};
-        return {value,
-                std::max(nearest_bf16(c.value() + limit) - value, value - nearest_bf16(c.value() - limit))};
+        return {value, std::max(nearest(c.value() + limit) - value, value - nearest(c.value() - limit))};
     }
 };
+
+/// An implementation may take the norm in fp32; the bound covers that.
 
 template <>
 struct ClipReal<verify::Bounded> {

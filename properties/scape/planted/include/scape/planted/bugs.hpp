@@ -115,6 +115,12 @@ enum class Bug : int {
     rounding_counted_backwards = 116,
     fold_in_bf16 = 117,
     payload_subnormals_flushed = 118,
+    scale_not_shared = 119,
+    scale_of_this_step = 120,
+    scale_of_all_segments = 121,
+    excess_dropped = 122,
+    overflow_to_infinity = 123,
+    scale_not_saved = 124,
 };
 
 constexpr int bugs_of_section_10 = 54;

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <scape/distributed/kernels.hpp>
+#include <scape/problem/problem.hpp>
+
+namespace scape::distributed {
+
+/// What was there may be lost. A falling density leaves no large room behind.
+template <class Value>
+void make_room(std::vector<Value>& vector, Index count) {
+    const auto wanted = static_cast<std::size_t>(count);
+    if (vector.capacity() < wanted || vector.capacity() / 2 > wanted)
+        vector = {};
+    vector.resize(wanted);
+}
+
+/// A payload as it travels in the host's memory, where that is not in fp32 (section 21): that of the step,
+/// those of its buckets, and what comes. Counts and places are of values.
+class RoundedPayload {
+  public:
+    explicit RoundedPayload(problem::Payload kind) : kind_(kind) {}
+
+    [[nodiscard]] bool any() const { return kind_ != problem::Payload::fp32; }
+    /// Of e5m2; the exponent is as fp32 holds it.
+    void scale(int exponent) { scale_ = element::e5m2_scale(exponent); }
+
+    void make_room(Index count) { sent_.resize(bytes(count)); }
+    void make_room(std::size_t bucket, Index count) {
+        if (of_buckets_.size() <= bucket)
+            of_buckets_.resize(bucket + 1);
+        distributed::make_room(of_buckets_[bucket], static_cast<Index>(bytes(count)));
+    }
+
+    /// c in place, and as it travels from the value `at` on; `lost` is what that takes.
+    void round(Index count, float* c, Index at, float* lost) { round(sent_, count, c, at, lost); }
+    void round(std::size_t bucket, Index count, float* c, Index at, float* lost) {
+        round(of_buckets_[bucket], count, c, at, lost);
+    }
+    [[nodiscard]] const void* sent() const { return sent_.data(); }
+    [[nodiscard]] const void* sent(std::size_t bucket) const { return of_buckets_[bucket].data(); }
+
+    [[nodiscard]] void* received(std::size_t room, Index count) {
+        distributed::make_room(received_[room], static_cast<Index>(bytes(count)));
+        return received_[room].data();
+    }
+    void fold(std::size_t room, const Scalars& scalars, int ranks, Index begin, Index end, Index stride,
+              float* means) const {
+        const std::byte* parts = received_[room].data();
+        if (kind_ == problem::Payload::bf16)
+            host::fold_bf16(scalars, ranks, begin, end, reinterpret_cast<const std::uint16_t*>(parts),
+                            stride, means);
+        else
+            host::fold_e5m2(scalars, scale_, ranks, begin, end,
+                            reinterpret_cast<const std::uint8_t*>(parts), stride, means);
+    }
+
+  private:
+    [[nodiscard]] std::size_t bytes(Index count) const {
+        return static_cast<std::size_t>(count) * value_bytes(kind_);
+    }
+
+    void round(std::vector<std::byte>& sent, Index count, float* c, Index at, float* lost) const {
+        std::byte* bits = sent.data() + bytes(at);
+        if (kind_ == problem::Payload::bf16)
+            host::to_bf16(0, count, c, reinterpret_cast<std::uint16_t*>(bits), lost);
+        else
+            host::to_e5m2(scale_, 0, count, c, reinterpret_cast<std::uint8_t*>(bits), lost);
+    }
+
+    problem::Payload kind_;
+    element::E5m2Scale scale_{};
+    std::vector<std::byte> sent_;
+    std::vector<std::vector<std::byte>> of_buckets_;
+    std::array<std::vector<std::byte>, 2> received_;
+};
+
+} // namespace scape::distributed

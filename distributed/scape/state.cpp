@@ -1,0 +1,99 @@
+// What a rank shows of its state, saves and restores (section 7).
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <scape/distributed/scape.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+#include "agreement.hpp"
+#include "buckets_under_way.hpp"
+
+namespace scape::distributed {
+
+namespace {
+
+constexpr int exponent_bias = 127; ///< of fp32
+
+} // namespace
+
+std::vector<float> Scape::moment() {
+    // In the middle of an interrupted step mask and moment need not be of one step.
+    if (!halted_.empty() &&
+        backend_->packed_moment().size() != static_cast<std::size_t>(backend_->current_mask().selected()))
+        throw Halted("there is no moment: " + halted_ + "; restore a state to go on");
+    std::vector<float> full(static_cast<std::size_t>(problem_.layout.size()), 0.0F);
+    const Mask& mask = backend_->current_mask();
+    const auto packed = backend_->packed_moment();
+    std::size_t at = 0;
+    for (std::size_t word = 0; word < mask.word_count(); ++word)
+        for (std::uint64_t bits = mask.words()[word]; bits != 0; bits &= bits - 1)
+            full[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))] = packed[at++];
+    return full;
+}
+
+const Mask& Scape::coming_mask() {
+    if (!halted_.empty())
+        throw Halted("there is no coming mask: " + halted_ + "; restore a state to go on");
+    join_mask();
+    return backend_->coming_mask();
+}
+
+int Scape::exponent() const {
+    return std::max(exponent_ - exponent_bias, RankState::least_exponent);
+}
+
+RankState Scape::state() {
+    if (!halted_.empty())
+        throw Halted("there is no state to save: " + halted_ + "; restore one to go on");
+    if (parts_ > 0 || buckets_->any())
+        throw Error("there is no state to save in the middle of a step, whose parts no checkpoint holds; "
+                    "take the step, or forget_parts()");
+    join_mask();
+    const auto copy = [](std::span<const float> values) {
+        return std::vector<float>(values.begin(), values.end());
+    };
+    return {steps_,
+            copy(backend_->parameters()),
+            copy(backend_->residual()),
+            copy(backend_->packed_moment()),
+            backend_->current_mask(),
+            backend_->coming_mask(),
+            exponent()};
+}
+
+void Scape::check_restorable(const RankState& state) const {
+    const auto d = static_cast<std::size_t>(problem_.layout.size());
+    if (state.parameters.size() != d || state.residual.size() != d ||
+        state.current.size() != problem_.layout.size() || state.coming.size() != problem_.layout.size() ||
+        state.packed_moment.size() != static_cast<std::size_t>(state.current.selected()))
+        throw Error("restore: the state is of another model; give one with " + std::to_string(d) +
+                    " parameters");
+    constexpr int most_exponent = 127;
+    if (payload_is(problem::Payload::e5m2) &&
+        (state.exponent < RankState::least_exponent || state.exponent > most_exponent))
+        throw Error("restore: the exponent of the last payload is " + std::to_string(state.exponent) +
+                    "; it is -126 to 127");
+    check_finite(problem_.layout, "restore: parameter", state.parameters);
+    check_finite(problem_.layout, "restore: residual", state.residual);
+    for (const float value : state.packed_moment)
+        if (!std::isfinite(value))
+            throw Error("restore: a moment is " + shortest(value) + "; it must be finite");
+}
+
+void Scape::restore(const RankState& state) {
+    join_mask();
+    check_restorable(state);
+    forget_parts();
+    backend_->restore(state.parameters, state.residual, state.packed_moment, state.current, state.coming);
+    // Not from the density: a mask that was made for other ranks has been cut otherwise.
+    selected_ = selected_by_rank(state.current);
+    coming_selected_ = selected_by_rank(state.coming);
+    steps_ = state.step;
+    exponent_ = payload_is(problem::Payload::e5m2) ? state.exponent + exponent_bias : 0;
+    restored_ = digest_of_state(state);
+    halted_.clear();
+}
+
+} // namespace scape::distributed
