@@ -119,8 +119,8 @@ void needs_a_silent_rank(Case& run) {
 
 std::vector<Property> conservation_properties() {
     auto with_rounded = usual_demands();
-    with_rounded["a payload of bf16"] = 12;
-    with_rounded["a payload of e5m2"] = 12;
+    with_rounded["a payload of bf16"] = 8;
+    with_rounded["a payload of e5m2"] = 8;
     return {
         {1, "conservation.exact",
          "On dyadic data the sum over ranks of M + e after a step is that of b1*m + (1-b1)*g + e before "

@@ -117,7 +117,7 @@ std::vector<Property> payload_properties() {
     auto with_roundings = usual_demands();
     with_roundings["a rounding"] = 40;
     auto with_excess = with_roundings;
-    with_excess["more than E5M2 holds"] = 10;
+    with_excess["more than E5M2 holds"] = 30;
     return {{1, "payload.residual",
              "What rounding to bf16 takes of a payload is in the residual, and M is made of what was sent.",
              unclipped_case, rounding_waits_in_the_residual, with_roundings, only_scape, needs_bf16},

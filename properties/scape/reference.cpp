@@ -255,8 +255,8 @@ std::vector<Property> reference_properties() {
     auto demands = usual_demands();
     demand_world(demands);
     demands.insert({{"the density rises", 15},
-                    {"a payload of bf16", 12},
-                    {"a payload of e5m2", 12},
+                    {"a payload of bf16", 8},
+                    {"a payload of e5m2", 8},
                     {"several parts", 30},
                     {"several buckets", 8},
                     {"buckets change", 5}});

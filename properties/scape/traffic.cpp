@@ -103,8 +103,8 @@ Case buckets_with_gaps() {
 
 std::vector<Property> traffic_properties() {
     auto with_rounded = usual_demands();
-    with_rounded["a payload of bf16"] = 12;
-    with_rounded["a payload of e5m2"] = 12;
+    with_rounded["a payload of bf16"] = 8;
+    with_rounded["a payload of e5m2"] = 8;
     return {
         {9,
          "traffic",
