@@ -164,11 +164,13 @@ class Scape {
     using Exponent = std::optional<typename Rounding<T>::Exponent>;
 
     [[nodiscard]] Exponent exponent_of(const PerRank<T>& c, const Coordinates& S) const {
-        return problem_.settings.payload == problem::Payload::e5m2 ? Exponent(greatest_exponent(c, S)) : Exponent();
+        return problem_.settings.payload == problem::Payload::e5m2 ? Exponent(greatest_exponent(c, S))
+                                                                   : Exponent();
     }
 
     /// What goes out of c. A payload of e5m2 has the scale of the step before; the first one has its own.
-    [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S, const Exponent& own) const {
+    [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S,
+                                        const Exponent& own) const {
         PerRank<T> p = payloads(c, S, problem_.settings.payload, state.exponent ? state.exponent : own);
         if (problem_.settings.payload == problem::Payload::bf16)
             refuse_unless_it_travels(p, c, S, problem_.layout);
