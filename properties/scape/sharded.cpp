@@ -171,8 +171,8 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .variants = names(host_variants()),
                             .make = host_maker(Reduction::ordered),
                             .takes_parts = true,
-                            .shares_folders = true,
-                            .rounds_payloads = true},
+                            .rounds_payloads = true,
+                            .shares_folders = true},
                            group));
     all.push_back(on_ranks({.name = "host-native",
                             .level = verify::LevelKind::rel,
