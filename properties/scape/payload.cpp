@@ -23,14 +23,10 @@ float nearest_in_bf16(float value) {
                                                                                                    : above);
 }
 
-/// 2^E <= |c| < 2^(E+1), from the bits; subnormals and zeros count as the least normal.
-int exponent_of(float c) {
-    return std::max(static_cast<int>((bits_of(c) >> 23U) & 0xffU), 1) - 127;
-}
-
 /// Of the numbers j/4 * 2^n that E5M2 has after the factor 2^(15-E), the one whose distance is least.
 float nearest_in_e5m2(float value, int E) {
-    const double scaled = std::ldexp(std::abs(static_cast<double>(value)), 15 - E);
+    // What is larger saturates; far above, no difference in double would tell two numbers apart.
+    const double scaled = std::min(std::ldexp(std::abs(static_cast<double>(value)), 15 - E), 57344.0);
     double nearest = 0.0;
     bool even = true;
     for (int n = -14; n <= 15; ++n)
@@ -44,24 +40,6 @@ float nearest_in_e5m2(float value, int E) {
                 break;
         }
     return static_cast<float>(std::copysign(std::ldexp(nearest, E - 15), static_cast<double>(value)));
-}
-
-/// What c_r of a rank was in a step, on its mask.
-float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Index index) {
-    const auto at = static_cast<std::size_t>(index);
-    const View& was = before(ran, step, rank);
-    return local(run, was.moment[at],
-                 ran.scenario.actions[step].gradients[static_cast<std::size_t>(rank)][at],
-                 was.residual[at]);
-}
-
-int greatest_exponent(const Case& run, const Ran& ran, std::size_t step) {
-    int greatest = -126;
-    for (Index index = 0; index < run.size(); ++index)
-        if (selected(ran.history.after[step].views.front().mask, index))
-            for (int rank = 0; rank < run.workers; ++rank)
-                greatest = std::max(greatest, exponent_of(local_of(run, ran, step, rank, index)));
-    return greatest;
 }
 
 void rounding_waits_in_the_residual(Trial& trial) {

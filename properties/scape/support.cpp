@@ -24,6 +24,28 @@ float local(const Case& run, float moment, float gradient, float residual) {
     return ((b1 * moment) + (a1 * gradient)) + residual;
 }
 
+float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Index index) {
+    const auto at = static_cast<std::size_t>(index);
+    const View& was = before(ran, step, rank);
+    return local(run, was.moment[at],
+                 ran.scenario.actions[step].gradients[static_cast<std::size_t>(rank)][at],
+                 was.residual[at]);
+}
+
+/// 2^E <= |c| < 2^(E+1), from the bits; subnormals and zeros count as the least normal.
+static int exponent_of(float c) {
+    return std::max(static_cast<int>((bits_of(c) >> 23U) & 0xffU), 1) - 127;
+}
+
+int greatest_exponent(const Case& run, const Ran& ran, std::size_t step) {
+    int greatest = -126;
+    for (Index index = 0; index < run.size(); ++index)
+        if (selected(ran.history.after[step].views.front().mask, index))
+            for (int rank = 0; rank < run.workers; ++rank)
+                greatest = std::max(greatest, exponent_of(local_of(run, ran, step, rank, index)));
+    return greatest;
+}
+
 std::uint32_t bits_of(float value) {
     return std::bit_cast<std::uint32_t>(value);
 }
