@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <scape/distributed/checkpoint.hpp>
 #include <scape/optimizer.hpp>
@@ -16,6 +17,11 @@
 
 namespace scape::distributed {
 namespace {
+
+/// ctest runs several of these at a time.
+std::filesystem::path own_place(const std::string& name) {
+    return std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "_" + name);
+}
 
 using problem::PartitionRule;
 
@@ -45,7 +51,7 @@ TEST_P(PayloadOfRanks, EqualsTheReferenceInEveryBit) {
             setting.data = data;
             setting.threads = threads;
             setting.largest_piece = workers == 8 ? 7 : 0;
-            const auto path = std::filesystem::path(testing::TempDir()) / "payload.safetensors";
+            const auto path = own_place("payload.safetensors");
             run_ranks(workers, [&](Communicator& communicator) {
                 const auto outcome = check_sharded(setting, communicator, path);
                 if (communicator.rank() == 0) {
@@ -144,7 +150,7 @@ TEST(PayloadTest, WhatWouldOverflowIsRefusedOnAllRanksAndChangesNothing) {
 }
 
 TEST(PayloadTest, ACheckpointKeepsWhatStaysOnTheMaskForAsManyAndOtherRanks) {
-    const auto folder = std::filesystem::path(testing::TempDir()) / "payload_checkpoint";
+    const auto folder = own_place("payload_checkpoint");
     std::filesystem::remove_all(folder);
     std::vector<std::vector<float>> residuals(3);
     run_ranks(3, [&](Communicator& inner) {
@@ -215,7 +221,7 @@ TEST(PayloadTest, AScaleOfZerosIsTheLeast) {
 }
 
 TEST(PayloadTest, ACheckpointKeepsTheScaleForAsManyAndOtherRanks) {
-    const auto folder = std::filesystem::path(testing::TempDir()) / "payload_scale";
+    const auto folder = own_place("payload_scale");
     std::filesystem::remove_all(folder);
     std::vector<int> exponents(3);
     run_ranks(3, [&](Communicator& inner) {
