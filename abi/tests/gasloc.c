@@ -1,124 +1,13 @@
 /* GASLoC's worker and recorder over the C interface: what ranks make, over threads and over callbacks, is a
  * trace that is EXACT; what is wrong is told. */
 #define _POSIX_C_SOURCE 200809L /* barriers */
+#include "letters.h"
 #include "support.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 5, MOST_RANKS = 4, MOST_LETTERS = 64 };
-
-/* ---- Messages of the tests' own: what is sent is copied at once, and found by who takes it. ---- */
-
-typedef struct letter {
-    void* data;
-    size_t bytes;
-    uint64_t number;
-} letter;
-
-typedef struct post_office {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    letter letters[MOST_RANKS][MOST_RANKS][MOST_LETTERS]; /* from, to */
-    int count[MOST_RANKS][MOST_RANKS];
-    int taken[MOST_RANKS][MOST_RANKS];
-    int fails; /* every wait for a message that comes */
-} post_office;
-
-typedef struct counter {
-    post_office* office;
-    int32_t rank;
-    int under_way; /* started and not waited for */
-} counter;
-
-typedef struct awaited {
-    int32_t from; /* -1: it was sent */
-    uint64_t number;
-    void* data;
-    size_t bytes;
-} awaited;
-
-static awaited* under_way(counter* mine, awaited given) {
-    awaited* made = malloc(sizeof *made);
-    if (made == NULL)
-        abort();
-    *made = given;
-    mine->under_way += 1;
-    return made;
-}
-
-static int32_t send_letter(void* self, int32_t traffic, int32_t peer, uint64_t number, const void* data,
-                           size_t bytes, void** message) {
-    counter* mine = self;
-    post_office* office = mine->office;
-    CHECK(traffic == (number == 0 ? 0 : 5));
-    letter sent = {malloc(bytes + 1), bytes, number};
-    if (sent.data == NULL)
-        abort();
-    memcpy(sent.data, data, bytes);
-    pthread_mutex_lock(&office->mutex);
-    office->letters[mine->rank][peer][office->count[mine->rank][peer]++] = sent;
-    pthread_cond_broadcast(&office->changed);
-    pthread_mutex_unlock(&office->mutex);
-    *message = under_way(mine, (awaited){-1, number, NULL, 0});
-    return 0;
-}
-
-static int32_t ask_for_letter(void* self, int32_t traffic, int32_t peer, uint64_t number, void* data,
-                              size_t bytes, void** message) {
-    CHECK(traffic == (number == 0 ? 0 : 5));
-    *message = under_way(self, (awaited){peer, number, data, bytes});
-    return 0;
-}
-
-static int32_t wait_for_letter(void* self, void* message) {
-    counter* mine = self;
-    post_office* office = mine->office;
-    awaited* one = message;
-    mine->under_way -= 1;
-    const int fails = office->fails && one->from >= 0;
-    if (one->from >= 0 && !fails) {
-        pthread_mutex_lock(&office->mutex);
-        int* taken = &office->taken[one->from][mine->rank];
-        while (*taken == office->count[one->from][mine->rank])
-            pthread_cond_wait(&office->changed, &office->mutex);
-        letter* came = &office->letters[one->from][mine->rank][(*taken)++];
-        pthread_mutex_unlock(&office->mutex);
-        CHECK(came->number == one->number && came->bytes == one->bytes);
-        memcpy(one->data, came->data, one->bytes);
-        free(came->data);
-    }
-    free(one);
-    if (fails)
-        scape_set_error("the post is on strike");
-    return fails;
-}
-
-static scape_messages messages_of(counter* mine, int32_t ranks) {
-    return (scape_messages){sizeof(scape_messages), mine, mine->rank, ranks, send_letter, ask_for_letter,
-                            wait_for_letter,        NULL};
-}
-
-static post_office* open_office(void) {
-    post_office* office = calloc(1, sizeof *office);
-    if (office == NULL)
-        abort();
-    pthread_mutex_init(&office->mutex, NULL);
-    pthread_cond_init(&office->changed, NULL);
-    return office;
-}
-
-static void close_office(post_office* office) {
-    for (int from = 0; from < MOST_RANKS; ++from)
-        for (int to = 0; to < MOST_RANKS; ++to)
-            for (int i = office->taken[from][to]; i < office->count[from][to]; ++i)
-                free(office->letters[from][to][i].data);
-    pthread_cond_destroy(&office->changed);
-    pthread_mutex_destroy(&office->mutex);
-    free(office);
-}
-
-/* ---- Runs ---- */
+enum { ROUNDS = 5 };
 
 typedef struct gasloc_run {
     const char* settings;
