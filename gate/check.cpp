@@ -64,6 +64,7 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
     options.seed = settings_.seed;
     options.pins = pins_;
     options.workers_by_default = workers_by_default_;
+    keep_to_what_it_takes(implementation, options);
     options.left_out = left_out(implementation);
     options.schedules = settings_.schedules;
     options.before = [this, &implementation, &property](const Line& line) {
@@ -252,7 +253,7 @@ void Check::run_properties() {
 
 void Check::run_property(const Implementation& implementation, const Property& property) {
     SearchOptions options = options_for(implementation, property, 100, 2000);
-    options.also = property.also(pins_);
+    options.also = property.also(options.pins);
     const std::string with = command(implementation) + " --property " + property.name + narrowed(options);
     search_later(implementation, property, options, with,
                  [this, &implementation, &property, options, with](const SearchResult& result) {

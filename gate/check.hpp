@@ -75,6 +75,7 @@ class Check {
     void choose_what_is_left_out();
     void print_list() const;
     [[nodiscard]] int most_workers() const;
+    void keep_to_what_it_takes(const Implementation& implementation, SearchOptions& options) const;
     [[nodiscard]] LeftOut left_out(const Implementation& implementation) const;
 
     // Commands that repeat things.

@@ -220,6 +220,22 @@ void Check::choose_pins() {
         pins_["workers"].push_back(std::to_string(most_workers()));
 }
 
+/// There may be fewer devices than the ranks that are drawn, or than mpirun has started.
+void Check::keep_to_what_it_takes(const Implementation& implementation, SearchOptions& options) const {
+    constexpr int most_drawn = 33;
+    const bool somebody_said = pins_.contains("workers") && !workers_by_default_;
+    if (somebody_said || implementation.takes(workers_by_default_ ? most_workers() : most_drawn))
+        return;
+    std::vector<std::string> few;
+    for (const int workers : usual_workers)
+        if (workers >= system_.fewest_workers && group_->takes(workers) && implementation.takes(workers))
+            few.push_back(std::to_string(workers));
+    if (few.empty())
+        return;
+    options.pins["workers"] = few;
+    options.workers_by_default = true;
+}
+
 void Check::choose_what_is_left_out() {
     for (const std::string& name : settings_.without) {
         const bool known = std::ranges::any_of(system_.properties, [&](const Property& property) {

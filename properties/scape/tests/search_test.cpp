@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <scape/distributed/scape.hpp>
@@ -303,6 +304,37 @@ TEST(SelfTest, AGateThatDoesNotSeeEndsBeforeAnyVerdict) {
         testing::internal::GetCapturedStderr(),
         "blind: unexpected: this gate does not see a wrong answer that it is shown (moment, kept told), so "
         "that no verdict of it means anything\n");
+}
+
+/// Of two devices, say: a third rank would find none.
+class NoThird final : public Changed {
+  public:
+    NoThird(const Setup& setup, Communicator& communicator) : Changed(setup, communicator) {
+        if (communicator.size() > 2)
+            throw std::runtime_error("there is no third");
+    }
+};
+
+gate::Implementations of_two_at_most(const std::shared_ptr<const Group>& group) {
+    Ranked few{.name = "few", .make = {}, .most_workers = 2};
+    few.make = [](const Setup& setup, Communicator& communicator) {
+        return std::make_unique<NoThird>(setup, communicator);
+    };
+    return {on_ranks(std::move(few), group)};
+}
+
+TEST(Check, WhoTakesFewRanksIsAskedForNoMore) {
+    gate::System few = scape();
+    few.implementations = of_two_at_most;
+    std::vector<std::string> words{"few",     "--property", "traffic,restart.other,reference",
+                                   "--cases", "50",         "--brief"};
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+        arguments.push_back(word.data());
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(gate::gate_main(static_cast<int>(arguments.size()), arguments.data(), {few}), 0);
+    EXPECT_THAT(testing::internal::GetCapturedStdout(),
+                testing::HasSubstr("3 passed, 0 failed, 0 skipped"));
 }
 
 TEST(Group, RanksThatWorkAndThoseThatDoNotSeeTheSameRecords) {
