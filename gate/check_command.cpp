@@ -131,7 +131,7 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
         settings->schedules.use = use_schedule;
         command.add_option("--schedules", settings->schedules.count,
                            "in how many orders of blocks, warps, streams and arrivals each case is tried");
-        command.add_option("--schedule", settings->schedules.first,
+        command.add_option("--from-schedule", settings->schedules.first,
                            "the first of these, as a failure prints it");
     }
     command.add_option("--level", settings->level,

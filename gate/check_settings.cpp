@@ -100,7 +100,7 @@ void Check::check_settings() const {
     };
     at_least("--cases", settings_.cases, 0);
     at_least("--schedules", settings_.schedules.count, 1);
-    at_least("--schedule", static_cast<double>(settings_.schedules.first), 1);
+    at_least("--from-schedule", static_cast<double>(settings_.schedules.first), 1);
     at_least("--time-budget", settings_.time_budget, 0);
     at_least("--jobs", settings_.jobs, 0);
     at_least("--case-timeout", settings_.case_timeout, 0);
@@ -329,7 +329,7 @@ std::string Check::narrowed(const SearchOptions& options) const {
     }
     const Schedules& schedules = settings_.schedules;
     if (schedules.use && (schedules.count != 1 || schedules.first != 1))
-        text += " --schedule " + std::to_string(schedules.first) + " --schedules " +
+        text += " --from-schedule " + std::to_string(schedules.first) + " --schedules " +
                 std::to_string(schedules.count);
     return text + " --cases " + std::to_string(options.cases) + " --seed " + std::to_string(settings_.seed);
 }
@@ -342,7 +342,7 @@ std::string Check::command(const Implementation& implementation, const Property&
 std::string Check::command(const Implementation& implementation, const Property& property,
                            const Counterexample& found) const {
     return command(implementation, property, found.line) +
-           (found.schedule == 0 ? "" : " --schedule " + std::to_string(found.schedule));
+           (found.schedule == 0 ? "" : " --from-schedule " + std::to_string(found.schedule));
 }
 
 } // namespace scape::gate
