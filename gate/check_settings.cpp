@@ -222,8 +222,8 @@ void Check::choose_pins() {
 
 /// There may be fewer devices than the ranks that are drawn, or than mpirun has started.
 void Check::keep_to_what_it_takes(const Implementation& implementation, SearchOptions& options) const {
-    constexpr int most_drawn =
-        33; // by any system's properties: whoever takes as many has no limit that shows
+    // By any system's properties: whoever takes as many has no limit that shows.
+    constexpr int most_drawn = 33;
     const bool somebody_said = pins_.contains("workers") && !workers_by_default_;
     if (somebody_said || implementation.takes(workers_by_default_ ? most_workers() : most_drawn))
         return;

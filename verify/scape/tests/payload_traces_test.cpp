@@ -1,5 +1,6 @@
 // Traces whose payloads were rounded (section 21).
 #include <cstddef>
+#include <filesystem>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,16 +14,20 @@ namespace {
 
 using support::set_element;
 
+void expect_passes(const std::filesystem::path& path) {
+    for (const From from : {From::recorded, From::start})
+        for (const Level& level : {Level::exact(), Level::rel()}) {
+            const TraceVerdict verdict = verify_from(path, from, level);
+            EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
+        }
+}
+
 TEST_F(VerifyTraceTest, AGoodTraceOfBf16PassesAndNeitherItsRoundingNorItsRestMayBeOff) {
     RecordOptions options = support::small_run();
     options.problem.settings.payload = problem::Payload::bf16;
     options.intermediates = true;
     record(path_, options);
-    for (const From from : {From::recorded, From::start})
-        for (const Level& level : {Level::exact(), Level::rel()}) {
-            const TraceVerdict verdict = verify_from(path_, from, level);
-            EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
-        }
+    expect_passes(path_);
     // A mean that is off by what bf16 rounds is off by far more than fp32 may be, unless its bound is lost.
     const support::SafetensorsFile file(path_);
     const std::vector<float> exchanged = file.read_f32("step/0002/exchanged");
@@ -48,11 +53,7 @@ TEST_F(VerifyTraceTest, AGoodTraceOfE5m2PassesAndOneOfAnotherScaleDoesNot) {
     for (const auto data : {problem::DataClass::normal, problem::DataClass::wide}) {
         options.data = data;
         record(path_, options);
-        for (const From from : {From::recorded, From::start})
-            for (const Level& level : {Level::exact(), Level::rel()}) {
-                const TraceVerdict verdict = verify_from(path_, from, level);
-                EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
-            }
+        expect_passes(path_);
     }
     // What its own scale lets saturate another sends whole: the residual of the greatest value tells.
     const support::SafetensorsFile file(path_);
