@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 
 #include <sys/wait.h>
@@ -68,15 +69,21 @@ std::optional<Folder>& folder() {
     return only;
 }
 
+/// Runs in threads of their own may both be the first to ask.
+Folder& made_once(const Group& group) {
+    static std::once_flag made;
+    std::call_once(made, [&] { folder().emplace(group); });
+    return *folder();
+}
+
 } // namespace
 
 /// A process that was started by the folder's owner has a part of it to itself.
 std::string scratch_folder(const Group& group) {
-    if (!folder())
-        folder().emplace(group);
-    if (folder()->process == getpid())
-        return folder()->path;
-    const fs::path own = fs::path(folder()->path) / std::to_string(getpid());
+    const Folder& only = made_once(group);
+    if (only.process == getpid())
+        return only.path;
+    const fs::path own = fs::path(only.path) / std::to_string(getpid());
     fs::create_directories(own);
     return own;
 }

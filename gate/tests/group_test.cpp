@@ -1,10 +1,15 @@
 #include <scape/gate/group.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,6 +73,25 @@ class NoPeers final : public Group {
 TEST(AnyGroup, SaysSoIfItHasNoPeers) {
     EXPECT_THAT([&] { NoPeers().run_peers(2, [](Peers&) {}); },
                 ThrowsMessage<std::logic_error>("the ranks of strangers send no messages to peers"));
+}
+
+// Small problems are enumerated by threads that know nothing of each other. A sanitizer for threads sees each
+// race, the folders' names most.
+TEST(Scratch, IsMadeOnceByAllThreadsThatAskFirst) {
+    constexpr std::size_t threads = 16;
+    const auto group = make_thread_group(10s);
+    std::latch all_are_here(threads);
+    std::array<std::string, threads> folders;
+    {
+        std::vector<std::jthread> askers;
+        for (std::string& folder : folders)
+            askers.emplace_back([&] {
+                all_are_here.arrive_and_wait();
+                folder = scratch_folder(*group);
+            });
+    }
+    EXPECT_TRUE(std::filesystem::is_directory(folders[0]));
+    EXPECT_THAT(folders, ::testing::Each(folders[0]));
 }
 
 } // namespace

@@ -192,8 +192,9 @@ class RankedImplementation final : public Implementation {
         const bool goes_on = number + 1 < all.size();
         const int workers = stage.setup.problem.workers;
         std::vector<RankRecord> records(static_cast<std::size_t>(workers));
-        const fs::path from = folder(number);
-        const fs::path to = folder(number + 1);
+        // A run that keeps nothing makes no folder.
+        const fs::path from = number > 0 ? folder(number) : fs::path();
+        const fs::path to = goes_on ? folder(number + 1) : fs::path();
         if (goes_on && !ranked_.shares_folders)
             make_empty(to);
         for (std::size_t i = stage.first; i < stage.last; ++i)
@@ -204,7 +205,7 @@ class RankedImplementation final : public Implementation {
             group_->run(workers, [&](Communicator& ranks) {
                 RankRecord& record = records[static_cast<std::size_t>(ranks.rank())];
                 try {
-                    run_rank(scenario, stage, ranks, from, goes_on ? to : fs::path(), record);
+                    run_rank(scenario, stage, ranks, from, to, record);
                 } catch (const std::exception& error) {
                     record.ended = error.what();
                     throw;
