@@ -16,8 +16,8 @@ GATE = "mutation_gate"
 # The time is for failures that shrink slowly; a brief run that it ends leaves the verdict to the others.
 BRIEF = ["--cases", "3", "--workers", "3", "--density", "0.1", "--timeout", "20", "--time-budget", "10"]
 MOST_MEMORY, MOST_FILE = 16 << 20, 2 << 20  # kilobytes; blocks of 512 bytes
-# Of each program, which ctest starts under mpirun.
-MPI_TESTS = {"mpi_test": "^distributed\\.mpi_(exchanges|faults)", "mpi_peers_test": "^distributed\\.mpi_peers_"}
+# Of each program, which ctest starts under mpirun; under a second MPI it is another program, which is not built here.
+MPI_TESTS = {"mpi_test": "^distributed\\.mpi_(exchanges|faults)(_[0-9]+)?$", "mpi_peers_test": "^distributed\\.mpi_peers_([0-9]+|faults)$"}
 
 
 class Trouble(Exception):
