@@ -75,8 +75,8 @@ TEST(AnyGroup, SaysSoIfItHasNoPeers) {
                 ThrowsMessage<std::logic_error>("the ranks of strangers send no messages to peers"));
 }
 
-// Small problems are enumerated by threads that know nothing of each other. A sanitizer for threads sees each
-// race, the folders' names most.
+// Small problems are enumerated by threads that know nothing of each other. A sanitizer for threads sees
+// each race, the folders' names most.
 TEST(Scratch, IsMadeOnceByAllThreadsThatAskFirst) {
     constexpr std::size_t threads = 16;
     const auto group = make_thread_group(10s);

@@ -25,7 +25,7 @@ def main():
 
     print("# Which property catches which planted bug\n")
     print("Made by `coverage.py` from `scape planted --all --cases 30 --clean-cases 0 --json`, and kept true by the test")
-    print("`ci.planted_table`. A bug that is caught by one property alone escapes when that property is removed; every other one is")
+    print("`ci.planted`. A bug that is caught by one property alone escapes when that property is removed; every other one is")
     print("covered by those named beside it. Left out: 56 and 81, of which timing decides who sees them.\n")
     print("## By bug\n")
     print("| bug | name | caught by |")
