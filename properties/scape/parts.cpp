@@ -117,7 +117,7 @@ void refused_with_its_parts(Trial& trial) {
     const Case& run = trial.run();
     const Index refused = run.chosen_place % run.steps + 1;
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
-    const Index index = run.chosen_place % run.size();
+    const Index index = refused_coordinate(run);
     trial.classify(run.seed % 9 >= 7, "the sum is too large, and no part");
 
     const Scenario good = trial.steps();

@@ -6,6 +6,18 @@
 
 namespace scape::properties {
 
+Index refused_coordinate(const Case& run) {
+    const Index last = run.size() - 1;
+    switch (run.chosen_place / run.steps % 6) {
+    case 0:
+        return 0;
+    case 1:
+        return last;
+    default:
+        return run.chosen_place % run.size();
+    }
+}
+
 void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Action bad,
                            const std::function<void(const std::string& who, const Outcome&)>& told) {
     trial.classify(refused > 1, "not in the first step");
@@ -44,7 +56,7 @@ void refused_on_all_ranks(Trial& trial) {
     const Case& run = trial.run();
     const Index refused = run.chosen_place % run.steps + 1;
     const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
-    const Index index = run.chosen_place % run.size();
+    const Index index = refused_coordinate(run);
     const float value = unacceptable(static_cast<std::uint8_t>(run.seed));
     const Scenario good = trial.steps();
     const std::string place = good.setup.problem.layout.describe(index);

@@ -205,6 +205,26 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
         });
 }
 
+// A state that is read from somewhere is looked at before the other side hears of it.
+TEST(MaplEnds, AStateThatCannotBeIsRefused) {
+    const Settings settings{.width = 4, .rank = 2, .vocabulary = 9, .anchors = Anchors::fixed};
+    const Floats start = first_subspace(4, 2, 1);
+    const auto told = [&](const std::function<void(EndState&)>& change) {
+        std::string line;
+        distributed::run_peers(1, [&](Peers& peers) {
+            EndState state = first_state(settings, Side::sender, start, Floats(18, 0.5F));
+            state.rows = anchor_rows(settings, Side::sender);
+            change(state);
+            line = what([&] { Sender(settings, state, peers, 0); });
+        });
+        return line.substr(0, line.find(':'));
+    };
+    EXPECT_EQ(told([](EndState& state) { state.a[0] += 0.5F; }), "the subspace is off the manifold");
+    EXPECT_EQ(told([](EndState& state) { state.rows[0] += 0.5F; }), "P does not have orthonormal rows");
+    EXPECT_EQ(told([](EndState& state) { state.m[7] = std::nanf(""); }), "state");
+    EXPECT_EQ(told([](EndState& state) { state.anchor.pop_back(); }), "state");
+}
+
 // A side that fails ends the other, which names it.
 TEST(MaplEnds, ASideThatEndsIsNamed) {
     const Settings settings{.width = 2, .rank = 1, .vocabulary = 3};

@@ -34,6 +34,9 @@ TEST(MaplSettings, EachWrongOneIsNamed) {
               "rank is 0; it must be from 1 to the width, which is 4");
     EXPECT_EQ(told([](Settings& s) { s.width = 0; }), "width is 0; there must be a feature at least");
     EXPECT_EQ(told([](Settings& s) { s.vocabulary = 0; }), "vocabulary is 0; it must be from 1 to 2^32");
+    EXPECT_EQ(told([](Settings& s) { s.vocabulary = Index{1} << 32U; }), "");
+    EXPECT_EQ(told([](Settings& s) { s.vocabulary = (Index{1} << 32U) + 1; }),
+              "vocabulary is 4294967297; it must be from 1 to 2^32");
     EXPECT_EQ(told([](Settings& s) { s.beta = 1.0; }), "beta is 1; it must be at least 0 and less than 1");
     EXPECT_EQ(told([](Settings& s) { s.beta = std::nan(""); }),
               "beta is nan; it must be at least 0 and less than 1");
@@ -101,6 +104,18 @@ TEST(MaplSettings, OffTheManifoldIsToldWithDistanceAndBound) {
     const std::vector<float> long_one(3, 0.0F);
     EXPECT_EQ(what([&] { check_on_manifold(settings, long_one); }),
               "the subspace has 3 values; width 2 and rank 1 make it 2");
+}
+
+// By hand, of one feature: a step at the greatest rate leaves a singular value of 0.48, and two turns of the retraction take
+// it to 0.9750; A^T A may be 2 * 0.0250 from 1.
+TEST(MaplSettings, StepsMayLeaveWhatTheRetractionDoes) {
+    const Settings settings{.width = 1, .rank = 1};
+    const auto at_distance = [](double distance) {
+        return std::vector<float>{static_cast<float>(std::sqrt(1.0 + distance))};
+    };
+    EXPECT_EQ(what([&] { check_on_manifold(settings, at_distance(0.0499), 1); }), "");
+    EXPECT_NE(what([&] { check_on_manifold(settings, at_distance(0.0501), 1); }), "");
+    EXPECT_NE(what([&] { check_on_manifold(settings, at_distance(0.0499)); }), "");
 }
 
 } // namespace
