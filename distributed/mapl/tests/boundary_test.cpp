@@ -176,6 +176,10 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
         [&](Peers& peers) {
             Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
             EXPECT_EQ(receiver.forward(0, 1).activations, (Floats{1.0F, 0.0F}));
+            for (const Index micro : {0, -1})
+                EXPECT_EQ(what([&] { static_cast<void>(receiver.forward(micro, 1)); }),
+                          "micro-batch " + std::to_string(micro) +
+                              " is under way already, or no number; each goes once a step, from 0 on");
             EXPECT_EQ(what([&] { receiver.backward(0, Floats{1.0F}); }),
                       "micro-batch 0 has a gradient of 1 values; its 1 tokens make it 2");
             EXPECT_EQ(what([&] {
