@@ -253,7 +253,7 @@ void Check::run_properties() {
 
 void Check::run_property(const Implementation& implementation, const Property& property) {
     SearchOptions options = options_for(implementation, property, 100, 2000);
-    options.also = property.also(options.pins);
+    options.also = property.also(implementation, options.pins);
     const std::string with = command(implementation) + " --property " + property.name + narrowed(options);
     search_later(implementation, property, options, with,
                  [this, &implementation, &property, options, with](const SearchResult& result) {

@@ -138,6 +138,10 @@ Verdict judge(const System& system, const Property& property, const SearchResult
         return {Status::failed, ""};
     if (result.cases == 0)
         return {Status::skipped, "the time budget was used up before"};
+    const int asked = result.drawn > 0 ? result.drawn : result.cases; // of a single case none is drawn
+    for (const auto& [kind, count] : result.kinds)
+        if (kind.starts_with(nothing_said) && count == asked)
+            return {Status::skipped, kind.substr(nothing_said.size())};
     if (const std::string few = too_few(system, property, result, options); !few.empty())
         return {Status::mistrusted, few};
     if (result.ended)

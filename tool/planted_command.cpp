@@ -160,7 +160,7 @@ class Planted {
             options.cases = settings_.cases;
             options.seed = settings_.seed;
             options.most_evaluations = first ? 2000 : 0;
-            options.also = property->also({}); // whatever a default check tries
+            options.also = property->also(implementation, {}); // whatever a default check tries
             options.before = [this, number, property](const gate::Line& line) {
                 return watch_.goes_on(command(number, *property, line), line);
             };
@@ -218,7 +218,7 @@ class Planted {
         const int count = static_cast<int>(properties_.size());
         options.cases = (settings_.clean_cases + count - 1) / count;
         options.seed = settings_.seed;
-        options.also = property.also({});
+        options.also = property.also(*implementation, {});
         const std::string with = program_ + " check" + of_system() + " --implementation " +
                                  implementation->name() + " --property " + property.name;
         options.before = [this, with](const gate::Line& line) {

@@ -114,6 +114,40 @@ std::vector<Operation> parse_script(const std::string& text) {
     return script;
 }
 
+std::string damage_text(const Damage& damage) {
+    const std::string file = std::to_string(damage.file);
+    switch (damage.kind) {
+    case Damage::Kind::none:
+        break;
+    case Damage::Kind::bit:
+        return "bit:" + file + ":" + std::to_string(damage.byte) + ":" + std::to_string(damage.bit);
+    case Damage::Kind::shorter:
+        return "shorter:" + file;
+    case Damage::Kind::longer:
+        return "longer:" + file;
+    }
+    return {};
+}
+
+Damage parse_damage(const std::string& text) {
+    const auto fields = split(text, ':');
+    Damage damage;
+    if (fields[0] == "bit" && fields.size() == 4) {
+        damage.kind = Damage::Kind::bit;
+        damage.byte = number<std::int64_t>("damage", fields[2]);
+        damage.bit = number<int>("damage", fields[3]);
+    } else if ((fields[0] == "shorter" || fields[0] == "longer") && fields.size() == 2) {
+        damage.kind = fields[0] == "shorter" ? Damage::Kind::shorter : Damage::Kind::longer;
+    } else {
+        throw Error("case: damage is '" + text +
+                    "'; write bit:FILE:BYTE:BIT, shorter:FILE or longer:FILE, a byte from the end as -1");
+    }
+    damage.file = number<int>("damage", fields[1]);
+    if (damage.file < 0 || damage.bit < 0 || damage.bit > 7)
+        throw Error("case: damage is '" + text + "'; files count from 0, bits from 0 to 7");
+    return damage;
+}
+
 constexpr std::array<std::string_view, 3> density_rules{"geometric", "linear", "jumps"};
 constexpr std::array<std::string_view, 4> rate_rules{"constant", "warm_up", "to_zero", "wild"};
 constexpr std::array<std::string_view, 3> cut_rules{"backward", "rebuilt", "wild"};
@@ -203,6 +237,8 @@ const std::vector<Field>& fields() {
         number_field("steps", &Case::steps),
         {"script", [](const Case& run) { return script_text(run.script); },
          [](Case& run, const std::string& text) { run.script = parse_script(text); }},
+        {"damage", [](const Case& run) { return damage_text(run.damage); },
+         [](Case& run, const std::string& text) { run.damage = parse_damage(text); }},
         number_field("rank", &Case::chosen_rank),
         number_field("place", &Case::chosen_place),
         number_field("other_workers", &Case::other_workers),

@@ -52,6 +52,26 @@ struct Choices {
     std::vector<DataClass> data;
 };
 
+/// The first byte, the last, or any.
+rc::Gen<std::int64_t> damaged_byte() {
+    return rc::gen::map(rc::gen::pair(one_of<int>({0, -1, 1}), number_below<std::int64_t>(40'320)),
+                        [](std::pair<int, std::int64_t> drawn) {
+                            return drawn.first > 0 ? drawn.second + 1 : drawn.first;
+                        });
+}
+
+rc::Gen<Damage> damage() {
+    using Kind = Damage::Kind;
+    const auto all = rc::gen::build<Damage>(
+        rc::gen::set(&Damage::kind, one_of<Kind>({Kind::bit, Kind::bit, Kind::bit, Kind::bit, Kind::shorter,
+                                                  Kind::longer})),
+        rc::gen::set(&Damage::file, number_below<int>(34)), rc::gen::set(&Damage::byte, damaged_byte()),
+        rc::gen::set(&Damage::bit, number_below<int>(8)));
+    return rc::gen::map(all, [](Damage drawn) {
+        return drawn.kind == Kind::bit ? drawn : Damage{.kind = drawn.kind, .file = drawn.file};
+    });
+}
+
 /// Without b2*q^2 a coordinate that cancels has nothing but epsilon in its denominator, and the least ones
 /// make a halt of it.
 Case without_certain_halts(Case run) {
@@ -171,6 +191,13 @@ rc::Gen<Case> scripted_case() {
                                 drawn.first.script.push_back({});
                             return drawn.first;
                         });
+}
+
+rc::Gen<Case> damaged_case() {
+    return rc::gen::map(rc::gen::pair(any_case(), damage()), [](std::pair<Case, Damage> drawn) {
+        drawn.first.damage = drawn.second;
+        return drawn.first;
+    });
 }
 
 } // namespace scape::properties

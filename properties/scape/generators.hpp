@@ -38,6 +38,9 @@ void needs_exactness(Case& run);
 /// With a script.
 [[nodiscard]] rc::Gen<Case> scripted_case();
 
+/// With damage to a checkpoint.
+[[nodiscard]] rc::Gen<Case> damaged_case();
+
 /// Each drawn case, changed: what is changed does not shrink.
 template <class Change>
 rc::Gen<Case> changed(rc::Gen<Case> cases, Change change) {

@@ -8,6 +8,7 @@
 #include <scape/verify/results.hpp>
 #include <scape/verify/run.hpp>
 
+#include "support.hpp"
 #include "vectors.hpp"
 
 namespace scape::properties {
@@ -23,7 +24,10 @@ class ReferenceRun {
   public:
     explicit ReferenceRun(const Setup& setup)
         : problem_(setup.problem), density_(setup.density),
-          run_(problem_, density_, to_vector(setup.parameters)) {}
+          run_(problem_, density_, to_vector(setup.parameters)) {
+        if (setup.begun)
+            begin_at(*setup.begun);
+    }
 
     Outcome step(const Action& action) {
         halted_ = false;
@@ -82,6 +86,20 @@ class ReferenceRun {
     }
 
   private:
+    void begin_at(const Begun& begun) {
+        auto state = run_.state();
+        state.step = begun.step;
+        state.e.clear();
+        for (const auto& of_rank : begun.residual)
+            state.e.push_back(to_vector(of_rank));
+        state.S.emplace();
+        for (Index index = 0; index < problem_.layout.size(); ++index)
+            if (selected(begun.mask, index))
+                state.S->push_back(index);
+        next_ = *state.S;
+        run_.restore(std::move(state));
+    }
+
     /// All but the bytes, which are counted on their way.
     [[nodiscard]] Told told_of(const verify::StepResults<float>& results) const {
         Told told;
@@ -121,7 +139,8 @@ class ReferenceImplementation final : public Implementation {
         ReferenceRun reference(scenario.setup);
         for (const Action& action : scenario.actions) {
             Outcome outcome;
-            if (action.kind == Action::Kind::step)
+            // It keeps no files that could be damaged: as of one that is refused, the step stays.
+            if (action.kind == Action::Kind::step || action.kind == Action::Kind::damage)
                 outcome = reference.step(action);
             if (action.kind == Action::Kind::restart)
                 reference.restart(action);

@@ -66,6 +66,8 @@ class ProgramRun {
     void restart(const Action& action, const fs::path& folder);
     /// A step that is taken back.
     std::vector<Outcome> undo(const Action& action, const fs::path& folder);
+    /// One that is, if all take the damaged checkpoint for whole.
+    std::vector<Outcome> damage(const Action& action, const fs::path& folder);
     std::vector<View> views();
     std::vector<std::vector<std::uint8_t>> coming();
 
@@ -185,6 +187,34 @@ std::vector<Outcome> ProgramRun::undo(const Action& action, const fs::path& fold
     return outcomes;
 }
 
+std::vector<Outcome> ProgramRun::damage(const Action& action, const fs::path& folder) {
+    save(folder);
+    for (const Outcome& outcome : step(action))
+        if (outcome.kind != Outcome::Kind::taken)
+            fail(0, "did not take a step after it had saved: " + outcome.text);
+    Outcome common;
+    common.damaged = make_damage(folder, action.damage);
+    if (common.damaged.empty())
+        return std::vector<Outcome>(workers(), common);
+    const Json message{{"do", "restore"}, {"folder", folder.string()}};
+    const std::vector<Json> answers = ask(std::vector<Json>(workers(), message), {"restore", "refused"});
+    std::vector<Outcome> outcomes;
+    for (std::size_t rank = 0; rank < workers(); ++rank) {
+        Outcome outcome = common;
+        if (answers[rank]["did"] == "refused") {
+            outcome.kind = Outcome::Kind::refused;
+            outcome.text = gate::text_of(answers[rank]);
+        }
+        if (rank > 0 && outcome.kind != outcomes.front().kind)
+            fail(rank, (outcome.kind == Outcome::Kind::refused ? "refuses" : "has restored") +
+                           std::string(" a checkpoint of which rank 0 says otherwise: ") + outcome.damaged);
+        outcomes.push_back(std::move(outcome));
+    }
+    if (outcomes.front().kind == Outcome::Kind::taken)
+        --taken_;
+    return outcomes;
+}
+
 std::vector<Json> ProgramRun::ask_for_views(const std::vector<std::string>& what) {
     std::vector<Json> messages;
     for (std::size_t rank = 0; rank < workers(); ++rank) {
@@ -284,6 +314,8 @@ class ProgramImplementation final : public Implementation {
                 snapshot.outcomes = run.step(action);
             if (action.kind == Action::Kind::undo)
                 snapshot.outcomes = run.undo(action, empty_folder("undo"));
+            if (action.kind == Action::Kind::damage)
+                snapshot.outcomes = run.damage(action, empty_folder("damage"));
             if (action.kind == Action::Kind::restart) {
                 const fs::path folder = empty_folder("restart");
                 run.save(folder);

@@ -18,12 +18,14 @@ namespace {
 
 using Json = Programs::Json;
 
-/// Settings that came later than the protocol: a program that says nothing of one is not asked for it.
+/// Settings, and answers, that came later than the protocol: a program that says nothing of one is not
+/// asked for it.
 const std::map<std::string, std::string>& later_settings() {
     static const std::map<std::string, std::string> all{
         {"norm", "the program does not say that it knows 'norm'"},
         {"payload", "the program does not say that it knows 'payload'"},
-        {"e5m2", "the program does not say that it knows 'e5m2'"}};
+        {"e5m2", "the program does not say that it knows 'e5m2'"},
+        {"damage", "the program does not say that it knows 'damage'"}};
     return all;
 }
 
@@ -33,12 +35,14 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
         throw Error("\"knows\" must be a list of texts");
     for (const Json& setting : known)
         if (!setting.is_string() || !later_settings().contains(setting.get<std::string>()))
-            throw Error("\"knows\" has " + setting.dump() + "; there are norm, payload, e5m2");
+            throw Error("\"knows\" has " + setting.dump() + "; there are norm, payload, e5m2, damage");
     for (const auto& [setting, why] : later_settings())
         if (std::ranges::find(known, Json(setting)) == known.end())
             left_out.emplace(setting, why);
     if (const auto e5m2 = left_out.find("e5m2"); e5m2 != left_out.end())
         left_out.emplace("payload.scale", e5m2->second);
+    if (const auto damage = left_out.find("damage"); damage != left_out.end())
+        left_out.emplace("restart.damage", damage->second);
 }
 
 /// Of each property what it looks at beside the parameters; one that is not here looks at everything.
@@ -51,6 +55,7 @@ const std::map<std::string, Shows>& needs_of_properties() {
         {"rerun", nothing},
         {"refusal", nothing},
         {"restart.same", nothing},
+        {"restart.damage", nothing},
         {"symmetry.rank_order", nothing},
         {"update.zero_gradients", nothing},
         {"dense.exact", {true, false, false, false}},
@@ -118,6 +123,7 @@ Hello hello_of(const Programs::Json& answer, const gate::ProgramSettings& settin
                 {shows("moment"), shows("residual"), shows("mask"), shows("next_mask")},
                 std::move(said.left_out)};
     leave_out_what_is_not_known(answer, hello.left_out);
+    hello.left_out.emplace("payload.overflow", "a program begins where a run does");
     leave_out_what_is_not_shown(hello);
     return hello;
 }

@@ -40,6 +40,7 @@ class Writer {
             add(outcome.rank);
             add(outcome.index);
             add(outcome.value);
+            add_all(outcome.damaged);
             add(outcome.sent);
             add(outcome.exchanges);
         }
@@ -96,6 +97,7 @@ class Reader {
             get(outcome.rank);
             get(outcome.index);
             get(outcome.value);
+            get_all(outcome.damaged);
             get(outcome.sent);
             get(outcome.exchanges);
         }

@@ -14,6 +14,7 @@
 #include <scape/distributed/scape.hpp>
 
 #include "rank_record.hpp"
+#include "restore_damaged.hpp"
 
 namespace scape::properties {
 
@@ -52,6 +53,7 @@ std::vector<Stage> stages(const Scenario& scenario) {
             Stage next{scenario.setup, i, i};
             next.setup.problem = action.problem.value();
             next.setup.ranges = action.ranges;
+            next.setup.begun.reset();
             // What is restored has to replace it.
             next.setup.parameters.assign(scenario.setup.parameters.size(), 0.0F);
             all.push_back(std::move(next));
@@ -166,9 +168,12 @@ class RankedImplementation final : public Implementation {
             all.insert({"parts", "it takes its gradients at once"});
         if (!ranked_.rounds_payloads)
             all.insert({"payload", "it takes payloads of fp32 alone"});
+        else if (!ranked_.takes_states)
+            all.insert({"payload.overflow", "it cannot begin at a state"});
         return all;
     }
     std::string like() const override { return ranked_.like; }
+    Index most_parameters() const override { return ranked_.most_parameters; }
     bool any(bool here) const override { return group_->any(here); }
 
     History run(const Scenario& scenario) const override {
@@ -198,8 +203,9 @@ class RankedImplementation final : public Implementation {
         if (goes_on && !ranked_.shares_folders)
             make_empty(to);
         for (std::size_t i = stage.first; i < stage.last; ++i)
-            if (scenario.actions[i].kind == Action::Kind::undo && !ranked_.shares_folders)
-                make_empty(undo_folder(i));
+            if (scenario.actions[i].kind == Action::Kind::damage ||
+                (scenario.actions[i].kind == Action::Kind::undo && !ranked_.shares_folders))
+                make_empty(of_action(i));
         std::exception_ptr failure;
         try {
             group_->run(workers, [&](Communicator& ranks) {
@@ -257,10 +263,11 @@ class RankedImplementation final : public Implementation {
                    : fs::path(scratch_folder(*group_)) / ("stage" + std::to_string(number));
     }
 
+    [[nodiscard]] fs::path of_action(std::size_t action) const {
+        return fs::path(scratch_folder(*group_)) / ("action" + std::to_string(action));
+    }
     [[nodiscard]] fs::path undo_folder(std::size_t action) const {
-        return ranked_.shares_folders
-                   ? shared_folder()
-                   : fs::path(scratch_folder(*group_)) / ("undo" + std::to_string(action));
+        return ranked_.shares_folders ? shared_folder() : of_action(action);
     }
 
     void run_rank(const Scenario& scenario, const Stage& stage, Communicator& ranks, const fs::path& from,
@@ -270,6 +277,8 @@ class RankedImplementation final : public Implementation {
         const NotesACut notes_a_cut(communicator, record);
         const auto candidate =
             place ? place->make(stage.setup, communicator) : ranked_.make(stage.setup, communicator);
+        if (stage.setup.begun)
+            candidate->begin_at(*stage.setup.begun);
         for (std::size_t i = stage.first; i < stage.last; ++i) {
             const Action& action = scenario.actions[i];
             communicator.reset();
@@ -297,6 +306,14 @@ class RankedImplementation final : public Implementation {
                 candidate->save(undo_folder(i));
                 outcome = take_step(*candidate, action, stage.setup.problem.layout, ranks.rank());
                 candidate->restore(undo_folder(i));
+                break;
+            case Action::Kind::damage:
+                // A step is taken between, so that the live state is another than the saved one.
+                candidate->save(of_action(i));
+                outcome = take_step(*candidate, action, stage.setup.problem.layout, ranks.rank());
+                if (outcome.kind != Outcome::Kind::taken)
+                    throw std::runtime_error("a step after a save was not taken: " + outcome.text);
+                outcome = restored_from_damaged(*candidate, of_action(i), action.damage, ranks);
                 break;
             }
             outcome.sent = communicator.bytes();

@@ -12,8 +12,9 @@ namespace scape::properties {
 
 namespace {
 
-/// The actions that are steps, up to the first restart, that all ranks came through. Who halts shows no
-/// mask any more, so the last step before that, whose coming mask is not known, is left out, too.
+/// The actions that are steps, up to the first restart or damage, that all ranks came through. Who halts,
+/// or has restored, shows no mask any more, so the last step before that, whose coming mask is not known,
+/// is left out, too.
 std::vector<std::size_t> steps_of(const Ran& ran) {
     std::vector<std::size_t> steps;
     const auto ranks = static_cast<std::size_t>(ran.scenario.setup.problem.workers);
@@ -21,7 +22,8 @@ std::vector<std::size_t> steps_of(const Ran& ran) {
         if (ran.scenario.actions[action].kind == Action::Kind::restart ||
             ran.history.after[action].views.size() != ranks)
             break;
-        if (ran.history.after[action].outcomes.front().kind == Outcome::Kind::halted) {
+        const bool damage = ran.scenario.actions[action].kind == Action::Kind::damage;
+        if (damage || ran.history.after[action].outcomes.front().kind == Outcome::Kind::halted) {
             if (!steps.empty())
                 steps.pop_back();
             break;
@@ -55,12 +57,14 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
                             std::ranges::none_of(ran.scenario.actions, [](const Action& action) {
                                 return action.kind == Action::Kind::restart;
                             });
-    const auto left_out = std::ranges::find_if(ran.history.after, [](const Snapshot& snapshot) {
-        return snapshot.outcomes.front().kind == Outcome::Kind::halted;
-    });
-    if (left_out != ran.history.after.end()) {
+    std::size_t left_out = 0;
+    while (left_out < ran.history.after.size() &&
+           ran.scenario.actions[left_out].kind != Action::Kind::damage &&
+           ran.history.after[left_out].outcomes.front().kind != Outcome::Kind::halted)
+        ++left_out;
+    if (left_out < ran.history.after.size()) {
         // The step before the halt, which was left out, has used it.
-        auto action = static_cast<std::size_t>(left_out - ran.history.after.begin());
+        std::size_t action = left_out;
         while (ran.scenario.actions[--action].kind != Action::Kind::step || !taken(ran, action)) {
         }
         coming = seen_in(ran.history.after[action].views);
@@ -87,7 +91,8 @@ std::vector<std::vector<std::vector<std::uint8_t>>> next_masks(const Ran& ran,
 
 bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::string& source) {
     const auto steps = steps_of(ran);
-    if (steps.empty() || ran.scenario.setup.parameters.empty())
+    // A trace begins where a run does.
+    if (steps.empty() || ran.scenario.setup.parameters.empty() || ran.scenario.setup.begun)
         return false;
     const View& seen = ran.history.after[steps.front()].views.front();
     if (seen.moment.empty() || seen.residual.empty() || seen.mask.empty())

@@ -145,6 +145,30 @@ std::vector<Case> beyond_every_block() {
     return all;
 }
 
+/// As large as real ones' shares, for those who say that they take so many (Ranked::most_parameters): ties
+/// over the edges of all that is shared out, and a norm of 25 blocks.
+std::vector<Case> as_large_as_shares() {
+    Case run;
+    run.tensors = {{"a", 700'001, false}, {"b", 9, true}, {"c", 299'990, false}};
+    run.workers = 2;
+    run.density = 0.1;
+    run.beta1 = 0.9;
+    run.beta2 = 0.95;
+    run.bias_correction = problem::BiasCorrection::adam;
+    run.clip_norm = 1.0;
+    run.data = problem::DataClass::normal;
+    run.steps = 2;
+    run.chosen_place = 3 * (run.workers - 1);
+    Case larger = run;
+    larger.tensors = {{"a", 9'999'990, false}, {"b", 9, true}};
+    larger.workers = 1;
+    larger.density = 0.01;
+    larger.clip_norm = 0.0;
+    larger.data = problem::DataClass::ties;
+    larger.chosen_place = 0;
+    return {run, larger};
+}
+
 /// More steps than a counter of 8 bits has, with a correction that still says so.
 Case many_steps() {
     Case run;
@@ -240,7 +264,7 @@ Case one_not_finite_later(Index begin, Index end, double clip_norm) {
 
 std::vector<Case> beside_the_drawn() {
     std::vector<Case> all = beyond_every_block();
-    for (const auto& more : {not_finite_later(), clipped_at_the_norm()})
+    for (const auto& more : {as_large_as_shares(), not_finite_later(), clipped_at_the_norm()})
         all.insert(all.end(), more.begin(), more.end());
     all.push_back(one_not_finite_later(0, 30'000, 0.0));
     all.push_back(one_not_finite_later(40'000, 65'000, 0.5));

@@ -64,6 +64,18 @@ class ScapeCandidate final : public Candidate {
             throw Error(folder.string() + " holds no checkpoint");
         distributed::restore_checkpoint(optimizer_, communicator_, *latest);
     }
+    void begin_at(const Begun& begun) override {
+        distributed::RankState state = optimizer_.state();
+        state.step = begun.step;
+        state.residual = begun.residual[static_cast<std::size_t>(communicator_.rank())];
+        state.coming.clear();
+        for (Index index = 0; index < state.coming.size(); ++index)
+            if (((begun.mask[static_cast<std::size_t>(index / 8)] >> static_cast<unsigned>(index % 8)) &
+                 1U) != 0)
+                state.coming.set(index);
+        state.coming.count();
+        optimizer_.restore(state);
+    }
 
   private:
     Communicator& communicator_;
@@ -164,6 +176,8 @@ std::unique_ptr<Candidate> scape_candidate(const Setup& setup,
 
 std::vector<std::shared_ptr<const Implementation>>
 all_implementations(const std::shared_ptr<const Group>& group) {
+    constexpr Index million = 1'000'000;
+    constexpr Index ten_million = 10 * million;
     std::vector<std::shared_ptr<const Implementation>> all;
     if (group->name() == "in_process")
         all.push_back(reference_implementation());
@@ -172,7 +186,9 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .make = host_maker(Reduction::ordered),
                             .takes_parts = true,
                             .rounds_payloads = true,
-                            .shares_folders = true},
+                            .takes_states = true,
+                            .shares_folders = true,
+                            .most_parameters = ten_million},
                            group));
     all.push_back(on_ranks({.name = "host-native",
                             .level = verify::LevelKind::rel,
@@ -180,7 +196,8 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .make = host_maker(Reduction::native),
                             .like = "host",
                             .takes_parts = true,
-                            .shares_folders = true},
+                            .shares_folders = true,
+                            .most_parameters = million},
                            group));
     for (auto& ranked : on_devices(*group))
         all.push_back(on_ranks(std::move(ranked), group));

@@ -20,8 +20,10 @@ namespace scape::properties {
 [[nodiscard]] std::vector<Property> update_properties();
 [[nodiscard]] std::vector<Property> refusal_properties();
 [[nodiscard]] std::vector<Property> restart_properties();
+[[nodiscard]] std::vector<Property> damage_properties();
 [[nodiscard]] std::vector<Property> norm_properties();
 [[nodiscard]] std::vector<Property> payload_properties();
+[[nodiscard]] std::vector<Property> overflow_properties();
 [[nodiscard]] std::vector<Property> parts_properties();
 [[nodiscard]] std::vector<Property> fault_properties();
 [[nodiscard]] std::vector<Property> machine_properties();

@@ -250,7 +250,7 @@ gate::Property in_the_gates_terms(const Property& property) {
             return property.skipped(ours(implementation));
         },
         [&property](const Line& line, const LeftOut& left_out) { return needed(property, line, left_out); },
-        [&property](const Pins& pins) {
+        [&property](const gate::Implementation& implementation, const Pins& pins) {
             std::vector<Line> lines;
             if (is_another_model(pins))
                 return lines;
@@ -258,7 +258,8 @@ gate::Property in_the_gates_terms(const Property& property) {
             // processes.
             constexpr Index many = 1000;
             for (const Case& run : property.also)
-                if (run.steps <= many || !pins.contains("workers"))
+                if ((run.steps <= many || !pins.contains("workers")) &&
+                    run.size() <= ours(implementation).most_parameters())
                     lines.push_back(pinned(text(run), pins));
             return lines;
         }};

@@ -14,10 +14,11 @@ import socket
 import struct
 import sys
 import time
+import zlib
 from array import array
 
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-MISTAKE = os.environ.get("MISTAKE", "")  # "residual" or "order": something for the gate to find
+MISTAKE = os.environ.get("MISTAKE", "")  # "residual", "order" or "damage": something for the gate to find
 
 
 # --- The protocol. ----------------------------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ def answer(message, optimizer):
     do = message["do"]
     if do == "hello":
         return {"did": "hello", "protocol": 1, "name": "plain-python", "level": "exact",
-                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "knows": ["norm"], "left_out": {}}
+                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "knows": ["norm", "damage"], "left_out": {}}
     if do == "case":
         optimizer.begin(message, read_floats(message["parameters"]))
         return {"did": "case"}
@@ -66,8 +67,7 @@ def answer(message, optimizer):
         optimizer.save(message["folder"])
         return {"did": "save"}
     if do == "restore":
-        optimizer.restore(message["folder"])
-        return {"did": "restore"}
+        return optimizer.restore(message["folder"])
     return {"did": "error", "text": "there is no message " + do}
 
 
@@ -130,6 +130,18 @@ class Ranks:
 
 
 # --- SCAPE: sections 4, 5 and 7 of docs/specification/. ---------------------------------------------------------------
+
+def checked(data):
+    return struct.pack("=I", zlib.crc32(data)) + data
+
+
+def read_checked(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    if checked(data[4:]) != data and MISTAKE != "damage":
+        raise ValueError(path + " is damaged")
+    return data[4:]
+
 
 def fp32(value):
     """Rounded once. Sums, products, quotients and roots of two fp32 numbers may be made in double first."""
@@ -265,29 +277,37 @@ class Scape:
             return {"did": "halted", "text": f"w or m is no number any more in step {t}"}
         return {"did": "taken"}
 
-    # Section 7: a file a rank, and one of what is the same on all.
+    # Section 7: a file a rank, and one of what is the same on all, each with a checksum before it.
 
     def save(self, folder):
-        write(os.path.join(folder, f"rank{RANK}"), array("f", self.e).tobytes())
+        write(os.path.join(folder, f"rank{RANK}"), checked(array("f", self.e).tobytes()))
         if RANK == 0:
             state = {"t": self.t, "ranks": RANKS, "w": self.w, "m": self.m, "next_mask": self.next_mask,
                      "halted": self.halted}
-            write(os.path.join(folder, "common"), json.dumps(state).encode())
+            write(os.path.join(folder, "common"), checked(json.dumps(state).encode()))
 
     def restore(self, folder):
-        with open(os.path.join(folder, "common"), "rb") as file:
-            state = json.load(file)
+        """Of what is damaged, for any rank, nothing is taken by any."""
+        damage, state, old = b"", {}, []
+        try:
+            state = json.loads(read_checked(os.path.join(folder, "common")))
+            old = [array("f", read_checked(os.path.join(folder, f"rank{rank}"))) for rank in range(state["ranks"])]
+        except ValueError as error:
+            damage = str(error).encode()
+        damages = [text for text in self.ranks.all_gather(damage) if text]
+        if damages:
+            return {"did": "refused", "text": damages[0].decode()}
         self.t, self.w, self.m, self.halted = state["t"], state["w"], state["m"], state["halted"]
         self.next_mask = state["next_mask"]
-        old = [read_floats(os.path.join(folder, f"rank{rank}")) for rank in range(state["ranks"])]
         if state["ranks"] == RANKS:
-            self.e = old[RANK]
-            return
+            self.e = list(old[RANK])
+            return {"did": "restore"}
         for i in range(self.size):
             total = old[0][i]
             for other in old[1:]:
                 total = fp32(total + other[i])
             self.e[i] = fp32(total / fp32(len(old)))
+        return {"did": "restore"}
 
 
 main()

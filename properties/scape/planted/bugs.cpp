@@ -150,6 +150,30 @@ std::vector<std::pair<std::string, std::string>> of_second_edition() {
     };
 }
 
+/// Of what a gate sees only that damages checkpoints and begins at states that no gradients lead to.
+std::vector<std::pair<std::string, std::string>> of_damage() {
+    return {
+        {"the last block of a checkpoint is not in its checksum",
+         "Residuals that nobody had are restored. Needs a checkpoint that is damaged in the last of its "
+         "bytes."},
+        {"the head of a checkpoint is not in its checksum",
+         "The run goes on from another step. Needs a checkpoint that is damaged in the first of its "
+         "bytes."},
+        {"a rank that finds its checkpoint damaged tells nobody",
+         "The others go on from it. Needs P >= 2 and a checkpoint that is damaged where one rank reads "
+         "it."},
+        {"half of a damaged checkpoint is restored before it is refused",
+         "The parameters are those of the checkpoint, the rest is as it was. Needs a checkpoint that is "
+         "damaged."},
+        {"a payload that overflows bf16 is sent as an infinity",
+         "The run halts where the step had to be refused. Needs a payload of bf16 and a residual of nearly "
+         "2^128."},
+        {"a payload that overflows is told before another rank's refused gradient",
+         "The refusal names the wrong place. Needs a payload of bf16, a residual of nearly 2^128 and a "
+         "gradient that has to be refused."},
+    };
+}
+
 std::vector<Description> all() {
     const std::vector<std::pair<std::string, std::string>> texts{
         {"payload from the own shard only, divided by P",
@@ -264,7 +288,7 @@ std::vector<Description> all() {
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     for (Description& bug : device_descriptions(bugs_of_section_10 + 1))
         result.push_back(std::move(bug));
-    for (const auto& list : {shipped(), of_second_edition()})
+    for (const auto& list : {shipped(), of_second_edition(), of_damage()})
         for (const auto& [name, shows] : list)
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;

@@ -30,7 +30,8 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
                  return make_plain(setup, communicator, bug, start);
              },
          .takes_parts = true,
-         .rounds_payloads = true},
+         .rounds_payloads = true,
+         .takes_states = true},
         group);
 }
 

@@ -76,6 +76,14 @@ void PlainRank::go_on(const Start& start) {
     mask_ = full_mask();
 }
 
+void PlainRank::begin_at(const properties::Begun& begun) {
+    go_on({.step = begun.step,
+           .moment = Floats(at(d_), 0.0F),
+           .residual = begun.residual,
+           .mask = begun.mask,
+           .norm = {}});
+}
+
 // The gather's buffers are about to go.
 PlainRank::~PlainRank() {
     try {
@@ -161,12 +169,15 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     }
 
     // 1. Check.
-    check_whole(gradient);
+    if (!has(Bug::overflow_before_gradient))
+        check_whole(gradient);
     if (problem_.settings.payload == problem::Payload::bf16 && t > 1 && !local_before_check) {
         join_mask();
         make_local(s, gradient);
         refuse_what_overflows(next_mask());
     }
+    if (has(Bug::overflow_before_gradient))
+        check_whole(gradient);
     residual_follows_buckets();
     halted_ = "step " + std::to_string(t) + " was interrupted";
 

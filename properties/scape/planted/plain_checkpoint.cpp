@@ -1,7 +1,10 @@
-// Section 7: one file a rank, numbers as they stand in memory.
+// Section 7: one file a rank, numbers as they stand in memory, and a checksum before them.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
+#include <iterator>
+#include <string_view>
 
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/error.hpp>
@@ -17,10 +20,11 @@ namespace fs = std::filesystem;
 constexpr std::int64_t magic = 0x31'4e'49'41'4c'50; // "PLAIN1"
 
 struct Header {
-    std::int64_t kind;
     std::int64_t step;
+    std::int64_t kind;
     std::int64_t workers;
     std::int64_t size;
+    std::int64_t exponent;
 };
 
 fs::path rank_file(const fs::path& folder, int rank) {
@@ -28,15 +32,26 @@ fs::path rank_file(const fs::path& folder, int rank) {
 }
 
 template <class Value>
-void put(std::ofstream& file, const std::vector<Value>& values) {
-    file.write(reinterpret_cast<const char*>(values.data()),
-               static_cast<std::streamsize>(values.size() * sizeof(Value)));
+void put(std::string& bytes, const std::vector<Value>& values) {
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value));
 }
 
+/// From the front of the bytes, which get shorter; what they lack is missing in the values, too.
 template <class Value>
-void get(std::ifstream& file, std::vector<Value>& values, std::size_t count) {
-    values.resize(count);
-    file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(count * sizeof(Value)));
+void get(std::string_view& bytes, std::vector<Value>& values, std::size_t count) {
+    values.resize(std::min(count, bytes.size() / sizeof(Value)));
+    if (values.empty())
+        return;
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(Value));
+    bytes.remove_prefix(values.size() * sizeof(Value));
+}
+
+/// FNV-1a: no byte can change alone without changing it.
+std::uint64_t checksum(std::string_view bytes) {
+    std::uint64_t sum = 0xcbf2'9ce4'8422'2325U;
+    for (const char byte : bytes)
+        sum = (sum ^ static_cast<std::uint8_t>(byte)) * 0x0000'0100'0000'01b3U;
+    return sum;
 }
 
 } // namespace
@@ -55,18 +70,31 @@ void PlainRank::save(const fs::path& folder) {
     if (!halted_.empty())
         throw distributed::Halted("there is no state to save: " + halted_ + "; restore one to go on");
     join_mask();
+    const Header header{steps_, magic, ranks_, d_, last_exponent_.value_or(-126)};
+    std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+    put(bytes, w_);
+    put(bytes, m_);
+    put(bytes, mask_);
+    put(bytes, has(Bug::coming_mask_not_saved) ? mask_ : next_mask());
+    put(bytes, has(Bug::checkpoint_without_residual) ? Floats(e_.size(), 0.0F) : by_bucket(e_, false));
+    const std::uint64_t sum = checksum(checked_part(bytes));
     const fs::path path = rank_file(folder, me_);
     std::ofstream file(path, std::ios::binary);
-    const Header header{magic, steps_, ranks_, d_};
-    file.write(reinterpret_cast<const char*>(&header), sizeof header);
-    put(file, w_);
-    put(file, m_);
-    put(file, has(Bug::checkpoint_without_residual) ? Floats(e_.size(), 0.0F) : by_bucket(e_, false));
-    put(file, mask_);
-    put(file, has(Bug::coming_mask_not_saved) ? mask_ : next_mask());
-    put(file, std::vector<int>{last_exponent_.value_or(-126)});
+    file.write(bytes.data(), sizeof header);
+    file.write(reinterpret_cast<const char*>(&sum), sizeof sum);
+    file.write(bytes.data() + sizeof header, static_cast<std::streamsize>(bytes.size() - sizeof header));
     file.close();
     together(file ? "" : path.string() + " could not be written");
+}
+
+/// What of a file's bytes the checksum is of: all, but for a bug.
+std::string_view PlainRank::checked_part(std::string_view bytes) const {
+    constexpr std::size_t block = 64;
+    if (has(Bug::last_block_unchecked))
+        bytes.remove_suffix(bytes.size() % block);
+    if (has(Bug::header_unchecked))
+        bytes.remove_prefix(std::min(bytes.size(), sizeof(Header)));
+    return bytes;
 }
 
 /// Only for a bug: e as it would stand with the last segment first, or back from that.
@@ -83,54 +111,61 @@ Floats PlainRank::by_bucket(const Floats& e, bool back) const {
     return other;
 }
 
-PlainRank::State PlainRank::read_state(const fs::path& folder) const {
-    std::int64_t saved_ranks = 0;
-    const auto read = [&](int rank) {
-        const fs::path path = rank_file(folder, rank);
-        std::ifstream file(path, std::ios::binary);
-        Header header{};
-        file.read(reinterpret_cast<char*>(&header), sizeof header);
-        if (!file || header.kind != magic || header.size != d_ || header.step < 0 || header.workers < 1)
-            throw Error(path.string() + " is no checkpoint of this model");
-        saved_ranks = header.workers;
-        State state;
-        state.step = header.step;
-        get(file, state.w, w_.size());
-        get(file, state.m, m_.size());
-        get(file, state.e, e_.size());
-        state.e = by_bucket(state.e, true);
-        get(file, state.mask, mask_.size());
-        get(file, state.coming, mask_.size());
-        std::vector<int> exponent;
-        get(file, exponent, 1);
-        state.exponent = exponent.front();
-        if (!file)
-            throw Error(path.string() + " ends too early");
-        return state;
-    };
-    State state = read(0);
+/// Throws where the file is not what was written; `state` then holds what was read of it.
+void PlainRank::read_file(const fs::path& path, State& state, int& saved_ranks) const {
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    Header header{};
+    std::uint64_t sum = 0;
+    if (bytes.size() < sizeof header + sizeof sum)
+        throw Error(path.string() + " is no checkpoint, or ends too early");
+    std::memcpy(&header, bytes.data(), sizeof header);
+    std::memcpy(&sum, bytes.data() + sizeof header, sizeof sum);
+    bytes.erase(sizeof header, sizeof sum);
+    if (header.kind != magic || header.size != d_ || header.step < 0 || header.workers < 1)
+        throw Error(path.string() + " is no checkpoint of this model");
+    saved_ranks = static_cast<int>(header.workers);
+    state.step = header.step;
+    state.exponent = static_cast<int>(header.exponent);
+    std::string_view rest = std::string_view(bytes).substr(sizeof header);
+    get(rest, state.w, w_.size());
+    get(rest, state.m, m_.size());
+    get(rest, state.mask, mask_.size());
+    get(rest, state.coming, mask_.size());
+    get(rest, state.e, e_.size());
+    if (state.e.size() != e_.size() || !rest.empty() || checksum(checked_part(bytes)) != sum)
+        throw Error(path.string() + " is damaged; use another checkpoint");
+    state.e = by_bucket(state.e, true);
+}
+
+void PlainRank::read_state(const fs::path& folder, State& state) const {
+    int saved_ranks = 0;
+    const auto read = [&](int rank, State& into) { read_file(rank_file(folder, rank), into, saved_ranks); };
+    read(0, state);
     if (saved_ranks == ranks_)
-        return read(me_);
+        return read(me_, state);
 
     // Another number: everybody goes on from the mean residual.
+    State other;
     if (has(Bug::residual_lost_when_shrinking) && ranks_ < saved_ranks) {
-        state.e = read(me_).e;
-        return state;
+        read(me_, other);
+        state.e = other.e;
+        return;
     }
     if (has(Bug::residual_copied_when_growing) && ranks_ > saved_ranks) {
-        state.e = read(me_ % static_cast<int>(saved_ranks)).e;
-        return state;
+        read(me_ % saved_ranks, other);
+        state.e = other.e;
+        return;
     }
-    const auto old_ranks = static_cast<int>(saved_ranks);
+    const int old_ranks = saved_ranks;
     for (int rank = 1; rank < old_ranks; ++rank) {
-        const State other = read(rank);
+        read(rank, other);
         for (std::size_t i = 0; i < other.e.size(); ++i)
             state.e[i] = state.e[i] + other.e[i];
         state.exponent = std::max(state.exponent, other.exponent);
     }
     for (float& e : state.e)
         e = e / static_cast<float>(old_ranks);
-    return state;
 }
 
 void PlainRank::restore(const fs::path& folder) {
@@ -139,11 +174,16 @@ void PlainRank::restore(const fs::path& folder) {
     State state;
     std::string failure;
     try {
-        state = read_state(folder);
+        read_state(folder, state);
     } catch (const std::exception& error) {
         failure = error.what();
+        if (has(Bug::half_of_damaged_restored) && state.w.size() == w_.size())
+            w_ = state.w;
     }
-    together(failure);
+    if (has(Bug::damage_told_to_nobody) && !failure.empty())
+        throw Error(failure);
+    if (!has(Bug::damage_told_to_nobody))
+        together(failure);
     steps_ = state.step;
     restored_at_ = state.step;
     w_ = std::move(state.w);

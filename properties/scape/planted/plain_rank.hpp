@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <scape/distributed/communicator.hpp>
@@ -59,6 +60,7 @@ class PlainRank final : public properties::Candidate {
     [[nodiscard]] std::vector<std::uint8_t> coming() override;
     void save(const std::filesystem::path& folder) override;
     void restore(const std::filesystem::path& folder) override;
+    void begin_at(const properties::Begun& begun) override;
 
   private:
     /// Section 5: computed in double, rounded once.
@@ -132,7 +134,9 @@ class PlainRank final : public properties::Candidate {
     // plain_checkpoint.cpp
     void together(const std::string& failure);
     [[nodiscard]] Floats by_bucket(const Floats& e, bool back) const;
-    [[nodiscard]] State read_state(const std::filesystem::path& folder) const;
+    [[nodiscard]] std::string_view checked_part(std::string_view bytes) const;
+    void read_file(const std::filesystem::path& path, State& state, int& saved_ranks) const;
+    void read_state(const std::filesystem::path& folder, State& state) const;
 
     problem::Problem problem_;
     std::vector<problem::Range> ranges_;

@@ -61,6 +61,10 @@ TEST(Case, WrongTextIsRefusedInOneLineThatSaysWhat) {
              {"parts=0", "1 to a thousand"},
              {"buckets=-4", "bytes of one, or 0"},
              {"cuts=forward", "backward, rebuilt or wild"},
+             {"damage=torn:0", "bit:FILE:BYTE:BIT, shorter:FILE or longer:FILE"},
+             {"damage=bit:0:1", "bit:FILE:BYTE:BIT"},
+             {"damage=bit:0:1:8", "bits from 0 to 7"},
+             {"damage=shorter:-1", "files count from 0"},
          })
         try {
             static_cast<void>(parse_case(line));

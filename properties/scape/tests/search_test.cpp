@@ -1,5 +1,6 @@
 // The search itself: it finds, it shrinks, it repeats, and properties that no planted bug needs can fail
 // too.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -278,10 +279,25 @@ TEST(Search, AStepThatARestoreDoesNotUndoIsAViolation) {
 TEST(Search, LargeCasesKeepTheirRanksWhereNumbersOfRanksArePinned) {
     const gate::Property& reference = scape().property("reference");
     int several = 0;
-    for (const gate::Line& line : reference.also({{"workers", {"1", "2", "3"}}}))
+    const auto usual = made_by<Changed>();
+    for (const gate::Line& line : reference.also(*usual, {{"workers", {"1", "2", "3"}}}))
         several += parse_case(line).workers > 1 ? 1 : 0;
-    EXPECT_GE(reference.also({}).size(), 8U);
+    EXPECT_GE(reference.also(*usual, {}).size(), 8U);
     EXPECT_GE(several, 4);
+}
+
+TEST(Search, MillionsOfParametersComeToThoseWhoTakeThem) {
+    const gate::Property& reference = scape().property("reference");
+    const auto largest = [&](Index most) {
+        const auto taker = on_ranks({.name = "taker", .make = {}, .most_parameters = most}, threads());
+        Index found = 0;
+        for (const gate::Line& line : reference.also(*taker, {}))
+            found = std::max(found, parse_case(line).size());
+        return found;
+    };
+    EXPECT_EQ(largest(usual_parameters), 100'000);
+    EXPECT_EQ(largest(1'000'000), 1'000'000);
+    EXPECT_GT(largest(10'000'000), 9'000'000);
 }
 
 // The gate's test of itself.

@@ -75,6 +75,10 @@ class Finding {
 /// So begins the message of a finding that is none of the property's: something failed before it was asked.
 constexpr std::string_view could_not_judge = "it could not be judged: ";
 
+/// So begins a kind of case of which the property says nothing, which showed only as it ran; behind it
+/// stands why. A row of no other cases is SKIPPED for that reason.
+constexpr std::string_view nothing_said = "says nothing: ";
+
 /// What came of one case.
 struct Judged {
     std::shared_ptr<const Finding> finding; ///< none: the property holds
@@ -99,8 +103,9 @@ struct Property {
     std::function<std::string(const Implementation&)> skipped;
     /// The nearest case that it can judge, of an implementation that has left something out.
     std::function<Line(const Line&, const LeftOut&)> needed;
-    /// Cases that are tried beside the drawn ones, such as larger ones.
-    std::function<std::vector<Line>(const Pins&)> also = [](const Pins&) { return std::vector<Line>(); };
+    /// Cases that are tried beside the drawn ones, such as larger ones, as large as it takes.
+    std::function<std::vector<Line>(const Implementation&, const Pins&)> also =
+        [](const Implementation&, const Pins&) { return std::vector<Line>(); };
 };
 
 } // namespace scape::gate

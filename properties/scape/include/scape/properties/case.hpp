@@ -8,6 +8,7 @@
 #include <scape/problem/data.hpp>
 #include <scape/problem/density.hpp>
 #include <scape/problem/problem.hpp>
+#include <scape/properties/damage.hpp>
 
 // What RapidCheck draws: a few small numbers. Parameters and gradients follow from them, so that shrinking
 // moves only what a reader would change by hand, any rank can make any slice, and a case is one line of
@@ -92,7 +93,9 @@ struct Case {
     Index steps = 1;
     std::vector<Operation> script; ///< of the state machine, which takes no other steps
 
-    // What some properties need besides: a rank, a coordinate, another number of workers.
+    // What some properties need besides: damage to a checkpoint, a rank, a coordinate, another number of
+    // workers.
+    Damage damage{};
     int chosen_rank = 0;
     Index chosen_place = 0;
     int other_workers = 1;

@@ -16,11 +16,19 @@
 #include <scape/problem/density.hpp>
 #include <scape/problem/partition.hpp>
 #include <scape/problem/problem.hpp>
+#include <scape/properties/damage.hpp>
 
 namespace scape::properties {
 
 using problem::Index;
 using Gradients = std::vector<std::vector<float>>; ///< one per rank
+
+/// A state that gradients from the start of a run may never lead to: of w as it is given, and m of +0.
+struct Begun {
+    Index step = 0;                           ///< steps taken
+    std::vector<std::vector<float>> residual; ///< by rank
+    std::vector<std::uint8_t> mask;           ///< of the next step, as bits
+};
 
 /// What one rank of an implementation is made from.
 struct Setup {
@@ -28,7 +36,8 @@ struct Setup {
     std::vector<problem::Range> ranges; ///< of the ranks: who reduces and selects what
     problem::DensitySchedule density = problem::DensitySchedule::constant(1.0);
     std::vector<float> parameters;
-    std::size_t variant = 0; ///< of the ways to split the work (Implementation::variants)
+    std::size_t variant = 0;                   ///< of the ways to split the work (Implementation::variants)
+    std::optional<Begun> begun = std::nullopt; ///< only of those whose Ranked says that they take states
 };
 
 /// What a rank says of the step it has taken, beside its state.
@@ -76,9 +85,16 @@ class Candidate {
     /// The mask of the next step; waits for it.
     [[nodiscard]] virtual std::vector<std::uint8_t> coming() = 0;
     /// Section 7, with all ranks: into an empty folder, and from one that as many or other ranks have
-    /// written; into a new object, or over a live one with its coming mask in flight.
+    /// written; into a new object, or over a live one with its coming mask in flight. A checkpoint that
+    /// cannot be restored ends in an exception on all ranks, with the object as it was.
     virtual void save(const std::filesystem::path& folder) = 0;
     virtual void restore(const std::filesystem::path& folder) = 0;
+
+    /// Before anything else: goes on from a state that it is given. Asked only of those whose Ranked says
+    /// that they take states.
+    virtual void begin_at(const Begun& /*state*/) {
+        throw std::logic_error("the candidate takes no states; leave Ranked::takes_states false");
+    }
 
   private:
     [[nodiscard]] static std::logic_error takes_no_parts() {
@@ -98,9 +114,15 @@ struct Fault {
 
 /// What happens to all ranks at once.
 struct Action {
-    enum class Kind : std::uint8_t { step, restart, disturb, undo };
+    enum class Kind : std::uint8_t {
+        step,
+        restart,
+        disturb,
+        undo,
+        damage, ///< like undo, but a file of the checkpoint is damaged before it is to be restored
+    };
     Kind kind = Kind::step;
-    Gradients gradients; ///< step, and undo: of a step after which the state before it is restored
+    Gradients gradients; ///< step; undo, damage: of a step after which the state before it is restored
     /// Section 20: what the gradients are the sums of. Where somebody has changed a value of theirs since,
     /// that value comes in one part.
     std::vector<Gradients> parts;
@@ -110,6 +132,7 @@ struct Action {
     std::vector<problem::Range> ranges;
     distributed::Disturbance disturbance; ///< disturb: from here to the next restart
     std::optional<Fault> fault;           ///< step, and only of ranks that are threads of one process
+    Damage damage{};                      ///< damage
 };
 
 /// A run as an implementation is put through it.
@@ -126,6 +149,9 @@ struct Outcome {
     int rank = 0;     ///< whom it names
     Index index = 0;
     float value = 0.0F;
+    /// damage: what was done to which file, and `kind` says what the ranks took it for: whole (taken), or
+    /// damaged (refused). Empty if there was no file, and nothing was to be restored.
+    std::string damaged;
     distributed::Bytes sent{}; ///< in this action, counted outside the implementation
     distributed::CountingCommunicator::Counts exchanges{};
 };
@@ -156,11 +182,16 @@ struct Shows {
     [[nodiscard]] bool all() const { return moment && residual && mask && next_mask; }
 };
 
+/// What whoever says nothing of it is asked at most.
+constexpr Index usual_parameters = 200'000;
+
 /// Whatever can be put through a scenario.
 class Implementation : public gate::Implementation {
   public:
     [[nodiscard]] virtual Shows shows() const { return {}; }
     [[nodiscard]] virtual problem::Algorithm algorithm() const { return problem::Algorithm::scape; }
+    /// Of the cases that are tried in every run: larger ones would take it too long.
+    [[nodiscard]] virtual Index most_parameters() const { return usual_parameters; }
     [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
 };
 

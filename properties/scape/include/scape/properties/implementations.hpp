@@ -56,9 +56,14 @@ struct Ranked {
     bool takes_parts = false;
     /// Whether they take payloads of bf16 and e5m2 (section 21). Where not, cases come with fp32.
     bool rounds_payloads = false;
+    /// Whether its candidates have begin_at(). Where not, what only such a state shows is skipped.
+    bool takes_states = false;
     /// Whether all checkpoints of a run may go to one folder, in which others have left theirs. Where not,
     /// each has an empty one.
     bool shares_folders = false;
+    /// Of the cases that are tried in every run. More than is usual takes optimized code seconds, and the
+    /// reference beside it.
+    Index most_parameters = usual_parameters;
 };
 [[nodiscard]] std::shared_ptr<const Implementation> on_ranks(Ranked ranked,
                                                              std::shared_ptr<const Group> group);

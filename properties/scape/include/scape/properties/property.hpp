@@ -66,6 +66,9 @@ class Trial {
             kinds_.insert(kind);
     }
 
+    /// It showed only now that the property says nothing about the implementation, and why.
+    void says_nothing(const std::string& why) { classify(true, std::string(gate::nothing_said) + why); }
+
     /// What is compared from here on is what the last run showed after this action.
     void looks_at(std::size_t action) { action_ = action; }
 

@@ -6,7 +6,7 @@
 namespace scape::planted {
 
 /// The mistakes of section 10, numbered as there, from 67 on such as have shipped elsewhere, and from 111
-/// on such as the second version of the norm and payloads of 16 bits invite.
+/// on such as the second version of the norm, payloads of 16 bits and damaged checkpoints invite.
 enum class Bug : int {
     none = 0,
     payload_from_own_shard = 1,
@@ -121,6 +121,12 @@ enum class Bug : int {
     excess_dropped = 122,
     overflow_to_infinity = 123,
     scale_not_saved = 124,
+    last_block_unchecked = 125,
+    header_unchecked = 126,
+    damage_told_to_nobody = 127,
+    half_of_damaged_restored = 128,
+    overflow_not_refused = 129,
+    overflow_before_gradient = 130,
 };
 
 constexpr int bugs_of_section_10 = 54;
@@ -133,8 +139,8 @@ struct Description {
 };
 
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
-/// has, in the host's form and on a device, then those that shipped elsewhere, and those of the second
-/// edition.
+/// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,
+/// and those of damaged checkpoints and overflowing payloads.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted

@@ -1,0 +1,108 @@
+// Section 21: a payload of bf16 that would overflow. No gradients lead there, so the run begins at a state.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <scape/properties/implementations.hpp>
+
+#include "generators.hpp"
+#include "support.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+/// What the residual holds: where bf16 ends, halfway to 2^128, and what is nearest to that.
+float nearly_too_large(std::uint64_t drawn) {
+    constexpr float halfway = 0x1.FFp127F; // the least that rounds to no finite number
+    constexpr float greatest = 0x1.FEp127F;
+    const std::array<float, 6> values{
+        halfway,  std::nextafter(halfway, 0.0F),  std::numeric_limits<float>::max(),
+        -halfway, -std::nextafter(halfway, 0.0F), greatest};
+    return values[drawn % values.size()];
+}
+
+bool travels(float value) {
+    return std::abs(value) < 0x1.FFp127F;
+}
+
+/// One rank's residual holds it, or all ranks' do, and the mask of the next step mostly has its coordinate:
+/// else the mask after it may.
+Begun nearly_overflowing(const Case& run, std::size_t rank) {
+    const auto at = static_cast<std::size_t>(run.chosen_place % run.size());
+    Begun begun;
+    begun.step = 1;
+    begun.residual.assign(static_cast<std::size_t>(run.workers),
+                          std::vector<float>(static_cast<std::size_t>(run.size()), 0.0F));
+    for (std::size_t of = 0; of < begun.residual.size(); ++of)
+        if (of == rank || run.chosen_place / 7 % 4 == 3)
+            begun.residual[of][at] = nearly_too_large(run.seed);
+    begun.mask.assign(static_cast<std::size_t>((run.size() + 7) / 8), 0);
+    for (Index index = 0; index < run.size(); ++index)
+        begun.mask[static_cast<std::size_t>(index / 8)] |=
+            static_cast<std::uint8_t>(1U << static_cast<unsigned>(index % 8));
+    if (run.size() > 1 && run.chosen_place / 5 % 3 == 2)
+        begun.mask[at / 8] ^= static_cast<std::uint8_t>(1U << (at % 8));
+    return begun;
+}
+
+std::optional<std::size_t> first_refused(const History& history) {
+    for (std::size_t action = 0; action < history.after.size(); ++action)
+        if (history.after[action].outcomes.front().kind == Outcome::Kind::refused)
+            return action;
+    return std::nullopt;
+}
+
+void overflow_is_refused(Trial& trial) {
+    classify(trial);
+    const Case& run = trial.run();
+    const auto rank = static_cast<std::size_t>(run.chosen_rank % run.workers);
+    Scenario scenario = trial.steps();
+    scenario.setup.begun = nearly_overflowing(run, rank);
+    History expected = reference_implementation()->run(scenario);
+    const auto refused = first_refused(expected);
+    trial.classify(travels(nearly_too_large(run.seed)), "nearly too large a payload");
+    trial.classify(refused.has_value(), "too large a payload");
+    trial.classify(refused.value_or(0) > 0, "too large in a later step");
+    if (refused && run.chosen_place / 3 % 2 == 1) {
+        // A gradient that is refused comes first, whatever its rank.
+        auto& gradients = scenario.actions[*refused].gradients;
+        const std::size_t other = (rank + 1) % gradients.size();
+        gradients[other][static_cast<std::size_t>((run.chosen_place / 3) % run.size())] =
+            unacceptable(static_cast<std::uint8_t>(run.chosen_place));
+        expected = reference_implementation()->run(scenario);
+        trial.classify(true, "too large, and a gradient that is refused");
+    }
+    same_history(trial, scenario, expected, trial.tolerant(scenario));
+}
+
+void needs_overflow(Case& run) {
+    needs_no_clipping(run);
+    run.payload = problem::Payload::bf16;
+}
+
+std::string claims_no_bits(const Implementation& implementation) {
+    if (implementation.name() == "reference")
+        return "it would be compared with itself";
+    if (implementation.level() != verify::LevelKind::exact)
+        return "it claims no bits of the reference";
+    return only_scape(implementation);
+}
+
+} // namespace
+
+std::vector<Property> overflow_properties() {
+    auto demands = usual_demands();
+    demands["nearly too large a payload"] = 25;
+    demands["too large a payload"] = 20;
+    demands["too large in a later step"] = 5;
+    demands["too large, and a gradient that is refused"] = 8;
+    return {{11, "payload.overflow",
+             "What would overflow in bf16 is refused on all ranks, after any gradient that is; what is "
+             "nearly as large travels.",
+             unclipped_case, overflow_is_refused, demands, claims_no_bits, needs_overflow}};
+}
+
+} // namespace scape::properties
