@@ -104,23 +104,23 @@ namespace {
 /// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere; from
 /// d + 1 on: a payload, which comes after all gradients), or, below 0, something else. So ranks that do
 /// different things still exchange the same. `said` is the bits of the refused value, or else what this
-/// rank has restored, but for the lowest byte, which is the exponent of its last payload.
+/// rank has restored, but for the lowest bits, which are its claim for the next scale.
 struct Intent {
     Index refused;
     std::uint64_t said;
 };
 
-constexpr std::uint64_t exponent_bits = 0xff;
+constexpr std::uint64_t claim_bits = 2 * had_some - 1;
 
 std::uint64_t said_of(const Attempt& attempt) {
-    return (attempt.restored & ~exponent_bits) | static_cast<std::uint64_t>(attempt.exponent);
+    return (attempt.restored & ~claim_bits) | static_cast<std::uint64_t>(attempt.claim);
 }
 
 Agreed agreed_by(const std::vector<Intent>& all) {
-    std::uint64_t exponent = 0;
+    std::uint64_t claim = 0;
     for (const Intent& intent : all)
-        exponent = std::max(exponent, intent.said & exponent_bits);
-    return {sizeof(Intent) * (all.size() - 1), static_cast<int>(exponent)};
+        claim = std::max(claim, intent.said & claim_bits);
+    return {sizeof(Intent) * (all.size() - 1), static_cast<int>(claim) % had_some};
 }
 
 float value_of(const Intent& intent) {
@@ -162,7 +162,7 @@ void expect_same_state(const std::vector<Intent>& all, Index d, const std::strin
     const auto says_state = [d](const Intent& intent) { return intent.refused < 0 || intent.refused == d; };
     for (std::size_t rank = 1; rank < all.size(); ++rank)
         if (says_state(all[0]) && says_state(all[rank]) &&
-            (all[rank].said & ~exponent_bits) != (all[0].said & ~exponent_bits))
+            (all[rank].said & ~claim_bits) != (all[0].said & ~claim_bits))
             throw Error(
                 what + ": rank " + std::to_string(rank) +
                 " has restored another state than rank 0, or only one of them has; restore the same "
@@ -178,7 +178,7 @@ std::uint64_t digest_of_state(const RankState& state) {
     for (const Mask* mask : {&state.current, &state.coming})
         for (std::size_t word = 0; word < mask->word_count(); ++word)
             digest = with(digest, mask->words()[word]);
-    return digest | (exponent_bits + 1); // 0 is for none
+    return digest | (claim_bits + 1); // 0 is for none
 }
 
 Agreed agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
@@ -213,8 +213,8 @@ Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> 
     return agreed_by(all);
 }
 
-Agreed agree_on_exponent(Communicator& communicator, int exponent) {
-    return agreed_by(gather_records(communicator, Intent{0, static_cast<std::uint64_t>(exponent)}));
+Agreed agree_on_exponent(Communicator& communicator, int claim) {
+    return agreed_by(gather_records(communicator, Intent{0, static_cast<std::uint64_t>(claim)}));
 }
 
 } // namespace scape::distributed

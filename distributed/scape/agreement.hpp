@@ -28,13 +28,19 @@ struct Attempt {
     std::string what;           ///< "step 3"
     std::string fault{};        ///< why it cannot be done here, or ""
     std::uint64_t restored = 0; ///< digest of the state that was restored since the last step; 0: none was
-    int exponent = 0; ///< of this rank's last payload, as fp32 holds it; 0 where nothing is scaled
+    int claim = 0; ///< for E of section 21; 0 where nothing is scaled
 };
+
+// What a rank says for the next E, of which the greatest counts: its own greatest exponent as fp32 holds it,
+// and had_some; or, where all that it had was below 2^-126, E as it was.
+constexpr int had_some = 256;
+constexpr int exponent_bias = 127; ///< of fp32
+constexpr int claim_bias = had_some + exponent_bias; ///< of RankState::exponent, which is the same
 
 /// What all ranks then know.
 struct Agreed {
     std::uint64_t bytes_sent; ///< by this rank
-    int exponent;             ///< the greatest
+    int exponent;             ///< E by the greatest claim, as fp32 holds it
 };
 
 /// Of what has to be the same on all ranks in a state.
@@ -52,6 +58,6 @@ Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> 
                        const Attempt& attempt);
 
 /// In the first step, where the exponents are not known before the mask is.
-Agreed agree_on_exponent(Communicator& communicator, int exponent);
+Agreed agree_on_exponent(Communicator& communicator, int claim);
 
 } // namespace scape::distributed

@@ -53,13 +53,13 @@ std::string BucketsUnderWay::missing() const {
 }
 
 Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored,
-                              int exponent) {
+                              int claim) {
     std::vector<std::size_t> sorted(tensors.begin(), tensors.end());
     std::ranges::sort(sorted);
     const std::string what =
         "step " + std::to_string(step) + ", bucket " + std::to_string(buckets_.size() + 1);
     const Agreed agreed =
-        agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored, exponent});
+        agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored, claim});
 
     Bucket bucket;
     given_.resize(problem_.layout.tensors().size());

@@ -26,7 +26,7 @@ class BucketsUnderWay {
 
     [[nodiscard]] bool any() const { return !buckets_.empty(); }
     /// Throws scape::Error on all ranks unless all gave these tensors, which no bucket of this step had.
-    Agreed agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored, int exponent);
+    Agreed agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored, int claim);
     /// Why the step cannot be taken with the buckets that there are, or empty.
     [[nodiscard]] std::string missing() const;
 

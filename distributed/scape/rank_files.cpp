@@ -97,14 +97,13 @@ std::vector<float> read_residual(const std::vector<storage::SafetensorsFile>& fi
 }
 
 int read_exponent(const std::vector<storage::SafetensorsFile>& files) {
-    int greatest = RankState::least_exponent;
+    int greatest = RankState::least_exponent - RankState::kept;
     for (const storage::SafetensorsFile& file : files) {
         const std::vector<double> exponent = file.read_f64("exponent");
-        constexpr double most = 127.0;
-        if (exponent.size() != 1 || !(exponent[0] >= RankState::least_exponent && exponent[0] <= most) ||
-            exponent[0] != std::floor(exponent[0]))
-            throw Error(file.path().string() +
-                        ": exponent is no number from -126 to 127; the checkpoint is damaged");
+        if (exponent.size() != 1 || !(std::abs(exponent[0]) < 2.0 * RankState::kept) ||
+            exponent[0] != std::floor(exponent[0]) || !RankState::is_exponent(static_cast<int>(exponent[0])))
+            throw Error(file.path().string() + ": exponent is no number from -126 to 127, nor 256 less; the "
+                                               "checkpoint is damaged");
         greatest = std::max(greatest, static_cast<int>(exponent[0]));
     }
     return greatest;

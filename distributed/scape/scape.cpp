@@ -82,14 +82,13 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
         statistics_ = {};
     const Index t = steps_ + 1;
     try {
-        const Agreed agreed = buckets_->agree(t, tensors, restored_, exponent_);
+        const Agreed agreed = buckets_->agree(t, tensors, restored_, claim_);
         sent(Traffic::agreement, agreed.bytes_sent);
         // S_1 is made from all of c_1; and of one rank alone the mean is its c.
         if (t == 1 || communicator_.size() == 1)
             return;
         join_mask();
-        if (payload_is(problem::Payload::e5m2))
-            backend_->scale_payload(agreed.exponent);
+        scale_payload(agreed.exponent);
         buckets_->start(scalars_of(problem_, t, 0.0), gradient.data(), parts_ > 0, statistics_.sent);
     } catch (...) {
         forget_parts();
@@ -124,10 +123,10 @@ void Scape::agree(const float* gradient) {
         }
         const Agreed agreed = agree_on_gradient(
             communicator_, problem_, refusal.index, refusal.value,
-            {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_, exponent_});
+            {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_, claim_});
         sent(Traffic::agreement, agreed.bytes_sent);
-        if (payload_is(problem::Payload::e5m2) && steps_ > 0)
-            backend_->scale_payload(agreed.exponent);
+        if (steps_ > 0)
+            scale_payload(agreed.exponent);
         restored_ = 0;
     } catch (...) {
         forget_parts();
@@ -191,18 +190,28 @@ void Scape::attempt(const float* gradient, double learning_rate) {
     halted_.clear();
 }
 
+void Scape::scale_payload(int exponent) {
+    if (!payload_is(problem::Payload::e5m2))
+        return;
+    scale_ = exponent;
+    backend_->scale_payload(exponent);
+}
+
 /// Section 21. The scale of e5m2 has been agreed on with the gradient, from the payloads of the step
 /// before; the first step's is its own.
 void Scape::round_payload(Index t) {
     if (payload_is(problem::Payload::fp32))
         return;
     if (payload_is(problem::Payload::e5m2)) {
-        exponent_ = backend_->payload_exponent();
+        constexpr int least = RankState::least_exponent + exponent_bias;
+        const int own = backend_->payload_exponent();
+        claim_ = own > 0 ? own + had_some : t == 1 ? least : scale_;
         if (t == 1) {
-            const Agreed agreed = agree_on_exponent(communicator_, exponent_);
+            const Agreed agreed = agree_on_exponent(communicator_, claim_);
             sent(Traffic::agreement, agreed.bytes_sent);
-            backend_->scale_payload(agreed.exponent);
+            scale_payload(agreed.exponent);
         }
+        statistics_.exponent = scale_ - exponent_bias;
     }
     backend_->round_payload();
 }

@@ -12,12 +12,6 @@
 
 namespace scape::distributed {
 
-namespace {
-
-constexpr int exponent_bias = 127; ///< of fp32
-
-} // namespace
-
 std::vector<float> Scape::moment() {
     // In the middle of an interrupted step mask and moment need not be of one step.
     if (!halted_.empty() &&
@@ -41,7 +35,7 @@ const Mask& Scape::coming_mask() {
 }
 
 int Scape::exponent() const {
-    return std::max(exponent_ - exponent_bias, RankState::least_exponent);
+    return claim_ == 0 ? RankState::least_exponent : claim_ - claim_bias;
 }
 
 RankState Scape::state() {
@@ -70,11 +64,9 @@ void Scape::check_restorable(const RankState& state) const {
         state.packed_moment.size() != static_cast<std::size_t>(state.current.selected()))
         throw Error("restore: the state is of another model; give one with " + std::to_string(d) +
                     " parameters");
-    constexpr int most_exponent = 127;
-    if (payload_is(problem::Payload::e5m2) &&
-        (state.exponent < RankState::least_exponent || state.exponent > most_exponent))
+    if (payload_is(problem::Payload::e5m2) && !RankState::is_exponent(state.exponent))
         throw Error("restore: the exponent of the last payload is " + std::to_string(state.exponent) +
-                    "; it is -126 to 127");
+                    "; it is -126 to 127, or 256 less");
     check_finite(problem_.layout, "restore: parameter", state.parameters);
     check_finite(problem_.layout, "restore: residual", state.residual);
     for (const float value : state.packed_moment)
@@ -91,7 +83,7 @@ void Scape::restore(const RankState& state) {
     selected_ = selected_by_rank(state.current);
     coming_selected_ = selected_by_rank(state.coming);
     steps_ = state.step;
-    exponent_ = payload_is(problem::Payload::e5m2) ? state.exponent + exponent_bias : 0;
+    claim_ = payload_is(problem::Payload::e5m2) ? state.exponent + claim_bias : 0;
     restored_ = digest_of_state(state);
     halted_.clear();
 }

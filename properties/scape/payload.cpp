@@ -42,17 +42,16 @@ float nearest_in_e5m2(float value, int E) {
     return static_cast<float>(std::copysign(std::ldexp(nearest, E - 15), static_cast<double>(value)));
 }
 
-void rounding_waits_in_the_residual(Trial& trial) {
+void rounding_waits_in_the_residual(Trial& trial, const Scenario& scenario) {
     classify(trial);
     const Case& run = trial.run();
-    const History& history = trial(trial.steps());
+    const History& history = trial(scenario);
     const Ran& ran = trial.runs().back();
     bool anything = false;
     bool saturates = false;
     for (std::size_t step = 0; step < history.after.size(); ++step) {
         const bool scaled = run.payload == problem::Payload::e5m2;
-        // Of the step before; the first step's own.
-        const int E = scaled ? greatest_exponent(run, ran, step == 0 ? 0 : step - 1) : 0;
+        const int E = scaled ? scale_of(run, ran, step) : 0;
         for (Index index = 0; index < run.size(); ++index) {
             const auto at = static_cast<std::size_t>(index);
             if (!selected(history.after[step].views.front().mask, index))
@@ -79,6 +78,30 @@ void rounding_waits_in_the_residual(Trial& trial) {
     trial.classify(saturates, "more than E5M2 holds");
 }
 
+void rounding_waits(Trial& trial) {
+    rounding_waits_in_the_residual(trial, trial.steps());
+}
+
+/// The second step has zeros, or what is below 2^-126 and too little to count; of one rank something, where
+/// the case says so. Before and after it E5M2 holds all that there is, so that c is the gradient.
+void zeros_keep_the_scale(Trial& trial) {
+    const Case& run = trial.run();
+    Scenario scenario = trial.steps();
+    const auto loud = static_cast<std::size_t>(run.chosen_rank % run.workers);
+    const bool one_has_some = run.workers > 1 && run.chosen_place % 3 == 2;
+    const float quiet = run.chosen_place % 2 == 0 ? 0.0F : 0x1p-130F;
+    for (std::size_t step = 0; step < scenario.actions.size(); ++step)
+        for (std::size_t rank = 0; rank < scenario.actions[step].gradients.size(); ++rank)
+            for (float& value : scenario.actions[step].gradients[rank]) {
+                const bool much = step != 1 || (one_has_some && rank == loud);
+                const float magnitude = (step == 1 ? 0x1p-9F : 1.0F) * (value > 0.0F ? 1.25F : 1.5F);
+                value = std::copysign(much ? magnitude : quiet, value);
+            }
+    rounding_waits_in_the_residual(trial, scenario);
+    trial.classify(!one_has_some, "a step of zeros");
+    trial.classify(one_has_some, "a step of zeros but on one rank");
+}
+
 void needs_bf16(Case& run) {
     needs_no_clipping(run);
     run.payload = problem::Payload::bf16;
@@ -87,6 +110,15 @@ void needs_bf16(Case& run) {
 void needs_e5m2(Case& run) {
     needs_no_clipping(run);
     run.payload = problem::Payload::e5m2;
+}
+
+void needs_steps_of_zeros(Case& run) {
+    needs_e5m2(run);
+    run.beta1 = 0.0;
+    run.density = run.start = 1.0;
+    run.schedule = DensityRule::geometric;
+    run.steps = std::max<Index>(run.steps, 3);
+    run.parts = 1;
 }
 
 } // namespace
@@ -98,11 +130,23 @@ std::vector<Property> payload_properties() {
     with_excess["more than E5M2 holds"] = 30;
     return {{1, "payload.residual",
              "What rounding to bf16 takes of a payload is in the residual, and M is made of what was sent.",
-             unclipped_case, rounding_waits_in_the_residual, with_roundings, only_scape, needs_bf16},
+             unclipped_case, rounding_waits, with_roundings, only_scape, needs_bf16},
             {1, "payload.scale",
              "So in e5m2, whose scale is made from the greatest exponent that the ranks had in the step "
              "before.",
-             unclipped_case, rounding_waits_in_the_residual, with_excess, only_scape, needs_e5m2}};
+             unclipped_case, rounding_waits, with_excess, only_scape, needs_e5m2},
+            {1,
+             "payload.zeros",
+             "After a step that sends nothing of 2^-126 or more the scale of e5m2 is what it was; if one "
+             "rank had something, it is that rank's.",
+             unclipped_case,
+             zeros_keep_the_scale,
+             {{"several ranks", 60},
+              {"no power of two", 20},
+              {"a step of zeros", 40},
+              {"a step of zeros but on one rank", 15}},
+             only_scape,
+             needs_steps_of_zeros}};
 }
 
 } // namespace scape::properties

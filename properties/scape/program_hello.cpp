@@ -40,7 +40,8 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
         if (std::ranges::find(known, Json(setting)) == known.end())
             left_out.emplace(setting, why);
     if (const auto e5m2 = left_out.find("e5m2"); e5m2 != left_out.end())
-        left_out.emplace("payload.scale", e5m2->second);
+        for (const char* property : {"payload.scale", "payload.zeros"})
+            left_out.emplace(property, e5m2->second);
     if (const auto damage = left_out.find("damage"); damage != left_out.end())
         left_out.emplace("restart.damage", damage->second);
 }
@@ -64,6 +65,7 @@ const std::map<std::string, Shows>& needs_of_properties() {
         {"conservation.exact", {true, true, false, false}},
         {"payload.residual", {true, true, true, false}},
         {"payload.scale", {true, true, true, false}},
+        {"payload.zeros", {true, true, true, false}},
         {"conservation.rounding", {true, true, false, false}},
         {"conservation.silent_rank", {true, true, false, false}},
         {"conservation.every_rank", {true, true, true, false}},

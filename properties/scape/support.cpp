@@ -1,5 +1,6 @@
 #include "support.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -32,18 +33,26 @@ float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Inde
                  was.residual[at]);
 }
 
-/// 2^E <= |c| < 2^(E+1), from the bits; subnormals and zeros count as the least normal.
+/// 2^E <= |c| < 2^(E+1), from the bits; subnormals and zeros have none.
 static int exponent_of(float c) {
-    return std::max(static_cast<int>((bits_of(c) >> 23U) & 0xffU), 1) - 127;
+    return static_cast<int>((bits_of(c) >> 23U) & 0xffU) - 127;
 }
 
 int greatest_exponent(const Case& run, const Ran& ran, std::size_t step) {
-    int greatest = -126;
+    int greatest = no_exponent;
     for (Index index = 0; index < run.size(); ++index)
         if (selected(ran.history.after[step].views.front().mask, index))
             for (int rank = 0; rank < run.workers; ++rank)
                 greatest = std::max(greatest, exponent_of(local_of(run, ran, step, rank, index)));
     return greatest;
+}
+
+int scale_of(const Case& run, const Ran& ran, std::size_t step) {
+    // The last of the steps before that had something; the first step has its own.
+    for (std::size_t before = std::max<std::size_t>(step, 1); before-- > 0;)
+        if (const int E = greatest_exponent(run, ran, before); E != no_exponent)
+            return E;
+    return no_exponent + 1;
 }
 
 std::uint32_t bits_of(float value) {

@@ -38,8 +38,10 @@ namespace scape::properties {
 [[nodiscard]] float local(const Case& run, float moment, float gradient, float residual);
 /// What c_r of a rank was in a step, on its mask.
 [[nodiscard]] float local_of(const Case& run, const Ran& ran, std::size_t step, int rank, Index index);
-/// The greatest exponent of any c_r on a step's mask (section 21).
+/// Section 21: the greatest exponent of any c_r on a step's mask, or none of it; and E of that step.
+constexpr int no_exponent = -127;
 [[nodiscard]] int greatest_exponent(const Case& run, const Ran& ran, std::size_t step);
+[[nodiscard]] int scale_of(const Case& run, const Ran& ran, std::size_t step);
 
 [[nodiscard]] std::uint32_t bits_of(float value);
 

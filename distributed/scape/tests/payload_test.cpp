@@ -206,18 +206,85 @@ TEST(PayloadTest, WhatSaturatesStaysInTheResidualAndTheNextScaleHoldsIt) {
     });
 }
 
-/// Zeros have the least exponent, and what is sent with that scale next is as good as nothing.
-TEST(PayloadTest, AScaleOfZerosIsTheLeast) {
+/// A first step of zeros has the least scale, and what is sent with that next is as good as nothing.
+TEST(PayloadTest, TheScaleOfAFirstStepOfZerosIsTheLeast) {
     const auto setting = make_setting(1, 1.0, PartitionRule::by_shard, in_e5m2());
     run_ranks(1, [&](Communicator& inner) {
         Rank rank(inner, setting);
         const auto d = static_cast<std::size_t>(setting.problem.layout.size());
         rank.optimizer().step(std::vector<float>(d, 0.0F), 0.01);
-        EXPECT_EQ(rank.optimizer().exponent(), -126);
+        EXPECT_EQ(rank.optimizer().exponent(), -126 - RankState::kept);
         rank.optimizer().step(std::vector<float>(d, 1.0F), 0.01);
+        EXPECT_EQ(rank.optimizer().statistics().exponent, -126);
         EXPECT_EQ(rank.optimizer().moment()[0], 1.75F * 0x1p-126F);
         static_cast<void>(rank.optimizer().coming_mask());
     });
+}
+
+/// Density 1 and beta1 = 0: c is the gradient where E5M2 has held all before it.
+verify::CheckSetting of_gradients(int workers) {
+    auto hyper = in_e5m2();
+    hyper.beta1 = 0.0;
+    return make_setting(workers, 1.0, PartitionRule::by_shard, hyper);
+}
+
+void take(Rank& rank, float g) {
+    const auto d = static_cast<std::size_t>(rank.optimizer().problem().layout.size());
+    rank.optimizer().step(std::vector<float>(d, g), 0.01);
+    static_cast<void>(rank.optimizer().coming_mask());
+}
+
+TEST(PayloadTest, AStepOfZerosLeavesTheScaleAsItWasAndWhateverRanksGoOn) {
+    const auto folder = own_place("payload_zeros");
+    for (const float quiet : {0.0F, -0.0F, 0x1p-127F}) {
+        std::filesystem::remove_all(folder);
+        run_ranks(3, [&](Communicator& inner) {
+            Rank rank(inner, of_gradients(3));
+            take(rank, 1.5F);
+            EXPECT_EQ(rank.optimizer().exponent(), 0);
+            take(rank, quiet);
+            EXPECT_EQ(rank.optimizer().exponent(), 0 - RankState::kept);
+            static_cast<void>(save_checkpoint(rank.optimizer(), inner, folder));
+            take(rank, 1.25F);
+            EXPECT_EQ(rank.optimizer().statistics().exponent, 0);
+            EXPECT_EQ(rank.optimizer().moment()[0], 1.25F);
+        });
+        for (const int workers : {3, 2, 4})
+            run_ranks(workers, [&](Communicator& inner) {
+                Rank rank(inner, of_gradients(workers));
+                restore_checkpoint(rank.optimizer(), inner, latest_checkpoint(folder).value());
+                take(rank, 1.25F);
+                EXPECT_EQ(rank.optimizer().statistics().exponent, 0);
+                EXPECT_EQ(rank.optimizer().moment()[0], 1.25F);
+            });
+    }
+    std::filesystem::remove_all(folder);
+}
+
+/// The scale falls to what one rank still has, though that is far below what the others remember.
+TEST(PayloadTest, WhoHasNothingDoesNotKeepTheOthersScale) {
+    const auto folder = own_place("payload_one_has_some");
+    std::filesystem::remove_all(folder);
+    run_ranks(3, [&](Communicator& inner) {
+        Rank rank(inner, of_gradients(3));
+        take(rank, 1.5F);
+        take(rank, inner.rank() == 1 ? 0x1p-7F : 0.0F);
+        EXPECT_EQ(rank.optimizer().exponent(), inner.rank() == 1 ? -7 : 0 - RankState::kept);
+        static_cast<void>(save_checkpoint(rank.optimizer(), inner, folder));
+        take(rank, 1.25F);
+        EXPECT_EQ(rank.optimizer().moment()[0], 1.75F * 0x1p-7F);
+    });
+    run_ranks(2, [&](Communicator& inner) {
+        Rank rank(inner, of_gradients(2));
+        restore_checkpoint(rank.optimizer(), inner, latest_checkpoint(folder).value());
+        EXPECT_EQ(rank.optimizer().state().exponent, -7);
+        RankState state = rank.optimizer().state();
+        for (const int none : {128, -127, -127 - RankState::kept}) {
+            state.exponent = none;
+            EXPECT_THROW(rank.optimizer().restore(state), Error) << none;
+        }
+    });
+    std::filesystem::remove_all(folder);
 }
 
 TEST(PayloadTest, ACheckpointKeepsTheScaleForAsManyAndOtherRanks) {

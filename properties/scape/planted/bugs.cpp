@@ -171,6 +171,9 @@ std::vector<std::pair<std::string, std::string>> of_damage() {
         {"a payload that overflows is told before another rank's refused gradient",
          "The refusal names the wrong place. Needs a payload of bf16, a residual of nearly 2^128 and a "
          "gradient that has to be refused."},
+        {"a step of zeros takes the payload's scale along",
+         "All that is sent next saturates to nearly nothing. Needs a payload of e5m2, and a step of zeros "
+         "that is not the first."},
     };
 }
 

@@ -25,6 +25,7 @@ struct Header {
     std::int64_t workers;
     std::int64_t size;
     std::int64_t exponent;
+    std::int64_t scale;
 };
 
 fs::path rank_file(const fs::path& folder, int rank) {
@@ -70,7 +71,7 @@ void PlainRank::save(const fs::path& folder) {
     if (!halted_.empty())
         throw distributed::Halted("there is no state to save: " + halted_ + "; restore one to go on");
     join_mask();
-    const Header header{steps_, magic, ranks_, d_, last_exponent_.value_or(-126)};
+    const Header header{steps_, magic, ranks_, d_, last_exponent_.value_or(nothing_sent), E_};
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
     put(bytes, w_);
     put(bytes, m_);
@@ -127,6 +128,7 @@ void PlainRank::read_file(const fs::path& path, State& state, int& saved_ranks) 
     saved_ranks = static_cast<int>(header.workers);
     state.step = header.step;
     state.exponent = static_cast<int>(header.exponent);
+    state.scale = static_cast<int>(header.scale);
     std::string_view rest = std::string_view(bytes).substr(sizeof header);
     get(rest, state.w, w_.size());
     get(rest, state.m, m_.size());
@@ -192,8 +194,10 @@ void PlainRank::restore(const fs::path& folder) {
     mask_ = std::move(state.mask);
     coming_ = std::move(state.coming);
     last_exponent_.reset();
-    if (steps_ > 0 && !has(Bug::scale_not_saved))
+    if (steps_ > 0 && !has(Bug::scale_not_saved)) {
         last_exponent_ = state.exponent;
+        E_ = state.scale;
+    }
     previous_mask_ = mask_;
     waiting_ = coming_;
     halted_.clear();

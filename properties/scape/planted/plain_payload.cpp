@@ -47,22 +47,27 @@ float of_byte(std::uint8_t byte, int E) {
     return static_cast<float>(std::copysign(std::ldexp(magnitude, E - 15), byte >= 0x80 ? -1.0 : 1.0));
 }
 
-/// From what all ranks sent in the step before; in the first step, from what they are about to send.
+/// From what all ranks sent in the step before; in the first step, from what they are about to send. What is
+/// below 2^-126 says nothing: where no rank had more, E_ stays.
 void PlainRank::agree_on_scale(Index t) {
     if (!scaled())
         return;
-    int own = -126;
+    int own = nothing_sent;
     int everywhere = own;
     for (Index i = 0; i < d_; ++i) {
         const float c = c_[at(i)];
-        const int exponent = c == 0.0F ? -126 : std::clamp(std::ilogb(c), -126, 127);
+        const int exponent = std::abs(c) < 0x1p-126F ? nothing_sent : std::min(std::ilogb(c), 127);
         everywhere = std::max(everywhere, exponent);
         if (test(mask_, i))
             own = std::max(own, exponent);
     }
     const bool first = t == 1 || has(Bug::scale_of_this_step) || !last_exponent_;
     const auto all = distributed::gather_records(communicator_, first ? own : *last_exponent_);
-    E_ = has(Bug::scale_not_shared) ? all[at(me_)] : *std::ranges::max_element(all);
+    const int greatest = has(Bug::scale_not_shared) ? all[at(me_)] : *std::ranges::max_element(all);
+    if (greatest != nothing_sent)
+        E_ = greatest;
+    else if (first || has(Bug::scale_lost_to_zeros))
+        E_ = -126;
     last_exponent_ = has(Bug::scale_of_all_segments) ? everywhere : own;
 }
 

@@ -67,12 +67,15 @@ class PlainRank final : public properties::Candidate {
     struct Scalars {
         float b1, a1, b2, a2, eps, lr, decay, inv1, invs2;
     };
+    static constexpr int nothing_sent = -127; ///< less than any exponent
+
     /// All that a checkpoint holds of one rank.
     struct State {
         Index step = 0;
         Floats w, m, e;
         Bits mask, coming;
-        int exponent = -126;
+        int exponent = nothing_sent;
+        int scale = -126;
     };
 
     void go_on(const Start& start);
@@ -157,7 +160,7 @@ class PlainRank final : public properties::Candidate {
     Bits mask_;                        ///< S_t of the last step
     Bits coming_;                      ///< S_{t+1}, once it has been joined
     int E_ = -126;                     ///< the exponent that this step's payload is scaled by, where it is
-    std::optional<int> last_exponent_; ///< of this rank's last payload
+    std::optional<int> last_exponent_; ///< of this rank's last payload, or nothing_sent
 
     // The gather of the coming mask, in flight between two steps.
     Bits outgoing_, incoming_;

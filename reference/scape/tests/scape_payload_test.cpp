@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -82,8 +83,9 @@ TEST(E5m2Test, ExponentsAreOfTheBinadeAndEndWhereFp32Does) {
         EXPECT_EQ(exponent_of(std::ldexp(1.0, E)), E);
         EXPECT_EQ(exponent_of(-std::ldexp(1.999, E)), E);
     }
-    EXPECT_EQ(exponent_of(0x1p-149), -126);
-    EXPECT_EQ(exponent_of(0.0), -126);
+    EXPECT_EQ(exponent_of(std::nextafter(0x1p-126, 0.0)), no_exponent);
+    EXPECT_EQ(exponent_of(0x1p-149), no_exponent);
+    EXPECT_EQ(exponent_of(-0.0), no_exponent);
     EXPECT_EQ(exponent_of(INFINITY), 127);
 }
 
@@ -115,6 +117,34 @@ TYPED_TEST(ScapeTest, Section21ScalesE5m2ByTheStepBefore) {
         EXPECT_EQ(after.exponent, E);
     }
     EXPECT_TRUE(otherwise) << "whose step the scale is of was never seen";
+}
+
+/// Density 1 and b1 = 0, so that c is the gradient, as long as nothing is lost.
+TYPED_TEST(ScapeTest, Section21AStepOfNothingLeavesTheScaleAsItWas) {
+    using T = TypeParam;
+    problem::HyperParameters settings;
+    settings.payload = problem::Payload::e5m2;
+    settings.beta1 = 0.0;
+    const auto all = [](double value) { return PerRank<T>(workers, Vector<T>::Constant(size, T(value))); };
+    PerRank<T> one_has_some = all(0x1p-127);
+    one_has_some[1][2] = T(0x1p-126);
+    const std::vector<std::tuple<PerRank<T>, int>> steps{
+        {all(0.0), -126}, // the first step's own, whatever it is
+        {all(-0.0), -126},      {all(0x1.cp5), 5},    {all(0.0), 5},        {all(0x1p-127), 5},
+        {one_has_some, -126},   {all(0x1p-140), -126}};
+    Scape<T> optimizer = this->make(settings, problem::DensitySchedule::constant(1.0));
+    for (const auto& [g, E] : steps) {
+        for (auto& e : optimizer.state.e)
+            e.setZero();
+        static_cast<void>(optimizer.step(g, learning_rate));
+        EXPECT_EQ(optimizer.state.exponent, E);
+    }
+    // What comes after a step of nothing is sent as if that had not been.
+    optimizer.state.exponent = 5;
+    for (auto& e : optimizer.state.e)
+        e.setZero();
+    static_cast<void>(optimizer.step(all(0.0), learning_rate));
+    EXPECT_EQ(optimizer.step(all(0x1.8p5), learning_rate).exchanged[0], T(0x1.8p5));
 }
 
 TYPED_TEST(ScapeTest, Section21SendsWhatIsRoundedAndKeepsTheRest) {

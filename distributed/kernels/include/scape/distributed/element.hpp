@@ -64,10 +64,11 @@ SCAPE_ELEMENT float from_bf16(std::uint16_t bits) {
 /// The least magnitude that rounds to no finite bf16, halfway from the greatest one.
 constexpr std::uint32_t beyond_bf16 = 0x7f7f'8000U;
 
-/// The exponent E of section 21, as fp32 holds it: 1 to 254, of subnormals 1, of what is infinite 254.
+/// The exponent E of section 21, as fp32 holds it: 1 to 254, of what is infinite 254; 0 where all are below
+/// a normal number.
 SCAPE_ELEMENT int exponent_of_score(std::uint32_t greatest) {
     const int biased = static_cast<int>(greatest >> 23U);
-    return biased < 1 ? 1 : biased > 254 ? 254 : biased;
+    return biased > 254 ? 254 : biased;
 }
 
 /// The factor 2^s of E5M2 and the one back, each as two of fp32, which need not hold 2^s itself.

@@ -58,6 +58,7 @@ struct Statistics {
     Bytes sent{};               ///< to other ranks, by kind
     double gradient_norm = 0.0; ///< of ghat before clipping; 0 where clipping is off
     float clip_factor = 1.0F;
+    int exponent = 0; ///< E of section 21, of a payload of e5m2
 };
 
 /// All that a rank saves (section 7). m is packed on `current`.
@@ -68,10 +69,18 @@ struct RankState {
     std::vector<float> packed_moment;
     Mask current;
     Mask coming;
-    /// Of a payload of e5m2, E of this rank's c on `current`, which all ranks' next scale is made from.
+    /// Of a payload of e5m2, the greatest exponent of this rank's c on `current`; where all of that is below
+    /// 2^-126, E that the step was scaled by, less by `kept`. So the greatest of all ranks' tells E of the
+    /// next step, whoever goes on from there.
     int exponent = least_exponent;
 
     static constexpr int least_exponent = -126;
+    static constexpr int greatest_exponent = 127;
+    static constexpr int kept = 256;
+    [[nodiscard]] static constexpr bool is_exponent(int value) {
+        const int E = value < least_exponent ? value + kept : value;
+        return E >= least_exponent && E <= greatest_exponent;
+    }
 };
 
 class BucketsUnderWay;
@@ -149,6 +158,7 @@ class Scape {
     [[nodiscard]] bool payload_is(problem::Payload payload) const {
         return problem_.settings.payload == payload;
     }
+    void scale_payload(int exponent);
     void round_payload(Index t);
     void bootstrap(const Scalars& scalars, const float* gradient);
     void start_mask(double density);
@@ -172,7 +182,8 @@ class Scape {
     std::unique_ptr<MaskInFlight> mask_in_flight_;
     std::vector<Index> selected_;        ///< coordinates of S_t in each rank's range
     std::vector<Index> coming_selected_; ///< and of the coming mask
-    int exponent_ = 0;                   ///< of this rank's last payload, of e5m2, as fp32 holds it
+    int claim_ = 0;                      ///< of e5m2, what this rank says for the next scale
+    int scale_ = 0;                      ///< and E that the last payload was scaled by, as fp32 holds it
     Index parts_ = 0;                    ///< that have been accumulated
     std::uint64_t restored_ = 0;         ///< a digest of what was restored since the last step, or 0
     std::unique_ptr<BucketsUnderWay> buckets_;

@@ -26,17 +26,20 @@ inline double nearest_bf16(double c) {
     return std::nearbyint(c / unit) * unit;
 }
 
-/// E with 2^E <= |c| < 2^(E+1), of what is below a normal fp32 number the least one's.
+constexpr int least_exponent = -126; ///< of a normal fp32 number
+/// Of what is below all of them, 0 among it: less than any exponent.
+constexpr int no_exponent = least_exponent - 1;
+
+/// E with 2^E <= |c| < 2^(E+1), as far as fp32 has it.
 inline int exponent_of(double c) {
-    constexpr int least = -126;
     constexpr int most = 127;
     if (c == 0.0)
-        return least;
+        return no_exponent;
     if (!std::isfinite(c))
         return most;
     int above = 0;
     static_cast<void>(std::frexp(c, &above));
-    return std::clamp(above - 1, least, most);
+    return std::clamp(above - 1, no_exponent, most);
 }
 
 /// The nearest number of E5M2 after a factor 2^(15 - E), of two the even one, and back: 3 significant bits,
@@ -65,10 +68,13 @@ struct Rounding {
         return static_cast<T>(nearest_e5m2(static_cast<double>(c), E));
     }
     static Exponent exponent(const T& c) { return exponent_of(static_cast<double>(c)); }
+    static Exponent exactly(int E) { return E; }
     static Exponent greater(Exponent a, Exponent b) { return std::max(a, b); }
+    /// `before` where nothing has an exponent.
+    static Exponent or_else(Exponent E, Exponent before) { return E == no_exponent ? before : E; }
 };
 
-/// The greatest exponent of any rank's |c| on S.
+/// The greatest exponent of any rank's |c| on S; no_exponent where all are below a normal fp32 number.
 template <class T>
 typename Rounding<T>::Exponent greatest_exponent(const PerRank<T>& c, const Coordinates& S) {
     auto E = Rounding<T>::exponent(T(0.0));

@@ -25,7 +25,7 @@ struct ScapeState {
     Vector<T> m;                  ///< first moment, +0 off the last mask
     std::optional<Coordinates> S; ///< the coming mask; none before the first step, which makes its own
     PerRank<T> e;                 ///< residuals, one per rank
-    /// Of a payload of e5m2, whose scale it is: the greatest of any |c| on the last step's mask.
+    /// E of section 21, of a payload of e5m2: what the next step is scaled by; none before the first step.
     std::optional<typename Rounding<T>::Exponent> exponent{};
 };
 
@@ -66,7 +66,7 @@ class Scape {
     /// Takes the step, or throws: scape::Error and RefusedStep with nothing changed, Halted when the state
     /// is lost. `norm`: of the mean gradient of a model that these are some segments of.
     ScapeStep<T> step(const PerRank<T>& g, double learning_rate, const std::optional<Real>& norm = {}) {
-        auto& [steps, w, m, S_t, e, last_exponent] = state;
+        auto& [steps, w, m, S_t, e, E] = state;
         const problem::HyperParameters& settings = problem_.settings;
         check_sizes(problem_.layout, problem_.workers, g, "gradient");
         check_sizes(problem_.layout, problem_.workers, e, "residual");
@@ -94,8 +94,9 @@ class Scape {
 
         // 4. Exchange: the mean on S_t of what travels; off it M is +0. In bf16 not every c does, and
         // nothing has changed so far.
-        const Exponent exponent = exponent_of(c, S);
-        const PerRank<T> p = travelling(c, S, exponent);
+        const Exponent own = exponent_of(c, S);
+        const Exponent used = scale_of(own);
+        const PerRank<T> p = travelling(c, S, used);
         Vector<T> M = mean_in_rank_order(p);
         result.exchanged = M;
 
@@ -128,7 +129,8 @@ class Scape {
 
         result.M = std::move(M);
         S_t = result.next;
-        last_exponent = exponent;
+        if (used)
+            E = Rounding<T>::or_else(*own, *used);
         ++steps;
         halt_unless_finite(w, m, steps, problem_.layout);
         return result;
@@ -147,7 +149,7 @@ class Scape {
         const PerRank<T> c = local(g, scalars);
         const std::optional<Coordinates>& coming = mask ? mask : state.S;
         const Coordinates S = coming ? *coming : select_mask(c, problem_, density_.at(t));
-        const Vector<T> M = mean_in_rank_order(travelling(c, S, exponent_of(c, S)));
+        const Vector<T> M = mean_in_rank_order(travelling(c, S, scale_of(exponent_of(c, S))));
         return reconstructed(M, state.m(S), scalars);
     }
 
@@ -168,10 +170,17 @@ class Scape {
                                                                    : Exponent();
     }
 
-    /// What goes out of c. A payload of e5m2 has the scale of the step before; the first one has its own.
+    /// E of this step: what the steps before it have left; the first step has its own.
+    [[nodiscard]] Exponent scale_of(const Exponent& own) const {
+        if (!own || state.exponent)
+            return state.exponent;
+        return Rounding<T>::or_else(*own, Rounding<T>::exactly(least_exponent));
+    }
+
+    /// What goes out of c.
     [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S,
-                                        const Exponent& own) const {
-        PerRank<T> p = payloads(c, S, problem_.settings.payload, state.exponent ? state.exponent : own);
+                                        const Exponent& E) const {
+        PerRank<T> p = payloads(c, S, problem_.settings.payload, E);
         if (problem_.settings.payload == problem::Payload::bf16)
             refuse_unless_it_travels(p, c, S, problem_.layout);
         return p;

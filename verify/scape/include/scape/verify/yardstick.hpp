@@ -47,7 +47,7 @@ template <>
 struct Rounding<verify::Bounded> {
     using Bounded = verify::Bounded;
 
-    /// Where |c| may be in two binades, a scale may be any of several.
+    /// Where |c| may be in two binades, a scale may be any of several; or |c| may have no exponent.
     struct Exponent {
         int of_value, least, most;
     };
@@ -67,8 +67,18 @@ struct Rounding<verify::Bounded> {
         return {exponent_of(magnitude), exponent_of(std::max(0.0, magnitude - limit)),
                 exponent_of(magnitude + limit)};
     }
+    static Exponent exactly(int E) { return {E, E, E}; }
     static Exponent greater(const Exponent& a, const Exponent& b) {
         return {std::max(a.of_value, b.of_value), std::max(a.least, b.least), std::max(a.most, b.most)};
+    }
+    static Exponent or_else(const Exponent& E, const Exponent& before) {
+        if (E.most == no_exponent)
+            return before;
+        if (E.least > no_exponent)
+            return E;
+        // It may be what it was before, or any from the least on.
+        return {E.of_value == no_exponent ? before.of_value : E.of_value, least_exponent,
+                std::max(before.most, E.most)};
     }
 
   private:

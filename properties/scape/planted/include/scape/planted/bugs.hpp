@@ -127,6 +127,7 @@ enum class Bug : int {
     half_of_damaged_restored = 128,
     overflow_not_refused = 129,
     overflow_before_gradient = 130,
+    scale_lost_to_zeros = 131,
 };
 
 constexpr int bugs_of_section_10 = 54;
