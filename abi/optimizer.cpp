@@ -267,17 +267,21 @@ scape_status scape_optimizer_statistics(const scape_optimizer* optimizer, scape_
     return guarded([&] {
         need(optimizer, "optimizer");
         need(statistics, "statistics");
-        scape::abi::need_size(statistics->struct_size, sizeof(scape_statistics), "scape_statistics");
+        const size_t size = statistics->struct_size;
+        if (size != offsetof(scape_statistics, exponent))
+            scape::abi::need_size(size, sizeof(scape_statistics), "scape_statistics");
         const auto& last = optimizer->optimizer->statistics();
         static_assert(SCAPE_TRAFFIC_KINDS == scape::distributed::traffic_kinds);
-        *statistics = {sizeof(scape_statistics),
-                       last.step,
-                       last.selected,
-                       last.kept,
-                       {},
-                       last.gradient_norm,
-                       static_cast<double>(last.clip_factor)};
-        std::copy(last.sent.begin(), last.sent.end(), statistics->sent);
+        scape_statistics all = {size,
+                                last.step,
+                                last.selected,
+                                last.kept,
+                                {},
+                                last.gradient_norm,
+                                static_cast<double>(last.clip_factor),
+                                last.exponent};
+        std::copy(last.sent.begin(), last.sent.end(), all.sent);
+        std::memcpy(statistics, &all, size);
     });
 }
 

@@ -36,6 +36,8 @@ Reader::Reader(const std::filesystem::path& path,
 
 void Reader::examine_tensors() {
     std::set<std::string> known;
+    std::erase_if(schema_.series,
+                  [this](const Series& series) { return series.optional && !file_.holds(series.name); });
     for (const Series& series : schema_.series) {
         expect(file_, series.name, series.type, series.count);
         known.insert(series.name);

@@ -29,7 +29,8 @@ extern "C" {
 
 #define SCAPE_ABI_VERSION 1
 #define SCAPE_ABI_MINOR_VERSION                                                                            \
-    3 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run; 3: e5m2 */
+    4 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run; 3: e5m2; 4:    \
+       * its scale in statistics and recorders */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -195,7 +196,9 @@ typedef struct scape_statistics {
     uint64_t sent[SCAPE_TRAFFIC_KINDS]; /* bytes to other ranks */
     double gradient_norm;               /* before clipping; 0 where clipping is off */
     double clip_factor;
+    int32_t exponent; /* E of a payload of e5m2 (section 21), which the step was scaled by; else 0 */
 } scape_statistics;
+/* A struct without the exponent, as earlier headers have it, is filled as far as it goes. */
 scape_status scape_optimizer_statistics(const scape_optimizer* optimizer, scape_statistics* statistics);
 
 /* All that a rank's optimizer goes on from. The masks are ignored where step is 0. */
@@ -209,8 +212,9 @@ typedef struct scape_state {
     scape_values next_mask;
     int32_t exponent; /* of a payload of e5m2, from scape_optimizer_exponent; else of no matter */
 } scape_state;
-/* The greatest exponent of what this rank sent in the last step, before it was rounded: of a payload of
- * e5m2 part of its state, as the next step's scale is made from it. -126 before the first step. */
+/* Of a payload of e5m2 a part of this rank's state, which the next step's scale is made from: the greatest
+ * exponent of what it sent in the last step, before that was rounded, -126 to 127; of a step in which all
+ * of that was below 2^-126, E of the step less 256. -126 before the first step. */
 scape_status scape_optimizer_exponent(const scape_optimizer* optimizer, int32_t* exponent);
 /* On all ranks, each with its own. Nothing changes if this rank's is refused. A state without an exponent,
  * as earlier headers have it, is taken where the payload is not e5m2. */
@@ -294,6 +298,10 @@ scape_status scape_recorder_add(scape_recorder* recorder, const char* name, int3
 /* Of the step that has begun: the norm of the whole mean gradient before clipping, in double. A sample of a
  * run that is clipped needs it, and nothing else. */
 scape_status scape_recorder_norm(scape_recorder* recorder, double norm);
+/* Of the step that has begun, of a payload of e5m2: E that it was scaled by (section 21), the same on all
+ * ranks; scape_statistics has it. A sample, and a run recorded from its middle on, need it; in another the
+ * verifier holds it against the steps. */
+scape_status scape_recorder_exponent(scape_recorder* recorder, int32_t exponent);
 /* Writes the trace, or says what is missing: a gradient, or a result that another step or rank has. */
 scape_status scape_recorder_write(scape_recorder* recorder, const char* path);
 

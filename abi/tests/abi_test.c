@@ -62,6 +62,9 @@ static void run_lockstep(int32_t rank, void* given) {
         CHECK_OK(scape_optimizer_statistics(optimizer, &statistics));
         CHECK(statistics.step == step && statistics.selected >= 5 && statistics.clip_factor <= 1.0);
         CHECK(shared->ranks == 1 || statistics.sent[1] > 0);
+        scape_statistics earlier = {.struct_size = offsetof(scape_statistics, exponent), .exponent = 7};
+        CHECK_OK(scape_optimizer_statistics(optimizer, &earlier));
+        CHECK(earlier.step == step && earlier.exponent == 7);
     }
     scape_optimizer_destroy(optimizer);
     scape_reference_destroy(reference);
@@ -273,6 +276,7 @@ int main(int count, char** arguments) {
     parts_are_their_sum();
     traces_are_judged(folder);
     parts_of_runs_are_judged(folder);
+    parts_of_scaled_runs_are_judged(folder);
     ranks_record_by_themselves(folder);
     what_is_missing_is_told(folder);
     gasloc_is_right(folder);

@@ -61,8 +61,31 @@ static void verdict_is(const char* path, const char* level, int passed, const ch
     scape_verdict_destroy(verdict);
 }
 
-/* Of steps 3 and on, in mid-run: what the step before has left, and the tensors that `sample` names. */
-static scape_recorder* record_part(const char* sample, const char* given, int whole_vectors, float added) {
+/* E of the coming step, of e5m2: the greatest exponent that any rank had on the mask of the last one. */
+static int32_t next_exponent(scape_reference* reference) {
+    scape_values mask;
+    CHECK_OK(scape_reference_view(reference, SCAPE_MASK, 0, &mask));
+    int32_t greatest = -127;
+    for (int32_t rank = 0; rank < RANKS; ++rank) {
+        scape_values local;
+        CHECK_OK(scape_reference_view(reference, SCAPE_LOCAL, rank, &local));
+        for (int i = 0; i < SIZE; ++i) {
+            uint32_t bits = 0;
+            memcpy(&bits, (const float*)local.data + i, sizeof bits);
+            const int32_t exponent = (int32_t)(bits >> 23 & 0xff) - 127;
+            if ((((const uint8_t*)mask.data)[i / 8] >> i % 8 & 1) && exponent > greatest)
+                greatest = exponent;
+        }
+    }
+    return greatest;
+}
+
+enum { NO_EXPONENT = 1000 };
+
+/* Of steps 3 and on, in mid-run: what the step before has left, and the tensors that `sample` names. E is
+ * off by so much, or left out. */
+static scape_recorder* record_part(const char* sample, const char* given, int whole_vectors, float added,
+                                   int32_t exponent_off) {
     scape_problem* problem = make_problem(RANKS, given);
     float start[SIZE];
     make_parameters(start);
@@ -85,8 +108,11 @@ static scape_recorder* record_part(const char* sample, const char* given, int wh
     CHECK_OK(scape_recorder_held(recorder, held, SIZE, &count));
     CHECK(count > 0 && count < SIZE);
     for (int32_t step = 3; step <= STEPS; ++step) {
+        const int32_t E = next_exponent(reference);
         reference_step(reference, RANKS, step);
         CHECK_OK(scape_recorder_begin_step(recorder, 0.01));
+        if (strstr(given, "e5m2") != NULL && exponent_off != NO_EXPONENT)
+            CHECK_OK(scape_recorder_exponent(recorder, E + exponent_off));
         for (int32_t rank = 0; rank < RANKS; ++rank) {
             float gradient[SIZE];
             make_gradient(gradient, rank, step);
@@ -118,7 +144,7 @@ void parts_of_runs_are_judged(const char* folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s/part.safetensors", folder);
     for (int whole_vectors = 0; whole_vectors <= 1; ++whole_vectors) {
-        scape_recorder* right = record_part("0.6:3", "density=0.3", whole_vectors, 0.0F);
+        scape_recorder* right = record_part("0.6:3", "density=0.3", whole_vectors, 0.0F, 0);
         CHECK_OK(scape_recorder_write(right, path));
         verdict_is(path, NULL, 1, "sampled: ");
         verdict_is(path, NULL, 1, "begins after step 2");
@@ -126,14 +152,33 @@ void parts_of_runs_are_judged(const char* folder) {
         CHECK_FAILS(scape_recorder_begin_at(right, 1), SCAPE_ERROR, "before the first");
         CHECK_FAILS(scape_recorder_norm(right, -1.0), SCAPE_ERROR, "0 or more");
         scape_recorder_destroy(right);
-        scape_recorder* wrong = record_part("0.6:3", "density=0.3", whole_vectors, 0.5F);
+        scape_recorder* wrong = record_part("0.6:3", "density=0.3", whole_vectors, 0.5F, 0);
         CHECK_OK(scape_recorder_write(wrong, path));
         verdict_is(path, NULL, 0, "first divergence: step 1, phase update, parameters");
         scape_recorder_destroy(wrong);
     }
-    scape_recorder* clipped = record_part("0.6:3", "density=0.3 clip_norm=0.1", 1, 0.0F);
+    scape_recorder* clipped = record_part("0.6:3", "density=0.3 clip_norm=0.1", 1, 0.0F, 0);
     CHECK_FAILS(scape_recorder_write(clipped, path), SCAPE_ERROR, "call scape_recorder_norm");
+    CHECK_FAILS(scape_recorder_exponent(clipped, 3), SCAPE_ERROR, "is of a payload of e5m2");
     scape_recorder_destroy(clipped);
+}
+
+void parts_of_scaled_runs_are_judged(const char* folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/scaled.safetensors", folder);
+    const char* given = "density=0.3 payload=e5m2";
+    scape_recorder* right = record_part("0.6:3", given, 1, 0.0F, 0);
+    CHECK_FAILS(scape_recorder_exponent(right, 128), SCAPE_ERROR, "-126 to 127");
+    CHECK_OK(scape_recorder_write(right, path));
+    verdict_is(path, NULL, 1, "the payload's scale is the recorded one");
+    scape_recorder_destroy(right);
+    scape_recorder* wrong = record_part("0.6:3", given, 1, 0.0F, -9);
+    CHECK_OK(scape_recorder_write(wrong, path));
+    verdict_is(path, NULL, 0, "first divergence: step 1, phase residual, residual");
+    scape_recorder_destroy(wrong);
+    scape_recorder* none = record_part("0.6:3", given, 1, 0.0F, NO_EXPONENT);
+    CHECK_FAILS(scape_recorder_write(none, path), SCAPE_ERROR, "call scape_recorder_exponent");
+    scape_recorder_destroy(none);
 }
 
 void traces_are_judged(const char* folder) {

@@ -2,6 +2,7 @@
 #ifndef SCAPE_ABI_TESTS_SUPPORT_H
 #define SCAPE_ABI_TESTS_SUPPORT_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,7 @@ void parts_are_their_sum(void);
 void gasloc_is_right(const char* folder);
 void traces_are_judged(const char* folder);
 void parts_of_runs_are_judged(const char* folder);
+void parts_of_scaled_runs_are_judged(const char* folder);
 void ranks_record_by_themselves(const char* folder);
 void what_is_missing_is_told(const char* folder);
 

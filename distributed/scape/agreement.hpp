@@ -28,13 +28,13 @@ struct Attempt {
     std::string what;           ///< "step 3"
     std::string fault{};        ///< why it cannot be done here, or ""
     std::uint64_t restored = 0; ///< digest of the state that was restored since the last step; 0: none was
-    int claim = 0; ///< for E of section 21; 0 where nothing is scaled
+    int claim = 0;              ///< for E of section 21; 0 where nothing is scaled
 };
 
-// What a rank says for the next E, of which the greatest counts: its own greatest exponent as fp32 holds it,
-// and had_some; or, where all that it had was below 2^-126, E as it was.
+// What a rank says for the next E, of which the greatest counts: its own greatest exponent as fp32 holds
+// it, and had_some; or, where all that it had was below 2^-126, E as it was.
 constexpr int had_some = 256;
-constexpr int exponent_bias = 127; ///< of fp32
+constexpr int exponent_bias = 127;                   ///< of fp32
 constexpr int claim_bias = had_some + exponent_bias; ///< of RankState::exponent, which is the same
 
 /// What all ranks then know.

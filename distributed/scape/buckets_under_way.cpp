@@ -58,8 +58,7 @@ Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, 
     std::ranges::sort(sorted);
     const std::string what =
         "step " + std::to_string(step) + ", bucket " + std::to_string(buckets_.size() + 1);
-    const Agreed agreed =
-        agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored, claim});
+    const Agreed agreed = agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored, claim});
 
     Bucket bucket;
     given_.resize(problem_.layout.tensors().size());

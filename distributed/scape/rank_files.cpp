@@ -101,9 +101,11 @@ int read_exponent(const std::vector<storage::SafetensorsFile>& files) {
     for (const storage::SafetensorsFile& file : files) {
         const std::vector<double> exponent = file.read_f64("exponent");
         if (exponent.size() != 1 || !(std::abs(exponent[0]) < 2.0 * RankState::kept) ||
-            exponent[0] != std::floor(exponent[0]) || !RankState::is_exponent(static_cast<int>(exponent[0])))
-            throw Error(file.path().string() + ": exponent is no number from -126 to 127, nor 256 less; the "
-                                               "checkpoint is damaged");
+            exponent[0] != std::floor(exponent[0]) ||
+            !RankState::is_exponent(static_cast<int>(exponent[0])))
+            throw Error(file.path().string() +
+                        ": exponent is no number from -126 to 127, nor 256 less; the "
+                        "checkpoint is damaged");
         greatest = std::max(greatest, static_cast<int>(exponent[0]));
     }
     return greatest;

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 3  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 4  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -46,7 +46,7 @@ class StatisticsEntry(ctypes.Structure):
     """scape_statistics."""
 
     _fields_ = [("struct_size", c_size_t), ("step", c_int64), ("selected", c_int64), ("kept", c_int64), ("sent", c_uint64 * 6),
-                ("gradient_norm", c_double), ("clip_factor", c_double)]
+                ("gradient_norm", c_double), ("clip_factor", c_double), ("exponent", c_int32)]
 
 
 class State(ctypes.Structure):
@@ -149,6 +149,7 @@ _STATUS: dict[str, list[Any]] = {
     "scape_recorder_held": [_HANDLE, POINTER(c_int64), c_size_t, POINTER(c_size_t)],
     "scape_recorder_begin_at": [_HANDLE, c_int64],
     "scape_recorder_norm": [_HANDLE, c_double],
+    "scape_recorder_exponent": [_HANDLE, c_int32],
     "scape_recorder_begin_step": [_HANDLE, c_double],
     "scape_recorder_add": [_HANDLE, c_char_p, c_int32, _PIECES, c_size_t],
     "scape_recorder_write": [_HANDLE, c_char_p],

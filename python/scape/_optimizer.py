@@ -27,6 +27,7 @@ class Statistics:
     sent: dict[str, int]  # bytes to other ranks, by kind
     gradient_norm: float  # before clipping; 0 where clipping is off
     clip_factor: float
+    exponent: int  # E of a payload of e5m2, which the step was scaled by (section 21); else 0
 
 
 _open: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
@@ -129,11 +130,12 @@ class Optimizer:
         entry = _library.StatisticsEntry(struct_size=ctypes.sizeof(_library.StatisticsEntry))
         self._call("optimizer_statistics", ctypes.byref(entry))
         return Statistics(entry.step, entry.selected, entry.kept, dict(zip(TRAFFIC, entry.sent)), entry.gradient_norm,
-                          entry.clip_factor)
+                          entry.clip_factor, entry.exponent)
 
     @property
     def exponent(self) -> int:
-        """Of a payload of e5m2: the greatest exponent of what this rank sent in the last step, before it was rounded."""
+        """Of a payload of e5m2, for restore(): the greatest exponent of what this rank sent in the last step, before it was rounded; of a step
+        in which all of it was below 2^-126, E of the step less 256."""
         value = ctypes.c_int32()
         self._call("optimizer_exponent", ctypes.byref(value))
         return value.value

@@ -30,7 +30,7 @@ class Recorder:
 
     A part of a run: ``sample`` keeps some segments of the model in full, a share of the coordinates (0.001, or "0.001:7" drawn by another
     seed) or tensors (["wq", "norm"], or "wq@5000" for the segment of its index 5000); vectors are given whole, or what is ``held`` of them,
-    and of a run that is clipped ``norm``. ``begin``: so many steps had been taken, and ``state`` is what was there beside the parameters:
+    and of a run that is clipped ``norm``, of one whose payload is e5m2 ``exponent``. ``begin``: so many steps had been taken, and ``state`` is what was there beside the parameters:
     {"first_moment": m, "residual": [e0, e1], "mask": S}, of AdamS the first moment alone.
     """
 
@@ -63,12 +63,13 @@ class Recorder:
         _library.call("recorder_held", self._handle.pointer, ends, count.value, ctypes.byref(count))
         return list(zip(ends[::2], ends[1::2]))
 
-    def step(self, learning_rate: float, gradients: Sequence[Any], *, norm: float | None = None, **results: Any) -> None:
+    def step(self, learning_rate: float, gradients: Sequence[Any], *, norm: float | None = None, exponent: int | None = None,
+             **results: Any) -> None:
         """One gradient a rank, as it entered the step, and what the step left: any of parameters, first_moment, residual, mask,
         next_mask, local, exchanged, reconstructed. A list holds each rank's own (of one rank's recorder: one); an array is the same on
-        all. Masks are bool. ``norm``: as begin() has it.
+        all. Masks are bool. ``norm`` and ``exponent``: as begin() has them.
         """
-        self.begin(learning_rate, norm)
+        self.begin(learning_rate, norm, exponent)
         self._add_all({"gradient": list(gradients)} | results)
 
     def _add_all(self, vectors: Mapping[str, Any]) -> None:
@@ -76,12 +77,15 @@ class Recorder:
             for rank, array in enumerate(values if isinstance(values, (list, tuple)) else [values], self._first):
                 self.add(name, rank, array)
 
-    def begin(self, learning_rate: float, norm: float | None = None) -> None:
+    def begin(self, learning_rate: float, norm: float | None = None, exponent: int | None = None) -> None:
         """A step begins; add() gives what is in it. ``norm``: of the whole mean gradient before clipping, for a sample of a run that is
-        clipped."""
+        clipped. ``exponent``: E of a payload of e5m2, that the step was scaled by (section 21), for a part of a run; of a whole one it
+        is verified, too."""
         _library.call("recorder_begin_step", self._handle.pointer, learning_rate)
         if norm is not None:
             _library.call("recorder_norm", self._handle.pointer, norm)
+        if exponent is not None:
+            _library.call("recorder_exponent", self._handle.pointer, _library.whole(exponent, "exponent"))
 
     def add(self, name: str, rank: int, array: Any) -> None:
         """One rank's vector of this step, in one array or in pieces."""

@@ -17,6 +17,7 @@ from ._problem import Problem
 from ._torch_hooks import around_steps
 
 CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]  # type: ignore[name-defined]
+_Scalars = tuple[float, float | None, int | None]  # the learning rate, the norm and E of a step
 _NATIVE = ("parameters", "first_moment", "residual", "mask", "next_mask")
 
 
@@ -65,11 +66,11 @@ class _Gathered:
             dist.all_gather_object(everyone, mine, group=self._group)
         return everyone
 
-    def step(self, rate: float, norm: float | None, mine: dict[str, np.ndarray]) -> None:
+    def step(self, scalars: _Scalars, mine: dict[str, np.ndarray]) -> None:
         everyone = self._everyones(mine)
         if self._rank != 0:
             return
-        self.recorder.begin(rate, norm)
+        self.recorder.begin(*scalars)
         for rank, vectors in enumerate(everyone):
             for name, vector in vectors.items():
                 self.recorder.add(name, rank, vector)
@@ -91,11 +92,11 @@ class _OwnFile:
                                            state={name: [vector] for name, vector in mine.items()})
         self._background = Background(budget)
 
-    def step(self, rate: float, norm: float | None, mine: dict[str, np.ndarray]) -> None:
-        self._background.put(sum(vector.nbytes for vector in mine.values()), lambda: self._keep(rate, norm, mine))
+    def step(self, scalars: _Scalars, mine: dict[str, np.ndarray]) -> None:
+        self._background.put(sum(vector.nbytes for vector in mine.values()), lambda: self._keep(scalars, mine))
 
-    def _keep(self, rate: float, norm: float | None, mine: dict[str, np.ndarray]) -> None:
-        self.recorder.begin(rate, norm)
+    def _keep(self, scalars: _Scalars, mine: dict[str, np.ndarray]) -> None:
+        self.recorder.begin(*scalars)
         for name, vector in mine.items():
             self.recorder.add(name, self._rank, vector)
 
@@ -123,7 +124,8 @@ class Recorder:
     Behind DistributedDataParallel gradients are averaged before the step: comm_hook() sees each rank's own.
 
     Of a large run a part: ``sample`` keeps some segments of every vector in full, which are still checked bit for bit, as scape.Recorder
-    has it (0.001, or ["wq", "norm"]); of another optimizer that clips say its norm, ``norm=lambda: mine.last_norm``. ``start`` and
+    has it (0.001, or ["wq", "norm"]); of another optimizer that clips say its norm, ``norm=lambda: mine.last_norm``, and of one whose
+    payload is e5m2 the exponent that its scale is made from, ``exponent=lambda: mine.last_exponent``. ``start`` and
     ``steps``: from that step on, and no more than so many, counted from here as Fingerprints count; what the optimizer has by then is
     recorded as the state that the trace begins with (of another one its ``state`` has to name all of it, and it is new here).
     """
@@ -131,7 +133,7 @@ class Recorder:
     def __init__(self, optimizer: torch.optim.Optimizer, problem: Problem | None = None, *,
                  path: str | os.PathLike[str] | None = None, budget: int = 256 << 20, state: Mapping[str, str] | None = None,
                  process_group: Any = None, sample: _recorder.Sample | None = None, start: int = 1, steps: int | None = None,
-                 norm: Callable[[], float] | None = None) -> None:
+                 norm: Callable[[], float] | None = None, exponent: Callable[[], int] | None = None) -> None:
         for name, count in (("start", start), ("steps", 1 if steps is None else steps)):
             if count < 1:
                 raise Error(f"Recorder: {name} is {count}; it is 1 or more")
@@ -154,7 +156,7 @@ class Recorder:
         self._where = (problem, group, rank, None if path is None else os.fspath(path).replace("{rank}", str(rank)), budget, sample)
         whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample)  # says what a sample holds
         self._held = _Held(self._parameters, whole.held)
-        self._start, self._left, self._seen, self._norm = start, steps, 0, norm
+        self._start, self._left, self._seen, self._norm, self._exponent = start, steps, 0, norm, exponent
         self._to: _Gathered | _OwnFile | None = None
         if start == 1:
             self._open()
@@ -261,9 +263,13 @@ class Recorder:
         if self._gradient is None or self._to is None:
             return  # not one of those that are recorded
         norm = self._norm() if self._norm is not None else None
-        if norm is None and self._native is not None and self._native.problem.settings.get("clip_norm"):
-            norm = self._native.statistics.gradient_norm
-        self._to.step(float(self._optimizer.param_groups[0]["lr"]), norm, {"gradient": self._gradient} | self._results())
+        exponent = self._exponent() if self._exponent is not None else None
+        if self._native is not None:
+            settings, last = self._native.problem.settings, self._native.statistics
+            norm = last.gradient_norm if norm is None and settings.get("clip_norm") else norm
+            exponent = last.exponent if exponent is None and settings.get("payload") == "e5m2" else exponent
+        rate = float(self._optimizer.param_groups[0]["lr"])
+        self._to.step((rate, norm, exponent), {"gradient": self._gradient} | self._results())
         if self._left is not None:
             self._left -= 1
 

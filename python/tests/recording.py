@@ -3,8 +3,10 @@
     recording.py RANK SIZE FOLDER WHAT
 
 Writes FOLDER/run.rank<r>.safetensors. WHAT: "scape" (scape.torch.Scape), "drift" (of it, one rank's parameters drift), "leaves" (of it,
-rank 1 ends in the third step), "part" (of it, with clipping, one tensor alone, steps 2 and 3), "ddp" (AdamS behind DistributedDataParallel), "first" (of that, all ranks take rank 0's gradient in place
-of the mean), "twice" (of that, two reductions before a step).
+rank 1 ends in the third step), "part" (of it, with clipping, two tensors alone, steps 2 and 3), "part-e5m2" (of that, with a payload of e5m2),
+"scale" (of that, the scale of the third step is far too small), "ddp" (AdamS behind DistributedDataParallel), "first" (of that, all ranks take
+rank 0's gradient in place of the mean), "twice" (of that, two reductions before a step), "ddp-part" (of it, two tensors alone, from the
+third step on), "ddp-late" (of that, all ranks take rank 0's gradient in the fourth step), "ddp-early" (in the second).
 """
 
 import os
@@ -14,6 +16,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from plain_adams import PlainAdamS
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
 import scape
@@ -38,8 +41,9 @@ def path_in(folder: Path) -> Path:
 
 def train_scape(rank: int, folder: Path, what: str) -> None:
     model = make_model()
-    part = {"sample": "0.weight,2.bias", "start": 2, "steps": 2} if what == "part" else {}
-    optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=0.2, **({"clip_norm": 0.05} if part else {}))
+    part = {"sample": "0.weight,2.bias", "start": 2, "steps": 2} if what in ("part", "part-e5m2", "scale") else {}
+    settings = {"clip_norm": 0.05, "payload": "fp32" if what == "part" else "e5m2"} if part else {}
+    optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=0.2, **settings)
     with scape.torch.Recorder(optimizer, path=path_in(folder), budget=1, **part):  # each step waits for the one before
         torch.manual_seed(100 + rank)
         for step in range(1, STEPS + 1):
@@ -48,7 +52,15 @@ def train_scape(rank: int, folder: Path, what: str) -> None:
                 os._exit(7)
             if what == "drift" and step == 3 and rank == 1:
                 optimizer.native.parameters[5] *= 1.5
+            if what == "scale" and step == 3:
+                scale_down(optimizer.native)
             optimizer.step()
+
+
+def scale_down(native: scape.Optimizer) -> None:
+    """So that nearly all saturates."""
+    native.restore(step=native.steps, parameters=native.parameters.copy(), first_moment=native.first_moment, residual=native.residual,
+                   mask=native.mask, next_mask=native.next_mask, exponent=native.exponent - 20)
 
 
 def first_for_all(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -61,10 +73,17 @@ def train_ddp(rank: int, size: int, folder: Path, what: str) -> None:
     optimizer = PlainAdamS(model.parameters(), False)
     problem = scape.Problem([(name, p.numel()) for name, p in model.named_parameters()], size, algorithm="adams",
                             bias_correction="none", weight_decay=0.0)
-    recorder = scape.torch.Recorder(optimizer, problem, path=path_in(folder), state={"exp_avg": "first_moment"})
-    ddp.register_comm_hook(None, recorder.comm_hook(first_for_all) if what == "first" else recorder.comm_hook())
+    part = {"sample": "0.weight,2.bias", "start": 3} if what.startswith("ddp-") else {}
+    recorder = scape.torch.Recorder(optimizer, problem, path=path_in(folder), state={"exp_avg": "first_moment"}, **part)
+    wrong = {"first": range(1, STEPS + 1), "ddp-late": [4], "ddp-early": [2]}.get(what, [])  # steps
+    step = 0
+
+    def reduced(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        return (first_for_all if step in wrong else allreduce_hook)(state, bucket)
+
+    ddp.register_comm_hook(None, recorder.comm_hook(reduced))
     torch.manual_seed(100 + rank)
-    for _ in range(STEPS):
+    for step in range(1, STEPS + 1):
         backward(ddp, optimizer)
         if what == "twice":
             ddp(torch.randn(6, 7)).square().mean().backward()
@@ -76,7 +95,7 @@ def main() -> None:
     rank, size, folder, what = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
-    if what in ("ddp", "first", "twice"):
+    if what in ("ddp", "first", "twice") or what.startswith("ddp-"):
         train_ddp(rank, size, folder, what)
     else:
         train_scape(rank, folder, what)

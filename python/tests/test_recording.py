@@ -9,6 +9,7 @@ from pathlib import Path
 import needs
 
 needs.torch()
+import numpy as np  # noqa: E402
 import scape.torch  # noqa: E402
 import torch  # noqa: E402
 from plain_adams import PlainAdamS  # noqa: E402
@@ -51,6 +52,13 @@ class OwnFiles(unittest.TestCase):
         self.assertIn("the norm that clips is the recorded one", result.text)
         self.assertEqual(result.json["rows"][0]["compared"], 2)  # steps
 
+    def test_a_part_whose_payload_is_scaled_is_exact_and_a_wrong_scale_is_found(self) -> None:
+        result = self.verdict(3, "part-e5m2", "exact")
+        self.assertTrue(result.passed, result.text)
+        self.assertIn("the payload's scale is the recorded one", result.text)
+        found = self.verdict(3, "scale", "exact").first_divergence
+        self.assertEqual((found["step"], found["phase"], found["result"]), (2, "exchange", "exponent"))
+
     def test_a_rank_that_drifts_is_found(self) -> None:
         found = self.verdict(2, "drift", "exact").first_divergence
         self.assertEqual((found["step"], found["result"], found["rank"]), (3, "parameters", 1))
@@ -62,6 +70,17 @@ class OwnFiles(unittest.TestCase):
         wrong = self.verdict(3, "first", "rel")
         self.assertFalse(wrong.passed, wrong.text)
         self.assertFalse(wrong.phases.exchange.passed)
+
+    def test_behind_ddp_a_part_in_mid_run_is_right_and_what_goes_wrong_in_it_is_found(self) -> None:
+        for what in ("ddp-part", "ddp-early"):  # what went wrong before is in the state that it begins with
+            result = self.verdict(3, what, "rel")
+            self.assertTrue(result.passed, result.text)
+            self.assertIn("2 steps after step 2", result.text)
+            self.assertIn("sampled: 138 of 252 coordinates", result.text)
+        wrong = self.verdict(3, "ddp-late", "rel")
+        self.assertFalse(wrong.passed, wrong.text)
+        found = wrong.first_divergence
+        self.assertEqual((found["step"], found["phase"], found["result"], found["tensor"]), (2, "exchange", "first_moment", "0.weight"))
 
     def test_two_reductions_before_a_step_are_refused(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -115,6 +134,21 @@ class OneProcess(unittest.TestCase):
             result = scape.verify(f"{folder}/run.rank0.safetensors")
             self.assertTrue(result.passed, result.text)
             self.assertIn("begins after step 2", result.text)
+
+    def test_a_part_whose_payload_is_scaled_needs_the_scale(self) -> None:
+        problem = scape.Problem([("w", 5), ("b", 3)], payload="e5m2")
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/run.safetensors"
+            for exponent in (None, -126):
+                recorder = scape.Recorder(problem, np.zeros(8, np.float32), sample=["w"])
+                recorder.step(0.01, [np.zeros(8, np.float32)], parameters=np.zeros(8, np.float32), exponent=exponent)
+                if exponent is None:
+                    with self.assertRaisesRegex(scape.Error, "step 1 has no exponent"):
+                        recorder.write(path)
+                    continue
+                recorder.write(path)
+                with self.assertRaisesRegex(scape.Error, "the exponent is 128"):
+                    recorder.step(0.01, [np.zeros(8, np.float32)], exponent=128)
 
     def foreign(self, path: str, mistake: float, **settings: object) -> scape.Result:
         """AdamS in plain PyTorch, whose first moment goes wrong by that factor in the third step."""

@@ -52,12 +52,6 @@ problem::NormVersion norm_version(ObjectReader& reader, const problem::HyperPara
     return problem::parse<problem::NormVersion>(std::to_string(reader.integer_or("norm", unsaid)));
 }
 
-void check_extent(const problem::HyperParameters& settings, bool is_part) {
-    if (is_part && settings.payload == problem::Payload::e5m2)
-        throw Error("payload is 'e5m2', whose scale is of the whole model and the step before "
-                    "(section 21); record all segments from step 1 on");
-}
-
 } // namespace
 
 Config parse_config(const std::string& text, const std::string& what) {
@@ -93,7 +87,6 @@ Config parse_config(const std::string& text, const std::string& what) {
         if (sampled)
             extent.sample = parse_sample(reader.list("sample"), what);
         reader.finish();
-        check_extent(settings, sampled || extent.begin > 0);
         problem::Problem problem{algorithm, static_cast<int>(workers), std::move(layout),
                                  std::move(segments), settings};
         problem::check(problem);
@@ -108,7 +101,6 @@ Config parse_config(const std::string& text, const std::string& what) {
 
 std::string config_text(const problem::Problem& problem, Index steps, const Extent& extent) {
     const problem::HyperParameters& settings = problem.settings;
-    check_extent(settings, extent.begin > 0 || !extent.sample.empty());
     ordered_json config;
     config["algorithm"] = name(problem.algorithm);
     config["workers"] = problem.workers;

@@ -56,6 +56,10 @@ void append(Comparison& into, const Comparison& piece, Index offset) {
 void append(StepFindings& into, StepFindings piece, Index offset) {
     if (into.gradient && piece.gradient)
         into.gradient->squares += piece.gradient->squares;
+    if (into.scale && piece.scale) {
+        into.scale->least = std::max(into.scale->least, piece.scale->least);
+        into.scale->most = std::max(into.scale->most, piece.scale->most);
+    }
     for (std::size_t i = 0; i < into.kinds.size(); ++i) {
         auto& of_kind = into.kinds[i];
         auto& more = piece.kinds[i];

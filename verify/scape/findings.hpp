@@ -10,6 +10,8 @@
 #include <scape/verify/replicas.hpp>
 #include <scape/verify/results.hpp>
 
+#include "scales.hpp"
+
 namespace scape::verify {
 
 /// Of the mean gradient before clipping.
@@ -31,6 +33,7 @@ struct StepFindings {
     std::optional<reference::RefusedStep> refused; ///< then its results must be what they were before
     std::string halted;                            ///< why the reference goes no further
     std::optional<GradientNorm> gradient;          ///< none where nothing clips
+    std::optional<ScaleFound> scale;               ///< none where the trace says nothing of it
 };
 
 /// Of two pieces that follow each other; `offset` is where the second begins. Throws NotByPieces where they

@@ -92,6 +92,7 @@ class MadeUp {
     }
 
     [[nodiscard]] Run<float>::State state() const { return run_.state(); }
+    [[nodiscard]] Run<float>::Exponent exponent() const { return run_.exponent(); }
 
   private:
     static Vector<float> initial(const RecordOptions& options) {
@@ -162,24 +163,30 @@ InitialState initial_state(const RecordOptions& options, const TraceHead& head,
     return initial;
 }
 
-/// What the norms are has to be known before the first step is written, so that the run is made twice.
-void add_norms(const RecordOptions& options, TraceHead& head) {
+/// What the norms and scales are has to be known before the first step is written, so that the run is made
+/// twice.
+void add_scalars(const RecordOptions& options, TraceHead& head) {
+    const bool norms = needs_norm(head.whole(), head.extent);
+    const bool exponents = needs_exponent(head.whole(), head.extent);
+    if (!norms && !exponents)
+        return;
     MadeUp run(options);
     for (Index step = 1; step <= options.begin + options.steps; ++step) {
         const StepResults<float> results = run.next().results;
-        if (step > options.begin)
-            head.norm.push_back(
-                results.reconstructed.size() == 0 // refused
-                    ? 0.0
-                    : reference::norm_in_blocks<double>(Vector<float>(results.reconstructed(results.mask)),
-                                                        options.problem.settings.norm));
+        const bool refused = results.reconstructed.size() == 0;
+        if (step > options.begin && norms)
+            head.norm.push_back(refused ? 0.0
+                                        : reference::norm_in_blocks<double>(
+                                              Vector<float>(results.reconstructed(results.mask)),
+                                              options.problem.settings.norm));
+        if (step > options.begin && exponents)
+            head.exponent.push_back(refused ? 0 : *run.exponent());
     }
 }
 
 void write_run(const std::filesystem::path& path, const RecordOptions& options) {
     TraceHead head = make_head(options);
-    if (needs_norm(head.whole(), head.extent))
-        add_norms(options, head);
+    add_scalars(options, head);
     MadeUp run(options);
     for (Index step = 1; step <= options.begin; ++step)
         static_cast<void>(run.next());

@@ -10,10 +10,10 @@
 
 namespace scape::verify {
 
-Teller::Teller(const problem::Problem& problem) : problem_(problem) {
+Teller::Teller(const TraceHead& head) : problem_(head.problem), scales_(head) {
     rows_.push_back({std::string(name(Phase::check)), "outcome"});
     for (const ResultKind& kind : result_kinds)
-        rows_.push_back({std::string(name(phase_of(kind.result, problem))), std::string(kind.name)});
+        rows_.push_back({std::string(name(phase_of(kind.result, problem_))), std::string(kind.name)});
 }
 
 void Teller::tell(const StepFindings& found) {
@@ -32,6 +32,7 @@ void Teller::tell(const StepFindings& found) {
         add_refused(found);
     } else {
         judge_norm(found);
+        judge_scale(found);
         for (const ResultKind& kind : result_kinds) {
             const auto& of_kind = found.kinds[static_cast<std::size_t>(&kind - result_kinds.data())];
             add(kind, of_kind.findings, of_kind.eligible);
@@ -56,6 +57,21 @@ void Teller::judge_norm(const StepFindings& found) {
                     {},
                     "the norm of the whole mean gradient is recorded as " + shortest(whole) +
                         ", and what this sample holds of it has " + shortest(part)});
+}
+
+/// Where it is another than the steps lead to, they have been compared with it all the same.
+void Teller::judge_scale(const StepFindings& found) {
+    const std::string wrong = found.scale ? scales_.judge(*found.scale) : "";
+    if (wrong.empty())
+        return;
+    ++rows_.front().mismatched;
+    add_divergence({step_,
+                    std::string(name(Phase::exchange)),
+                    "exponent",
+                    Divergence::all_ranks,
+                    std::nullopt,
+                    {},
+                    wrong});
 }
 
 void Teller::add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values) {

@@ -13,7 +13,7 @@ namespace scape::verify {
 /// Makes rows, and the first divergence, of what came of the steps.
 class Teller {
   public:
-    explicit Teller(const problem::Problem& problem);
+    explicit Teller(const TraceHead& head);
 
     /// The steps in their order.
     void tell(const StepFindings& found);
@@ -24,6 +24,7 @@ class Teller {
   private:
     void add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values);
     void judge_norm(const StepFindings& found);
+    void judge_scale(const StepFindings& found);
     /// A refused step changes nothing: every recorded result must be what it was before.
     void add_refused(const StepFindings& found);
     [[nodiscard]] Divergence divergence(const ResultKind& kind, Phase phase, const Finding& finding) const;
@@ -31,6 +32,7 @@ class Teller {
     void add_divergence(Divergence divergence);
 
     const problem::Problem& problem_;
+    ScaleJudge scales_;
     Index step_ = 0;
     std::vector<Row> rows_;
     std::optional<Divergence> first_;

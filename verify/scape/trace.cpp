@@ -8,6 +8,7 @@
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
+#include <scape/reference/payload.hpp>
 
 namespace scape::verify {
 
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* parameters_at_first = "initial/parameters";
 constexpr const char* moment_at_first = "initial/first_moment";
 constexpr const char* mask_at_first = "initial/mask";
+constexpr const char* exponents = "exponent";
 
 std::string residual_at_first(int rank) {
     return "initial/residual/rank" + std::to_string(rank);
@@ -25,6 +27,29 @@ std::string residual_at_first(int rank) {
 bool has(problem::Algorithm algorithm, const ResultKind& kind) {
     return algorithm == problem::Algorithm::scape ||
            !(kind.intermediate || kind.result == Result::residual);
+}
+
+/// E of every step; none where the trace does not say it.
+std::vector<int> read_exponents(const trace::Reader& file) {
+    if (std::ranges::find(file.schema().series, exponents, &trace::Series::name) ==
+        file.schema().series.end())
+        return {};
+    std::vector<int> read;
+    for (const double E : file.series_f64(exponents)) {
+        if (!(E >= reference::lowest_exponent && E <= reference::highest_exponent) || E != std::floor(E))
+            throw Error(file.path().string() + ": " + exponents + ", entry " + std::to_string(read.size()) +
+                        ", is " + shortest(E) + "; it must be a whole number from -126 to 127");
+        read.push_back(static_cast<int>(E));
+    }
+    return read;
+}
+
+/// Of what has to be said only in a part of a run, what this one says.
+trace::Schema schema_of(const TraceHead& head) {
+    trace::Schema all = schema(head.whole(), head.steps(), head.extent);
+    if (head.exponent.empty())
+        std::erase_if(all.series, [](const trace::Series& series) { return series.optional; });
+    return all;
 }
 
 TraceHead read_head(const trace::Reader& file, const std::string& config) {
@@ -39,6 +64,7 @@ TraceHead read_head(const trace::Reader& file, const std::string& config) {
                    std::move(read.extent)};
     if (needs_norm(read.problem, head.extent))
         head.norm = file.series_f64("norm");
+    head.exponent = read_exponents(file);
     if (sampled)
         head.sampled = std::move(read.problem);
     const auto entry_error = [&](const std::string& tensor, std::size_t entry, double value,
@@ -83,6 +109,8 @@ trace::Schema schema(const problem::Problem& problem, Index steps, const Extent&
     schema.series = {{"learning_rate", DataType::f64, count}, {"density", DataType::f64, count + 1}};
     if (needs_norm(problem, extent))
         schema.series.push_back({"norm", DataType::f64, count});
+    if (problem.settings.payload == problem::Payload::e5m2)
+        schema.series.push_back({exponents, DataType::f64, count, !needs_exponent(problem, extent)});
     schema.series.push_back({parameters_at_first, DataType::f32, size});
     if (extent.begin > 0) {
         schema.series.push_back({moment_at_first, DataType::f32, size});
@@ -139,12 +167,15 @@ InitialState TraceReader::initial_state(Part part) const {
 
 TraceWriter::TraceWriter(const std::filesystem::path& path, TraceHead head, bool intermediates,
                          trace::Replicas replicas, const InitialState& initial)
-    : head_(std::move(head)), file_(path, schema(head_.whole(), head_.steps(), head_.extent), head_.source,
-                                    intermediates, replicas) {
+    : head_(std::move(head)), file_(path, schema_of(head_), head_.source, intermediates, replicas) {
     file_.series("learning_rate", std::span<const double>(head_.learning_rate));
     file_.series("density", std::span<const double>(head_.density));
     if (needs_norm(head_.whole(), head_.extent))
         file_.series("norm", std::span<const double>(head_.norm));
+    if (!head_.exponent.empty()) {
+        const std::vector<double> all(head_.exponent.begin(), head_.exponent.end());
+        file_.series(exponents, std::span<const double>(all));
+    }
     file_.series(parameters_at_first, std::span<const float>(head_.initial_parameters));
     if (head_.extent.begin == 0)
         return;

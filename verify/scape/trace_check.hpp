@@ -15,6 +15,7 @@
 #include "limits.hpp"
 #include "margin.hpp"
 #include "norms.hpp"
+#include "scales.hpp"
 #include "trace_piece.hpp"
 #include "watch.hpp"
 
@@ -69,6 +70,7 @@ class TraceCheck {
     [[nodiscard]] Vector<T> next_gradient() {
         wake();
         const Index step = step_ + 1;
+        take_recorded_scale(step);
         const auto used = trace_.mask(kind_of(Result::mask), step);
         return run_.mean_gradient(gradients(step), learning_rate(step),
                                   used ? std::optional(to_coordinates(*used, problem_.layout.size()))
@@ -119,6 +121,7 @@ class TraceCheck {
 
     void check_taken(const PerRank<T>& gradients, double learning_rate,
                      const std::optional<typename Run<T>::Norm>& norm, StepFindings& found) {
+        take_recorded_scale(step_);
         const auto before = run_.state();
         StepResults<T> results = run_.step(gradients, learning_rate, norm);
 
@@ -147,6 +150,8 @@ class TraceCheck {
 
         if (problem_.settings.clip_norm > 0.0)
             found.gradient = {squares_in_double(results.reconstructed), recorded_norm()};
+        if (const auto E = recorded_scale(step_))
+            found.scale = scale_found(*E, results.local, results.mask);
 
         const auto next = trace_.mask(kind_of(Result::next_mask), step_);
         Comparison of_next;
@@ -313,6 +318,17 @@ class TraceCheck {
     [[nodiscard]] std::optional<typename Run<T>::Norm> given_norm() const {
         const auto norm = recorded_norm();
         return norm ? std::optional(norm_as_recorded<T>(*norm)) : std::nullopt;
+    }
+
+    [[nodiscard]] std::optional<int> recorded_scale(Index step) const {
+        const std::vector<int>& exponent = trace_.head().exponent;
+        return exponent.empty() ? std::nullopt
+                                : std::optional(exponent[static_cast<std::size_t>(step - 1)]);
+    }
+
+    void take_recorded_scale(Index step) {
+        if (const auto E = recorded_scale(step))
+            run_.scale_by(*E);
     }
 
     [[nodiscard]] Vector<T> recorded(Result result, int rank) const {

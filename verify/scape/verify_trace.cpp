@@ -45,6 +45,13 @@ void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
     if (!head.norm.empty())
         notes.emplace_back("the norm that clips is the recorded one: that of the whole gradient cannot be "
                            "taken from a sample");
+    if (!head.exponent.empty() && head.sampled)
+        notes.emplace_back(
+            "the payload's scale is the recorded one: a sample tells only that it is not too "
+            "small for what is held");
+    else if (!head.exponent.empty() && head.extent.begin > 0)
+        notes.emplace_back("the payload's scale of the first step is the recorded one: it was made in the "
+                           "step before it");
     if (head.extent.begin > 0)
         notes.push_back(
             "the trace begins after step " + std::to_string(head.extent.begin) +
@@ -136,7 +143,7 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
                          std::nullopt,
                          Status::untested,
                          {}};
-    Teller teller(trace.head().problem);
+    Teller teller(trace.head());
     std::optional<Watch> watch;
     if (options.look)
         watch.emplace(trace);

@@ -114,6 +114,10 @@ std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index step
 Start start_of(const verify::TraceReader& trace) {
     Start start;
     start.norm = trace.head().norm;
+    if (trace.head().sampled)
+        start.exponent = trace.head().exponent;
+    else if (trace.head().extent.begin > 0 && !trace.head().exponent.empty())
+        start.exponent = {trace.head().exponent.front()};
     if (trace.head().extent.begin == 0)
         return start;
     verify::InitialState held = trace.initial_state();

@@ -33,10 +33,10 @@ double power(double base, Index t) {
 PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug,
                      const Start& start)
     : problem_(setup.problem), ranges_(setup.ranges), density_(setup.density), communicator_(communicator),
-      bug_(bug), norm_(start.norm), me_(communicator.rank()), ranks_(communicator.size()),
-      d_(problem_.layout.size()), w_(setup.parameters), m_(at(d_), 0.0F), e_(at(d_), 0.0F),
-      c_(at(d_), 0.0F), M_(at(d_), 0.0F), ghat_(at(d_), 0.0F), mask_(bytes_for(d_), 0), coming_(mask_),
-      previous_mask_(mask_), waiting_(mask_), own_choice_(mask_) {
+      bug_(bug), norm_(start.norm), exponents_(start.exponent), me_(communicator.rank()),
+      ranks_(communicator.size()), d_(problem_.layout.size()), w_(setup.parameters), m_(at(d_), 0.0F),
+      e_(at(d_), 0.0F), c_(at(d_), 0.0F), M_(at(d_), 0.0F), ghat_(at(d_), 0.0F), mask_(bytes_for(d_), 0),
+      coming_(mask_), previous_mask_(mask_), waiting_(mask_), own_choice_(mask_) {
     problem::check(problem_);
     if (problem_.settings.k_rounding != problem::KRounding::floor ||
         problem_.settings.decay_order != problem::DecayOrder::first)

@@ -47,8 +47,8 @@ float of_byte(std::uint8_t byte, int E) {
     return static_cast<float>(std::copysign(std::ldexp(magnitude, E - 15), byte >= 0x80 ? -1.0 : 1.0));
 }
 
-/// From what all ranks sent in the step before; in the first step, from what they are about to send. What is
-/// below 2^-126 says nothing: where no rank had more, E_ stays.
+/// From what all ranks sent in the step before; in the first step, from what they are about to send. What
+/// is below 2^-126 says nothing: where no rank had more, E_ stays.
 void PlainRank::agree_on_scale(Index t) {
     if (!scaled())
         return;
@@ -68,6 +68,8 @@ void PlainRank::agree_on_scale(Index t) {
         E_ = greatest;
     else if (first || has(Bug::scale_lost_to_zeros))
         E_ = -126;
+    if (asked_ <= exponents_.size())
+        E_ = exponents_[asked_ - 1];
     last_exponent_ = has(Bug::scale_of_all_segments) ? everywhere : own;
 }
 

@@ -146,8 +146,9 @@ class PlainRank final : public properties::Candidate {
     problem::DensitySchedule density_;
     distributed::Communicator& communicator_;
     Bug bug_;
-    std::vector<double> norm_; ///< of the whole by step, where this is a part; empty: this is the whole
-    std::size_t asked_ = 0;    ///< for a step, whatever came of it
+    std::vector<double> norm_;   ///< of the whole by step, where this is a part; empty: this is the whole
+    std::vector<int> exponents_; ///< E of the first steps, which are not asked for it
+    std::size_t asked_ = 0;      ///< for a step, whatever came of it
     int me_;
     int ranks_;
     Index d_;

@@ -130,8 +130,8 @@ TYPED_TEST(ScapeTest, Section21AStepOfNothingLeavesTheScaleAsItWas) {
     one_has_some[1][2] = T(0x1p-126);
     const std::vector<std::tuple<PerRank<T>, int>> steps{
         {all(0.0), -126}, // the first step's own, whatever it is
-        {all(-0.0), -126},      {all(0x1.cp5), 5},    {all(0.0), 5},        {all(0x1p-127), 5},
-        {one_has_some, -126},   {all(0x1p-140), -126}};
+        {all(-0.0), -126},  {all(0x1.cp5), 5},    {all(0.0), 5},
+        {all(0x1p-127), 5}, {one_has_some, -126}, {all(0x1p-140), -126}};
     Scape<T> optimizer = this->make(settings, problem::DensitySchedule::constant(1.0));
     for (const auto& [g, E] : steps) {
         for (auto& e : optimizer.state.e)

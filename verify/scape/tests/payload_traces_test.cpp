@@ -1,11 +1,17 @@
 // Traces whose payloads were rounded (section 21).
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
+#include <limits>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <scape/verify/record.hpp>
+#include <scape/verify/trace.hpp>
 
 #include "verify_trace_support.hpp"
 
@@ -68,6 +74,178 @@ TEST_F(VerifyTraceTest, AGoodTraceOfE5m2PassesAndOneOfAnotherScaleDoesNot) {
             ++lost;
         }
     EXPECT_GT(lost, 0U) << "nothing was rounded";
+}
+
+/// small_run()'s 81 coordinates, of which the sample holds 22.
+class ScaleInTraces : public VerifyTraceTest {
+  protected:
+    void record_part(const std::string& sample, Index begin,
+                     problem::DataClass data = problem::DataClass::normal, double clip_norm = 0.0) const {
+        RecordOptions options = support::small_run();
+        options.problem.settings.payload = problem::Payload::e5m2;
+        options.problem.settings.clip_norm = clip_norm;
+        options.data = data;
+        options.sample = sample;
+        options.begin = begin;
+        record(path_, options);
+    }
+
+    /// All of a run, with E of every step as it is, but for what `change_one` does to it.
+    void record_with_scales(const std::function<void(std::vector<int>&)>& change_one) const {
+        record_part("wq,norm,mlp", 0); // all of it, so that E is there
+        const TraceReader trace(path_);
+        TraceHead head = trace.head();
+        head.problem = *head.sampled;
+        head.sampled.reset();
+        head.extent = {};
+        change_one(head.exponent);
+        const auto path = folder_ / "whole.safetensors";
+        TraceWriter writer(path, head, false);
+        for (Index step = 1; step <= head.steps(); ++step) {
+            const auto vector = [](const std::vector<float>& values) {
+                return Vector<float>(
+                    Eigen::Map<const Vector<float>>(values.data(), static_cast<Index>(values.size())));
+            };
+            PerRank<float> gradients;
+            StepResults<float> results;
+            for (int rank = 0; rank < head.problem.workers; ++rank) {
+                gradients.push_back(vector(trace.gradient(step, rank)));
+                results.residual.push_back(vector(*trace.values(kind_of(Result::residual), step, rank)));
+            }
+            results.first_moment = vector(*trace.values(kind_of(Result::first_moment), step, 0));
+            results.parameters = vector(*trace.values(kind_of(Result::parameters), step, 0));
+            const Index size = head.problem.layout.size();
+            results.mask = to_coordinates(*trace.mask(kind_of(Result::mask), step), size);
+            results.next_mask = to_coordinates(*trace.mask(kind_of(Result::next_mask), step), size);
+            writer.write_step(gradients, results);
+        }
+        writer.finish();
+        std::filesystem::rename(path, path_);
+    }
+
+    /// At each level, from each place, whole and by pieces.
+    void expect_all(Status status) const {
+        for (const Level& level : {Level::exact(), Level::rel()})
+            for (const From from : {From::recorded, From::start})
+                for (const Index piece : {Index{1}, Index{1000}}) {
+                    VerifyOptions options;
+                    options.level = level;
+                    options.from = from;
+                    options.piece = piece;
+                    const TraceVerdict verdict = verify_trace(path_, options);
+                    EXPECT_EQ(verdict.status, status) << text_report(verdict);
+                }
+    }
+
+    void set_exponent(std::size_t entry, double E) const {
+        change([&](support::FileImage& image) {
+            std::get<std::vector<double>>(image.at("exponent").data)[entry] = E;
+        });
+    }
+
+    [[nodiscard]] std::vector<int> exponents() const { return TraceReader(path_).head().exponent; }
+};
+
+TEST_F(ScaleInTraces, PartsOfARightRunPass) {
+    for (const auto data : {problem::DataClass::normal, problem::DataClass::wide,
+                            problem::DataClass::subnormal, problem::DataClass::zeros})
+        for (const char* sample : {"", "wq@28,mlp@0", "0.3:2", "norm"})
+            for (const Index begin : {Index{0}, Index{1}, Index{4}}) {
+                record_part(sample, begin, data, begin == 1 ? 0.5 : 0.0);
+                expect_all(Status::passed);
+            }
+}
+
+TEST_F(ScaleInTraces, AScaleThatASampleCannotHaveIsFound) {
+    record_part("wq@28,mlp@0", 2);
+    set_exponent(2, exponents()[2] - 20);
+    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    ASSERT_TRUE(verdict.first.has_value());
+    EXPECT_EQ(verdict.first->step, 3);
+    EXPECT_EQ(verdict.first->phase, "exchange");
+    EXPECT_EQ(verdict.first->result, "exponent");
+    EXPECT_TRUE(support::contains(verdict.first->note, "what this sample holds of the step before has"))
+        << verdict.first->note;
+    EXPECT_TRUE(support::contains(text_report(verdict), "the payload's scale is the recorded one"));
+    expect_all(Status::failed);
+}
+
+/// One that it could have has to round as the recorded values are rounded.
+TEST_F(ScaleInTraces, AnotherScaleInASampleShowsInWhatItRounds) {
+    record_part("wq@28,mlp@0", 2, problem::DataClass::wide);
+    set_exponent(1, exponents()[1] + 25);
+    const TraceVerdict verdict = verify_from(path_, From::recorded);
+    ASSERT_TRUE(verdict.first.has_value());
+    EXPECT_EQ(verdict.first->step, 2);
+    EXPECT_TRUE(verdict.first->phase == "exchange" || verdict.first->phase == "residual")
+        << text_report(verdict);
+    expect_all(Status::failed);
+}
+
+/// What saturates or is rounded is in the residual, of the whole as of a sample.
+TEST_F(ScaleInTraces, ARestThatIsLostInASampleIsFound) {
+    record_part("wq@28,mlp@0", 2);
+    const support::SafetensorsFile file(path_);
+    const std::vector<float> local = file.read_f32("step/0002/local/rank1");
+    const std::vector<float> rest = file.read_f32("step/0002/residual/rank1");
+    std::size_t lost = 0;
+    for (std::size_t i = 0; i < rest.size(); ++i)
+        if (rest[i] != 0.0F && rest[i] != local[i]) {
+            record_part("wq@28,mlp@0", 2);
+            set_element(path_, "step/0002/residual/rank1", static_cast<Index>(i), 0.0F);
+            const TraceVerdict verdict = verify_from(path_, From::recorded);
+            ASSERT_TRUE(verdict.first.has_value());
+            EXPECT_EQ(verdict.first->phase, "residual");
+            EXPECT_EQ(verdict.first->rank, 1);
+            ++lost;
+        }
+    EXPECT_GT(lost, 0U) << "nothing was rounded";
+}
+
+TEST_F(ScaleInTraces, OfAWholeRunEveryScaleIsHeldAgainstTheStepsBefore) {
+    record_with_scales([](std::vector<int>&) {});
+    EXPECT_EQ(exponents().size(), 5U);
+    expect_all(Status::passed);
+    for (const std::size_t entry : {0U, 1U, 3U})
+        for (const int by : {-1, 1}) {
+            record_with_scales([&](std::vector<int>& E) { E[entry] += by; });
+            const TraceVerdict verdict = verify_from(path_, From::recorded);
+            ASSERT_TRUE(verdict.first.has_value());
+            EXPECT_EQ(verdict.first->step, static_cast<Index>(entry) + 1);
+            EXPECT_EQ(verdict.first->result, "exponent");
+            expect_all(Status::failed);
+        }
+    // In the middle of a run the first is taken as it is recorded, and no other.
+    record_part("", 3);
+    set_exponent(3, exponents()[3] + 1);
+    EXPECT_EQ(verify_from(path_, From::recorded).first->result, "exponent");
+    EXPECT_TRUE(support::contains(text_report(verify_from(path_, From::recorded)),
+                                  "the payload's scale of the first step is the recorded one"));
+}
+
+TEST_F(ScaleInTraces, APartWithoutItsScaleIsRefusedInALine) {
+    const auto error = [&] {
+        return support::error_of([&] { static_cast<void>(verify_from(path_, From::recorded)); });
+    };
+    record_part("", 3);
+    change([](support::FileImage& image) { image.drop("exponent"); });
+    EXPECT_TRUE(support::contains(error(), "tensor exponent is missing")) << error();
+    for (const double bad : {0.5, 128.0, -127.0, std::nan("")}) {
+        record_part("norm", 0);
+        set_exponent(1, bad);
+        EXPECT_TRUE(support::contains(error(), "exponent, entry 1, is ")) << error();
+    }
+}
+
+/// A refused step has none, and leaves that of the next as it was.
+TEST_F(ScaleInTraces, ARefusedStepHasNone) {
+    RecordOptions options = support::small_run();
+    options.problem.settings.payload = problem::Payload::e5m2;
+    options.sample = "wq@28,mlp@0";
+    options.injections.push_back({2, 1, 36, std::numeric_limits<float>::quiet_NaN()});
+    record(path_, options);
+    EXPECT_EQ(exponents()[1], 0);
+    expect_all(Status::passed);
 }
 
 } // namespace

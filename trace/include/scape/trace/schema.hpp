@@ -55,6 +55,7 @@ struct Series {
     std::string name;
     DataType type = DataType::f64; ///< f64, f32 or, of the bits of a mask, u8
     std::uint64_t count = 0;
+    bool optional = false; ///< a trace without it is whole
 };
 
 struct Result {

@@ -90,8 +90,9 @@ class Backend {
     [[nodiscard]] virtual bool rounds_payloads() const { return false; }
     /// The first coordinate of the coming mask whose c bf16 does not hold. Changes nothing.
     [[nodiscard]] virtual Refusal first_overflow(const Scalars& scalars, const float* gradient);
-    /// Of e5m2, the exponents as fp32 holds them: the greatest of the payload, before it is rounded, 0 where
-    /// all of it is below a normal number; and the one that all rounding from now on has its scale from.
+    /// Of e5m2, the exponents as fp32 holds them: the greatest of the payload, before it is rounded, 0
+    /// where all of it is below a normal number; and the one that all rounding from now on has its scale
+    /// from.
     [[nodiscard]] virtual int payload_exponent();
     virtual void scale_payload(int exponent);
     /// The payload as it travels, and in e what that took of it. After select(), which scores what was

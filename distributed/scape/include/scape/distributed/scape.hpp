@@ -69,9 +69,9 @@ struct RankState {
     std::vector<float> packed_moment;
     Mask current;
     Mask coming;
-    /// Of a payload of e5m2, the greatest exponent of this rank's c on `current`; where all of that is below
-    /// 2^-126, E that the step was scaled by, less by `kept`. So the greatest of all ranks' tells E of the
-    /// next step, whoever goes on from there.
+    /// Of a payload of e5m2, the greatest exponent of this rank's c on `current`; where all of that is
+    /// below 2^-126, E that the step was scaled by, less by `kept`. So the greatest of all ranks' tells E
+    /// of the next step, whoever goes on from there.
     int exponent = least_exponent;
 
     static constexpr int least_exponent = -126;

@@ -26,20 +26,20 @@ inline double nearest_bf16(double c) {
     return std::nearbyint(c / unit) * unit;
 }
 
-constexpr int least_exponent = -126; ///< of a normal fp32 number
+constexpr int lowest_exponent = -126; ///< of a normal fp32 number
+constexpr int highest_exponent = 127;
 /// Of what is below all of them, 0 among it: less than any exponent.
-constexpr int no_exponent = least_exponent - 1;
+constexpr int no_exponent = lowest_exponent - 1;
 
 /// E with 2^E <= |c| < 2^(E+1), as far as fp32 has it.
 inline int exponent_of(double c) {
-    constexpr int most = 127;
     if (c == 0.0)
         return no_exponent;
     if (!std::isfinite(c))
-        return most;
+        return highest_exponent;
     int above = 0;
     static_cast<void>(std::frexp(c, &above));
-    return std::clamp(above - 1, no_exponent, most);
+    return std::clamp(above - 1, no_exponent, highest_exponent);
 }
 
 /// The nearest number of E5M2 after a factor 2^(15 - E), of two the even one, and back: 3 significant bits,
@@ -76,7 +76,7 @@ struct Rounding {
 
 /// The greatest exponent of any rank's |c| on S; no_exponent where all are below a normal fp32 number.
 template <class T>
-typename Rounding<T>::Exponent greatest_exponent(const PerRank<T>& c, const Coordinates& S) {
+typename Rounding<T>::Exponent exponent_on(const Coordinates& S, const PerRank<T>& c) {
     auto E = Rounding<T>::exponent(T(0.0));
     for (const Vector<T>& of_rank : c)
         for (const Index i : S)

@@ -38,6 +38,7 @@ struct ScapeStep {
     Vector<T> exchanged; ///< M before clipping, packed
     Vector<T> ghat;      ///< the reconstructed mean gradient before clipping, packed
     Vector<T> M;         ///< the new first moment, packed
+    std::optional<typename Rounding<T>::Exponent> E; ///< of a payload of e5m2: what it was scaled by
 };
 
 /// The clip factor is computed in double and rounded once. A scalar that carries more than a double says so
@@ -129,6 +130,7 @@ class Scape {
 
         result.M = std::move(M);
         S_t = result.next;
+        result.E = used;
         if (used)
             E = Rounding<T>::or_else(*own, *used);
         ++steps;
@@ -166,7 +168,7 @@ class Scape {
     using Exponent = std::optional<typename Rounding<T>::Exponent>;
 
     [[nodiscard]] Exponent exponent_of(const PerRank<T>& c, const Coordinates& S) const {
-        return problem_.settings.payload == problem::Payload::e5m2 ? Exponent(greatest_exponent(c, S))
+        return problem_.settings.payload == problem::Payload::e5m2 ? Exponent(exponent_on(S, c))
                                                                    : Exponent();
     }
 
@@ -174,7 +176,7 @@ class Scape {
     [[nodiscard]] Exponent scale_of(const Exponent& own) const {
         if (!own || state.exponent)
             return state.exponent;
-        return Rounding<T>::or_else(*own, Rounding<T>::exactly(least_exponent));
+        return Rounding<T>::or_else(*own, Rounding<T>::exactly(lowest_exponent));
     }
 
     /// What goes out of c.

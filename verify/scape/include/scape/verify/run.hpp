@@ -26,6 +26,7 @@ class Run {
                          : Optimizer(reference::Scape<T>(problem, density, std::move(parameters)))) {}
 
     using Norm = typename reference::ClipReal<T>::type;
+    using Exponent = std::optional<typename reference::Rounding<T>::Exponent>;
 
     /// `norm`: of the whole, of which this is a part; where nothing clips it is of no matter.
     StepResults<T> step(const PerRank<T>& gradients, double learning_rate,
@@ -42,9 +43,19 @@ class Run {
             results.local = std::move(step.c);
             results.mask = std::move(step.S);
             results.next_mask = std::move(step.next);
+            exponent_ = step.E;
         }
         add_state(results);
         return results;
+    }
+
+    /// E of section 21, of the last step that was taken; none where nothing is scaled.
+    [[nodiscard]] const Exponent& exponent() const { return exponent_; }
+
+    /// For the next step, whatever those before it have left.
+    void scale_by(int E) {
+        if (auto* scape = std::get_if<reference::Scape<T>>(&optimizer_))
+            scape->state.exponent = reference::Rounding<T>::exactly(E);
     }
 
     /// Packed, before anything clips it, on this mask if one is given; what the step would throw, this
@@ -106,6 +117,7 @@ class Run {
 
     Index size_;
     Optimizer optimizer_;
+    Exponent exponent_;
 };
 
 } // namespace scape::verify

@@ -41,6 +41,7 @@ struct TraceHead {
     std::optional<problem::Problem> sampled = {}; ///< the whole, of which this is a sample
     std::vector<double> norm =
         {}; ///< of the whole mean gradient before clipping, one per step, where a sample is clipped
+    std::vector<int> exponent = {}; ///< E of a payload of e5m2, one per step, where the trace says it
 
     [[nodiscard]] const problem::Problem& whole() const { return sampled ? *sampled : problem; }
     [[nodiscard]] problem::DensitySchedule schedule() const {
@@ -115,6 +116,12 @@ struct Config {
 /// The norm of a sample is not that of the whole, which such a trace has to say.
 [[nodiscard]] inline bool needs_norm(const problem::Problem& problem, const Extent& extent) {
     return !extent.sample.empty() && problem.settings.clip_norm > 0.0;
+}
+
+/// Nor is the scale of e5m2, and that of a first step is of the step before.
+[[nodiscard]] inline bool needs_exponent(const problem::Problem& problem, const Extent& extent) {
+    return problem.settings.payload == problem::Payload::e5m2 &&
+           (!extent.sample.empty() || extent.begin > 0);
 }
 
 /// What a trace of such a problem, the whole, holds.

@@ -77,7 +77,7 @@ struct Rounding<verify::Bounded> {
         if (E.least > no_exponent)
             return E;
         // It may be what it was before, or any from the least on.
-        return {E.of_value == no_exponent ? before.of_value : E.of_value, least_exponent,
+        return {E.of_value == no_exponent ? before.of_value : E.of_value, lowest_exponent,
                 std::max(before.most, E.most)};
     }
 

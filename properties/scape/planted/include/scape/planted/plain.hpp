@@ -17,7 +17,8 @@ struct Start {
     std::vector<float> moment;                ///< the same on all ranks
     std::vector<std::vector<float>> residual; ///< by rank
     std::vector<std::uint8_t> mask;           ///< that the first step uses, as bits
-    std::vector<double> norm; ///< of each step's whole mean gradient, before clipping; none: it is taken
+    std::vector<double> norm;  ///< of each step's whole mean gradient, before clipping; none: it is taken
+    std::vector<int> exponent; ///< E of section 21, of the first steps, where they do not tell it
 };
 
 /// One rank of SCAPE as a colleague would write it down from the specification: element by element, on
