@@ -1,6 +1,6 @@
-/* The C interface of scape: the sharded optimizer, the reference, the verifier, recorders of traces, and
- * GASLoC's worker, for any language that can call C. Link libscape (`pkg-config scape-c`, or scape::c of
- * CMake's package scape-c).
+/* The C interface of scape: the sharded optimizer, the reference, the verifier, recorders of traces,
+ * GASLoC's worker and MAPL's boundary, for any language that can call C. Link libscape (`pkg-config
+ * scape-c`, or scape::c of CMake's package scape-c).
  *
  * What holds everywhere:
  *
@@ -29,8 +29,8 @@ extern "C" {
 
 #define SCAPE_ABI_VERSION 1
 #define SCAPE_ABI_MINOR_VERSION                                                                            \
-    4 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run; 3: e5m2; 4:    \
-       * its scale in statistics and recorders */
+    5 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run; 3: e5m2; 4:    \
+       * its scale in statistics and recorders; 5: a boundary of MAPL */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -415,6 +415,91 @@ scape_status scape_gasloc_recorder_begin_round(scape_gasloc_recorder* recorder,
 scape_status scape_gasloc_recorder_add(scape_gasloc_recorder* recorder, const char* name, int32_t rank,
                                        const scape_values* values, size_t count);
 scape_status scape_gasloc_recorder_write(scape_gasloc_recorder* recorder, const char* path);
+
+/* ---- MAPL: a boundary between two stages of a pipeline (docs/specification/mapl.md) ---- */
+
+/* Its messages are the caller's to carry. One handle serves both sides where one process has both; else
+ * each side has its own, made from the same settings and state. `settings`:
+ *     width rank       D and r, which have to be given
+ *     vocabulary       1: V, up to 2^32
+ *     anchors          none (default), fixed, shared or two
+ *     order            project_first (default) or momentum_first
+ *     beta             0.9
+ *     direction_iterations retraction_iterations      8 2
+ *     seed             1: of P, and of the A that nobody gives
+ *     arithmetic       optimized (default), or reference: the order of sections 22 and 24, slow */
+typedef struct scape_mapl_boundary scape_mapl_boundary;
+
+/* All that a boundary goes on from, between two steps; matrices stand row after row. What is of count 0
+ * when it is given is made: A and P from the seed, m as zeros. */
+typedef struct scape_mapl_state {
+    size_t struct_size; /* sizeof(scape_mapl_state) */
+    int64_t steps;
+    scape_values subspace;      /* A, D x r: on the manifold, or it is refused with distance and bound */
+    scape_values moment;        /* m, D x r; the sender's alone moves */
+    scape_values sender_rows;   /* P, r x D; without anchors of count 0 */
+    scape_values receiver_rows; /* another one with anchors=two; else of count 0, or the sender's */
+} scape_mapl_state;
+/* state NULL: all of it is made. */
+scape_status scape_mapl_boundary_create(const char* settings, const scape_mapl_state* state,
+                                        scape_mapl_boundary** boundary);
+void scape_mapl_boundary_destroy(scape_mapl_boundary* boundary);
+
+/* One micro-batch of `tokens` tokens, each with an id below V, through one side. Every vector that is given
+ * is of one piece. `anchor` is this side's E, V x r, the caller's to train; NULL without anchors. What a
+ * call that fails has written to its results is of no use; nothing else has changed.
+ *
+ * Sender: q := X - E[ids] P, which is wanted again for the gradient (NULL without anchors: it is X), and z
+ * := q A, N x r. */
+scape_status scape_mapl_boundary_compress(scape_mapl_boundary* boundary, const scape_values* activations,
+                                          const scape_values* anchor, const int64_t* ids, int64_t tokens,
+                                          float* q, float* z);
+/* Receiver: xhat := z A^T + E[ids] P, N x D. */
+scape_status scape_mapl_boundary_decompress(scape_mapl_boundary* boundary, const scape_values* z,
+                                            const scape_values* anchor, const int64_t* ids, int64_t tokens,
+                                            float* xhat);
+/* Backward. `step` is what scape_mapl_boundary_steps said when the micro-batch went forward: what went
+ * through another A is refused. Each adds this side's part of the gradient of A to the step's, and the
+ * gradient of E to anchor_gradient, V x r, token after token; NULL: it is not wanted, or there is none.
+ *
+ * Receiver: dz := g A of g = dL/dxhat. */
+scape_status scape_mapl_boundary_decompress_backward(scape_mapl_boundary* boundary, int64_t step,
+                                                     const scape_values* z, const scape_values* gradient,
+                                                     const int64_t* ids, int64_t tokens, float* dz,
+                                                     float* anchor_gradient);
+/* Sender: dx := dz A^T. */
+scape_status scape_mapl_boundary_compress_backward(scape_mapl_boundary* boundary, int64_t step,
+                                                   const scape_values* q, const scape_values* dz,
+                                                   const int64_t* ids, int64_t tokens, float* dx,
+                                                   float* anchor_gradient);
+
+/* A step of the subspace, once all micro-batches are back: the receiver's part goes to the sender, which
+ * steps; its new A goes to the receiver, which follows. */
+#define SCAPE_MAPL_SENDER 0
+#define SCAPE_MAPL_RECEIVER 1
+/* D x r, valid until the next call. */
+scape_status scape_mapl_boundary_part(const scape_mapl_boundary* boundary, int32_t side,
+                                      scape_values* part);
+/* Sender: a step of SPEL, 0 <= rate < 0.52, with its own part and the receiver's: NULL where this handle
+ * has been both sides. *stepped (or NULL) is 0 where the gradient, or what it makes, is not finite: then A
+ * and m are what they were, and the step counts all the same. */
+scape_status scape_mapl_boundary_step(scape_mapl_boundary* boundary, double rate,
+                                      const scape_values* receivers_part, int32_t* stepped);
+/* Receiver: the step ends with the sender's A. */
+scape_status scape_mapl_boundary_follow(scape_mapl_boundary* boundary, const scape_values* subspace);
+/* Gives up what has come back since the last step. */
+scape_status scape_mapl_boundary_forget(scape_mapl_boundary* boundary);
+
+int64_t scape_mapl_boundary_steps(const scape_mapl_boundary* boundary); /* that have ended */
+/* A, D x r, valid until the next call. */
+scape_status scape_mapl_boundary_subspace(const scape_mapl_boundary* boundary, scape_values* subspace);
+/* |A^T A - I|, the greatest column sum of magnitudes, and what rounding and retraction explain. */
+scape_status scape_mapl_boundary_distance(const scape_mapl_boundary* boundary, double* distance,
+                                          double* bound);
+/* Fills it with views that are valid until the next call. Not in the middle of a step. */
+scape_status scape_mapl_boundary_state(const scape_mapl_boundary* boundary, scape_mapl_state* state);
+/* What has come back since the last step is forgotten. Nothing changes if it is refused. */
+scape_status scape_mapl_boundary_restore(scape_mapl_boundary* boundary, const scape_mapl_state* state);
 
 #ifdef __cplusplus
 }

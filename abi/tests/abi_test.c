@@ -280,6 +280,7 @@ int main(int count, char** arguments) {
     ranks_record_by_themselves(folder);
     what_is_missing_is_told(folder);
     gasloc_is_right(folder);
+    mapl_is_right();
     printf("%d failed\n", failed_checks());
     return failed_checks() == 0 ? 0 : 1;
 }

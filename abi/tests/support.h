@@ -53,6 +53,7 @@ size_t exchange_place_size(void);
 void bad_input_is_told(void);
 void parts_are_their_sum(void);
 void gasloc_is_right(const char* folder);
+void mapl_is_right(void);
 void traces_are_judged(const char* folder);
 void parts_of_runs_are_judged(const char* folder);
 void parts_of_scaled_runs_are_judged(const char* folder);

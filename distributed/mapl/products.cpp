@@ -38,12 +38,4 @@ void multiply(const Product& shape, const float* first, const float* second, flo
         by_second(shape, mapped(first, shape.rows, shape.inner), second, to);
 }
 
-bool all_finite(const float* values, std::size_t count) {
-    // Without a way out of the loop, so that it takes many values at once.
-    bool finite = true;
-    for (std::size_t i = 0; i < count; ++i)
-        finite &= values[i] - values[i] == 0.0F;
-    return finite;
-}
-
 } // namespace scape::mapl

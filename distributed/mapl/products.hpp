@@ -19,7 +19,4 @@ struct Product {
 /// All matrix products of MAPL's optimized side, in an order of the library's own.
 void multiply(const Product& shape, const float* first, const float* second, float* to);
 
-/// Whether all are finite.
-[[nodiscard]] bool all_finite(const float* values, std::size_t count);
-
 } // namespace scape::mapl

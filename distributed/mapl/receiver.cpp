@@ -8,7 +8,6 @@
 #include <scape/problem/error.hpp>
 
 #include "agreement.hpp"
-#include "products.hpp"
 
 namespace scape::mapl {
 
@@ -33,7 +32,7 @@ End::End(const Settings& settings, EndState state, Side side, distributed::Peers
         if (values.size() != wanted)
             throw Error(std::string("state: ") + what + " has " + std::to_string(values.size()) +
                         " values; the settings make it " + std::to_string(wanted));
-        if (!all_finite(values.data(), values.size()))
+        if (!all_finite(values))
             throw Error(std::string("state: ") + what + " has a value that is not finite");
     };
     must_have("m", state_.m, side == Side::sender ? state_.a.size() : 0);
@@ -71,7 +70,7 @@ void End::set_anchor(std::span<const float> table) {
         throw Error("the anchor has " + std::to_string(table.size()) + " values; with anchors " +
                     std::string(name(settings_.anchors)) + " there is a trained one of " +
                     std::to_string(trains_anchor() ? state_.anchor.size() : 0));
-    if (!all_finite(table.data(), table.size()))
+    if (!all_finite(table))
         throw Error("the anchor has a value that is not finite; it stays what it was");
     state_.anchor.assign(table.begin(), table.end());
 }
@@ -88,29 +87,14 @@ void End::must_be_between_steps(std::size_t under_way, const char* what) const {
                     " micro-batches are under way; let them come back and the step end first");
 }
 
-void End::add_anchor(float sign, std::span<const Id> ids, float* to) const {
-    if (state_.rows.empty() || ids.empty())
-        return;
-    Floats rows(ids.size() * rank());
-    for (std::size_t token = 0; token < ids.size(); ++token)
-        std::copy_n(state_.anchor.data() + ids[token] * rank(), rank(), rows.data() + token * rank());
-    multiply({.rows = ids.size(), .columns = width(), .inner = rank(), .factor = sign, .keep = true},
-             rows.data(), state_.rows.data(), to);
-}
-
-void End::add_to_anchor_gradient(float sign, std::span<const Id> ids, const float* values) {
-    if (!trains_anchor() || ids.empty())
-        return;
-    Floats rows(ids.size() * rank());
-    multiply({.rows = ids.size(),
-              .columns = rank(),
-              .inner = width(),
-              .second_transposed = true,
-              .factor = sign},
-             values, state_.rows.data(), rows.data());
-    for (std::size_t token = 0; token < ids.size(); ++token)
-        for (std::size_t j = 0; j < rank(); ++j)
-            anchor_sum_[ids[token] * rank() + j] += rows[token * rank() + j];
+SideMatrices End::matrices() const {
+    const bool anchored = settings_.anchors != Anchors::none;
+    return {width(),
+            rank(),
+            static_cast<std::size_t>(settings_.vocabulary),
+            state_.a.data(),
+            anchored ? state_.anchor.data() : nullptr,
+            anchored ? state_.rows.data() : nullptr};
 }
 
 void End::next_step(Index micro_batches) {
@@ -146,9 +130,7 @@ Receiver::Arrived Receiver::forward(Index micro, Index count) {
                                        std::to_string(id) + "; the vocabulary is " +
                                        std::to_string(settings_.vocabulary));
     const auto* z = reinterpret_cast<const float*>(message);
-    multiply({.rows = tokens, .columns = width(), .inner = rank(), .second_transposed = true}, z,
-             state_.a.data(), arrived.activations.data());
-    add_anchor(1.0F, arrived.ids, arrived.activations.data());
+    decompress(matrices(), arrived.ids, z, arrived.activations.data());
     under_way_.emplace(micro, UnderWay{std::move(incoming), z, arrived.ids});
     ++batches_;
     return arrived;
@@ -164,18 +146,15 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
     if (gradient.size() != tokens * width())
         throw Error(batch + " has a gradient of " + std::to_string(gradient.size()) + " values; its " +
                     std::to_string(tokens) + " tokens make it " + std::to_string(tokens * width()));
-    if (!all_finite(gradient.data(), gradient.size()))
+    if (!all_finite(gradient))
         throw Error(batch + " has a gradient that is not finite; nothing was sent");
     const auto dz = std::make_shared<Floats>(tokens * rank() + 1);
-    multiply({.rows = tokens, .columns = rank(), .inner = width()}, gradient.data(), state_.a.data(),
-             dz->data());
-    if (!all_finite(dz->data(), tokens * rank()))
+    compress(matrices(), tokens, gradient.data(), dz->data());
+    if (!all_finite({dz->data(), tokens * rank()}))
         throw Error(batch + ": its gradient overflows when it is compressed; nothing was sent");
     peers_.send(Traffic::gradient, peer_, number(micro), std::shared_ptr<const void>(dz, dz->data()),
                 tokens * rank() * sizeof(float));
-    multiply({.rows = width(), .columns = rank(), .inner = tokens, .first_transposed = true, .keep = true},
-             gradient.data(), of.z, part_.data());
-    add_to_anchor_gradient(1.0F, of.ids, gradient.data());
+    add_receivers(matrices(), of.ids, of.z, gradient.data(), part_.data(), anchor_sum());
     under_way_.erase(found);
 }
 

@@ -5,11 +5,10 @@
 #include <string>
 #include <utility>
 
+#include <scape/mapl/spel_step.hpp>
 #include <scape/problem/error.hpp>
 
 #include "agreement.hpp"
-#include "products.hpp"
-#include "spel_step.hpp"
 
 namespace scape::mapl {
 
@@ -32,19 +31,18 @@ void Sender::forward(Index micro, std::span<const float> activations, std::span<
             throw Error(batch + ": the id of token " + std::to_string(token) + " is " +
                         std::to_string(ids[token]) + "; the vocabulary is " +
                         std::to_string(settings_.vocabulary));
-    if (!all_finite(activations.data(), activations.size()))
+    if (!all_finite(activations))
         throw Error(batch + " has an activation that is not finite; nothing was sent");
 
     UnderWay made{{activations.begin(), activations.end()}, {ids.begin(), ids.end()}};
-    add_anchor(-1.0F, ids, made.q.data());
+    less_anchor(matrices(), ids, made.q.data());
     // Z is made where it is sent from, and the ids stand behind it.
     const std::size_t z_bytes = tokens * rank() * sizeof(float);
     const std::size_t each = id_bytes(settings_.vocabulary);
     const std::size_t bytes = z_bytes + tokens * each;
     const auto message = std::make_shared<std::vector<float>>(bytes / sizeof(float) + 1);
-    multiply({.rows = tokens, .columns = rank(), .inner = width()}, made.q.data(), state_.a.data(),
-             message->data());
-    if (!all_finite(message->data(), tokens * rank()))
+    compress(matrices(), tokens, made.q.data(), message->data());
+    if (!all_finite({message->data(), tokens * rank()}))
         throw Error(batch + " overflows when it is compressed; nothing was sent");
     auto* to = reinterpret_cast<std::uint8_t*>(message->data()) + z_bytes;
     for (const Id id : ids)
@@ -67,11 +65,8 @@ Floats Sender::backward(Index micro) {
     const auto incoming = peers_.receive(Traffic::gradient, peer_, number(micro), bytes);
     const auto* dz = reinterpret_cast<const float*>(incoming->wait(bytes));
     Floats dx(tokens * width());
-    multiply({.rows = tokens, .columns = width(), .inner = rank(), .second_transposed = true}, dz,
-             state_.a.data(), dx.data());
-    multiply({.rows = width(), .columns = rank(), .inner = tokens, .first_transposed = true, .keep = true},
-             of.q.data(), dz, part_.data());
-    add_to_anchor_gradient(-1.0F, of.ids, dx.data());
+    decompress_gradient(matrices(), tokens, dz, dx.data());
+    add_senders(matrices(), of.ids, of.q.data(), dz, dx.data(), part_.data(), anchor_sum());
     under_way_.erase(found);
     return dx;
 }
@@ -85,9 +80,7 @@ bool Sender::end_step(double rate) {
     const auto step = static_cast<std::uint64_t>(state_.steps + 1);
     const auto incoming = peers_.receive(Traffic::parameters, peer_, step, bytes);
     const auto* theirs = reinterpret_cast<const float*>(incoming->wait(bytes));
-    gradient_.resize(part_.size());
-    for (std::size_t i = 0; i < part_.size(); ++i)
-        gradient_[i] = part_[i] + theirs[i];
+    gradient_ = whole_gradient(part_, {theirs, part_.size()});
     for (std::size_t i = 0; i < table; ++i)
         anchor_sum_[i] += theirs[part_.size() + i];
     const bool finite = spel_step(settings_, gradient_, rate, state_.a, state_.m);

@@ -1,4 +1,4 @@
-#include "spel_step.hpp"
+#include <scape/mapl/spel_step.hpp>
 
 #include <array>
 #include <cmath>
@@ -102,7 +102,7 @@ bool spel_step(const Settings& settings, std::span<const float> gradient, double
         x[i] = a[i] - by * x[i];
     for (int t = 0; t < settings.retraction_iterations; ++t)
         tall.iterate(last, 1.0, x);
-    if (!all_finite(moment.data(), moment.size()) || !all_finite(x.data(), x.size()))
+    if (!all_finite(moment) || !all_finite(x))
         return false;
     m = std::move(moment);
     a = std::move(x);

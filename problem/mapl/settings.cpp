@@ -140,18 +140,22 @@ double manifold_tolerance(Index width, Index rank) {
     return 16.0 * 0x1p-24 * static_cast<double>(rank) * std::sqrt(static_cast<double>(width));
 }
 
+double manifold_bound(const Settings& settings, Index steps) {
+    const double rounding = manifold_tolerance(settings.width, settings.rank);
+    if (steps == 0)
+        return rounding;
+    double left = 1.0 - greatest_rate;
+    for (int t = 0; t < settings.retraction_iterations; ++t)
+        left *= 1.875 + left * left * (-1.25 + 0.375 * left * left);
+    return rounding + 2.0 * std::abs(1.0 - left);
+}
+
 void check_on_manifold(const Settings& settings, std::span<const float> a, Index steps) {
     if (a.size() != static_cast<std::size_t>(settings.width * settings.rank))
         throw Error("the subspace has " + std::to_string(a.size()) + " values; width " +
                     std::to_string(settings.width) + " and rank " + std::to_string(settings.rank) +
                     " make it " + std::to_string(settings.width * settings.rank));
-    double bound = manifold_tolerance(settings.width, settings.rank);
-    if (steps > 0) {
-        double left = 1.0 - greatest_rate;
-        for (int t = 0; t < settings.retraction_iterations; ++t)
-            left *= 1.875 + left * left * (-1.25 + 0.375 * left * left);
-        bound += 2.0 * std::abs(1.0 - left);
-    }
+    const double bound = manifold_bound(settings, steps);
     const double distance = distance_to_manifold(a, settings.rank);
     if (!(distance <= bound))
         throw Error("the subspace is off the manifold: |A^T A - I| is " + shortest(distance) +

@@ -1,11 +1,11 @@
 """SCAPE for Python: check a recorded run, record one, step the reference or the sharded optimizer.
 
 Everything is libscape's (abi/include/scape.h); this package holds no arithmetic. Arrays are NumPy's or PyTorch's, on the CPU,
-fp32 or, of gradients, bf16; they are read where they stand. ``scape.gasloc`` has GASLoC's worker; ``scape.torch`` has both as a
-``torch.optim.Optimizer``.
+fp32 or, of gradients, bf16; they are read where they stand. ``scape.gasloc`` has GASLoC's worker and ``scape.mapl`` MAPL's
+boundary; ``scape.torch`` has the optimizers as a ``torch.optim.Optimizer``, and the boundary as a ``torch.nn.Module``.
 """
 
-from . import gasloc, reference
+from . import gasloc, mapl, reference
 from ._communicator import Communicator, ThreadGroup
 from ._errors import Aborted, Error, Halted, InternalError, RefusedStep
 from ._library import version
@@ -18,5 +18,5 @@ __version__ = version()
 
 __all__ = [
     "Aborted", "Communicator", "Error", "Halted", "InternalError", "Optimizer", "Phase", "Problem", "Recorder", "RefusedStep",
-    "Result", "Row", "Statistics", "Tensor", "ThreadGroup", "join", "gasloc", "reference", "verify", "version",
+    "Result", "Row", "Statistics", "Tensor", "ThreadGroup", "join", "gasloc", "mapl", "reference", "verify", "version",
 ]

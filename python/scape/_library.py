@@ -77,6 +77,13 @@ class GaslocState(ctypes.Structure):
                 ("first_moment", Values), ("second_moment", Values)]
 
 
+class MaplState(ctypes.Structure):
+    """scape_mapl_state."""
+
+    _fields_ = [("struct_size", c_size_t), ("steps", c_int64), ("subspace", Values), ("moment", Values), ("sender_rows", Values),
+                ("receiver_rows", Values)]
+
+
 def _found() -> Path:
     given = os.environ.get("SCAPE_LIBRARY")
     if given:
@@ -102,6 +109,7 @@ _library = _load()
 
 _HANDLE, _OUT = c_void_p, POINTER(c_void_p)
 _PIECES = POINTER(Values)
+_IDS = [c_void_p, c_int64]
 _STATUS: dict[str, list[Any]] = {
     "scape_problem_create": [POINTER(TensorEntry), c_size_t, c_int32, c_char_p, _OUT],
     "scape_problem_density": [_HANDLE, c_int64, POINTER(c_double)],
@@ -139,6 +147,19 @@ _STATUS: dict[str, list[Any]] = {
     "scape_gasloc_recorder_begin_round": [_HANDLE, POINTER(c_double), c_size_t],
     "scape_gasloc_recorder_add": [_HANDLE, c_char_p, c_int32, _PIECES, c_size_t],
     "scape_gasloc_recorder_write": [_HANDLE, c_char_p],
+    "scape_mapl_boundary_create": [c_char_p, POINTER(MaplState), _OUT],
+    "scape_mapl_boundary_compress": [_HANDLE, _PIECES, _PIECES, *_IDS, c_void_p, c_void_p],
+    "scape_mapl_boundary_decompress": [_HANDLE, _PIECES, _PIECES, *_IDS, c_void_p],
+    "scape_mapl_boundary_compress_backward": [_HANDLE, c_int64, _PIECES, _PIECES, *_IDS, c_void_p, c_void_p],
+    "scape_mapl_boundary_decompress_backward": [_HANDLE, c_int64, _PIECES, _PIECES, *_IDS, c_void_p, c_void_p],
+    "scape_mapl_boundary_part": [_HANDLE, c_int32, POINTER(Values)],
+    "scape_mapl_boundary_step": [_HANDLE, c_double, _PIECES, POINTER(c_int32)],
+    "scape_mapl_boundary_follow": [_HANDLE, _PIECES],
+    "scape_mapl_boundary_forget": [_HANDLE],
+    "scape_mapl_boundary_subspace": [_HANDLE, POINTER(Values)],
+    "scape_mapl_boundary_distance": [_HANDLE, POINTER(c_double), POINTER(c_double)],
+    "scape_mapl_boundary_state": [_HANDLE, POINTER(MaplState)],
+    "scape_mapl_boundary_restore": [_HANDLE, POINTER(MaplState)],
     "scape_verify": [c_char_p, c_char_p, c_char_p, _OUT],
     "scape_verify_ranks": [POINTER(c_char_p), c_size_t, c_char_p, c_char_p, _OUT],
     "scape_join": [POINTER(c_char_p), c_size_t, c_char_p],
@@ -162,12 +183,13 @@ _OTHERS: dict[str, tuple[type | None, list[Any]]] = {
     "scape_optimizer_steps": (c_int64, [_HANDLE]),
     "scape_gasloc_problem_size": (c_int64, [_HANDLE]),
     "scape_gasloc_worker_rounds": (c_int64, [_HANDLE]),
+    "scape_mapl_boundary_steps": (c_int64, [_HANDLE]),
     "scape_verdict_passed": (c_int32, [_HANDLE]),
     "scape_verdict_text": (c_char_p, [_HANDLE]),
     "scape_verdict_json": (c_char_p, [_HANDLE]),
 }
 for _name in ("problem", "communicator", "group", "optimizer", "reference", "verdict", "recorder", "peers", "gasloc_problem", "gasloc_worker",
-              "gasloc_recorder"):
+              "gasloc_recorder", "mapl_boundary"):
     _OTHERS[f"scape_{_name}_destroy"] = (None, [_HANDLE])
 for _name, _arguments in _STATUS.items():
     getattr(_library, _name).argtypes, getattr(_library, _name).restype = _arguments, c_int32

@@ -30,8 +30,12 @@ def handle_of(kind: str, tensors: list[Tensor], workers: int, settings: dict[str
     entries = (_library.TensorEntry * len(tensors))(
         *(_library.TensorEntry(_library.text(name, "a tensor's name"), _library.whole(size, f"the size of {name}", 64), bool(dense))
           for name, size, dense in tensors))
-    words = " ".join(f"{key}={_word(key, value)}" for key, value in settings.items())
-    return _library.Handle(kind, entries, len(tensors), workers, _library.text(words, "settings"))
+    return _library.Handle(kind, entries, len(tensors), workers, settings_text(settings))
+
+
+def settings_text(settings: dict[str, Any]) -> bytes:
+    """As scape.h wants them."""
+    return _library.text(" ".join(f"{key}={_word(key, value)}" for key, value in settings.items()), "settings")
 
 
 class Problem:

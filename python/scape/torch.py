@@ -1,5 +1,6 @@
-"""SCAPE and GASLoC as a ``torch.optim.Optimizer``, over ``torch.distributed``."""
+"""SCAPE and GASLoC as a ``torch.optim.Optimizer``, over ``torch.distributed``; ``scape.torch.mapl``: MAPL's boundary as a module."""
 
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -8,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from . import _torch_flat as flat_model
+from . import _torch_mapl
 from ._c10d import ProcessGroup
 from ._communicator import Communicator, ThreadCommunicator
 from ._errors import Error
@@ -22,6 +24,8 @@ from ._torch_recorder import Recorder as Recorder
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
              "norm", "payload")
+mapl = _torch_mapl
+sys.modules[f"{__name__}.mapl"] = mapl  # so that `import scape.torch.mapl` finds it
 PartHook = Callable[[bool], None]  # a part has been taken, or all are forgotten
 _STATE = ("first_moment", "residual", "mask", "next_mask")
 

@@ -7,12 +7,10 @@
 #include <vector>
 
 #include <scape/distributed/peers.hpp>
+#include <scape/mapl/passes.hpp>
 #include <scape/mapl/settings.hpp>
 
 namespace scape::mapl {
-
-using Floats = std::vector<float>;
-using Id = std::uint32_t;
 
 /// What a checkpoint holds of one side of a boundary, between two steps. Anybody may set it.
 struct EndState {
@@ -56,10 +54,9 @@ class End {
     [[nodiscard]] bool trains_anchor() const {
         return settings_.anchors == Anchors::shared || settings_.anchors == Anchors::two;
     }
-    /// E[ids] P, N x D, times `sign`, added to what stands in `to`.
-    void add_anchor(float sign, std::span<const Id> ids, float* to) const;
-    /// values P^T, N x r, added to the gradient's rows of the ids, in token order.
-    void add_to_anchor_gradient(float sign, std::span<const Id> ids, const float* values);
+    [[nodiscard]] SideMatrices matrices() const;
+    /// Where the step's gradient of this side's E is summed, or nullptr.
+    [[nodiscard]] float* anchor_sum() { return trains_anchor() ? anchor_sum_.data() : nullptr; }
     /// A step has ended: the next one's numbers, and nothing summed.
     void next_step(Index micro_batches);
     void must_be_between_steps(std::size_t under_way, const char* what) const;

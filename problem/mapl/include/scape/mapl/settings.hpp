@@ -51,8 +51,7 @@ constexpr double greatest_rate = 0.52; ///< of SPEL: from there on the retractio
 void check(const Settings& settings);
 /// Of a step of SPEL: at least 0 and less than `greatest_rate`.
 void check_rate(double rate);
-/// Throws scape::Error with distance and bound where A (D x r, row after row) is not on the manifold. After
-/// steps it may be off by what the retraction leaves at the greatest rate.
+/// Throws scape::Error with distance and bound where A (D x r, row after row) is not on the manifold.
 void check_on_manifold(const Settings& settings, std::span<const float> a, Index steps = 0);
 /// The same of P, r x D: its rows are to be orthonormal.
 void check_rows(const Settings& settings, std::span<const float> rows);
@@ -60,6 +59,9 @@ void check_rows(const Settings& settings, std::span<const float> rows);
 [[nodiscard]] double distance_to_manifold(std::span<const float> a, Index rank);
 /// How far a matrix that was made in fp32 may be from the manifold (section 25).
 [[nodiscard]] double manifold_tolerance(Index width, Index rank);
+
+/// How far A may be: after steps also by what the retraction leaves at the greatest rate.
+[[nodiscard]] double manifold_bound(const Settings& settings, Index steps);
 
 /// The least whole bytes that hold V - 1, at least one.
 [[nodiscard]] std::size_t id_bytes(Index vocabulary);

@@ -61,14 +61,23 @@ struct Boundary {
     Anchor<T> q; ///< the receiver's
     bool trains_anchors = true;
 
+    /// The sender's, Q.
+    [[nodiscard]] Matrix<T> less_anchor(const Matrix<T>& X, const Ids& ids) const {
+        if (p.none())
+            return X;
+        return minus(X, times(p.gathered(ids), p.P));
+    }
+    /// The receiver's, Xhat.
+    [[nodiscard]] Matrix<T> decompressed(const Matrix<T>& Z, const Ids& ids) const {
+        const Matrix<T> expanded = times(Z, transposed(A));
+        if (q.none())
+            return expanded;
+        return plus(expanded, times(q.gathered(ids), q.P));
+    }
     [[nodiscard]] Forward<T> forward(const Matrix<T>& X, const Ids& ids) const {
-        Forward<T> made{ids, X, {}, {}};
-        if (!p.none())
-            made.Q = minus(X, times(p.gathered(ids), p.P));
+        Forward<T> made{ids, less_anchor(X, ids), {}, {}};
         made.Z = times(made.Q, A);
-        made.Xhat = times(made.Z, transposed(A));
-        if (!q.none())
-            made.Xhat = plus(made.Xhat, times(q.gathered(ids), q.P));
+        made.Xhat = decompressed(made.Z, ids);
         return made;
     }
 
@@ -80,17 +89,28 @@ struct Boundary {
                 zeros(of_q, A.cols())};
     }
 
-    /// G = dL/dXhat of what went forward; adds to the step's gradients.
+    /// The receiver's: dZ of G = dL/dXhat. Adds to the step's gradients.
+    [[nodiscard]] Matrix<T> receivers_backward(const Matrix<T>& G, const Matrix<T>& Z, const Ids& ids,
+                                               Gradients<T>& gradients) const {
+        gradients.receiver = plus(gradients.receiver, times(transposed(G), Z));
+        if (gradients.dEq.rows() > 0)
+            add_to_rows(gradients.dEq, ids, times(G, transposed(q.P)));
+        return times(G, A);
+    }
+    /// The sender's: dX. Adds, too.
+    [[nodiscard]] Matrix<T> senders_backward(const Matrix<T>& dZ, const Matrix<T>& Q, const Ids& ids,
+                                             Gradients<T>& gradients) const {
+        const Matrix<T> dX = times(dZ, transposed(A));
+        gradients.sender = plus(gradients.sender, times(transposed(Q), dZ));
+        if (gradients.dEp.rows() > 0)
+            add_to_rows(gradients.dEp, ids, scaled(T(-1.0), times(dX, transposed(p.P))));
+        return dX;
+    }
+    /// Both, of what went forward.
     [[nodiscard]] Backward<T> backward(const Matrix<T>& G, const Forward<T>& of,
                                        Gradients<T>& gradients) const {
-        Backward<T> made{times(G, A), {}};
-        made.dX = times(made.dZ, transposed(A));
-        gradients.sender = plus(gradients.sender, times(transposed(of.Q), made.dZ));
-        gradients.receiver = plus(gradients.receiver, times(transposed(G), of.Z));
-        if (gradients.dEp.rows() > 0)
-            add_to_rows(gradients.dEp, of.ids, scaled(T(-1.0), times(made.dX, transposed(p.P))));
-        if (gradients.dEq.rows() > 0)
-            add_to_rows(gradients.dEq, of.ids, times(G, transposed(q.P)));
+        Backward<T> made{receivers_backward(G, of.Z, of.ids, gradients), {}};
+        made.dX = senders_backward(made.dZ, of.Q, of.ids, gradients);
         return made;
     }
 

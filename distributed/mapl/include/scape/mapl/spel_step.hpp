@@ -1,6 +1,7 @@
 #pragma once
 
-#include <scape/mapl/ends.hpp>
+#include <scape/mapl/passes.hpp>
+#include <scape/mapl/settings.hpp>
 
 namespace scape::mapl {
 

@@ -1,0 +1,249 @@
+#include "mapl_boundary.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+
+#include "values.hpp"
+
+namespace scape::abi {
+
+namespace {
+
+std::size_t mapl_side(int32_t side) {
+    if (side != SCAPE_MAPL_SENDER && side != SCAPE_MAPL_RECEIVER)
+        throw Error("side is " + std::to_string(side) +
+                    "; give SCAPE_MAPL_SENDER (0) or SCAPE_MAPL_RECEIVER (1)");
+    return static_cast<std::size_t>(side);
+}
+
+/// A matrix of D r values.
+mapl::Floats mapl_values(const mapl::Settings& settings, const scape_values& values,
+                         const std::string& what) {
+    mapl::Floats room;
+    const std::string whole =
+        "values of width " + std::to_string(settings.width) + " and rank " + std::to_string(settings.rank);
+    const auto all = floats({&values, 1}, settings.width * settings.rank, room, what, whole.c_str());
+    must_be_finite(all, what);
+    return {all.begin(), all.end()};
+}
+
+mapl::Floats mapl_rows(const mapl::Settings& settings, mapl::Side side, const scape_values& given,
+                       const std::string& what) {
+    if (given.count == 0)
+        return mapl::anchor_rows(settings, side);
+    mapl::Floats rows = mapl_values(settings, given, what);
+    mapl::check_rows(settings, rows);
+    return rows;
+}
+
+void set_mapl_rows(scape_mapl_boundary& boundary, const scape_mapl_state& state) {
+    const mapl::Settings& settings = boundary.settings;
+    if (settings.anchors == mapl::Anchors::none) {
+        if (state.sender_rows.count != 0 || state.receiver_rows.count != 0)
+            throw Error("state: there are rows, and the boundary has anchors=none; leave their count 0");
+        return;
+    }
+    boundary.rows[0] = mapl_rows(settings, mapl::Side::sender, state.sender_rows, "state: sender_rows");
+    if (settings.anchors == mapl::Anchors::two || state.receiver_rows.count != 0)
+        boundary.rows[1] =
+            mapl_rows(settings, mapl::Side::receiver, state.receiver_rows, "state: receiver_rows");
+    else
+        boundary.rows[1] = boundary.rows[0];
+    if (settings.anchors != mapl::Anchors::two && boundary.rows[0] != boundary.rows[1])
+        throw Error("state: the receiver has other rows than the sender, and anchors=" +
+                    std::string(mapl::name(settings.anchors)) + " has one P; give the same");
+}
+
+void begin_mapl_step(scape_mapl_boundary& boundary) {
+    for (mapl::Floats& part : boundary.parts)
+        part.assign(boundary.a.size(), 0.0F);
+    boundary.batches = {};
+}
+
+/// A whole new boundary, which may fail before anything of an old one has changed.
+scape_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm* form,
+                              const scape_mapl_state& state) {
+    need_size(state.struct_size, sizeof(scape_mapl_state), "scape_mapl_state");
+    if (state.steps < 0)
+        throw Error("state: steps is " + std::to_string(state.steps) + "; it is 0 or more");
+    scape_mapl_boundary made{.settings = settings, .form = form, .steps = state.steps};
+    made.a = state.subspace.count == 0 ? mapl::first_subspace(settings.width, settings.rank, settings.seed)
+                                       : mapl_values(settings, state.subspace, "state: subspace");
+    mapl::check_on_manifold(settings, made.a, made.steps);
+    made.m = state.moment.count == 0 ? mapl::Floats(made.a.size(), 0.0F)
+                                     : mapl_values(settings, state.moment, "state: moment");
+    set_mapl_rows(made, state);
+    begin_mapl_step(made);
+    return made;
+}
+
+bool end_mapl_step(scape_mapl_boundary& boundary, double rate, const scape_values* receivers_part) {
+    mapl::check_rate(rate);
+    if (receivers_part != nullptr && boundary.batches[SCAPE_MAPL_RECEIVER] > 0)
+        throw Error("step: the receiver's part is given, and this handle has been the receiver too; give "
+                    "NULL to take its own");
+    const mapl::Floats& own = boundary.parts[SCAPE_MAPL_SENDER];
+    mapl::Floats room;
+    const std::span<const float> theirs =
+        receivers_part == nullptr ? std::span<const float>(boundary.parts[SCAPE_MAPL_RECEIVER])
+                                  : floats({receivers_part, 1}, static_cast<int64_t>(own.size()), room,
+                                           "receivers_part", "values of the subspace");
+    const bool stepped = boundary.form->step(boundary.settings, mapl::whole_gradient(own, theirs), rate,
+                                             boundary.a, boundary.m);
+    ++boundary.steps;
+    begin_mapl_step(boundary);
+    return stepped;
+}
+
+void follow_mapl(scape_mapl_boundary& boundary, const scape_values& subspace) {
+    if (boundary.batches[SCAPE_MAPL_SENDER] > 0)
+        throw Error("follow: this handle has been the sender, whose step it is; call "
+                    "scape_mapl_boundary_step");
+    mapl::Floats a = mapl_values(boundary.settings, subspace, "subspace");
+    mapl::check_on_manifold(boundary.settings, a, boundary.steps + 1);
+    boundary.a = std::move(a);
+    ++boundary.steps;
+    begin_mapl_step(boundary);
+}
+
+scape_mapl_state state_of_mapl(const scape_mapl_boundary& boundary) {
+    if (boundary.batches[0] + boundary.batches[1] > 0)
+        throw Error("state: a step goes on; end it by step or follow, or forget it");
+    const auto look = [](const mapl::Floats& values) { return view(std::span<const float>(values)); };
+    return {sizeof(scape_mapl_state), boundary.steps,         look(boundary.a),
+            look(boundary.m),         look(boundary.rows[0]), look(boundary.rows[1])};
+}
+
+} // namespace
+} // namespace scape::abi
+
+using scape::abi::guarded;
+using scape::abi::mapl_alive;
+using scape::abi::MaplPass;
+using scape::abi::need;
+using scape::abi::need_size;
+
+scape_status scape_mapl_boundary_create(const char* settings, const scape_mapl_state* state,
+                                        scape_mapl_boundary** boundary) {
+    return guarded([&] {
+        need(settings, "settings");
+        need(boundary, "boundary");
+        const scape::abi::MaplSettings parsed = scape::abi::parse_mapl_settings(settings);
+        const auto& form = parsed.reference ? scape::abi::reference_mapl() : scape::abi::optimized_mapl();
+        scape_mapl_state none{};
+        none.struct_size = sizeof none;
+        *boundary = std::make_unique<scape_mapl_boundary>(
+                        scape::abi::made_mapl(parsed.boundary, &form, state == nullptr ? none : *state))
+                        .release();
+    });
+}
+
+void scape_mapl_boundary_destroy(scape_mapl_boundary* boundary) {
+    delete boundary;
+}
+
+scape_status scape_mapl_boundary_compress(scape_mapl_boundary* boundary, const scape_values* activations,
+                                          const scape_values* anchor, const int64_t* ids, int64_t tokens,
+                                          float* q, float* z) {
+    return guarded(
+        [&] { MaplPass(boundary, SCAPE_MAPL_SENDER, ids, tokens).compress(activations, anchor, q, z); });
+}
+
+scape_status scape_mapl_boundary_decompress(scape_mapl_boundary* boundary, const scape_values* z,
+                                            const scape_values* anchor, const int64_t* ids, int64_t tokens,
+                                            float* xhat) {
+    return guarded(
+        [&] { MaplPass(boundary, SCAPE_MAPL_RECEIVER, ids, tokens).decompress(z, anchor, xhat); });
+}
+
+scape_status scape_mapl_boundary_decompress_backward(scape_mapl_boundary* boundary, int64_t step,
+                                                     const scape_values* z, const scape_values* gradient,
+                                                     const int64_t* ids, int64_t tokens, float* dz,
+                                                     float* anchor_gradient) {
+    return guarded([&] {
+        MaplPass(boundary, SCAPE_MAPL_RECEIVER, ids, tokens)
+            .decompress_backward(step, z, gradient, dz, anchor_gradient);
+    });
+}
+
+scape_status scape_mapl_boundary_compress_backward(scape_mapl_boundary* boundary, int64_t step,
+                                                   const scape_values* q, const scape_values* dz,
+                                                   const int64_t* ids, int64_t tokens, float* dx,
+                                                   float* anchor_gradient) {
+    return guarded([&] {
+        MaplPass(boundary, SCAPE_MAPL_SENDER, ids, tokens)
+            .compress_backward(step, q, dz, dx, anchor_gradient);
+    });
+}
+
+scape_status scape_mapl_boundary_part(const scape_mapl_boundary* boundary, int32_t side,
+                                      scape_values* part) {
+    return guarded([&] {
+        need(part, "part");
+        const auto& mine = mapl_alive(boundary);
+        *part = scape::abi::view(std::span<const float>(mine.parts[scape::abi::mapl_side(side)]));
+    });
+}
+
+scape_status scape_mapl_boundary_step(scape_mapl_boundary* boundary, double rate,
+                                      const scape_values* receivers_part, int32_t* stepped) {
+    return guarded([&] {
+        const bool went = scape::abi::end_mapl_step(mapl_alive(boundary), rate, receivers_part);
+        if (stepped != nullptr)
+            *stepped = went ? 1 : 0;
+    });
+}
+
+scape_status scape_mapl_boundary_follow(scape_mapl_boundary* boundary, const scape_values* subspace) {
+    return guarded([&] {
+        need(subspace, "subspace");
+        scape::abi::follow_mapl(mapl_alive(boundary), *subspace);
+    });
+}
+
+scape_status scape_mapl_boundary_forget(scape_mapl_boundary* boundary) {
+    return guarded([&] { scape::abi::begin_mapl_step(mapl_alive(boundary)); });
+}
+
+int64_t scape_mapl_boundary_steps(const scape_mapl_boundary* boundary) {
+    return boundary == nullptr ? 0 : boundary->steps;
+}
+
+scape_status scape_mapl_boundary_subspace(const scape_mapl_boundary* boundary, scape_values* subspace) {
+    return guarded([&] {
+        need(subspace, "subspace");
+        *subspace = scape::abi::view(std::span<const float>(mapl_alive(boundary).a));
+    });
+}
+
+scape_status scape_mapl_boundary_distance(const scape_mapl_boundary* boundary, double* distance,
+                                          double* bound) {
+    return guarded([&] {
+        need(distance, "distance");
+        need(bound, "bound");
+        const auto& mine = mapl_alive(boundary);
+        *distance = scape::mapl::distance_to_manifold(mine.a, mine.settings.rank);
+        *bound = scape::mapl::manifold_bound(mine.settings, mine.steps);
+    });
+}
+
+scape_status scape_mapl_boundary_state(const scape_mapl_boundary* boundary, scape_mapl_state* state) {
+    return guarded([&] {
+        need(state, "state");
+        need_size(state->struct_size, sizeof(scape_mapl_state), "scape_mapl_state");
+        *state = scape::abi::state_of_mapl(mapl_alive(boundary));
+    });
+}
+
+scape_status scape_mapl_boundary_restore(scape_mapl_boundary* boundary, const scape_mapl_state* state) {
+    return guarded([&] {
+        need(state, "state");
+        auto& mine = mapl_alive(boundary);
+        mine = scape::abi::made_mapl(mine.settings, mine.form, *state);
+    });
+}

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mapl_forms.hpp"
+#include "mapl_settings.hpp"
+#include "outcome.hpp"
+
+/// Both sides of a boundary, by number: SCAPE_MAPL_SENDER and SCAPE_MAPL_RECEIVER.
+struct scape_mapl_boundary {
+    scape::mapl::Settings settings{};
+    const scape::abi::MaplForm* form = nullptr;
+    scape::mapl::Index steps = 0;
+    scape::mapl::Floats a{};
+    scape::mapl::Floats m{};
+    std::array<scape::mapl::Floats, 2> rows{};   ///< P
+    std::array<scape::mapl::Floats, 2> parts{};  ///< of the gradient of A, of the step that goes on
+    std::array<scape::mapl::Index, 2> batches{}; ///< that have come back in it
+
+    [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings.width); }
+    [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings.rank); }
+    [[nodiscard]] bool anchored() const { return settings.anchors != scape::mapl::Anchors::none; }
+};
+
+namespace scape::abi {
+
+template <class Boundary>
+[[nodiscard]] Boundary& mapl_alive(Boundary* boundary) {
+    need(boundary, "boundary");
+    return *boundary;
+}
+/// Throws scape::Error.
+void must_be_finite(std::span<const float> values, const std::string& what);
+
+/// A micro-batch through one side, as scape.h has it.
+class MaplPass {
+  public:
+    /// Throws scape::Error if the ids are none of this boundary's.
+    MaplPass(scape_mapl_boundary* boundary, int side, const int64_t* ids, int64_t tokens);
+
+    void compress(const scape_values* x, const scape_values* anchor, float* q, float* z) const;
+    void decompress(const scape_values* z, const scape_values* anchor, float* xhat) const;
+    void compress_backward(int64_t step, const scape_values* q, const scape_values* dz, float* dx,
+                           float* anchor_gradient) const;
+    void decompress_backward(int64_t step, const scape_values* z, const scape_values* gradient, float* dz,
+                             float* anchor_gradient) const;
+
+  private:
+    using Floats = mapl::Floats;
+
+    [[nodiscard]] mapl::SideMatrices matrices(const float* anchor) const;
+    [[nodiscard]] std::span<const float> given(const scape_values* values, std::size_t columns,
+                                               Floats& room, const char* what) const;
+    [[nodiscard]] std::span<const float> anchor_of(const scape_values* anchor, Floats& room) const;
+    void check_result(const float* result, std::size_t columns, const char* what,
+                      std::span<const float> anchor = {}) const;
+    /// A gradient may come back now, and be added to that of the anchor.
+    void check_backward(int64_t step, const float* anchor_gradient) const;
+    void has_come_back() const { ++boundary_.batches[side_]; }
+
+    scape_mapl_boundary& boundary_;
+    std::size_t side_;
+    std::vector<mapl::Id> ids_;
+};
+
+} // namespace scape::abi

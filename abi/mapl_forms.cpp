@@ -1,0 +1,131 @@
+#include "mapl_forms.hpp"
+
+#include <algorithm>
+
+#include <scape/mapl/boundary.hpp>
+#include <scape/mapl/spel.hpp>
+#include <scape/mapl/spel_step.hpp>
+
+namespace scape::abi {
+
+namespace {
+
+class OptimizedMapl final : public MaplForm {
+  public:
+    void less_anchor(const Side& side, Ids ids, float* q) const override {
+        mapl::less_anchor(side, ids, q);
+    }
+    void compress(const Side& side, std::size_t tokens, const float* q, float* z) const override {
+        mapl::compress(side, tokens, q, z);
+    }
+    void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
+        mapl::decompress(side, ids, z, xhat);
+    }
+    void decompress_gradient(const Side& side, std::size_t tokens, const float* dz,
+                             float* dx) const override {
+        mapl::decompress_gradient(side, tokens, dz, dx);
+    }
+    void add_senders(const Side& side, Ids ids, const float* q, const float* dz, const float* dx,
+                     float* part, float* anchor_gradient) const override {
+        mapl::add_senders(side, ids, q, dz, dx, part, anchor_gradient);
+    }
+    void add_receivers(const Side& side, Ids ids, const float* z, const float* g, float* part,
+                       float* anchor_gradient) const override {
+        mapl::add_receivers(side, ids, z, g, part, anchor_gradient);
+    }
+    bool step(const mapl::Settings& settings, std::span<const float> gradient, double rate, mapl::Floats& a,
+              mapl::Floats& m) const override {
+        return mapl::spel_step(settings, gradient, rate, a, m);
+    }
+};
+
+using MaplMatrix = mapl::Matrix<float>;
+
+MaplMatrix mapl_matrix(const float* values, std::size_t rows, std::size_t columns) {
+    if (values == nullptr)
+        return {};
+    return Eigen::Map<const MaplMatrix>(values, static_cast<Eigen::Index>(rows),
+                                        static_cast<Eigen::Index>(columns));
+}
+
+void put_mapl(const MaplMatrix& matrix, float* to) {
+    std::copy_n(matrix.data(), matrix.size(), to);
+}
+
+mapl::Ids mapl_ids(MaplForm::Ids ids) {
+    return {ids.begin(), ids.end()};
+}
+
+class ReferenceMapl final : public MaplForm {
+  public:
+    void less_anchor(const Side& side, Ids ids, float* q) const override {
+        put_mapl(of(side).less_anchor(mapl_matrix(q, ids.size(), side.width), mapl_ids(ids)), q);
+    }
+    void compress(const Side& side, std::size_t tokens, const float* q, float* z) const override {
+        put_mapl(mapl::times(mapl_matrix(q, tokens, side.width), of(side).A), z);
+    }
+    void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
+        put_mapl(of(side).decompressed(mapl_matrix(z, ids.size(), side.rank), mapl_ids(ids)), xhat);
+    }
+    void decompress_gradient(const Side& side, std::size_t tokens, const float* dz,
+                             float* dx) const override {
+        put_mapl(mapl::times(mapl_matrix(dz, tokens, side.rank), mapl::transposed(of(side).A)), dx);
+    }
+    void add_senders(const Side& side, Ids ids, const float* q, const float* dz, const float* /*dx*/,
+                     float* part, float* anchor_gradient) const override {
+        mapl::Gradients<float> sums;
+        sums.sender = mapl_matrix(part, side.width, side.rank);
+        sums.dEp = mapl_matrix(anchor_gradient, side.vocabulary, side.rank);
+        static_cast<void>(of(side).senders_backward(mapl_matrix(dz, ids.size(), side.rank),
+                                                    mapl_matrix(q, ids.size(), side.width), mapl_ids(ids),
+                                                    sums));
+        put_mapl(sums.sender, part);
+        put_mapl(sums.dEp, anchor_gradient);
+    }
+    void add_receivers(const Side& side, Ids ids, const float* z, const float* g, float* part,
+                       float* anchor_gradient) const override {
+        mapl::Gradients<float> sums;
+        sums.receiver = mapl_matrix(part, side.width, side.rank);
+        sums.dEq = mapl_matrix(anchor_gradient, side.vocabulary, side.rank);
+        static_cast<void>(of(side).receivers_backward(mapl_matrix(g, ids.size(), side.width),
+                                                      mapl_matrix(z, ids.size(), side.rank), mapl_ids(ids),
+                                                      sums));
+        put_mapl(sums.receiver, part);
+        put_mapl(sums.dEq, anchor_gradient);
+    }
+    bool step(const mapl::Settings& settings, std::span<const float> gradient, double rate, mapl::Floats& a,
+              mapl::Floats& m) const override {
+        const auto width = static_cast<std::size_t>(settings.width);
+        const auto rank = static_cast<std::size_t>(settings.rank);
+        const mapl::SpelStep<float> made =
+            mapl::spel(settings, mapl_matrix(a.data(), width, rank), mapl_matrix(m.data(), width, rank),
+                       mapl_matrix(gradient.data(), width, rank), rate);
+        if (!made.m.allFinite() || !made.A.allFinite())
+            return false;
+        put_mapl(made.m, m.data());
+        put_mapl(made.A, a.data());
+        return true;
+    }
+
+  private:
+    /// The reference knows both sides of a boundary; here either is the one that is asked.
+    static mapl::Boundary<float> of(const Side& side) {
+        const mapl::Anchor<float> anchor{mapl_matrix(side.anchor, side.vocabulary, side.rank),
+                                         mapl_matrix(side.rows, side.rank, side.width)};
+        return {mapl_matrix(side.a, side.width, side.rank), anchor, anchor};
+    }
+};
+
+} // namespace
+
+const MaplForm& optimized_mapl() {
+    static const OptimizedMapl form{};
+    return form;
+}
+
+const MaplForm& reference_mapl() {
+    static const ReferenceMapl form{};
+    return form;
+}
+
+} // namespace scape::abi

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <scape/mapl/passes.hpp>
+#include <scape/mapl/settings.hpp>
+
+namespace scape::abi {
+
+/// The arithmetic of a boundary, in one of its two forms. The functions are those of scape/mapl/passes.hpp
+/// and scape/mapl/spel_step.hpp; no form checks anything.
+class MaplForm {
+  public:
+    using Side = mapl::SideMatrices;
+    using Ids = std::span<const mapl::Id>;
+
+    virtual ~MaplForm() = default;
+    virtual void less_anchor(const Side& side, Ids ids, float* q) const = 0;
+    virtual void compress(const Side& side, std::size_t tokens, const float* q, float* z) const = 0;
+    virtual void decompress(const Side& side, Ids ids, const float* z, float* xhat) const = 0;
+    virtual void decompress_gradient(const Side& side, std::size_t tokens, const float* dz,
+                                     float* dx) const = 0;
+    virtual void add_senders(const Side& side, Ids ids, const float* q, const float* dz, const float* dx,
+                             float* part, float* anchor_gradient) const = 0;
+    virtual void add_receivers(const Side& side, Ids ids, const float* z, const float* g, float* part,
+                               float* anchor_gradient) const = 0;
+    /// False, and nothing changed, if anything that it would make is not finite.
+    virtual bool step(const mapl::Settings& settings, std::span<const float> gradient, double rate,
+                      mapl::Floats& a, mapl::Floats& m) const = 0;
+};
+
+/// distributed/mapl's, and reference/mapl's.
+[[nodiscard]] const MaplForm& optimized_mapl();
+[[nodiscard]] const MaplForm& reference_mapl();
+
+} // namespace scape::abi

@@ -1,0 +1,150 @@
+#include <array>
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <scape.h>
+#include <scape/distributed/in_process_peers.hpp>
+#include <scape/mapl/ends.hpp>
+
+namespace scape::mapl {
+namespace {
+
+using distributed::Peers;
+
+constexpr Index tokens = 7;
+constexpr int steps = 3;
+constexpr int micro_batches = 2;
+const Settings settings{.width = 6, .rank = 3, .vocabulary = 4, .anchors = Anchors::two};
+const char* const text = "width=6 rank=3 vocabulary=4 anchors=two";
+
+Floats made_up(double phase, std::size_t count) {
+    Floats values(count);
+    for (std::size_t i = 0; i < count; ++i)
+        values[i] = static_cast<float>(std::sin(phase + 0.37 * static_cast<double>(i * i % 101)));
+    return values;
+}
+
+Floats activations(int number) {
+    return made_up(number, tokens * 6);
+}
+Floats gradient(int number) {
+    return made_up(100.0 + number, tokens * 6);
+}
+std::vector<Id> ids(int number) {
+    std::vector<Id> made;
+    for (Index token = 0; token < tokens; ++token)
+        made.push_back(static_cast<Id>((token * 3 + number) % 4));
+    return made;
+}
+const Floats sender_anchor = made_up(7.0, 12);
+const Floats receiver_anchor = made_up(8.0, 12);
+
+/// All that comes out, in this order for each micro-batch: Xhat, dX; and for each step dE of both, A.
+struct Came {
+    std::vector<Floats> activations, gradients, of_sender, of_receiver, subspaces;
+    friend bool operator==(const Came&, const Came&) = default;
+};
+
+Came over_ends() {
+    Came came;
+    const Floats start = first_subspace(6, 3, 1);
+    distributed::run_peers(2, [&](Peers& peers) {
+        if (peers.rank() == 0) {
+            Sender sender(settings, first_state(settings, Side::sender, start, sender_anchor), peers, 1);
+            for (int step = 0; step < steps; ++step) {
+                for (int micro = 0; micro < micro_batches; ++micro) {
+                    const int number = step * micro_batches + micro;
+                    sender.forward(micro, activations(number), ids(number));
+                }
+                for (int micro = 0; micro < micro_batches; ++micro)
+                    came.gradients.push_back(sender.backward(micro));
+                EXPECT_TRUE(sender.end_step(0.1));
+                came.of_sender.push_back(sender.anchor_gradient());
+                came.subspaces.push_back(sender.subspace());
+            }
+            return;
+        }
+        Receiver receiver(settings, first_state(settings, Side::receiver, start, receiver_anchor), peers,
+                          0);
+        for (int step = 0; step < steps; ++step) {
+            for (int micro = 0; micro < micro_batches; ++micro)
+                came.activations.push_back(receiver.forward(micro, tokens).activations);
+            for (int micro = 0; micro < micro_batches; ++micro)
+                receiver.backward(micro, gradient(step * micro_batches + micro));
+            receiver.end_step();
+            came.of_receiver.push_back(receiver.anchor_gradient());
+        }
+    });
+    return came;
+}
+
+scape_values view(const Floats& values) {
+    return {values.data(), static_cast<int64_t>(values.size()), SCAPE_F32};
+}
+
+/// The same over one handle of the C interface. `rate` of the steps.
+Came over_handle(double rate) {
+    Came came;
+    scape_mapl_boundary* boundary = nullptr;
+    EXPECT_EQ(scape_mapl_boundary_create(text, nullptr, &boundary), SCAPE_OK) << scape_last_error();
+    const scape_values of_sender = view(sender_anchor);
+    const scape_values of_receiver = view(receiver_anchor);
+    for (int step = 0; step < steps; ++step) {
+        Floats sender_sum(12, 0.0F);
+        Floats receiver_sum(12, 0.0F);
+        for (int micro = 0; micro < micro_batches; ++micro) {
+            const int number = step * micro_batches + micro;
+            const Floats x = activations(number);
+            const Floats g = gradient(number);
+            const std::vector<Id> narrow = ids(number);
+            const std::vector<int64_t> wide(narrow.begin(), narrow.end());
+            Floats q(x.size());
+            Floats z(tokens * 3);
+            Floats xhat(x.size());
+            Floats dz(z.size());
+            Floats dx(x.size());
+            const std::array<scape_values, 5> views{view(x), view(g), view(q), view(z), view(dz)};
+            EXPECT_EQ(scape_mapl_boundary_compress(boundary, &views[0], &of_sender, wide.data(), tokens,
+                                                   q.data(), z.data()),
+                      SCAPE_OK);
+            EXPECT_EQ(scape_mapl_boundary_decompress(boundary, &views[3], &of_receiver, wide.data(), tokens,
+                                                     xhat.data()),
+                      SCAPE_OK);
+            EXPECT_EQ(scape_mapl_boundary_decompress_backward(boundary, step, &views[3], &views[1],
+                                                              wide.data(), tokens, dz.data(),
+                                                              receiver_sum.data()),
+                      SCAPE_OK);
+            EXPECT_EQ(scape_mapl_boundary_compress_backward(boundary, step, &views[2], &views[4],
+                                                            wide.data(), tokens, dx.data(),
+                                                            sender_sum.data()),
+                      SCAPE_OK);
+            came.activations.push_back(xhat);
+            came.gradients.push_back(dx);
+        }
+        EXPECT_EQ(scape_mapl_boundary_step(boundary, rate, nullptr, nullptr), SCAPE_OK);
+        came.of_sender.push_back(sender_sum);
+        came.of_receiver.push_back(receiver_sum);
+        scape_mapl_state state{};
+        state.struct_size = sizeof state;
+        EXPECT_EQ(scape_mapl_boundary_state(boundary, &state), SCAPE_OK);
+        const auto* a = static_cast<const float*>(state.subspace.data);
+        came.subspaces.emplace_back(a, a + state.subspace.count);
+    }
+    scape_mapl_boundary_destroy(boundary);
+    return came;
+}
+
+// What the caller carries has the bits of what the sender and the receiver send each other.
+TEST(MaplBoundary, HasTheBitsOfTheEnds) {
+    const Came right = over_ends();
+    EXPECT_EQ(right.activations.size(), static_cast<std::size_t>(steps * micro_batches));
+    EXPECT_TRUE(over_handle(0.1) == right);
+    EXPECT_FALSE(over_handle(0.10001) == right); // and the comparison can fail
+}
+
+} // namespace
+} // namespace scape::mapl

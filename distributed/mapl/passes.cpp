@@ -1,0 +1,99 @@
+#include <scape/mapl/passes.hpp>
+
+#include <algorithm>
+
+#include "products.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+/// E[ids] P, N x D, times `sign`, added to what stands in `to`.
+void add_anchor(const SideMatrices& side, float sign, std::span<const Id> ids, float* to) {
+    if (side.anchor == nullptr || ids.empty())
+        return;
+    Floats rows(ids.size() * side.rank);
+    for (std::size_t token = 0; token < ids.size(); ++token)
+        std::copy_n(side.anchor + ids[token] * side.rank, side.rank, rows.data() + token * side.rank);
+    multiply({.rows = ids.size(), .columns = side.width, .inner = side.rank, .factor = sign, .keep = true},
+             rows.data(), side.rows, to);
+}
+
+/// values P^T, N x r, times `sign`, added to the gradient's rows of the ids, in token order.
+void add_to_anchor(const SideMatrices& side, float sign, std::span<const Id> ids, const float* values,
+                   float* gradient) {
+    if (gradient == nullptr || ids.empty())
+        return;
+    Floats rows(ids.size() * side.rank);
+    multiply({.rows = ids.size(),
+              .columns = side.rank,
+              .inner = side.width,
+              .second_transposed = true,
+              .factor = sign},
+             values, side.rows, rows.data());
+    for (std::size_t token = 0; token < ids.size(); ++token)
+        for (std::size_t j = 0; j < side.rank; ++j)
+            gradient[ids[token] * side.rank + j] += rows[token * side.rank + j];
+}
+
+/// values^T small, D x r, added to `part`.
+void add_to_part(const SideMatrices& side, std::size_t tokens, const float* values, const float* small,
+                 float* part) {
+    multiply(
+        {.rows = side.width, .columns = side.rank, .inner = tokens, .first_transposed = true, .keep = true},
+        values, small, part);
+}
+
+/// N x r times A^T.
+void expand(const SideMatrices& side, std::size_t tokens, const float* values, float* to) {
+    multiply({.rows = tokens, .columns = side.width, .inner = side.rank, .second_transposed = true}, values,
+             side.a, to);
+}
+
+} // namespace
+
+void less_anchor(const SideMatrices& side, std::span<const Id> ids, float* q) {
+    add_anchor(side, -1.0F, ids, q);
+}
+
+void compress(const SideMatrices& side, std::size_t tokens, const float* q, float* z) {
+    multiply({.rows = tokens, .columns = side.rank, .inner = side.width}, q, side.a, z);
+}
+
+void decompress(const SideMatrices& side, std::span<const Id> ids, const float* z, float* xhat) {
+    expand(side, ids.size(), z, xhat);
+    add_anchor(side, 1.0F, ids, xhat);
+}
+
+void decompress_gradient(const SideMatrices& side, std::size_t tokens, const float* dz, float* dx) {
+    expand(side, tokens, dz, dx);
+}
+
+void add_senders(const SideMatrices& side, std::span<const Id> ids, const float* q, const float* dz,
+                 const float* dx, float* part, float* anchor_gradient) {
+    add_to_anchor(side, -1.0F, ids, dx, anchor_gradient);
+    add_to_part(side, ids.size(), q, dz, part);
+}
+
+void add_receivers(const SideMatrices& side, std::span<const Id> ids, const float* z, const float* g,
+                   float* part, float* anchor_gradient) {
+    add_to_anchor(side, 1.0F, ids, g, anchor_gradient);
+    add_to_part(side, ids.size(), g, z, part);
+}
+
+Floats whole_gradient(std::span<const float> sender, std::span<const float> receiver) {
+    Floats gradient(sender.size());
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+        gradient[i] = sender[i] + receiver[i];
+    return gradient;
+}
+
+bool all_finite(std::span<const float> values) {
+    // Without a way out of the loop, so that it takes many values at once.
+    bool finite = true;
+    for (const float value : values)
+        finite &= value - value == 0.0F;
+    return finite;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,235 @@
+"""MAPL's boundary for PyTorch: ``scape.torch.mapl``."""
+
+import hashlib
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.autograd.function import once_differentiable
+
+from . import mapl
+from ._errors import Error
+
+__all__ = ["Boundary"]
+
+_MATRICES = ("subspace", "moment", "sender_rows", "receiver_rows")
+_once: Any = once_differentiable
+
+
+def _remember(ctx: Any, native: mapl.Boundary, values: Any, ids: torch.Tensor) -> None:
+    """What the gradient wants again."""
+    ctx.native, ctx.step = native, native.steps
+    ctx.save_for_backward(values, ids)
+
+
+def _anchor_gradient(ctx: Any) -> torch.Tensor | None:
+    """Where it is added, if anybody wants it."""
+    return torch.zeros(ctx.native.vocabulary, ctx.native.rank) if ctx.needs_input_grad[1] else None
+
+
+def _sender_backward(ctx: Any, dz: torch.Tensor) -> tuple[Any, ...]:
+    q, ids = ctx.saved_tensors
+    of_anchor = _anchor_gradient(ctx)
+    dx = ctx.native.compress_backward(q, dz.contiguous(), ids, of_anchor, step=ctx.step)
+    return torch.from_numpy(dx), of_anchor, None, None, None
+
+
+def _receiver_backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    z, ids = ctx.saved_tensors
+    of_anchor = _anchor_gradient(ctx)
+    dz = ctx.native.decompress_backward(z, gradient.contiguous(), ids, of_anchor, step=ctx.step)
+    return torch.from_numpy(dz), of_anchor, None, None, None
+
+
+class _Send(torch.autograd.Function):
+    """Z of X and of the sender's anchor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, anchor: torch.Tensor | None, _always: torch.Tensor, ids: torch.Tensor,
+                native: mapl.Boundary) -> torch.Tensor:
+        z, q = native.compress(x, ids, anchor)
+        _remember(ctx, native, q if q is x else torch.from_numpy(q), ids)
+        return torch.from_numpy(z)
+
+    backward = staticmethod(_once(_sender_backward))
+
+
+class _Receive(torch.autograd.Function):
+    """Xhat of Z and of the receiver's anchor."""
+
+    @staticmethod
+    def forward(ctx: Any, z: torch.Tensor, anchor: torch.Tensor | None, _always: torch.Tensor, ids: torch.Tensor,
+                native: mapl.Boundary) -> torch.Tensor:
+        xhat = native.decompress(z, ids, anchor)
+        _remember(ctx, native, z, ids)
+        return torch.from_numpy(xhat)
+
+    backward = staticmethod(_once(_receiver_backward))
+
+
+class Boundary(torch.nn.Module):
+    """MAPL (docs/specification/mapl.md) between two stages, on the CPU, the bits of libscape: what travels is z, of ``rank`` features in
+    place of ``width``. Each stage makes one with the same arguments; a process that has both stages makes one for both.
+
+        boundary = scape.torch.mapl.Boundary(1024, 64, vocabulary=50257, anchors="two")
+        z = boundary.send(x, ids)                # the stage before: z and ids go to the next one, z.backward(dz) when dz comes
+        xhat = boundary.receive(z, ids)          # the stage behind: z.requires_grad_() as it came; z.grad goes back
+        boundary.step(0.1 * lr, receiver=1)      # once a step, and boundary.step(sender=0) on the other side
+
+    x is (..., width) with ids of the shape (...). Tables of anchors are parameters, or a buffer where they are fixed: ``anchor``, or
+    ``sender_anchor`` and ``receiver_anchor`` with anchors="two". They are zeros until somebody fills them. A is no parameter: ``step``
+    trains it, by SPEL, with the gradient that the backward passes since the last one have left.
+
+    ``state_dict`` holds A, m and the number of steps beside the tables, between two steps.
+    """
+
+    def __init__(self, width: int, rank: int, vocabulary: int = 1, *, anchors: str = "none", order: str = "project_first", beta: float = 0.9,
+                 direction_iterations: int = 8, retraction_iterations: int = 2, seed: int = 1, arithmetic: str = "optimized",
+                 state: mapl.State | None = None) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {
+            "width": width, "rank": rank, "vocabulary": vocabulary, "anchors": anchors, "order": order, "beta": float(beta),
+            "direction_iterations": direction_iterations, "retraction_iterations": retraction_iterations, "seed": seed, "arithmetic": arithmetic}
+        self.native = mapl.Boundary(**self.settings, state=state)
+        self._rows = _rows_of(self.native)
+        for name in {"none": (), "two": ("sender_anchor", "receiver_anchor")}.get(anchors, ("anchor",)):
+            table = torch.zeros(vocabulary, rank)
+            if anchors == "fixed":
+                self.register_buffer(name, table)
+            else:
+                self.register_parameter(name, torch.nn.Parameter(table))
+        # So that there is a backward pass, in which A learns, also where nothing else wants one.
+        self._always = torch.zeros(0, requires_grad=True)
+
+    def send(self, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """z, (..., rank), for the stage behind."""
+        return self._through(_Send, x, ids, "sender", self.native.width, self.native.rank)
+
+    def receive(self, z: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """xhat, (..., width), of what the stage before has sent."""
+        if torch.is_grad_enabled() and not z.requires_grad:
+            raise Error("receive: z does not require grad, so there would be no z.grad to send back; z.requires_grad_() before, or receive "
+                        "under torch.no_grad()")
+        return self._through(_Receive, z, ids, "receiver", self.native.rank, self.native.width)
+
+    def step(self, rate: float | None = None, *, receiver: int | None = None, sender: int | None = None, group: Any = None) -> bool:
+        """Ends a step, once all gradients are back: SPEL at this rate, on the sender, 0 <= rate < 0.52. In a process that has both stages
+        step(rate); else step(rate, receiver=r) and step(sender=s), with ranks of torch.distributed, exchange the receiver's part and the
+        new A, and with shared anchors the sum of both sides' gradients, which is anchor.grad afterwards. What differs between the two
+        sides is refused on both. False if a gradient is not finite: A is what it was, and the step counts."""
+        if receiver is not None and sender is not None:
+            raise Error("step: receiver and sender are given; give the rank of the other side alone")
+        if sender is not None:
+            return self._follow(_Messages(sender, group))
+        if rate is None:
+            raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
+        return self.native.step(rate) if receiver is None else self._lead(rate, _Messages(receiver, group))
+
+    @property
+    def subspace(self) -> torch.Tensor:
+        """A. A copy."""
+        return torch.from_numpy(self.native.subspace)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        state = self.native.state
+        return {"settings": dict(self.settings), "steps": state.steps} | {name: torch.from_numpy(getattr(state, name)) for name in _MATRICES}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        if state["settings"] != self.settings:
+            raise Error(f"load_state_dict: it is of a boundary with {state['settings']}, and this one has {self.settings}; make it with those")
+        self.native.restore(mapl.State(state["steps"], **{name: state[name].numpy() for name in _MATRICES}))
+        self._rows = _rows_of(self.native)
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{key}={value}" for key, value in self.settings.items())
+
+    def _table(self, side: str) -> torch.Tensor | None:
+        name = f"{side}_anchor" if self.settings["anchors"] == "two" else "anchor"
+        table: torch.Tensor | None = None if self.settings["anchors"] == "none" else getattr(self, name)
+        return table
+
+    def _through(self, function: Any, values: torch.Tensor, ids: torch.Tensor, side: str, columns: int, made: int) -> torch.Tensor:
+        if values.shape != (*ids.shape, columns):
+            raise Error(f"the {side} was given {tuple(values.shape)} beside ids of {tuple(ids.shape)}; give {(*ids.shape, columns)}")
+        if values.dtype == torch.float64:
+            raise Error(f"the {side} was given torch.float64, and the boundary is fp32; give values.float()")
+        flat = values.float().reshape(-1, columns).contiguous()
+        out: torch.Tensor = function.apply(flat, self._table(side), self._always, ids.reshape(-1).contiguous(), self.native)
+        return out.reshape(*ids.shape, made)
+
+    def _lead(self, rate: float, messages: "_Messages") -> bool:
+        messages.agree(self._digest(), "receiver", sends_first=False)
+        shared = self._shared_gradient()
+        part = torch.empty(self.native.width * self.native.rank + shared.numel())
+        messages.receive(part)
+        a_part, of_anchor = part.split([part.numel() - shared.numel(), shared.numel()])
+        stepped = self.native.step(rate, a_part.view(self.native.width, self.native.rank))
+        shared += of_anchor.view_as(shared)
+        messages.send(torch.cat([torch.tensor([float(stepped)]), self.subspace.reshape(-1), shared.reshape(-1)]))
+        self._set_shared_gradient(shared)
+        return stepped
+
+    def _follow(self, messages: "_Messages") -> bool:
+        messages.agree(self._digest(), "sender", sends_first=True)
+        shared = self._shared_gradient()
+        part = torch.from_numpy(self.native.part("receiver"))
+        messages.send(torch.cat([part.reshape(-1), shared.reshape(-1)]))
+        answer = torch.empty(1 + part.numel() + shared.numel())
+        messages.receive(answer)
+        stepped, a, of_anchor = answer.split([1, part.numel(), shared.numel()])
+        self.native.follow(a.view_as(part))
+        self._set_shared_gradient(of_anchor.view_as(shared))
+        return bool(stepped.item())
+
+    def _shared_gradient(self) -> torch.Tensor:
+        """This side's, which the other has to be added to; empty where there is none."""
+        if self.settings["anchors"] != "shared":
+            return torch.empty(0)
+        table = self._table("sender")
+        assert table is not None
+        return torch.zeros_like(table) if table.grad is None else table.grad.clone()
+
+    def _set_shared_gradient(self, gradient: torch.Tensor) -> None:
+        if self.settings["anchors"] == "shared":
+            table = self._table("sender")
+            assert table is not None
+            table.grad = gradient.detach().clone()
+
+    def _digest(self) -> int:
+        """Of all that both sides have alike."""
+        digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps)).encode(), digest_size=7)
+        digest.update(self.native.subspace.tobytes() + self._rows)
+        if self.settings["anchors"] in ("fixed", "shared"):
+            table = self._table("sender")
+            assert table is not None
+            digest.update(table.detach().contiguous().numpy().tobytes())
+        return int.from_bytes(digest.digest(), "little")
+
+
+def _rows_of(native: mapl.Boundary) -> bytes:
+    state = native.state
+    return state.sender_rows.tobytes() + state.receiver_rows.tobytes()
+
+
+class _Messages:
+    """Between the two sides of one boundary."""
+
+    def __init__(self, peer: int, group: Any) -> None:
+        self._peer, self._group = peer, group
+
+    def send(self, tensor: torch.Tensor) -> None:
+        dist.send(tensor.detach().contiguous(), self._peer, group=self._group)
+
+    def receive(self, into: torch.Tensor) -> None:
+        dist.recv(into, self._peer, group=self._group)
+
+    def agree(self, digest: int, other: str, sends_first: bool) -> None:
+        mine, theirs = torch.tensor([digest]), torch.zeros(1, dtype=torch.int64)
+        if sends_first:
+            self.send(mine)
+        self.receive(theirs)
+        if not sends_first:
+            self.send(mine)
+        if not torch.equal(mine, theirs):
+            raise Error(f"the boundary's {other}, rank {self._peer}, has other settings, another subspace or another anchor than this side; "
+                        "start both with the same, and restore both")

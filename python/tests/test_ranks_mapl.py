@@ -1,0 +1,70 @@
+"""A pipeline of two processes over gloo with a boundary of MAPL between them is the run in one process, bit for bit; mistakes are not."""
+
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+import needs
+
+needs.torch()
+import torch  # noqa: E402
+from ranks import run  # noqa: E402
+
+TRAINING = Path(__file__).parent / "training_mapl.py"
+CASES = 4
+
+
+def bits(path: Path) -> list[tuple[str, bytes]]:
+    saved: dict[str, Any] = torch.load(path)
+    flat = [("subspace", saved["subspace"])] + [(f"{name} {i}", t) for name in ("layers", "tables") for i, t in enumerate(saved[name])]
+    return [(name, tensor.numpy().tobytes()) for name, tensor in flat]
+
+
+class Pipeline(unittest.TestCase):
+    def setUp(self) -> None:
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.folder = Path(made.name)
+
+    def start(self, ranks: int, mistake: str = "") -> None:
+        for rank, (status, text) in enumerate(run(TRAINING, ranks, str(self.folder), mistake)):
+            self.assertEqual(status, 0, f"rank {rank}:\n{text}")
+
+    def differing(self, number: int) -> list[str]:
+        """What the two runs of this case have not alike."""
+        names = []
+        for stage in range(2):
+            one, two = (bits(self.folder / f"{size}-{number}-{stage}.pt") for size in (1, 2))
+            self.assertEqual([name for name, _ in one], [name for name, _ in two])
+            names += [f"{stage} {name}" for (name, a), (_, b) in zip(one, two) if a != b]
+        return names
+
+    def test_two_processes_are_one(self) -> None:
+        self.start(1)
+        self.start(2)
+        for number in range(CASES):
+            self.assertEqual(self.differing(number), [], f"case {number}")
+        ends = [dict(bits(self.folder / f"2-{number}-0.pt"))["subspace"] for number in range(CASES)]
+        self.assertEqual(len(set(ends)), CASES)  # the kinds of anchors matter
+        self.assertEqual(dict(bits(self.folder / "2-3-0.pt"))["tables 0"], dict(bits(self.folder / "2-3-1.pt"))["tables 0"])
+
+    def test_a_mistake_is_another_run(self) -> None:
+        self.start(1)
+        for mistake in ("part", "micro", "ids"):
+            (self.folder / "store").unlink(missing_ok=True)
+            self.start(2, mistake)
+            self.assertIn("0 subspace", self.differing(2), mistake)
+
+    def test_sides_that_differ_are_told_on_both(self) -> None:
+        for rank, (status, text) in enumerate(run(TRAINING, 2, str(self.folder), "seed")):
+            self.assertEqual(status, 1, text)
+            self.assertRegex(text, rf"scape._errors.Error: the boundary's (sender|receiver), rank {1 - rank}, has other settings, another subspace")
+
+    def test_a_side_that_leaves_ends_the_other(self) -> None:
+        (first, text), (second, _) = run(TRAINING, 2, str(self.folder), "leaves")
+        self.assertEqual((first, second), (1, 7), text)
+
+
+if __name__ == "__main__":
+    unittest.main()
