@@ -160,11 +160,11 @@ class Boundary(torch.nn.Module):
     def _lead(self, rate: float, messages: "_Messages") -> bool:
         messages.agree(self._digest(), "receiver", sends_first=False)
         shared = self._shared_gradient()
-        part = torch.empty(self.native.width * self.native.rank + shared.numel())
-        messages.receive(part)
-        a_part, of_anchor = part.split([part.numel() - shared.numel(), shared.numel()])
-        stepped = self.native.step(rate, a_part.view(self.native.width, self.native.rank))
-        shared += of_anchor.view_as(shared)
+        count = self.native.width * self.native.rank
+        theirs = torch.empty(count + shared.numel())
+        messages.receive(theirs)
+        stepped = self.native.step(rate, theirs[:count].view(self.native.width, self.native.rank))
+        shared += theirs[count:].view_as(shared)
         messages.send(torch.cat([torch.tensor([float(stepped)]), self.subspace.reshape(-1), shared.reshape(-1)]))
         self._set_shared_gradient(shared)
         return stepped
@@ -176,10 +176,9 @@ class Boundary(torch.nn.Module):
         messages.send(torch.cat([part.reshape(-1), shared.reshape(-1)]))
         answer = torch.empty(1 + part.numel() + shared.numel())
         messages.receive(answer)
-        stepped, a, of_anchor = answer.split([1, part.numel(), shared.numel()])
-        self.native.follow(a.view_as(part))
-        self._set_shared_gradient(of_anchor.view_as(shared))
-        return bool(stepped.item())
+        self.native.follow(answer[1:1 + part.numel()].view_as(part))
+        self._set_shared_gradient(answer[1 + part.numel():].view_as(shared))
+        return bool(answer[0].item())
 
     def _shared_gradient(self) -> torch.Tensor:
         """This side's, which the other has to be added to; empty where there is none."""
