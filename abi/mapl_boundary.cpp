@@ -87,6 +87,11 @@ bool end_mapl_step(scape_mapl_boundary& boundary, double rate, const scape_value
     if (receivers_part != nullptr && boundary.batches[SCAPE_MAPL_RECEIVER] > 0)
         throw Error("step: the receiver's part is given, and this handle has been the receiver too; give "
                     "NULL to take its own");
+    if (receivers_part == nullptr && boundary.batches[0] != boundary.batches[1])
+        throw Error("step: " + std::to_string(boundary.batches[0]) +
+                    " micro-batches have come back through the sender and " +
+                    std::to_string(boundary.batches[1]) +
+                    " through the receiver; let all come back, or give the part of another receiver");
     const mapl::Floats& own = boundary.parts[SCAPE_MAPL_SENDER];
     mapl::Floats room;
     const std::span<const float> theirs =

@@ -167,6 +167,8 @@ static void the_receivers_part_counts(const char* text) {
     step_alone(right, 0);
     carry(sender, receiver, 0);
     carry(sender, receiver, 1);
+    CHECK_FAILS(scape_mapl_boundary_step(sender, 0.1, NULL, NULL), SCAPE_ERROR,
+                "2 micro-batches have come back through the sender and 0 through the receiver");
     CHECK_OK(scape_mapl_boundary_step(sender, 0.1, &nothing, NULL));
     CHECK(!same(look_at(right).subspace, look_at(sender).subspace));
     scape_mapl_boundary_destroy(right);

@@ -158,6 +158,8 @@ class Boundary(torch.nn.Module):
         return out.reshape(*ids.shape, made)
 
     def _lead(self, rate: float, messages: "_Messages") -> bool:
+        if not 0 <= rate < 0.52:  # before the other side waits for what comes of it
+            raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
         messages.agree(self._digest(), "receiver", sends_first=False)
         shared = self._shared_gradient()
         count = self.native.width * self.native.rank

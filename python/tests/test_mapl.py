@@ -229,6 +229,10 @@ class Told(unittest.TestCase):
         with self.assertRaisesRegex(scape.Error, "has been the receiver too"):
             boundary.step(0.1, first["receiver"])
         boundary.forget()
+        boundary.decompress_backward(first["Z"], first["Xhat"], some_ids(1))
+        with self.assertRaisesRegex(scape.Error, "0 micro-batches have come back through the sender and 1 through the receiver"):
+            boundary.step(0.1)
+        boundary.forget()
         again = through(boundary, 1)
         self.assertEqual([m.tobytes() for m in first.values()], [m.tobytes() for m in again.values()])
 
