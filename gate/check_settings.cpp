@@ -145,7 +145,7 @@ void Check::choose_implementations() {
     }
     if (settings_.level.empty())
         return;
-    const auto level = verify::parse_trace_level(settings_.level).kind;
+    const auto level = verify::parse_claimed_level(settings_.level).kind;
     for (const auto& implementation : chosen_)
         if (level == verify::LevelKind::exact && implementation->level() != level)
             throw Error(
@@ -180,7 +180,7 @@ std::shared_ptr<const Implementation> Check::program() const {
                           .level = std::nullopt,
                           .answer_seconds = settings_.timeout};
     if (!settings_.level.empty())
-        asked.level = verify::parse_trace_level(settings_.level).kind;
+        asked.level = verify::parse_claimed_level(settings_.level).kind;
     try {
         return system_.program(asked, group_);
     } catch (const ProgramFailed& failed) {

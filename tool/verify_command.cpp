@@ -253,7 +253,8 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
     command->add_option(
         "--level", settings->level,
         "exact: the same bits, sign of zero included; rel: within a bound per value on fp32 "
-        "rounding, around the double-precision reference. Default: exact");
+        "rounding, around the double-precision reference; bf16: the same of an optimizer that keeps and "
+        "computes everything in bf16, step by step. Default: exact");
     command->add_option("--system", settings->system,
                         "take traces of this system alone (a trace says whose it is): " + with_traces());
     command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
@@ -276,6 +277,7 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "  scape verify fixtures/scape/golden/*.safetensors\n"
         "  scape verify run.rank*.safetensors\n"
         "  scape verify --level rel fixtures/scape/artifact/*.safetensors\n"
+        "  scape verify --level bf16 my_run.safetensors\n"
         "  scape verify --from start --json result.json my_run.safetensors\n"
         "  scape verify --report report my_run.safetensors");
     command->callback([settings, &status, &arguments] { status = run(*settings, arguments); });

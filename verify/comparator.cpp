@@ -120,7 +120,7 @@ double difference(double a, double b) {
 }
 
 Comparison compare(std::span<const float> expected, std::span<const float> actual, const Level& level) {
-    if (level.kind == LevelKind::rel || level.kind == LevelKind::stat)
+    if (level.kind == LevelKind::rel || level.kind == LevelKind::bf16 || level.kind == LevelKind::stat)
         throw Error("comparator: level " + name(level) + " cannot be had from bits alone; give its bounds");
     if (level.kind == LevelKind::ulp && !(level.limit >= 0.0 && std::isfinite(level.limit)))
         throw Error("comparator: level " + name(level) +

@@ -15,6 +15,8 @@ std::string name(const Level& level) {
         return "ULP(" + shortest(level.limit) + ")";
     case LevelKind::rel:
         return "REL";
+    case LevelKind::bf16:
+        return "BF16";
     case LevelKind::stat:
         return "STAT";
     }
@@ -33,6 +35,10 @@ std::string explain(const Level& level) {
         return "within twice the fp32 rounding error that can have gathered, by running error analysis of "
                "the "
                "double-precision reference (any order of a sum, any rounding of a scalar)";
+    case LevelKind::bf16:
+        return "within twice the rounding error that can have gathered in the plainest code that keeps and "
+               "computes everything in bf16, by running error analysis of the double-precision reference; "
+               "what bf16 does not tell apart is not seen";
     case LevelKind::stat:
         return "a statistic over seeds";
     }
@@ -44,13 +50,24 @@ Level parse_trace_level(const std::string& text) {
         return Level::exact();
     if (text == "rel")
         return Level::rel();
+    if (text == "bf16")
+        return Level::bf16();
     if (text == "rerun" || text == "stat" || text == "ulp")
         throw Error("--level " + text + " cannot be had from one recorded run (" +
                     (text == "ulp"     ? "no rule of section 6 gives a trace a number of ULPs"
                      : text == "rerun" ? "it compares two runs; use 'scape diff A B'"
                                        : "it needs many seeds") +
-                    "); use exact or rel");
-    throw Error("--level is '" + text + "'; it must be exact or rel");
+                    "); use exact, rel or bf16");
+    throw Error("--level is '" + text + "'; it must be exact, rel or bf16");
+}
+
+Level parse_claimed_level(const std::string& text) {
+    if (text == "exact")
+        return Level::exact();
+    if (text == "rel")
+        return Level::rel();
+    throw Error("--level is '" + text + "'; of an implementation it must be exact or rel" +
+                (text == "bf16" ? ": bf16 is for recorded runs (scape verify)" : ""));
 }
 
 } // namespace scape::verify

@@ -29,8 +29,8 @@ extern "C" {
 
 #define SCAPE_ABI_VERSION 1
 #define SCAPE_ABI_MINOR_VERSION                                                                            \
-    5 /* 1: GASLoC, files of one rank, fingerprints; 2: gradients in parts, parts of a run; 3: e5m2; 4:    \
-       * its scale in statistics and recorders; 5: a boundary of MAPL */
+    6 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
+       * 5: MAPL's boundary; 6: level bf16 */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -243,7 +243,7 @@ scape_status scape_reference_view(scape_reference* reference, int32_t what, int3
 
 typedef struct scape_verdict scape_verdict;
 /* A trace of any system, beside its reference; of what each rank has written by itself the path has a star
- * for the rank's number. level: "exact" (also NULL) or "rel"; from: "recorded",
+ * for the rank's number. level: "exact" (also NULL), "rel" or "bf16"; from: "recorded",
  * "start", or NULL for what the trace allows. A difference is no failure of this call: ask the verdict. */
 scape_status scape_verify(const char* path, const char* level, const char* from, scape_verdict** verdict);
 /* What each rank of a run has written by itself (docs/specification/traces.md): every rank's file. */

@@ -189,6 +189,7 @@ void traces_are_judged(const char* folder) {
         CHECK_OK(scape_recorder_write(right, path));
         verdict_is(path, NULL, 1, "PASSED");
         verdict_is(path, "rel", 1, "PASSED");
+        verdict_is(path, "bf16", 1, "level    BF16");
         scape_recorder_destroy(right);
         scape_recorder* wrong = record(copies, 4);
         CHECK_OK(scape_recorder_write(wrong, path));

@@ -74,7 +74,7 @@ Path = str | os.PathLike[str]
 
 
 def verify(path: Path | Sequence[Path], level: str | None = None, start: str | None = None) -> Result:
-    """Checks a trace of any system. level: "exact" (the default) or "rel"; start: "recorded" or "start", as --from has it.
+    """Checks a trace of any system. level: "exact" (the default), "rel" or "bf16"; start: "recorded" or "start", as --from has it.
     ``path``: a file, or what each rank has written by itself: a list, or one name with a star for the rank's number.
 
     A difference is a Result that has not passed. Raises Error for what is no trace, or a level that cannot be had.

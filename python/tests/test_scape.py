@@ -101,6 +101,13 @@ class Verify(unittest.TestCase):
             self.assertTrue(result.passed, result.text)
             self.assertEqual((result.status, result.first_divergence), ("PASSED", None))
 
+    def test_the_level_of_bf16_is_taken_where_it_can_be_had(self) -> None:
+        result = scape.verify(FIXTURES / "scape/golden/p3_density_01.safetensors", level="bf16")
+        self.assertTrue(result.passed, result.text)
+        self.assertEqual(result.level, "BF16")
+        with self.assertRaisesRegex(scape.Error, "level BF16 cannot be had of GASLoC"):
+            scape.verify(FIXTURES / "gasloc/golden/ring_sgd.safetensors", level="bf16")
+
     def test_a_wrong_run_is_a_result_that_says_where(self) -> None:
         result = scape.verify(FIXTURES / "scape/artifact/disagree/scape_v2_p3_default_residual_twice.safetensors", level="rel")
         self.assertFalse(result.passed)

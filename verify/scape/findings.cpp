@@ -60,6 +60,8 @@ void append(StepFindings& into, StepFindings piece, Index offset) {
         into.scale->least = std::max(into.scale->least, piece.scale->least);
         into.scale->most = std::max(into.scale->most, piece.scale->most);
     }
+    into.updates += piece.updates;
+    into.hidden_updates += piece.hidden_updates;
     for (std::size_t i = 0; i < into.kinds.size(); ++i) {
         auto& of_kind = into.kinds[i];
         auto& more = piece.kinds[i];

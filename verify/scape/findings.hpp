@@ -34,6 +34,8 @@ struct StepFindings {
     std::string halted;                            ///< why the reference goes no further
     std::optional<GradientNorm> gradient;          ///< none where nothing clips
     std::optional<ScaleFound> scale;               ///< none where the trace says nothing of it
+    Index updates = 0;                             ///< of parameters on the mask
+    Index hidden_updates = 0; ///< of them, those that are within the parameter's limit: none would pass
 };
 
 /// Of two pieces that follow each other; `offset` is where the second begins. Throws NotByPieces where they

@@ -12,13 +12,14 @@ Bits tolerable_bits(const problem::Problem&, const PerRank<float>&, double, cons
     return {};
 }
 
-Bits tolerable_bits(const problem::Problem& problem, const PerRank<Bounded>& c, double density,
+template <class Format>
+Bits tolerable_bits(const problem::Problem& problem, const PerRank<BoundedIn<Format>>& c, double density,
                     const Bits& recorded) {
     Bits allowed(recorded.size(), 0);
     for (const problem::Segment& segment : problem.segments) {
         if (static_cast<std::size_t>(segment.owner) >= c.size())
             continue;
-        const Vector<Bounded>& owner = c[static_cast<std::size_t>(segment.owner)];
+        const Vector<BoundedIn<Format>>& owner = c[static_cast<std::size_t>(segment.owner)];
         Index count = 0;
         double least_taken = std::numeric_limits<double>::infinity();
         double greatest_left = 0.0;
@@ -41,5 +42,8 @@ Bits tolerable_bits(const problem::Problem& problem, const PerRank<Bounded>& c, 
     }
     return allowed;
 }
+
+template Bits tolerable_bits(const problem::Problem&, const PerRank<Bounded>&, double, const Bits&);
+template Bits tolerable_bits(const problem::Problem&, const PerRank<BoundedBf16>&, double, const Bits&);
 
 } // namespace scape::verify

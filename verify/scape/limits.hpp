@@ -10,7 +10,7 @@
 #include <scape/verify/yardstick.hpp>
 
 /// How a recorded vector is held against the reference's: to the bit at EXACT (float), within a bound at
-/// REL (Bounded).
+/// REL (Bounded) and BF16 (BoundedBf16).
 namespace scape::verify {
 
 using Bits = std::vector<std::uint8_t>;
@@ -19,9 +19,11 @@ using Bits = std::vector<std::uint8_t>;
 /// EXACT none.
 [[nodiscard]] Bits tolerable_bits(const problem::Problem& problem, const PerRank<float>& c, double density,
                                   const Bits& recorded);
-/// At REL the scores c carry an error, and a segment's mask may be any that is a right choice of its k for
-/// some scores within that error: none that was left out is for certain greater than one that was taken.
-[[nodiscard]] Bits tolerable_bits(const problem::Problem& problem, const PerRank<Bounded>& c,
+/// At the others the scores c carry an error, and a segment's mask may be any that is a right choice of its
+/// k for some scores within that error: none that was left out is for certain greater than one that was
+/// taken.
+template <class Format>
+[[nodiscard]] Bits tolerable_bits(const problem::Problem& problem, const PerRank<BoundedIn<Format>>& c,
                                   double density, const Bits& recorded);
 
 } // namespace scape::verify

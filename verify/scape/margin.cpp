@@ -68,11 +68,13 @@ std::string margin(const problem::Problem& problem, const PerRank<float>& c, con
     });
 }
 
-std::string margin(const problem::Problem& problem, const PerRank<Bounded>& c, const Coordinates& right,
-                   const std::vector<std::uint8_t>& recorded, Index index) {
-    const auto magnitude = [](const Bounded& value) { return std::abs(value.value()); };
+template <class Format>
+std::string margin(const problem::Problem& problem, const PerRank<BoundedIn<Format>>& c,
+                   const Coordinates& right, const std::vector<std::uint8_t>& recorded, Index index) {
+    using Score = BoundedIn<Format>;
+    const auto magnitude = [](const Score& value) { return std::abs(value.value()); };
     return told_margin(
-        problem, c, right, recorded, index, magnitude, [&](const Bounded& left, const Bounded& taken) {
+        problem, c, right, recorded, index, magnitude, [&](const Score& left, const Score& taken) {
             const double between = magnitude(left) - magnitude(taken);
             const double bound = rel_slack * (left.error() + taken.error());
             char times[32];
@@ -82,5 +84,10 @@ std::string margin(const problem::Problem& problem, const PerRank<Bounded>& c, c
                                 : std::string(", and neither is rounded"));
         });
 }
+
+template std::string margin(const problem::Problem&, const PerRank<Bounded>&, const Coordinates&,
+                            const std::vector<std::uint8_t>&, Index);
+template std::string margin(const problem::Problem&, const PerRank<BoundedBf16>&, const Coordinates&,
+                            const std::vector<std::uint8_t>&, Index);
 
 } // namespace scape::verify

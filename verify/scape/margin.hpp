@@ -12,13 +12,14 @@ namespace scape::verify {
 
 /// How clear a choice was that a recorded mask made otherwise, in the segment of coordinate `index`: the
 /// least score that it should have taken and left, beside the greatest that it took and should have left,
-/// and how far they are apart: in ULPs at EXACT, over the bound on their errors at REL. One line; "" where
-/// it took another number of them, so that no two scores compete. Coordinates are told by their
-/// place in the whole model.
+/// and how far they are apart: in ULPs at EXACT, over the bound on their errors elsewhere. One line; ""
+/// where it took another number of them, so that no two scores compete. Coordinates are told by their place
+/// in the whole model.
 [[nodiscard]] std::string margin(const problem::Problem& problem, const PerRank<float>& c,
                                  const Coordinates& right, const std::vector<std::uint8_t>& recorded,
                                  Index index);
-[[nodiscard]] std::string margin(const problem::Problem& problem, const PerRank<Bounded>& c,
+template <class Format>
+[[nodiscard]] std::string margin(const problem::Problem& problem, const PerRank<BoundedIn<Format>>& c,
                                  const Coordinates& right, const std::vector<std::uint8_t>& recorded,
                                  Index index);
 

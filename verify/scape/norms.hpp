@@ -13,23 +13,19 @@ template <class T>
 [[nodiscard]] double squares_in_double(const Vector<T>& values) {
     double squares = 0.0;
     for (Index i = 0; i < values.size(); ++i) {
-        double value = 0.0;
-        if constexpr (std::is_same_v<T, Bounded>)
-            value = values[i].value();
-        else
-            value = static_cast<double>(values[i]);
+        const auto value = static_cast<double>(values[i]);
         squares += value * value;
     }
     return squares;
 }
 
-/// As a trace says that it was. Whoever clips in fp32 has rounded it once more.
+/// As a trace says that it was. Whoever clips in fp32, or in bf16, has rounded it once more.
 template <class T>
 [[nodiscard]] typename Run<T>::Norm norm_as_recorded(double norm) {
-    if constexpr (std::is_same_v<T, Bounded>)
-        return NormInBlocks(Bounded(norm, norm * Bounded::roundoff));
-    else
+    if constexpr (std::is_same_v<T, float>)
         return norm;
+    else
+        return typename Run<T>::Norm(T(norm, norm * T::roundoff));
 }
 
 } // namespace scape::verify

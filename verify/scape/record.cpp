@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/sample.hpp>
+#include <scape/reference/bf16.hpp>
 #include <scape/verify/run.hpp>
 #include <scape/verify/trace.hpp>
 
@@ -35,6 +38,47 @@ double learning_rate_at(const RecordOptions& options, Index step) {
     return options.learning_rate + (options.final_learning_rate - options.learning_rate) * progress;
 }
 
+template <class T>
+Vector<float> as_recorded(const Vector<T>& values) {
+    Vector<float> result(values.size());
+    for (Index i = 0; i < values.size(); ++i)
+        result[i] = static_cast<float>(values[i]);
+    return result;
+}
+
+template <class T>
+PerRank<float> as_recorded(const PerRank<T>& of_ranks) {
+    PerRank<float> result;
+    for (const Vector<T>& values : of_ranks)
+        result.push_back(as_recorded(values));
+    return result;
+}
+
+/// fp32 is passed on as it is.
+StepResults<float> as_recorded(StepResults<float> results) {
+    return results;
+}
+
+template <class T>
+StepResults<float> as_recorded(StepResults<T> results) {
+    return {as_recorded(results.local),         std::move(results.mask),
+            std::move(results.next_mask),       as_recorded(results.exchanged),
+            as_recorded(results.reconstructed), as_recorded(results.residual),
+            as_recorded(results.first_moment),  as_recorded(results.parameters)};
+}
+
+template <class T>
+PerRank<T> to_scalars(const PerRank<float>& of_ranks) {
+    PerRank<T> result;
+    for (const Vector<float>& values : of_ranks) {
+        result.emplace_back(values.size());
+        for (Index i = 0; i < values.size(); ++i)
+            result.back()[i] = T(static_cast<double>(values[i]));
+    }
+    return result;
+}
+
+template <class T>
 PerRank<float> make_gradients(const RecordOptions& options, Index step) {
     const Index size = options.problem.layout.size();
     PerRank<float> gradients;
@@ -47,6 +91,8 @@ PerRank<float> make_gradients(const RecordOptions& options, Index step) {
     for (const Injection& injection : options.injections)
         if (injection.step == step)
             gradients[static_cast<std::size_t>(injection.rank)][injection.index] = injection.value;
+    if constexpr (!std::is_same_v<T, float>)
+        gradients = as_recorded(to_scalars<T>(gradients));
     return gradients;
 }
 
@@ -68,7 +114,8 @@ void check(const RecordOptions& options) {
                         std::to_string(options.problem.layout.size() - 1));
 }
 
-/// The made-up run from its first step on, in full.
+/// The made-up run from its first step on, in full, over the scalar T.
+template <class T>
 class MadeUp {
   public:
     explicit MadeUp(const RecordOptions& options)
@@ -82,28 +129,43 @@ class MadeUp {
 
     Step next() {
         ++step_;
-        Step step{learning_rate_at(options_, step_), make_gradients(options_, step_), {}};
+        Step step{learning_rate_at(options_, step_), make_gradients<T>(options_, step_), {}};
         try {
-            step.results = run_.step(step.gradients, step.learning_rate);
+            if constexpr (std::is_same_v<T, float>)
+                step.results = run_.step(step.gradients, step.learning_rate);
+            else
+                step.results = as_recorded(run_.step(to_scalars<T>(step.gradients), step.learning_rate));
         } catch (const reference::RefusedStep&) {
-            step.results = run_.unchanged();
+            step.results = as_recorded(run_.unchanged());
         }
         return step;
     }
 
-    [[nodiscard]] Run<float>::State state() const { return run_.state(); }
-    [[nodiscard]] Run<float>::Exponent exponent() const { return run_.exponent(); }
+    struct State {
+        Index step = 0;
+        Vector<float> w;
+        Vector<float> m;
+        std::optional<Coordinates> S;
+        PerRank<float> e;
+    };
+
+    [[nodiscard]] State state() const {
+        auto now = run_.state();
+        return {now.step, as_recorded(now.w), as_recorded(now.m), std::move(now.S), as_recorded(now.e)};
+    }
+    [[nodiscard]] auto exponent() const { return run_.exponent(); }
 
   private:
-    static Vector<float> initial(const RecordOptions& options) {
-        Vector<float> parameters(options.problem.layout.size());
+    static Vector<T> initial(const RecordOptions& options) {
+        Vector<T> parameters(options.problem.layout.size());
         for (Index index = 0; index < parameters.size(); ++index)
-            parameters[index] = initial_parameter(options.data, options.seed, index);
+            parameters[index] =
+                T(static_cast<double>(initial_parameter(options.data, options.seed, index)));
         return parameters;
     }
 
     const RecordOptions& options_;
-    Run<float> run_;
+    Run<T> run_;
     Index step_ = 0;
 };
 
@@ -150,8 +212,8 @@ std::vector<float> to_list(const Vector<float>& values) {
 }
 
 /// The state that the first written step begins with.
-InitialState initial_state(const RecordOptions& options, const TraceHead& head,
-                           const Run<float>::State& held) {
+template <class State>
+InitialState initial_state(const RecordOptions& options, const TraceHead& head, const State& held) {
     InitialState initial;
     if (options.begin == 0)
         return initial;
@@ -165,12 +227,13 @@ InitialState initial_state(const RecordOptions& options, const TraceHead& head,
 
 /// What the norms and scales are has to be known before the first step is written, so that the run is made
 /// twice.
+template <class T>
 void add_scalars(const RecordOptions& options, TraceHead& head) {
     const bool norms = needs_norm(head.whole(), head.extent);
     const bool exponents = needs_exponent(head.whole(), head.extent);
     if (!norms && !exponents)
         return;
-    MadeUp run(options);
+    MadeUp<T> run(options);
     for (Index step = 1; step <= options.begin + options.steps; ++step) {
         const StepResults<float> results = run.next().results;
         const bool refused = results.reconstructed.size() == 0;
@@ -184,10 +247,11 @@ void add_scalars(const RecordOptions& options, TraceHead& head) {
     }
 }
 
+template <class T>
 void write_run(const std::filesystem::path& path, const RecordOptions& options) {
     TraceHead head = make_head(options);
-    add_scalars(options, head);
-    MadeUp run(options);
+    add_scalars<T>(options, head);
+    MadeUp<T> run(options);
     for (Index step = 1; step <= options.begin; ++step)
         static_cast<void>(run.next());
     auto state = run.state();
@@ -208,7 +272,7 @@ void write_run(const std::filesystem::path& path, const RecordOptions& options) 
                        initial_state(options, head, state));
     for (Index step = 1; step <= options.steps; ++step) {
         options.progress(step, options.steps);
-        MadeUp::Step made = run.next();
+        auto made = run.next();
         if (head.sampled) {
             cut.cut(made.gradients);
             cut.cut(made.results);
@@ -224,7 +288,10 @@ void record(const std::filesystem::path& path, const RecordOptions& options) {
     check(options);
     check_room(path, options.problem.workers, options.problem.layout.size(), options.steps);
     try {
-        write_run(path, options);
+        if (options.arithmetic == Arithmetic::bf16)
+            write_run<reference::Bf16>(path, options);
+        else
+            write_run<float>(path, options);
     } catch (const reference::Halted& halted) {
         throw Error(path.string() + ": not written: " + halted.what() + " (choose other settings)");
     }

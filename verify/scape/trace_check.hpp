@@ -1,6 +1,7 @@
 // The reference beside a trace, or beside a piece of it.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -28,7 +29,7 @@ struct OfAllPieces {
     std::optional<reference::RefusedStep> refused;
 };
 
-/// T is float for EXACT, Bounded for REL.
+/// T is float for EXACT, Bounded for REL, BoundedBf16 for BF16.
 template <class T>
 class TraceCheck {
   public:
@@ -173,10 +174,21 @@ class TraceCheck {
             } else
                 add(found, kind, judge_values(kind, results), eligible(kind.result, results));
         }
+        count_updates(before.w, results, found);
         if (!trace_.whole() && from_ == From::start && !(of_used.ok() && of_next.ok()))
             throw NotByPieces(); // whether a mask is taken over hangs on all of it
         follow(next, of_next.ok());
         local_before_ = std::move(results.local);
+    }
+
+    static void count_updates(const Vector<T>& before, const StepResults<T>& results, StepFindings& found) {
+        if constexpr (!std::is_same_v<T, float>)
+            for (const Index i : results.mask) {
+                const T& after = results.parameters[i];
+                ++found.updates;
+                if (std::abs(after.value() - before[i].value()) <= rel_slack * after.error())
+                    ++found.hidden_updates;
+            }
     }
 
     void judge_unchanged(StepFindings& found) {

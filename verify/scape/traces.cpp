@@ -36,6 +36,9 @@ std::vector<Setting> settings() {
         {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
         {"norm", "2", "order of that norm's sums: 1, or 2 of the second edition"},
         {"payload", "fp32", "what of c travels: fp32, bf16 or e5m2"},
+        {"arithmetic", "fp32",
+         "fp32, or bf16: gradients, state and every operation are rounded to it, as the plainest code "
+         "in bf16 has it (verify --level bf16)"},
         {"bias-correction", "adam", "none, adam or momentum"},
         {"k-rounding", "floor", "floor, or ceil as an older artifact had it"},
         {"seed", "1", "of the gradients and the initial parameters"},
@@ -76,6 +79,13 @@ problem::HyperParameters hyper_of(const Settings& given) {
     return hyper;
 }
 
+Arithmetic arithmetic_of(const Settings& given) {
+    const std::string text = given.text("arithmetic");
+    if (text != "fp32" && text != "bf16")
+        throw Error("--arithmetic is '" + text + "'; it must be fp32 or bf16");
+    return text == "bf16" ? Arithmetic::bf16 : Arithmetic::fp32;
+}
+
 int workers_of(const Settings& given) {
     const Index workers = given.integer("workers");
     problem::check_workers(workers);
@@ -104,6 +114,7 @@ void record_made_up(const MadeUpRun& run) {
         run.replicas};
     options.sample = given.text("sample");
     options.begin = given.integer("begin");
+    options.arithmetic = arithmetic_of(given);
     for (const std::string& injection : given.texts("inject"))
         options.injections.push_back(parse_injection(injection));
     record(run.output, options);

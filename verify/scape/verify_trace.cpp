@@ -1,7 +1,9 @@
 #include <scape/verify/verify_trace.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include <scape/problem/error.hpp>
 
@@ -76,6 +78,25 @@ void tell_places(const TraceHead& head, Divergence& divergence) {
         place(*divergence.index);
 }
 
+/// Is all of the recorded state made of numbers of bf16, as of whoever keeps it in that?
+bool keeps_bf16(const TraceReader& trace) {
+    constexpr Index at_a_time = Index{1} << 16;
+    const Index size = trace.head().problem.layout.size();
+    bool any = false;
+    for (Index step = 1; step <= trace.head().steps(); ++step)
+        for (const Result result : {Result::parameters, Result::first_moment})
+            for (Index begin = 0; begin < size; begin += at_a_time) {
+                const trace::Window window{begin, std::min(size, begin + at_a_time)};
+                for (const float value :
+                     trace.values(kind_of(result), step, 0, window).value_or(std::vector<float>())) {
+                    if (!Bf16Format::holds(static_cast<double>(value)))
+                        return false;
+                    any = any || value != 0.0F;
+                }
+            }
+    return any;
+}
+
 void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
     const problem::Problem& problem = trace.head().problem;
     if (options.level.kind == LevelKind::exact &&
@@ -84,11 +105,20 @@ void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
             trace.path().string() +
             ": level EXACT cannot be had: section 5 fixes no arithmetic for decay_order 'together'; use "
             "--level rel");
-    if (options.from == From::recorded && !trace.states_recorded())
+    if (options.level.kind == LevelKind::bf16 && options.from == From::start)
         throw Error(
             trace.path().string() +
-            ": --from recorded cannot be had: not every step holds parameters, first_moment and residual "
-            "of every rank; use --from start");
+            ": level BF16 cannot be had with --from start: what bf16 rounds grows from step to step "
+            "until nothing is proved; use --from recorded");
+    const std::string unrecorded =
+        "not every step holds parameters, first_moment and residual of every rank; ";
+    if (options.level.kind == LevelKind::bf16 && !trace.states_recorded())
+        throw Error(trace.path().string() +
+                    ": level BF16 cannot be had: it begins each step at the recorded state, and " +
+                    unrecorded + "record them");
+    if (options.from == From::recorded && !trace.states_recorded())
+        throw Error(trace.path().string() + ": --from recorded cannot be had: " + unrecorded +
+                    "use --from start");
 }
 
 template <class T>
@@ -107,7 +137,8 @@ std::vector<StepFindings> check_whole(const TraceReader& trace, From from, const
 
 /// As many values at a time as can be: those that do not hang together at once, or at each step.
 template <class T>
-std::vector<StepFindings> check(const TraceReader& trace, From from, const VerifyOptions& options) {
+std::vector<StepFindings> check_in_pieces(const TraceReader& trace, From from,
+                                          const VerifyOptions& options) {
     const std::vector<trace::Window> pieces = pieces_of(trace, options.piece);
     if (pieces.size() == 1)
         return check_whole<T>(trace, from, options);
@@ -124,6 +155,17 @@ std::vector<StepFindings> check(const TraceReader& trace, From from, const Verif
         // A run that breaks down, ranks that are not alike.
     }
     return check_whole<T>(trace, from, options);
+}
+
+std::vector<StepFindings> check(const TraceReader& trace, From from, const VerifyOptions& options) {
+    switch (options.level.kind) {
+    case LevelKind::exact:
+        return check_in_pieces<float>(trace, from, options);
+    case LevelKind::bf16:
+        return check_in_pieces<BoundedBf16>(trace, from, options);
+    default:
+        return check_in_pieces<Bounded>(trace, from, options);
+    }
 }
 
 } // namespace
@@ -148,12 +190,14 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     if (options.look)
         watch.emplace(trace);
     Index step = 0;
-    for (const StepFindings& found : options.level.kind == LevelKind::exact
-                                         ? check<float>(trace, verdict.from, options)
-                                         : check<Bounded>(trace, verdict.from, options)) {
+    Index updates = 0;
+    Index hidden = 0;
+    for (const StepFindings& found : check(trace, verdict.from, options)) {
         teller.tell(found);
         if (watch)
             watch->see(++step, found);
+        updates += found.updates;
+        hidden += found.hidden_updates;
     }
     verdict.rows = teller.rows();
     verdict.first = teller.first();
@@ -163,6 +207,14 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
         verdict.seen = watch->seen();
     verdict.status = overall(verdict.rows, verdict.first.has_value());
     tell_extent(trace.head(), verdict.notes);
+    if (verdict.status == Status::failed && options.level.kind != LevelKind::bf16 && keeps_bf16(trace))
+        verdict.notes.emplace_back("every recorded parameter and moment is a number of bf16: of an "
+                                   "optimizer that keeps its state in it ask --level bf16");
+    if (options.level.kind == LevelKind::bf16 && hidden > 0)
+        verdict.notes.push_back(std::to_string(hidden) + " of " +
+                                count_of(static_cast<std::size_t>(updates), "update") +
+                                " of a parameter are within its limit: were they missing, it would not "
+                                "show; a run with a larger learning rate shows more");
     add_notes(
         verdict, trace,
         "their gradients cancel to within rounding, so that no finite bound holds for the division by "

@@ -269,6 +269,7 @@ TEST(Compare, AnInfiniteLimitProvesNothing) {
 TEST(Compare, RefusesALevelThatBitsAloneCannotGive) {
     const std::vector<float> one{1.0F};
     EXPECT_TRUE(contains(error_of([&] { static_cast<void>(compare(one, one, Level::rel())); }), "REL"));
+    EXPECT_TRUE(contains(error_of([&] { static_cast<void>(compare(one, one, Level::bf16())); }), "BF16"));
     EXPECT_TRUE(contains(error_of([&] {
                              static_cast<void>(compare(one, one, Level{LevelKind::stat, 0.0}));
                          }),

@@ -126,32 +126,44 @@ TEST(Levels, HaveTheNamesOfSection6) {
     EXPECT_EQ(name(Level::ulp(4.0)), "ULP(4)");
     EXPECT_EQ(name(Level::ulp(0.5)), "ULP(0.5)");
     EXPECT_EQ(name(Level::rel()), "REL");
+    EXPECT_EQ(name(Level::bf16()), "BF16");
     EXPECT_EQ(name(Level{LevelKind::stat, 0.0}), "STAT");
 }
 
 TEST(Levels, AreExplainedInOneLine) {
-    for (const Level& level :
-         {Level::exact(), Level::rerun(), Level::ulp(4.0), Level::rel(), Level{LevelKind::stat, 0.0}}) {
+    for (const Level& level : {Level::exact(), Level::rerun(), Level::ulp(4.0), Level::rel(), Level::bf16(),
+                               Level{LevelKind::stat, 0.0}}) {
         EXPECT_GT(explain(level).size(), 10U);
         EXPECT_FALSE(contains(explain(level), "\n"));
     }
     EXPECT_TRUE(contains(explain(Level::exact()), "sign of zero included"));
     EXPECT_TRUE(contains(explain(Level::rel()), "rounding error")) << "a bound is written with its cause";
+    EXPECT_TRUE(contains(explain(Level::bf16()), "is not seen")) << "and what it cannot do";
 }
 
 TEST(Levels, OneThatATraceCannotHaveIsRefusedWithTheReason) {
     EXPECT_EQ(parse_trace_level("exact").kind, LevelKind::exact);
     EXPECT_EQ(parse_trace_level("rel").kind, LevelKind::rel);
+    EXPECT_EQ(parse_trace_level("bf16").kind, LevelKind::bf16);
     for (const auto& level_and_reason : std::array<std::pair<std::string, std::string>, 3>{
              {{"ulp", "number of ULPs"}, {"rerun", "scape diff"}, {"stat", "many seeds"}}}) {
         const std::string text =
             error_of([&] { static_cast<void>(parse_trace_level(level_and_reason.first)); });
         EXPECT_TRUE(contains(text, level_and_reason.second)) << text;
-        EXPECT_TRUE(contains(text, "use exact or rel")) << text;
+        EXPECT_TRUE(contains(text, "use exact, rel or bf16")) << text;
     }
     for (const char* unknown : {"", "EXACT", "Exact", "exactly", "ulp(4)", "0"})
         EXPECT_TRUE(contains(error_of([&] { static_cast<void>(parse_trace_level(unknown)); }),
-                             "must be exact or rel"));
+                             "must be exact, rel or bf16"));
+}
+
+TEST(Levels, AnImplementationClaimsExactOrRel) {
+    EXPECT_EQ(parse_claimed_level("exact").kind, LevelKind::exact);
+    EXPECT_EQ(parse_claimed_level("rel").kind, LevelKind::rel);
+    for (const char* other : {"", "REL", "ulp", "stat"})
+        EXPECT_TRUE(contains(error_of([&] { static_cast<void>(parse_claimed_level(other)); }),
+                             "of an implementation it must be exact or rel"));
+    EXPECT_TRUE(contains(error_of([] { static_cast<void>(parse_claimed_level("bf16")); }), "scape verify"));
 }
 
 TEST(Statuses, HaveNamesThatNeverBlur) {

@@ -37,7 +37,7 @@ std::string verdict_by(const std::filesystem::path& path, const Level& level, Fr
 /// How many of the verdicts have failed.
 int expect_same(const std::filesystem::path& path) {
     int failed = 0;
-    for (const Level& level : {Level::exact(), Level::rel()})
+    for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()})
         for (const From from : {From::recorded, From::start}) {
             const std::string whole = verdict_by(path, level, from, everything, 1);
             EXPECT_EQ(verdict_by(path, level, from, 1, 3), whole) << path << name(level) << name(from);

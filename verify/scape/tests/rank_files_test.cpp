@@ -57,7 +57,7 @@ class RankFilesTest : public VerifyTraceTest {
 };
 
 TEST_F(RankFilesTest, TheVerdictIsThatOfOneFile) {
-    for (const Level& level : {Level::exact(), Level::rel()}) {
+    for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()}) {
         const TraceVerdict verdict = verify_from(run_, From::recorded, level);
         EXPECT_EQ(verdict.status, Status::passed);
         EXPECT_EQ(verdict.path, run_.string());

@@ -183,6 +183,20 @@ TEST_F(NearTieTest, AMaskThatDiffersWhereScoresAreClearFailsAtRel) {
     }
 }
 
+/// Each score may be off by 4 roundings, 2^-6 of it; the limit is twice that, for both.
+TEST_F(NearTieTest, AtBf16TheOtherMaskPassesWhereBf16CannotTellTheScores) {
+    for (const Index step : {1, 2}) {
+        record_with_the_lesser_at(step, 58.0F);
+        EXPECT_EQ(verify_from(path_, From::recorded, Level::rel()).status, Status::failed);
+        const TraceVerdict passes = verify_from(path_, From::recorded, Level::bf16());
+        EXPECT_EQ(passes.status, Status::passed) << text_report(passes);
+        record_with_the_lesser_at(step, 55.0F);
+        const TraceVerdict fails = verify_from(path_, From::recorded, Level::bf16());
+        EXPECT_EQ(fails.status, Status::failed);
+        EXPECT_EQ(fails.first.value().phase, name(Phase::mask));
+    }
+}
+
 TEST_F(NearTieTest, BothOfTwoNearlyEqualAreOneTooManyAndNoneOneTooFewAtRel) {
     for (const Index wrong : {lesser, greater}) {
         record(path_, options(60.0F));

@@ -9,7 +9,7 @@
 #include <scape/verify/verdict.hpp>
 
 /// How a recorded vector is held against a reference's: to the bit at EXACT (float), within a bound at REL
-/// (Bounded). Apart, so that whoever links the comparator needs no Eigen.
+/// (Bounded) and BF16 (BoundedBf16). Apart, so that whoever links the comparator needs no Eigen.
 namespace scape::verify {
 
 template <class T>
@@ -32,8 +32,9 @@ Values<T> to_vector(const std::vector<float>& values) {
     return compare({expected.data(), static_cast<std::size_t>(expected.size())}, actual, Level::exact());
 }
 
-[[nodiscard]] inline Comparison compare_with(const Values<Bounded>& expected,
-                                             const std::vector<float>& actual) {
+template <class Format>
+[[nodiscard]] Comparison compare_with(const Values<BoundedIn<Format>>& expected,
+                                      const std::vector<float>& actual) {
     std::vector<double> centres;
     std::vector<double> limits;
     for (Index i = 0; i < expected.size(); ++i) {

@@ -1,31 +1,55 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace scape::verify {
 
-/// A double, and how far a computation of the same quantity in fp32 may lie from it: running error
-/// analysis. The reference, run on this scalar, yields the yardstick of level REL and its bound in one
-/// pass, from one source.
-///
-/// Each product, quotient and root of fp32 numbers adds one rounding to what its operands bring along. A
-/// sum of n terms adds n-1 roundings of the sum of magnitudes, whatever its order: the ranks' in theirs,
-/// too, however many there are. (Only of the norm is it known that it is made in blocks: NormInBlocks.) A
-/// scalar that is no fp32 number adds one rounding.
-class Bounded {
-  public:
+/// What a computation keeps its numbers in, and rounds each result to.
+struct Fp32Format {
     static constexpr double roundoff = 0x1p-24;
     static constexpr double smallest = 0x1p-149; ///< a result that underflows may be off by that much
     static constexpr double longest_in_blocks = 64.0;
 
-    Bounded() = default;
-    Bounded(double value) // NOLINT: as implicit as from a double to a float
+    static bool holds(double value) { return static_cast<double>(static_cast<float>(value)) == value; }
+};
+
+/// The upper half of fp32.
+struct Bf16Format {
+    static constexpr double roundoff = 0x1p-8;
+    static constexpr double smallest = 0x1p-133;
+    /// A sum over the model is one in fp32 at least, rounded once: one in bf16 stops growing at 256 terms.
+    static constexpr double longest_in_blocks = 1.0;
+
+    static bool holds(double value) {
+        return Fp32Format::holds(value) &&
+               (std::bit_cast<std::uint32_t>(static_cast<float>(value)) & 0xffffU) == 0;
+    }
+};
+
+/// A double, and how far a computation of the same quantity in a format may lie from it: running error
+/// analysis. The reference, run on this scalar, yields the yardstick of level REL (in fp32) or BF16 and its
+/// bound in one pass, from one source.
+///
+/// Each product, quotient and root of the format's numbers adds one rounding to what its operands bring
+/// along. A sum of n terms adds n-1 roundings of the sum of magnitudes, whatever its order: the ranks' in
+/// theirs, too, however many there are. (Only of the norm is it known that it is made in blocks:
+/// NormInBlocks.) A scalar that is no number of the format adds one rounding.
+template <class Format>
+class BoundedIn {
+  public:
+    static constexpr double roundoff = Format::roundoff;
+    static constexpr double smallest = Format::smallest;
+    static constexpr double longest_in_blocks = Format::longest_in_blocks;
+
+    BoundedIn() = default;
+    BoundedIn(double value) // NOLINT: as implicit as from a double to a float
         : value_(value), magnitude_(std::abs(value)),
-          inherited_(static_cast<double>(static_cast<float>(value)) == value ? 0.0
-                                                                             : rounding(std::abs(value))) {}
-    Bounded(double value, double error)
+          inherited_(Format::holds(value) ? 0.0 : rounding(std::abs(value))) {}
+    BoundedIn(double value, double error)
         : value_(value), magnitude_(std::abs(value) + error), inherited_(error) {}
 
     [[nodiscard]] double value() const { return value_; }
@@ -36,17 +60,21 @@ class Bounded {
         return inherited_ + roundoff * (terms_ - 1.0) * magnitude_;
     }
     /// The same where a sum is made in blocks, so that no term goes through more additions than so many.
-    [[nodiscard]] Bounded in_blocks() const {
-        Bounded result = *this;
+    [[nodiscard]] BoundedIn in_blocks() const {
+        BoundedIn result = *this;
         result.terms_ = std::min(terms_, longest_in_blocks + 1.0);
         return result;
     }
     explicit operator double() const { return value_; }
 
-    friend Bounded operator+(const Bounded& a, const Bounded& b) { return sum(a, b, a.value_ + b.value_); }
-    friend Bounded operator-(const Bounded& a, const Bounded& b) { return sum(a, b, a.value_ - b.value_); }
+    friend BoundedIn operator+(const BoundedIn& a, const BoundedIn& b) {
+        return sum(a, b, a.value_ + b.value_);
+    }
+    friend BoundedIn operator-(const BoundedIn& a, const BoundedIn& b) {
+        return sum(a, b, a.value_ - b.value_);
+    }
 
-    friend Bounded operator*(const Bounded& a, const Bounded& b) {
+    friend BoundedIn operator*(const BoundedIn& a, const BoundedIn& b) {
         const double value = a.value_ * b.value_;
         if (std::isinf(a.error()) || std::isinf(b.error()))
             return {value, infinite};
@@ -56,7 +84,7 @@ class Bounded {
                 value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(std::abs(value) + brought)};
     }
 
-    friend Bounded operator/(const Bounded& a, const Bounded& b) {
+    friend BoundedIn operator/(const BoundedIn& a, const BoundedIn& b) {
         const double value = a.value_ / b.value_;
         const double least = std::abs(b.value_) - b.error();
         if (!(least > 0.0) || std::isinf(a.error()))
@@ -66,7 +94,7 @@ class Bounded {
                 value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(std::abs(value) + brought)};
     }
 
-    friend Bounded sqrt(const Bounded& a) {
+    friend BoundedIn sqrt(const BoundedIn& a) {
         const double value = std::sqrt(a.value_);
         if (std::isinf(a.error()))
             return {value, infinite};
@@ -77,8 +105,8 @@ class Bounded {
     }
 
     /// Where the two are too close to tell, either may be the lesser.
-    friend Bounded min(const Bounded& a, const Bounded& b) {
-        const Bounded& lesser = b.value_ < a.value_ ? b : a;
+    friend BoundedIn min(const BoundedIn& a, const BoundedIn& b) {
+        const BoundedIn& lesser = b.value_ < a.value_ ? b : a;
         const bool clear = std::abs(a.value_ - b.value_) > a.error() + b.error();
         return {lesser.value_, clear ? lesser.error() : std::max(a.error(), b.error())};
     }
@@ -89,8 +117,8 @@ class Bounded {
     static double rounding(double magnitude) { return std::max(roundoff * magnitude, smallest); }
 
     /// The terms' roundings are counted when the sum is used, so that their order does not matter.
-    static Bounded sum(const Bounded& a, const Bounded& b, double value) {
-        Bounded result;
+    static BoundedIn sum(const BoundedIn& a, const BoundedIn& b, double value) {
+        BoundedIn result;
         result.value_ = value;
         result.magnitude_ = a.magnitude_ + b.magnitude_;
         result.inherited_ = a.inherited_ + b.inherited_;
@@ -103,5 +131,8 @@ class Bounded {
     double inherited_ = 0.0; ///< the error of the terms
     double terms_ = 1.0;
 };
+
+using Bounded = BoundedIn<Fp32Format>;
+using BoundedBf16 = BoundedIn<Bf16Format>;
 
 } // namespace scape::verify

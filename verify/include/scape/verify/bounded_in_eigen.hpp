@@ -4,12 +4,12 @@
 
 #include <scape/verify/bounded.hpp>
 
-/// For vectors of Bounded. Apart, so that whoever links the comparator needs no Eigen.
-template <>
-struct Eigen::NumTraits<scape::verify::Bounded> : Eigen::NumTraits<double> {
-    using Real = scape::verify::Bounded;
-    using NonInteger = scape::verify::Bounded;
-    using Nested = scape::verify::Bounded;
+/// For vectors of BoundedIn. Apart, so that whoever links the comparator needs no Eigen.
+template <class Format>
+struct Eigen::NumTraits<scape::verify::BoundedIn<Format>> : Eigen::NumTraits<double> {
+    using Real = scape::verify::BoundedIn<Format>;
+    using NonInteger = scape::verify::BoundedIn<Format>;
+    using Nested = scape::verify::BoundedIn<Format>;
     // NOLINTBEGIN(readability-identifier-naming): Eigen's names
     enum {
         IsComplex = 0,

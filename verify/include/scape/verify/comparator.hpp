@@ -53,11 +53,12 @@ struct Comparison {
     [[nodiscard]] bool ok() const { return mismatched == 0 && expected_size == actual_size; }
 };
 
-/// At EXACT, RERUN or ULP: bits against bits. (REL needs the bounds of the other form and is refused here.)
+/// At EXACT, RERUN or ULP: bits against bits. (REL and BF16 need the bounds of the other form and are
+/// refused here.)
 [[nodiscard]] Comparison compare(std::span<const float> expected, std::span<const float> actual,
                                  const Level& level);
 
-/// At REL: against values in double, each with its own limit.
+/// At REL or BF16: against values in double, each with its own limit.
 [[nodiscard]] Comparison compare(std::span<const double> expected, std::span<const double> limits,
                                  std::span<const float> actual);
 

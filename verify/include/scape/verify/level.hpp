@@ -12,6 +12,7 @@ enum class LevelKind {
     rerun, ///< the same bits as the implementation's own other run
     ulp,   ///< at most `limit` units in the last place from the reference
     rel,   ///< at most a bound per value from the double-precision reference, written with its cause
+    bf16,  ///< the same, of whoever keeps and computes everything in bf16
     stat,  ///< a statistic over seeds
 };
 
@@ -23,17 +24,20 @@ struct Level {
     static Level rerun() { return {LevelKind::rerun, 0.0}; }
     static Level ulp(double limit) { return {LevelKind::ulp, limit}; }
     static Level rel() { return {LevelKind::rel, 0.0}; }
+    static Level bf16() { return {LevelKind::bf16, 0.0}; }
 };
 
 /// "EXACT", "ULP(4)", ...
 [[nodiscard]] std::string name(const Level& level);
 
-/// What the level promises and, for REL, where its bound comes from: one line.
+/// What the level promises and, for REL and BF16, where its bound comes from: one line.
 [[nodiscard]] std::string explain(const Level& level);
 
-/// "exact" or "rel": the levels at which a trace can be checked. Throws scape::Error that says why another
-/// cannot.
+/// "exact", "rel" or "bf16": the levels at which a trace can be checked. Throws scape::Error that says why
+/// another cannot.
 [[nodiscard]] Level parse_trace_level(const std::string& text);
+/// "exact" or "rel": those that an implementation can claim. The same.
+[[nodiscard]] Level parse_claimed_level(const std::string& text);
 
 using report::Status;
 

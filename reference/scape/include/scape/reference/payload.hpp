@@ -6,25 +6,13 @@
 
 #include <scape/problem/layout.hpp>
 #include <scape/problem/problem.hpp>
+#include <scape/reference/bf16.hpp>
 #include <scape/reference/check.hpp>
 #include <scape/reference/vector.hpp>
 
 // Section 21: what of c travels.
 
 namespace scape::reference {
-
-/// The nearest number of 8 significant bits and the exponents of fp32, of two the even one. What lies
-/// beyond the greatest becomes 2^128, which is no number of bf16.
-inline double nearest_bf16(double c) {
-    if (c == 0.0 || !std::isfinite(c))
-        return c;
-    int exponent = 0; // |c| is in [2^(exponent-1), 2^exponent)
-    static_cast<void>(std::frexp(c, &exponent));
-    constexpr int significant_bits = 8;
-    constexpr int least_exponent = -133; // of a subnormal's last bit
-    const double unit = std::ldexp(1.0, std::max(exponent - significant_bits, least_exponent));
-    return std::nearbyint(c / unit) * unit;
-}
 
 constexpr int lowest_exponent = -126; ///< of a normal fp32 number
 constexpr int highest_exponent = 127;

@@ -20,6 +20,9 @@ using problem::gradient_value;
 using problem::Index;
 using problem::initial_parameter;
 
+/// What a made-up run is kept in, and rounds each operation to.
+enum class Arithmetic { fp32, bf16 };
+
 struct RecordOptions {
     problem::Problem problem;
     problem::DensitySchedule density;
@@ -35,9 +38,10 @@ struct RecordOptions {
     trace::Replicas replicas = trace::Replicas::none;
     std::string sample{}; ///< which segments are written (problem/sample.hpp); "": all
     Index begin = 0;      ///< steps that are taken before the first that is written
+    Arithmetic arithmetic = Arithmetic::fp32;
 };
 
-/// Runs the reference in fp32 on made-up gradients and writes the trace. Throws scape::Error.
+/// Runs the reference on made-up gradients and writes the trace. Throws scape::Error.
 void record(const std::filesystem::path& path, const RecordOptions& options);
 
 } // namespace scape::verify

@@ -5,17 +5,21 @@
 #include <scape/reference/scape.hpp>
 #include <scape/verify/bounded_in_eigen.hpp>
 
-/// What the reference of SCAPE asks of the scalar of level REL beyond arithmetic.
+/// What the reference of SCAPE asks of the scalar of levels REL and BF16 beyond arithmetic.
 namespace scape::verify {
 
 /// For the selection.
-inline std::uint64_t score(const Bounded& a) {
+template <class Format>
+std::uint64_t score(const BoundedIn<Format>& a) {
     return reference::score(a.value());
 }
 
 /// For the norm, whose sum section 5 makes in blocks: its bound does not grow with the model.
+template <class Format>
 class NormInBlocks {
   public:
+    using Bounded = BoundedIn<Format>;
+
     NormInBlocks() = default;
     explicit NormInBlocks(double value) : bounded_(value) {}
     explicit NormInBlocks(const Bounded& value) : bounded_(value) {}
@@ -43,9 +47,9 @@ class NormInBlocks {
 
 namespace scape::reference {
 
-template <>
-struct Rounding<verify::Bounded> {
-    using Bounded = verify::Bounded;
+template <class Format>
+struct Rounding<verify::BoundedIn<Format>> {
+    using Bounded = verify::BoundedIn<Format>;
 
     /// Where |c| may be in two binades, a scale may be any of several; or |c| may have no exponent.
     struct Exponent {
@@ -95,9 +99,9 @@ struct Rounding<verify::Bounded> {
 
 /// An implementation may take the norm in fp32; the bound covers that.
 
-template <>
-struct ClipReal<verify::Bounded> {
-    using type = verify::NormInBlocks;
+template <class Format>
+struct ClipReal<verify::BoundedIn<Format>> {
+    using type = verify::NormInBlocks<Format>;
 };
 
 } // namespace scape::reference
