@@ -84,7 +84,7 @@ TEST(Bf16, TakesTheNearestNumberAndOfTwoTheEvenOne) {
 TEST(Bf16, EveryOperationIsTheExactOneRoundedForEveryPairOfExponents) {
     std::mt19937 generator(1);
     const auto with_exponent = [&](std::uint32_t exponent) {
-        const std::uint32_t drawn = generator();
+        const auto drawn = static_cast<std::uint32_t>(generator());
         return number_of(((drawn & 0x100U) << 7U) | (exponent << 7U) | (drawn & 0x7fU));
     };
     for (std::uint32_t a = 0; a < 255; ++a)
