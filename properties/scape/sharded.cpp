@@ -178,8 +178,9 @@ std::vector<std::shared_ptr<const Implementation>>
 all_implementations(const std::shared_ptr<const Group>& group) {
     constexpr Index million = 1'000'000;
     constexpr Index ten_million = 10 * million;
+    const bool threads = group->name() == "in_process"; // else every process has all ranks' history
     std::vector<std::shared_ptr<const Implementation>> all;
-    if (group->name() == "in_process")
+    if (threads)
         all.push_back(reference_implementation());
     all.push_back(on_ranks({.name = "host",
                             .variants = names(host_variants()),
@@ -188,7 +189,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .rounds_payloads = true,
                             .takes_states = true,
                             .shares_folders = true,
-                            .most_parameters = ten_million},
+                            .most_parameters = threads ? ten_million : million},
                            group));
     all.push_back(on_ranks({.name = "host-native",
                             .level = verify::LevelKind::rel,
