@@ -14,7 +14,7 @@ void equals_the_reference(Trial& trial) {
 }
 
 /// Tried beside the drawn ones.
-std::vector<Line> larger_cases(const gate::Pins& pins) {
+std::vector<Line> larger_cases(const gate::Implementation& /*of*/, const gate::Pins& pins) {
     if (!pins.empty())
         return {};
     // Beyond a piece and a thread's share; many workers; a restart half-way; steps beyond 2^16.

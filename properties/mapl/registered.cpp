@@ -87,7 +87,7 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
 }
 
 /// Tried in each row beside the drawn cases.
-std::vector<gate::Line> standing_of_mapl(const Pins& pins) {
+std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/, const Pins& pins) {
     if (!pins.empty())
         return {};
     return {

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include <scape/verify/trace.hpp>
 #include <scape/verify/yardstick.hpp>
@@ -21,7 +20,7 @@ struct ScaleFound {
 template <class T>
 [[nodiscard]] ScaleFound scale_found(int recorded, const PerRank<T>& c, const Coordinates& S) {
     const auto own = reference::exponent_on(S, c);
-    if constexpr (std::is_same_v<T, Bounded>)
+    if constexpr (requires { own.least; }) // a scalar that carries its bound
         return {recorded, own.least, own.most};
     else
         return {recorded, own, own};

@@ -81,7 +81,8 @@ void PlainRank::begin_at(const properties::Begun& begun) {
            .moment = Floats(at(d_), 0.0F),
            .residual = begun.residual,
            .mask = begun.mask,
-           .norm = {}});
+           .norm = {},
+           .exponent = {}});
 }
 
 // The gather's buffers are about to go.
