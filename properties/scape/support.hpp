@@ -72,7 +72,8 @@ void same_history(Trial& trial, const Scenario& scenario, const History& expecte
 /// Values that a step has to refuse.
 [[nodiscard]] float unacceptable(std::uint8_t what);
 
-/// The first and the last of all one time in six each: what an implementation takes for "none" may be their number.
+/// The first and the last of all one time in six each: what an implementation takes for "none" may be their
+/// number.
 [[nodiscard]] Index refused_coordinate(const Case& run);
 
 /// Takes the steps of `good`, and again with `bad` before step `refused`: all ranks have to refuse it, of

@@ -150,7 +150,8 @@ std::vector<std::pair<std::string, std::string>> of_second_edition() {
     };
 }
 
-/// Of what a gate sees only that damages checkpoints, begins at states that no gradients lead to, or has steps of zeros.
+/// Of what a gate sees only that damages checkpoints, begins at states that no gradients lead to, or has
+/// steps of zeros.
 std::vector<std::pair<std::string, std::string>> of_damage() {
     return {
         {"the last block of a checkpoint is not in its checksum",
