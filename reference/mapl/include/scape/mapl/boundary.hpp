@@ -69,7 +69,7 @@ struct Boundary {
     }
     /// The receiver's, Xhat.
     [[nodiscard]] Matrix<T> decompressed(const Matrix<T>& Z, const Ids& ids) const {
-        const Matrix<T> expanded = times(Z, transposed(A));
+        Matrix<T> expanded = times(Z, transposed(A));
         if (q.none())
             return expanded;
         return plus(expanded, times(q.gathered(ids), q.P));
@@ -100,7 +100,7 @@ struct Boundary {
     /// The sender's: dX. Adds, too.
     [[nodiscard]] Matrix<T> senders_backward(const Matrix<T>& dZ, const Matrix<T>& Q, const Ids& ids,
                                              Gradients<T>& gradients) const {
-        const Matrix<T> dX = times(dZ, transposed(A));
+        Matrix<T> dX = times(dZ, transposed(A));
         gradients.sender = plus(gradients.sender, times(transposed(Q), dZ));
         if (gradients.dEp.rows() > 0)
             add_to_rows(gradients.dEp, ids, scaled(T(-1.0), times(dX, transposed(p.P))));
