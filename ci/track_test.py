@@ -241,6 +241,8 @@ class Track(unittest.TestCase):
         self.bad_use("--filter", "--filter", "(")
         self.bad_use("no slow-down could be told from chance; give --rounds 4 or more", "--rounds", "3")
         self.bad_use("--rounds", "--rounds", "none")
+        self.bad_use("'0.05' is no share", "--self-test", "0.05")
+        self.bad_use("'much' is no share", "--self-test", "much")
         self.bad_use("--frobnicate", "--frobnicate")
         self.bad_use("--built", "--base", "HEAD")
         result = subprocess.run([TRACK, "--base", "no_such_revision"], capture_output=True, text=True, timeout=60, check=False)
