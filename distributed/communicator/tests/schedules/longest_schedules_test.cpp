@@ -1,0 +1,27 @@
+// Of the scenarios with most schedules what all_schedules_test.cpp explores of the others: half of all that
+// time, for ci/nightly.
+
+#include "asked.hpp"
+
+namespace scape::model {
+namespace {
+
+TEST_P(Schedules, AllEndWell) {
+    enumerate_all();
+}
+
+TEST_P(Schedules, DrawnOnesEndWell) {
+    draw_some(50'000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Longest, Schedules,
+                         ::testing::Values(Asked{"stays", 2, 1'000'000}, Asked{"error_after", 2, 1'000'000},
+                                           Asked{"brings_another", 2, 400'000},
+                                           Asked{"impatient", 2, 1'000'000},
+                                           Asked{"wakes_for_nothing", 2, 900'000},
+                                           Asked{"triangle", 3, 1'400'000},
+                                           Asked{"peers_wake_for_nothing", 3, 2'500'000}),
+                         scenario_of);
+
+} // namespace
+} // namespace scape::model
