@@ -1,7 +1,8 @@
-"""Adds up the results of the stages of ci/test: test reports (JUnit) and a file STAGE.passed or STAGE.failed each.
+"""Adds up the results of the stages of ci/test: test reports (JUnit) and a file STAGE.passed or STAGE.failed each, which
+holds the seconds that the stage has taken.
 
-A stage with a report counts by its tests, one without as a single test. What was skipped comes first, by reason; what failed
-comes last, first the end of what each test said, then the names, so that the end of a log tells what failed. The last line
+A stage with a report counts by its tests, one without as a single test. What was skipped comes first, by reason, then what took
+longest; what failed comes last, first the end of what each test said, then the names, so that the end of a log tells what failed. The last line
 is `N passed, N failed`. Every skipped test is in skipped.txt beside the reports.
 """
 
@@ -10,6 +11,7 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 LINES_OF_A_FAILURE = 15
+SLOWEST = 12  # tests that are named with their seconds, if they took any to speak of
 
 
 def lines_of(case):
@@ -31,6 +33,8 @@ class Summary:
         self.passed = 0
         self.skipped = []  # (stage, test, reason)
         self.failed = []  # (line, what the test said last)
+        self.seconds = []  # (of a stage, its name)
+        self.tests_seconds = []  # (of a test, its name)
 
     def add_stage(self, stage, good, report):
         """A stage's mark, and its report if it has one."""
@@ -51,6 +55,7 @@ class Summary:
 
     def add_test(self, stage, case):
         name = case.get("name")
+        self.tests_seconds.append((float(case.get("time") or 0), f"{name} ({stage})"))
         if case.get("status") == "run":
             self.passed += 1
         elif case.find("skipped") is not None and case.get("status") != "fail":
@@ -65,12 +70,20 @@ class Summary:
         return groups
 
 
+def tell_longest(what, seconds):
+    seconds = sorted((entry for entry in seconds if entry[0] >= 1), reverse=True)
+    if seconds:
+        print(f"{what}: {', '.join(f'{name} {round(taken)} s' for taken, name in seconds)}")
+
+
 def tell(summary, listed):
     for (stage, reason), names in summary.by_reason().items():
         count = "1 test" if len(names) == 1 else f"{len(names)} tests"
         print(f"SKIPPED {stage}: {count}, {reason}; {'e.g. ' if len(names) > 1 else ''}{names[0]}")
     if summary.skipped:
         print(f"{len(summary.skipped)} skipped, counted as neither; each of them is in {listed}")
+    tell_longest("the slowest tests", sorted(summary.tests_seconds, reverse=True)[:SLOWEST])
+    tell_longest(f"{round(sum(taken for taken, _ in summary.seconds))} s in all", summary.seconds)
     for line, said in summary.failed:
         if said:
             print(f"\n-- {line}, the end of its output:")
@@ -87,6 +100,7 @@ def main():
     summary = Summary()
     for mark in sorted(folder.glob("*.passed")) + sorted(folder.glob("*.failed")):
         summary.add_stage(mark.stem, mark.suffix == ".passed", mark.with_suffix(".xml"))
+        summary.seconds.append((float(mark.read_text(encoding="utf-8") or 0), mark.stem))
     listed = folder / "skipped.txt"
     listed.write_text("".join(f"{stage}: {name}: {reason}\n" for stage, name, reason in summary.skipped), encoding="utf-8")
     tell(summary, listed)

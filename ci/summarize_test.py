@@ -26,8 +26,8 @@ class Summarize(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def stage(self, name, good, cases=None):
-        (self.folder / f"{name}.{'passed' if good else 'failed'}").touch()
+    def stage(self, name, good, cases=None, seconds=""):
+        (self.folder / f"{name}.{'passed' if good else 'failed'}").write_text(seconds, encoding="utf-8")
         if cases is not None:
             (self.folder / f"{name}.xml").write_text(f"<testsuite>{''.join(cases)}</testsuite>", encoding="utf-8")
 
@@ -40,6 +40,15 @@ class Summarize(unittest.TestCase):
         self.stage("format", True)
         self.stage("quick", True, [case("a", "run"), case("b", "run")])
         self.assertEqual(self.summary(), (0, ["3 passed, 0 failed"]))
+
+    def test_what_took_longest_is_named(self):
+        self.stage("quick", True, [case("a", "run").replace("<testcase", '<testcase time="2.6"'), case("b", "run")], "12\n")
+        self.stage("full", False, [case("c", "fail").replace("<testcase", '<testcase time="30.1"')], "40\n")
+        self.stage("format", True, seconds="0\n")
+        status, lines = self.summary()
+        self.assertEqual(status, 1)
+        self.assertEqual(lines[:2], ["the slowest tests: c (full) 30 s, a (quick) 3 s", "52 s in all: full 40 s, quick 12 s"])
+        self.assertEqual(lines[-1], "3 passed, 1 failed")
 
     def test_nothing_at_all_has_not_passed(self):
         self.assertEqual(self.summary(), (1, ["0 passed, 0 failed"]))
