@@ -28,7 +28,6 @@ namespace scape::distributed {
 namespace {
 
 namespace fs = std::filesystem;
-using storage::DataType;
 using storage::FileKind;
 using storage::FileSystem;
 
