@@ -132,7 +132,7 @@ const char* words_for(ncclResult_t result) {
 
 } // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): names and parameters are NCCL's
+// NOLINTBEGIN(readability-identifier-naming,misc-misplaced-const): names and parameters are NCCL's
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
@@ -350,4 +350,4 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
 }
 
 } // extern "C"
-// NOLINTEND(readability-identifier-naming)
+// NOLINTEND(readability-identifier-naming,misc-misplaced-const)

@@ -113,7 +113,7 @@ ncclResult_t end_group(Device& device) {
     if (ended.failed != ncclSuccess)
         return ended.failed; // nothing of it has begun
     ncclResult_t result = ncclSuccess;
-    for (const ncclComm_t comm : ended.joining) {
+    for (ncclComm* const comm : ended.joining) {
         Member* const member = Library::get().alive(comm);
         if (member == nullptr)
             continue;
@@ -124,7 +124,7 @@ ncclResult_t end_group(Device& device) {
     }
     std::vector<Asked> left = ended.asked;
     while (!left.empty()) {
-        const ncclComm_t comm = left.front().comm;
+        ncclComm* const comm = left.front().comm;
         const auto others = std::stable_partition(left.begin(), left.end(),
                                                   [&](const Asked& one) { return one.comm == comm; });
         Member* const member = Library::get().find(comm, "ncclGroupEnd");
