@@ -59,21 +59,10 @@ struct Gathered {
 /// Why a row that is no plain failure did not pass, plain text; else "".
 [[nodiscard]] std::string explanation(const Entry& entry);
 
-/// "passed": the class of CSS.
-[[nodiscard]] std::string class_of(Status status);
-/// A symbol and the word: colour is never all that tells.
 [[nodiscard]] std::string badge(const Entry& entry);
-[[nodiscard]] std::string badge(Status status, const std::string& word);
-[[nodiscard]] std::string symbol(Status status);
 
 /// The contents of the element <style>.
 [[nodiscard]] const char* style();
-/// A whole page. `title` is plain text, `content` HTML.
-[[nodiscard]] std::string framed(const std::string& title, Status status, const std::string& content);
-[[nodiscard]] std::string section(const std::string& id, const std::string& heading,
-                                  const std::string& content);
-/// Commands and environments, folded.
-[[nodiscard]] std::string made(const std::vector<ordered_json>& results);
 /// The shrunk problem as a grid: columns are coordinates, bands are ranks.
 [[nodiscard]] std::string drawing(const ordered_json& drawing, const ordered_json& first);
 /// Failures that may well be one mistake: one of them is shown, with the smallest case.

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <scape/report/frame.hpp>
+
 /// Reading results that may lack things, wording, escaping.
 namespace scape::report::page {
 
@@ -28,17 +30,11 @@ using nlohmann::ordered_json;
 
 /// UTF-8 without what neither XML nor HTML may hold: control characters are dropped, broken bytes replaced.
 [[nodiscard]] std::string clean(std::string_view bytes);
-/// For text and for attributes in quotes, of HTML and of XML; cleaned.
-[[nodiscard]] std::string escaped(std::string_view raw);
 /// escaped(text(...)).
 [[nodiscard]] std::string escaped(const ordered_json& object, const std::string& key);
 
 /// 1234567 as "1,234,567".
 [[nodiscard]] std::string count_text(double count);
-/// "1 row", "2 rows".
-[[nodiscard]] std::string count_of(std::size_t count, const std::string& thing);
-/// With so many digits behind the point.
-[[nodiscard]] std::string fixed(double value, int digits);
 /// Plain text: "<1 ms", "45 ms", "3.2 s", "2 min 05 s".
 [[nodiscard]] std::string duration(double seconds);
 /// How many floats lie between two finite ones, given as bits; "only the sign of zero differs"; "" where

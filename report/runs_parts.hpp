@@ -16,7 +16,5 @@ namespace scape::report::page {
 
 /// Begins a drawing that is as wide as there is room, and says what it is to those who cannot see it.
 [[nodiscard]] std::string svg_begin(double width, double height, const std::string& label);
-/// "12.5".
-[[nodiscard]] std::string px(double value);
 
 } // namespace scape::report::page

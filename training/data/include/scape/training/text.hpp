@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,5 +17,9 @@ struct Text {
     std::vector<std::uint8_t> measured;
     std::optional<double> entropy; ///< nats a symbol: no model can do better on average; where it is known
 };
+
+/// A file's bytes, of which those that occur are the symbols, in ascending order. The first `share` of it
+/// is learned from, the rest is measured on. Throws scape::Error for what is no such text.
+[[nodiscard]] Text text_of_file(const std::filesystem::path& path, double share);
 
 } // namespace scape::training
