@@ -33,8 +33,6 @@ using nlohmann::ordered_json;
 /// escaped(text(...)).
 [[nodiscard]] std::string escaped(const ordered_json& object, const std::string& key);
 
-/// 1234567 as "1,234,567".
-[[nodiscard]] std::string count_text(double count);
 /// Plain text: "<1 ms", "45 ms", "3.2 s", "2 min 05 s".
 [[nodiscard]] std::string duration(double seconds);
 /// How many floats lie between two finite ones, given as bits; "only the sign of zero differs"; "" where

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 
-#include <scape/problem/error.hpp>
 #include <scape/report/frame.hpp>
 
 #include "svg.hpp"
@@ -253,8 +251,8 @@ class Chart {
         const std::vector<double> at = svg::apart(places, 11, top + 9, top + plot_height);
         std::string svg;
         for (std::size_t i = 0; i < shown.size(); ++i)
-            svg += svg::label("t-letter", x(across_.of(groups_[shown[i]].median.back())) - 3, at[i], "end",
-                              letter(shown[i]));
+            svg += svg::label("t-letter t-over", x(across_.of(groups_[shown[i]].median.back())) - 3, at[i],
+                              "end", letter(shown[i]));
         return svg;
     }
 

@@ -2,6 +2,7 @@
 #include <scape/training/drawing.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <scape/problem/text.hpp>
 #include <scape/report/frame.hpp>
@@ -62,12 +63,18 @@ std::string cell(const std::string& label, const std::string& content, const std
     return "<td role=\"cell\" data-label=\"" + label + "\" class=\"" + kind + "\">" + content + "</td>";
 }
 
+struct Column {
+    std::string name;
+    std::string kind = "word"; ///< of its cells, but for those that head their row
+};
+
 /// Begins a table whose rows are cards on a phone.
-std::string table_of(const std::string& caption, const std::vector<std::string>& columns) {
+std::string table_of(const std::string& caption, const std::vector<Column>& columns) {
     std::string html = "<table class=\"stack\" role=\"table\"><caption class=\"sr\">" + caption +
                        "</caption><thead role=\"rowgroup\"><tr role=\"row\">";
-    for (const std::string& column : columns)
-        html += "<th scope=\"col\" role=\"columnheader\">" + column + "</th>";
+    for (const Column& column : columns)
+        html += "<th scope=\"col\" role=\"columnheader\" class=\"" + column.kind + "\">" + column.name +
+                "</th>";
     return html + "</tr></thead><tbody role=\"rowgroup\">";
 }
 
@@ -81,7 +88,12 @@ std::string verdicts(const TrainingResults& results) {
         "seed (the same start, the same data). Sigma was fixed beforehand: " +
         escaped(shortest(results.sigma.of_difference)) + " nats, from " + escaped(results.sigma.how) +
         ".</p>" +
-        table_of("The verdicts", {"verdict", "candidate", "beside", "difference", "steps", "says"});
+        table_of("The verdicts", {{"verdict"},
+                                  {"candidate"},
+                                  {"beside"},
+                                  {"difference", "number"},
+                                  {"steps", "number"},
+                                  {"says"}});
     for (const Comparison& one : results.comparisons) {
         const Verdict& verdict = one.verdict;
         html +=
@@ -112,19 +124,21 @@ std::string curves(const TrainingResults& results) {
 std::string maps(const TrainingResults& results) {
     std::string html = "<div class=\"maps\">";
     for (const TrainingResults::Map& map : results.maps)
-        html += figure(escaped(map.title), verdict_map(map.title, map.cells));
+        html += "<figure class=\"chart\">" + verdict_map(map.title, map.cells) +
+                "</figure>"; // which has its title
     return html + "</div>";
 }
 
 std::string floors_table(const TrainingResults& results) {
-    std::string html = table_of("The floors", {"floor", "looks back", "nats a symbol"});
+    std::string html =
+        table_of("The floors", {{"floor"}, {"looks back", "number"}, {"nats a symbol", "number"}});
     for (const Floor& floor : results.levels.floors)
         html += "<tr role=\"row\">" + row_head(name(floor)) +
                 cell("looks back", std::to_string(floor.order), "number") +
                 cell("nats a symbol", fixed(floor.loss, 4), "number") + "</tr>";
     if (results.levels.entropy)
         html += "<tr role=\"row\">" + row_head("entropy of the source") +
-                cell("looks back", "all", "word") +
+                cell("looks back", "all", "number") +
                 cell("nats a symbol", fixed(*results.levels.entropy, 4), "number") + "</tr>";
     return html + "</tbody></table>";
 }
@@ -141,8 +155,11 @@ std::string runs(const TrainingResults& results) {
     const std::vector<std::vector<Curve>> groups = by_optimizer(results.curves);
     const double loss = reached_by_all(groups);
     const std::string price = "bytes to " + fixed(loss, 3);
-    std::string html =
-        table_of("All runs", {"optimizer", "seeds and their last loss", "steps", "bytes sent", price});
+    std::string html = table_of("All runs", {{"optimizer"},
+                                             {"seeds and their last loss"},
+                                             {"steps", "number"},
+                                             {"bytes sent", "number"},
+                                             {price, "number"}});
     for (const std::vector<Curve>& runs : groups) {
         std::string seeds;
         for (const Curve& run : runs)
@@ -152,8 +169,8 @@ std::string runs(const TrainingResults& results) {
         html += "<tr role=\"row\">" + row_head(escaped(runs.front().optimizer)) +
                 cell("seeds", "<ul class=\"chips\">" + seeds + "</ul>", "words") +
                 cell("steps", std::to_string(median.back().step), "number") +
-                cell("bytes sent", std::to_string(median.back().bytes), "number") +
-                cell(price, bytes ? fixed(*bytes, 0) : "–", "number") + "</tr>";
+                cell("bytes sent", count_text(static_cast<double>(median.back().bytes)), "number") +
+                cell(price, bytes ? count_text(std::round(*bytes)) : "–", "number") + "</tr>";
     }
     return html + "</tbody></table>";
 }

@@ -13,7 +13,8 @@ namespace {
 // tells.
 constexpr const char* style = R"css(
 .t-ground { fill: #ffffff; } .t-tick { fill: #556072; font-size: 10px; } .t-name { fill: #1a2230; font-size: 10.5px; }
-.t-letter { fill: #1a2230; font-size: 11px; font-weight: 700; } .t-rule { stroke: #dce1e8; stroke-width: 1; }
+.t-letter { fill: #1a2230; font-size: 11px; font-weight: 700; }
+.t-over { paint-order: stroke; stroke: #ffffff; stroke-width: 3.5px; stroke-linejoin: round; } .t-rule { stroke: #dce1e8; stroke-width: 1; }
 .t-seed { fill: none; stroke-width: .8; stroke-opacity: .5; } .t-median { fill: none; stroke-width: 2.2; stroke-linejoin: round; }
 .t-floor { fill: none; stroke: #6b7585; stroke-width: 1; stroke-dasharray: 4 3; }
 .t-entropy { fill: none; stroke: #1a2230; stroke-width: 1.4; stroke-dasharray: 1 3; stroke-linecap: round; }
@@ -24,7 +25,7 @@ constexpr const char* style = R"css(
 .t-absent { fill: none; stroke: #9aa4b2; stroke-width: .7; stroke-dasharray: 2 2; }
 @media (prefers-color-scheme: dark) {
 .t-ground { fill: #181e26; } .t-tick { fill: #9ba7b6; } .t-name, .t-letter { fill: #e3e8ef; } .t-rule { stroke: #2c3541; }
-.t-floor { stroke: #8793a3; } .t-entropy { stroke: #e3e8ef; }
+.t-floor { stroke: #8793a3; } .t-over { stroke: #181e26; } .t-entropy { stroke: #e3e8ef; }
 .t-SAME { fill: #14301f; } .t-WORSE { fill: #3d1b19; } .t-BETTER { fill: #152d4a; } .t-UNDECIDED { fill: #232a34; } .t-MISTRUSTED { fill: #362810; }
 }
 )css";

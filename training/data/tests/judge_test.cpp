@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -15,6 +16,12 @@
 #include <scape/problem/error.hpp>
 
 namespace scape::training {
+
+/// For GoogleTest's messages, which looks where the type is from.
+void PrintTo(Outcome outcome, std::ostream* out) {
+    *out << name(outcome);
+}
+
 namespace {
 
 using ::testing::HasSubstr;

@@ -1,9 +1,11 @@
 // Figures of a small text as JSON, for the witness, and a page, for a browser.
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <scape/problem/error.hpp>
 #include <scape/training/floors.hpp>
 #include <scape/training/synthetic.hpp>
 
@@ -24,29 +26,52 @@ nlohmann::ordered_json figures(const scape::training::SyntheticSettings& setting
             {"entropy", *text.entropy},    {"floors", floors}};
 }
 
-} // namespace
+void tell_floors(const scape::training::Text& text) {
+    std::cout << text.name << ": " << text.symbols << " symbols, " << text.learned.size() << " learned, "
+              << text.measured.size() << " measured\n";
+    for (const scape::training::Floor& floor : scape::training::floors(text))
+        std::cout << name(floor) << " " << floor.loss << '\n';
+    if (text.entropy)
+        std::cout << "entropy " << *text.entropy << '\n';
+}
 
-int main(int count, char** words) {
-    const std::string what = count == 2 ? words[1] : "";
-    if (what == "page") {
+int run(const std::vector<std::string>& words) {
+    if (words == std::vector<std::string>{"page"}) {
         std::cout << scape::training::training_page(scape::training::support::sample_results());
         return 0;
     }
-    if (what != "figures") {
-        std::cerr << "probe: say figures or page\n";
+    if (words == std::vector<std::string>{"figures"}) {
+        const scape::training::SyntheticSettings usual{.seed = 11, .learned = 12000, .measured = 2000};
+        const scape::training::SyntheticSettings small{.seed = 12,
+                                                       .symbols = 5,
+                                                       .kinds = 5,
+                                                       .successors = 3,
+                                                       .begins = 9000,
+                                                       .ends = 7000,
+                                                       .nearest = 3,
+                                                       .farthest = 9,
+                                                       .learned = 6000,
+                                                       .measured = 1500};
+        std::cout << nlohmann::ordered_json{figures(usual), figures(small)}.dump() << '\n';
+        return 0;
+    }
+    if (words.empty() || words.front() != "floors" || words.size() > 2) {
+        std::cerr << "probe: say figures, page, floors (of the made-up text) or floors FILE (nine tenths "
+                     "learned)\n";
         return 2;
     }
-    scape::training::SyntheticSettings usual{.seed = 11, .learned = 12000, .measured = 2000};
-    scape::training::SyntheticSettings small{.seed = 12,
-                                             .symbols = 5,
-                                             .kinds = 5,
-                                             .successors = 3,
-                                             .begins = 9000,
-                                             .ends = 7000,
-                                             .nearest = 3,
-                                             .farthest = 9,
-                                             .learned = 6000,
-                                             .measured = 1500};
-    std::cout << nlohmann::ordered_json{figures(usual), figures(small)}.dump() << '\n';
+    tell_floors(words.size() == 1 ? scape::training::synthetic_text({})
+                                  : scape::training::text_of_file(words[1], 0.9));
     return 0;
+}
+
+} // namespace
+
+int main(int count, char** words) {
+    try {
+        return run({words + 1, words + count});
+    } catch (const scape::Error& error) {
+        std::cerr << "probe: " << error.what() << '\n';
+        return 2;
+    }
 }

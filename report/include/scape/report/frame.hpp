@@ -14,6 +14,8 @@ namespace scape::report::page {
 
 /// For text and for attributes in quotes, of HTML and of XML; cleaned.
 [[nodiscard]] std::string escaped(std::string_view raw);
+/// 1234567 as "1,234,567".
+[[nodiscard]] std::string count_text(double count);
 /// "1 row", "2 rows".
 [[nodiscard]] std::string count_of(std::size_t count, const std::string& thing);
 /// With so many digits behind the point.

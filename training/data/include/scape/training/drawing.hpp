@@ -45,8 +45,7 @@ struct Comparison {
 };
 
 struct TrainingResults {
-    std::string
-        text; ///< what was learned: "synthetic, seed 1: 64 symbols, 1048576 learned, 65536 measured"
+    std::string text; ///< what was learned: "synthetic, seed 1: 64 symbols, 262144 learned, 65536 measured"
     Levels levels;
     Sigma sigma;
     std::vector<Comparison> comparisons;

@@ -20,7 +20,7 @@ struct SyntheticSettings {
     std::uint32_t ends = 2048;   ///< of 65536: how often one that runs ends
     std::size_t nearest = 16;    ///< symbols back that a span may copy from
     std::size_t farthest = 47;
-    std::size_t learned = std::size_t{1} << 20U;
+    std::size_t learned = std::size_t{1} << 18U;
     std::size_t measured = std::size_t{1} << 16U;
 };
 
