@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <scape/report/frame.hpp>
 
@@ -109,8 +110,8 @@ struct Across {
 
 class Chart {
   public:
-    Chart(const std::vector<Curve>& curves, const Levels& levels, Across across)
-        : groups_(groups_of(curves)), levels_(levels), across_(std::move(across)) {
+    Chart(const std::vector<Curve>& curves, Levels levels, Across across)
+        : groups_(groups_of(curves)), levels_(std::move(levels)), across_(std::move(across)) {
         ranges();
     }
 
@@ -225,6 +226,7 @@ class Chart {
             losses.push_back(*levels_.entropy);
         }
         std::vector<double> places;
+        places.reserve(losses.size());
         for (const double loss : losses)
             places.push_back(y(loss) + 3.5);
         const std::vector<double> labels = svg::apart(places, 10.5, top + 7, top + plot_height + 4);

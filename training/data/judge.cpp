@@ -74,9 +74,9 @@ std::vector<double> differences(std::span<const Curve> base, std::span<const Cur
 Sigma measured(const std::vector<double>& values, double factor, const std::string& what) {
     if (values.size() < 2)
         throw Error("sigma: " + std::to_string(values.size()) + " " + what + "; it takes at least 2");
-    const Sigma sigma{.of_difference = factor * std::sqrt(variance_of(values)),
-                      .from = values.size(),
-                      .how = std::to_string(values.size()) + " " + what};
+    Sigma sigma{.of_difference = factor * std::sqrt(variance_of(values)),
+                .from = values.size(),
+                .how = std::to_string(values.size()) + " " + what};
     if (!std::isfinite(sigma.of_difference) || sigma.of_difference <= 0.0)
         throw Error("sigma: of " + sigma.how + " it is " + shortest(sigma.of_difference) +
                     "; it takes runs that end, and end at different losses");

@@ -59,9 +59,10 @@ std::vector<double> apart(const std::vector<double>& places, double gap, double 
     }
     // Whoever was pushed off the bottom pushes back.
     double free_to = bottom;
-    for (auto i = order.rbegin(); i != order.rend(); ++i) {
-        result[*i] = std::min(result[*i], free_to);
-        free_to = result[*i] - gap;
+    std::ranges::reverse(order);
+    for (const std::size_t i : order) {
+        result[i] = std::min(result[i], free_to);
+        free_to = result[i] - gap;
     }
     return result;
 }
