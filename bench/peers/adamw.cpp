@@ -48,6 +48,16 @@ class AdamW final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return w_; }
 
+    [[nodiscard]] std::optional<State> state() override {
+        return State{{{"w", w_}, {"m", m_}, {"v", v_}}, {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
+    }
+    void restore(const State& state) override {
+        w_ = values_in(state, "w", w_.size());
+        m_ = values_in(state, "m", m_.size());
+        v_ = values_in(state, "v", v_.size());
+        steps_ = count_in(state, "steps");
+    }
+
   private:
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(own_.size()); }
 

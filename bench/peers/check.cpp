@@ -91,8 +91,7 @@ class ScapeReference final : public Sequential {
   public:
     ScapeReference(const Setting& setting, int ranks, const std::vector<float>& start,
                    const std::vector<problem::Range>& ranges)
-        : scape_(problem_of(setting, ranks, ranges), problem::DensitySchedule::constant(setting.density),
-                 vector_of(start)) {}
+        : scape_(problem_of(setting, ranks, ranges), density_of(setting), vector_of(start)) {}
 
     std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         scape_.step(per_rank(gradients), learning_rate);
@@ -102,7 +101,7 @@ class ScapeReference final : public Sequential {
   private:
     static problem::Problem problem_of(const Setting& setting, int ranks,
                                        const std::vector<problem::Range>& ranges) {
-        auto problem = problem::make_problem(problem::Algorithm::scape, ranks, one_tensor(setting.size),
+        auto problem = problem::make_problem(problem::Algorithm::scape, ranks, layout_of(setting),
                                              problem::PartitionRule::by_shard, setting.hyper);
         problem.segments = problem::segments(problem.layout, ranges);
         return problem;

@@ -61,6 +61,18 @@ class DiLoCo final : public LocalPeer {
 
     [[nodiscard]] std::span<const float> parameters() const override { return inside_ ? x_ : theta_; }
 
+    [[nodiscard]] std::optional<State> state() override {
+        return State{{{"theta", theta_}, {"m", m_}, {"before", before_}},
+                     {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
+    }
+    void restore(const State& state) override {
+        theta_ = values_in(state, "theta", theta_.size());
+        m_ = values_in(state, "m", m_.size());
+        before_ = values_in(state, "before", before_.size());
+        steps_ = count_in(state, "steps");
+        inside_ = false;
+    }
+
   private:
     problem::HyperParameters hyper_;
     Communicator& communicator_;

@@ -1,4 +1,6 @@
 // GASLoC as it stands in distributed/, behind the peers' interface.
+#include <utility>
+
 #include <scape/gasloc/worker.hpp>
 
 #include "peers/kinds.hpp"
@@ -16,6 +18,24 @@ class GasLoc final : public LocalPeer {
     }
     void end_round() override { static_cast<void>(worker_.round()); }
     [[nodiscard]] std::span<const float> parameters() const override { return worker_.parameters(); }
+
+    [[nodiscard]] std::optional<State> state() override {
+        gasloc::State state = worker_.state();
+        return State{{{"theta", std::move(state.theta)},
+                      {"before", std::move(state.before)},
+                      {"m", std::move(state.m)}},
+                     {{"rounds", {static_cast<std::uint64_t>(state.rounds)}},
+                      {"s", {static_cast<std::uint64_t>(state.s)}}}};
+    }
+    void restore(const State& state) override {
+        const std::size_t d = worker_.parameters().size();
+        worker_.restore({count_in(state, "rounds"),
+                         count_in(state, "s"),
+                         values_in(state, "theta", d),
+                         values_in(state, "before", d),
+                         values_in(state, "m", d),
+                         {}});
+    }
 
   private:
     gasloc::Worker worker_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <scape/gasloc/settings.hpp>
+#include <scape/problem/density.hpp>
 #include <scape/problem/partition.hpp>
 
 #include "peers/peer.hpp"
@@ -29,6 +30,9 @@ constexpr float diloco_momentum = 0.9F;
 
 /// One tensor of d parameters.
 [[nodiscard]] problem::Layout one_tensor(Index size);
+/// Of scape: the tensors that it selects in, each by itself, and delta(t).
+[[nodiscard]] problem::Layout layout_of(const Setting& setting);
+[[nodiscard]] problem::DensitySchedule density_of(const Setting& setting);
 /// P ranges of ceil(d/P), as by_shard cuts them.
 [[nodiscard]] std::vector<problem::Range> shards(Index size, int ranks);
 /// P ranges that begin at whole words of a mask.

@@ -15,16 +15,20 @@ namespace scape::peers {
 namespace {
 
 constexpr std::array<Kind, 10> all_kinds{{
-    {"dense", Number::none, true, true, "AdamS, sharded: gradients and parameters as fp32"},
-    {"dense-bf16", Number::none, true, true, "AdamS, sharded: gradients as bf16, parameters as fp32"},
-    {"dense-bf16-all", Number::none, true, true, "AdamS, sharded: gradients and parameters as bf16"},
-    {"adamw", Number::none, true, true, "AdamW, sharded: gradients and parameters as fp32"},
-    {"topk-indices", Number::density, true, true, "each rank's own top k, values and indices, by all"},
-    {"ok-topk", Number::density, false, true, "balanced sparse all-reduce after Ok-Topk"},
-    {"unsharded", Number::density, true, true, "SCAPE in its authors' non-sharded form, bitmap masks"},
-    {"scape", Number::density, true, true, "SCAPE"},
-    {"diloco", Number::inner_steps, true, true, "local AdamS, every H steps the mean of all, Nesterov"},
-    {"gasloc", Number::inner_steps, true, false, "GASLoC: local AdamS, every H steps a neighbour"},
+    {"dense", Number::none, true, true, true, "AdamS, sharded: gradients and parameters as fp32"},
+    {"dense-bf16", Number::none, true, true, false,
+     "AdamS, sharded: gradients as bf16, parameters as fp32"},
+    {"dense-bf16-all", Number::none, true, true, false, "AdamS, sharded: gradients and parameters as bf16"},
+    {"adamw", Number::none, true, true, true, "AdamW, sharded: gradients and parameters as fp32"},
+    {"topk-indices", Number::density, true, true, false,
+     "each rank's own top k, values and indices, by all"},
+    {"ok-topk", Number::density, false, true, false, "balanced sparse all-reduce after Ok-Topk"},
+    {"unsharded", Number::density, true, true, false,
+     "SCAPE in its authors' non-sharded form, bitmap masks"},
+    {"scape", Number::density, true, true, true, "SCAPE"},
+    {"diloco", Number::inner_steps, true, true, true,
+     "local AdamS, every H steps the mean of all, Nesterov"},
+    {"gasloc", Number::inner_steps, true, false, true, "GASLoC: local AdamS, every H steps a neighbour"},
 }};
 
 /// All of the text as a number; nothing, if it is none.
@@ -38,6 +42,36 @@ std::optional<Value> number_of(std::string_view text) {
 }
 
 } // namespace
+
+void Peer::restore(const State&) {
+    throw Error("this optimizer cannot go on from a checkpoint; begin anew");
+}
+
+namespace {
+
+template <class Values>
+const Values& part_of(const std::map<std::string, Values>& parts, const std::string& name,
+                      std::size_t size) {
+    const auto found = parts.find(name);
+    if (found == parts.end() || found->second.size() != size)
+        throw Error("the state has no '" + name + "' of " + std::to_string(size) +
+                    " values; it is of another optimizer, model or number of ranks");
+    return found->second;
+}
+
+} // namespace
+
+const std::vector<float>& values_in(const State& state, const std::string& name, std::size_t size) {
+    return part_of(state.vectors, name, size);
+}
+
+const std::vector<std::uint64_t>& words_in(const State& state, const std::string& name, std::size_t size) {
+    return part_of(state.words, name, size);
+}
+
+Index count_in(const State& state, const std::string& name) {
+    return static_cast<Index>(words_in(state, name, 1).front());
+}
 
 std::span<const Kind> kinds() {
     return all_kinds;
@@ -91,6 +125,16 @@ Choice parse(std::string_view text, Index size) {
 
 problem::Layout one_tensor(Index size) {
     return problem::Layout({{"all", size, false}});
+}
+
+problem::Layout layout_of(const Setting& setting) {
+    return setting.tensors.empty() ? one_tensor(setting.size) : problem::Layout(setting.tensors);
+}
+
+problem::DensitySchedule density_of(const Setting& setting) {
+    return setting.density_warm_up == 0
+               ? problem::DensitySchedule::constant(setting.density)
+               : problem::DensitySchedule::geometric(1.0, setting.density, setting.density_warm_up);
 }
 
 std::vector<problem::Range> shards(Index size, int ranks) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +23,23 @@ using problem::Index;
 
 class LocalPeer;
 
+/// What one rank of a peer goes on from: vectors and whole numbers, by the names that its kind has for
+/// them.
+struct State {
+    std::map<std::string, std::vector<float>> vectors;
+    std::map<std::string, std::vector<std::uint64_t>> words;
+
+    friend bool operator==(const State&, const State&) = default;
+};
+
+/// These of it. Throws scape::Error if there are not so many.
+[[nodiscard]] const std::vector<float>& values_in(const State& state, const std::string& name,
+                                                  std::size_t size);
+[[nodiscard]] const std::vector<std::uint64_t>& words_in(const State& state, const std::string& name,
+                                                         std::size_t size);
+/// One whole number.
+[[nodiscard]] Index count_in(const State& state, const std::string& name);
+
 /// One rank of an optimizer that a user might run in place of SCAPE. All ranks call the same functions in
 /// the same order.
 class Peer {
@@ -33,6 +52,12 @@ class Peer {
     virtual void finish() {}
     /// What the next gradient is to be taken at.
     [[nodiscard]] virtual std::span<const float> parameters() const = 0;
+
+    /// What the next steps depend on, between two rounds; nothing of a kind that does not tell.
+    [[nodiscard]] virtual std::optional<State> state() { return std::nullopt; }
+    /// Goes on from there: on all ranks, each with what its own had, of the same kind with the same
+    /// setting. Throws scape::Error if it is of another kind or size.
+    virtual void restore(const State& state);
 
     /// Of those whose ranks train by themselves between two exchanges: the peer as such a one.
     [[nodiscard]] virtual LocalPeer* local() { return nullptr; }
@@ -63,6 +88,9 @@ class LocalPeer : public Peer {
 struct Setting {
     Index size = 0;        ///< d
     double density = 0.01; ///< of the sparse ones
+    /// Of scape: falls from 1 to the density, geometrically, over so many steps.
+    Index density_warm_up = 0;
+    std::vector<problem::Tensor> tensors{}; ///< of scape, d parameters in all; none: they are one tensor
     problem::HyperParameters hyper{};
     Index inner_steps = 30;               ///< H, of the local ones
     gasloc::Law law = gasloc::Law::pairs; ///< of gasloc
@@ -77,6 +105,7 @@ struct Kind {
     Number number;
     bool fixed_size;        ///< the formula is exact; else what is sent depends on the data
     bool replicas;          ///< after a round, parameters are the same bits on all ranks
+    bool resumes;           ///< has a state(), and goes on from it
     std::string_view words; ///< what it is, for tables
 };
 

@@ -31,6 +31,18 @@ const problem::Range& AdamS::shard() const {
     return ranges_[static_cast<std::size_t>(communicator_.rank())];
 }
 
+void AdamS::restore(Index steps, std::span<const float> parameters, std::span<const float> shard_moment) {
+    if (steps < 0 || parameters.size() != w_.size() || shard_moment.size() != m_.size())
+        throw Error("the state of step " + std::to_string(steps) + " has " +
+                    std::to_string(parameters.size()) + " parameters and a moment of " +
+                    std::to_string(shard_moment.size()) + "; this rank has " + std::to_string(w_.size()) +
+                    " and " + std::to_string(m_.size()));
+    std::ranges::copy(parameters, w_.begin());
+    std::ranges::copy(shard_moment, m_.begin());
+    steps_ = steps;
+    halted_.clear();
+}
+
 void AdamS::step(std::span<const float> gradient, double learning_rate) {
     check_step(problem_.layout, halted_, gradient.size(), learning_rate);
     const Index d = problem_.layout.size();

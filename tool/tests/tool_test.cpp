@@ -29,7 +29,7 @@ using support::ToolResult;
 // Help and usage.
 
 TEST(ToolHelp, OfEveryCommandHasExamplesAndNothingOnStandardError) {
-    for (const char* command : {"verify", "record", "diff", "model", "info"}) {
+    for (const char* command : {"verify", "record", "diff", "model", "train", "info"}) {
         const ToolResult help = run_tool({command, "--help"});
         EXPECT_EQ(help.status, 0) << command;
         EXPECT_TRUE(help.errors.empty()) << help.errors;
@@ -39,14 +39,14 @@ TEST(ToolHelp, OfEveryCommandHasExamplesAndNothingOnStandardError) {
 }
 
 TEST(ToolHelp, OfEveryCommandThatCanFailGivesItsExitStatuses) {
-    for (const char* command : {"verify", "record", "diff", "model"})
+    for (const char* command : {"verify", "record", "diff", "model", "train"})
         EXPECT_TRUE(contains(run_tool({command, "--help"}).output, "Exit status: 0 ")) << command;
 }
 
 TEST(ToolHelp, OfTheToolNamesEveryCommand) {
     const ToolResult help = run_tool({"--help"});
     EXPECT_EQ(help.status, 0);
-    for (const char* command : {"verify", "record", "diff", "model", "info", "--version"})
+    for (const char* command : {"verify", "record", "diff", "model", "train", "info", "--version"})
         EXPECT_TRUE(contains(help.output, command)) << command;
 }
 

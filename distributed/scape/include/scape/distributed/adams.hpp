@@ -28,6 +28,9 @@ class AdamS {
     [[nodiscard]] std::span<const float> parameters() const { return w_; }
     [[nodiscard]] std::span<const float> shard_moment() const { return m_; } ///< of this rank's range
     [[nodiscard]] const problem::Range& shard() const;
+    /// Goes on from what steps(), parameters() and shard_moment() were, on all ranks, with this rank's own
+    /// moment. Throws scape::Error if it is another model's.
+    void restore(Index steps, std::span<const float> parameters, std::span<const float> shard_moment);
 
   private:
     int exchange(std::span<const float> gradient, const std::vector<std::size_t>& by_owner);

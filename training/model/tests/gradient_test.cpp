@@ -1,0 +1,98 @@
+// Every tensor's gradient beside differences, in double.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <scape/training/draw.hpp>
+#include <scape/training/model.hpp>
+
+namespace scape::training {
+namespace {
+
+/// A tiny model, moved away from its start, where norms are 1 and much is near to 0, and a batch.
+struct Small {
+    explicit Small(std::size_t context) : shape{7, context, 6, 2, 2} {
+        for (const float value : initial_parameters(shape, 5))
+            parameters.push_back(
+                static_cast<double>(value) +
+                0.3 * (static_cast<double>(drawn({1, parameters.size()}) >> 11U) * 0x1p-53 - 0.5));
+        for (std::size_t i = 0; i < 3 * context + 1; ++i)
+            text.push_back(static_cast<std::uint8_t>(drawn({2, i}) % shape.symbols));
+    }
+
+    [[nodiscard]] Batch batch() const {
+        const std::span<const std::uint8_t> all(text);
+        return {all.first(text.size() - 1), all.subspan(1)};
+    }
+
+    Shape shape;
+    std::vector<double> parameters;
+    std::vector<std::uint8_t> text;
+};
+
+/// By central differences of two widths, of which the error of the second order cancels.
+double difference(Model<double>& model, Small& small, std::size_t index) {
+    const double kept = small.parameters[index];
+    const auto slope = [&](double width) {
+        small.parameters[index] = kept + width;
+        const double above = model.loss(small.parameters, small.batch());
+        small.parameters[index] = kept - width;
+        const double below = model.loss(small.parameters, small.batch());
+        small.parameters[index] = kept;
+        return (above - below) / (2 * width);
+    };
+    constexpr double width = 2e-5; // beyond it, the kinks of the second derivative show
+    return (4 * slope(width / 2) - slope(width)) / 3;
+}
+
+/// The greatest difference in each tensor, over the norm of its gradient.
+void expect_gradient_of(Small small) {
+    Model<double> model(small.shape, 3);
+    std::vector<double> gradient(small.parameters.size());
+    model.loss_and_gradient(small.parameters, small.batch(), gradient);
+    const problem::Layout layout = layout_of(small.shape);
+    for (std::size_t tensor = 0; tensor < layout.tensors().size(); ++tensor) {
+        double norm = 0;
+        double off = 0;
+        for (auto i = layout.begin(tensor); i < layout.end(tensor); ++i) {
+            const auto index = static_cast<std::size_t>(i);
+            norm = std::hypot(norm, gradient[index]);
+            off = std::hypot(off, difference(model, small, index) - gradient[index]);
+        }
+        EXPECT_GT(norm, 1e-3) << layout.tensors()[tensor].name;
+        EXPECT_LT(off, 1e-6 * norm) << layout.tensors()[tensor].name;
+    }
+}
+
+TEST(ModelGradient, IsTheLossesSlopeInEveryTensor) {
+    expect_gradient_of(Small(5));
+}
+
+TEST(ModelGradient, IsTheLossesSlopeWhereQueriesAreTakenInSeveralParts) {
+    expect_gradient_of(Small(37));
+}
+
+// In float, in the instructions that this machine has, it is the gradient in double but for rounding.
+TEST(ModelGradient, InFloatIsThatInDouble) {
+    const Small small(37);
+    const std::vector<float> parameters(small.parameters.begin(), small.parameters.end());
+    const std::vector<double> same(parameters.begin(), parameters.end());
+    Model<float> model(small.shape, 3);
+    Model<double> exact(small.shape, 3);
+    std::vector<float> gradient(parameters.size());
+    std::vector<double> expected(parameters.size());
+    const double loss = model.loss_and_gradient(parameters, small.batch(), gradient);
+    EXPECT_NEAR(loss, exact.loss_and_gradient(same, small.batch(), expected), 1e-6);
+    double norm = 0;
+    double off = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+        norm = std::hypot(norm, expected[i]);
+        off = std::hypot(off, static_cast<double>(gradient[i]) - expected[i]);
+    }
+    EXPECT_LT(off, 2e-6 * norm);
+}
+
+} // namespace
+} // namespace scape::training

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <scape/training/run.hpp>
+
+namespace scape::training {
+
+[[nodiscard]] nlohmann::ordered_json json_of(const Plan& plan, std::size_t symbols);
+/// A loss that is no number is null.
+[[nodiscard]] nlohmann::ordered_json json_of(const std::vector<Curve::Point>& points);
+[[nodiscard]] std::vector<Curve::Point> points_of(const nlohmann::ordered_json& json);
+
+} // namespace scape::training

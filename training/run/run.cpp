@@ -1,0 +1,217 @@
+// P ranks from a start to a curve.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include <scape/distributed/counting.hpp>
+#include <scape/distributed/counting_peers.hpp>
+#include <scape/distributed/scape.hpp>
+#include <scape/gasloc/worker.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/training/run.hpp>
+
+#include "checkpoint.hpp"
+#include "optimizer.hpp"
+#include "peers/links.hpp"
+#include "windows.hpp"
+
+namespace scape::training {
+
+namespace {
+
+/// What all ranks have in common.
+struct Run {
+    const Text& text;
+    const Plan& plan;
+    std::string optimizer;
+    std::uint64_t seed;
+    peers::Choice choice;
+    nlohmann::ordered_json identity{};      ///< where checkpoints are kept
+    std::optional<Checkpoint> begun_with{}; ///< what it goes on from
+
+    [[nodiscard]] bool keeps() const { return !plan.checkpoints.empty(); }
+};
+
+class Rank {
+  public:
+    /// In `kept` all ranks put what goes to the next checkpoint.
+    Rank(const Run& run, const peers::Links& links, Checkpoint& kept)
+        : run_(run), kept_(kept), bare_(links.all), all_(links.all), each_(links.each),
+          windows_(run.text, run.plan.shape.context, run.plan.measured_windows),
+          model_(run.plan.shape, run.plan.batch) {
+        const std::vector<float> start = initial_parameters(run.plan.shape, run.seed);
+        gradient_.resize(start.size());
+        peer_ = peers::make_peer(run.choice.kind->name, run.choice.setting, {all_, each_}, start);
+        if (run.begun_with)
+            go_on_from(*run.begun_with);
+    }
+
+    /// The points, the same on all ranks.
+    std::vector<Curve::Point> train(const Watch& watch) {
+        std::vector<Curve::Point> points =
+            run_.begun_with ? run_.begun_with->points : std::vector{measure(0)};
+        bool due = false;
+        bool to_keep = false;
+        for (std::size_t step = first_step_; step <= run_.plan.steps; ++step) {
+            const double loss = take(step);
+            if (watch)
+                watch(step, loss);
+            due = due || step % run_.plan.measure_every == 0 || step == run_.plan.steps;
+            if (due && open_steps_ == 0) {
+                points.push_back(measure(step));
+                due = false;
+            }
+            to_keep = to_keep || step % run_.plan.checkpoint_every == 0 || step == run_.plan.steps;
+            if (run_.keeps() && to_keep && open_steps_ == 0) {
+                keep(step, points);
+                to_keep = false;
+            }
+        }
+        peer_->finish();
+        return points;
+    }
+
+  private:
+    double take(std::size_t step) {
+        const Batch& batch = windows_.drawn(run_.seed, bare_.rank(), step, run_.plan.batch);
+        const double loss = model_.loss_and_gradient(peer_->parameters(), batch, gradient_);
+        const auto finite = [](float value) { return std::isfinite(value); };
+        if (!std::isfinite(loss) || !std::ranges::all_of(gradient_, finite))
+            throw Error(run_.optimizer + ", seed " + std::to_string(run_.seed) + ", step " +
+                        std::to_string(step) + ": the loss of rank " + std::to_string(bare_.rank()) +
+                        " or its gradient is no number any more; take a lower learning rate");
+        const double rate = learning_rate_at(run_.plan, step);
+        peers::LocalPeer* const local = peer_->local();
+        if (local == nullptr) {
+            peer_->step(gradient_, rate);
+            return loss;
+        }
+        local->inner_step(gradient_, rate);
+        // What the last steps have learned is exchanged, too.
+        const auto whole =
+            static_cast<std::size_t>(peers::inner_steps(*run_.choice.kind, run_.choice.setting));
+        if (++open_steps_ == whole || step == run_.plan.steps) {
+            local->end_round();
+            open_steps_ = 0;
+        }
+        return loss;
+    }
+
+    void go_on_from(const Checkpoint& checkpoint) {
+        const auto rank = static_cast<std::size_t>(bare_.rank());
+        peer_->restore(checkpoint.ranks.at(rank));
+        // What the start has sent is counted there.
+        all_.reset();
+        each_.reset();
+        sent_before_ = checkpoint.sent.at(rank);
+        first_step_ = checkpoint.step + 1;
+    }
+
+    void keep(std::size_t step, const std::vector<Curve::Point>& points) {
+        const auto rank = static_cast<std::size_t>(bare_.rank());
+        kept_.ranks[rank] = peer_->state().value();
+        kept_.sent[rank] = sent();
+        static_cast<void>(distributed::gather_records(bare_, 0)); // all have
+        if (rank == 0) {
+            kept_.step = step;
+            kept_.points = points;
+            save(checkpoint_path(run_.plan.checkpoints, run_.optimizer, run_.seed), run_.identity, kept_);
+        }
+        static_cast<void>(distributed::gather_records(bare_, 0)); // it is written
+    }
+
+    /// Ranks share the windows.
+    Curve::Point measure(std::size_t step) {
+        struct Share {
+            double loss = 0; ///< the sum over its windows
+            std::uint64_t bytes = 0;
+        };
+        const auto ranks = static_cast<std::size_t>(bare_.size());
+        const auto rank = static_cast<std::size_t>(bare_.rank());
+        const std::size_t count = windows_.measured_count();
+        Share mine{0, sent()};
+        const std::size_t begin = count * rank / ranks;
+        const std::size_t end = count * (rank + 1) / ranks;
+        for (std::size_t first = begin; first < end; first += run_.plan.batch) {
+            const std::size_t taken = std::min(run_.plan.batch, end - first);
+            mine.loss += static_cast<double>(taken) *
+                         model_.loss(peer_->parameters(), windows_.measured(first, taken));
+        }
+        Curve::Point point{step, 0, 0};
+        for (const Share& share : distributed::gather_records(bare_, mine)) {
+            point.loss += share.loss / static_cast<double>(count);
+            point.bytes += share.bytes;
+        }
+        return point;
+    }
+
+    /// By this rank so far.
+    [[nodiscard]] std::uint64_t sent() const {
+        const auto sum = [](const distributed::Bytes& bytes) {
+            return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+        };
+        return sent_before_ + sum(all_.bytes()) + sum(each_.bytes());
+    }
+
+    const Run& run_;
+    Checkpoint& kept_;
+    distributed::Communicator& bare_; ///< by which nothing is counted
+    distributed::CountingCommunicator all_;
+    distributed::CountingPeers each_;
+    Windows windows_;
+    Model<float> model_;
+    std::vector<float> gradient_;
+    std::unique_ptr<peers::Peer> peer_;
+    std::size_t open_steps_ = 0; ///< of a round that has not ended
+    std::size_t first_step_ = 1;
+    std::uint64_t sent_before_ = 0; ///< by those whose checkpoint this goes on from
+};
+
+/// An optimizer's own word that it cannot go on.
+[[noreturn]] void explain(const Run& run, const std::exception& error) {
+    throw Error(run.optimizer + ", seed " + std::to_string(run.seed) + ": " + one_line(error.what()) +
+                "; take a lower learning rate");
+}
+
+} // namespace
+
+Curve train(const Text& text, const Plan& plan, const std::string& optimizer, std::uint64_t seed,
+            const Watch& watch) {
+    check(plan, text, {optimizer});
+    Plan whole = plan;
+    whole.shape.symbols = text.symbols;
+    Run run{text, whole, optimizer, seed, optimizer_of(optimizer, whole)};
+    if (run.keeps()) {
+        run.identity = identity_of(text, whole, optimizer, seed);
+        run.begun_with = load(checkpoint_path(plan.checkpoints, optimizer, seed), run.identity);
+    }
+    const auto ranks = static_cast<std::size_t>(plan.ranks);
+    Checkpoint kept{0, {}, std::vector<std::uint64_t>(ranks), std::vector<peers::State>(ranks)};
+    Curve curve{optimizer, seed, {}};
+    // Threads do not get lost: whoever waits that long is on a machine that does something else.
+    constexpr std::chrono::hours patience{24};
+    try {
+        peers::run_linked(
+            plan.ranks,
+            [&](const peers::Links& links) {
+                const bool first = links.all.rank() == 0;
+                auto points = Rank(run, links, kept).train(first ? watch : Watch());
+                if (first)
+                    curve.points = std::move(points);
+            },
+            patience);
+    } catch (const distributed::RefusedStep& error) {
+        explain(run, error);
+    } catch (const distributed::Halted& error) {
+        explain(run, error);
+    } catch (const gasloc::Halted& error) {
+        explain(run, error);
+    }
+    return curve;
+}
+
+} // namespace scape::training

@@ -1,0 +1,143 @@
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <scape/problem/error.hpp>
+#include <scape/training/draw.hpp>
+#include <scape/training/run.hpp>
+
+#include "peers/links.hpp"
+
+namespace scape::training {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainingCheckpoint : public testing::Test {
+  protected:
+    TrainingCheckpoint() : folder_(testing::TempDir() + "training_checkpoint_" + std::to_string(getpid())) {
+        text_ = {"text", 9, {}, {}, {}};
+        for (std::size_t i = 0; i < 2000; ++i)
+            (i < 1800 ? text_.learned : text_.measured)
+                .push_back(static_cast<std::uint8_t>(drawn({5, i / 3}) % 9));
+        plan_.shape = {9, 8, 16, 1, 2};
+        plan_.ranks = 3;
+        plan_.steps = 24;
+        plan_.batch = 2;
+        plan_.warm_up = 4;
+        plan_.measure_every = 5;
+        plan_.checkpoint_every = 6;
+        kept_ = plan_;
+        kept_.checkpoints = folder_;
+    }
+    ~TrainingCheckpoint() override { std::filesystem::remove_all(folder_); }
+
+    /// Ends in the middle of it, as a process would that is killed.
+    void interrupt(const std::string& optimizer, std::size_t at) const {
+        const auto kill = [&](std::size_t step, double) {
+            if (step == at)
+                throw Error("killed");
+        };
+        EXPECT_THROW(static_cast<void>(train(text_, kept_, optimizer, 3, kill)), Error);
+    }
+
+    [[nodiscard]] std::string refusal(const Plan& plan, const Text& text,
+                                      const std::string& optimizer) const {
+        try {
+            static_cast<void>(train(text, plan, optimizer, 3));
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "";
+    }
+
+    std::filesystem::path folder_;
+    Text text_;
+    Plan plan_;
+    Plan kept_;
+};
+
+void expect_same(const Curve& found, const Curve& expected) {
+    ASSERT_EQ(found.points.size(), expected.points.size()) << expected.optimizer;
+    for (std::size_t i = 0; i < found.points.size(); ++i) {
+        EXPECT_EQ(found.points[i].step, expected.points[i].step) << expected.optimizer;
+        EXPECT_EQ(found.points[i].loss, expected.points[i].loss) << expected.optimizer << ", point " << i;
+        EXPECT_EQ(found.points[i].bytes, expected.points[i].bytes) << expected.optimizer << ", point " << i;
+    }
+}
+
+TEST_F(TrainingCheckpoint, GoesOnToTheSameBits) {
+    for (const char* optimizer : {"adams", "adamw", "scape:0.1", "diloco:4", "gasloc:4"}) {
+        const Curve whole = train(text_, plan_, optimizer, 3);
+        interrupt(optimizer, 15);
+        std::size_t first = 0;
+        const Curve resumed = train(text_, kept_, optimizer, 3,
+                                    [&](std::size_t step, double) { first = first == 0 ? step : first; });
+        EXPECT_EQ(first, 13U) << optimizer; // 12 is the last end of a round in which one was due
+        expect_same(resumed, whole);
+        // And what has ended is not done again.
+        expect_same(train(text_, kept_, optimizer, 3,
+                          [](std::size_t step, double) { ADD_FAILURE() << "step " << step; }),
+                    whole);
+    }
+}
+
+TEST_F(TrainingCheckpoint, OfAnotherRunIsRefused) {
+    interrupt("scape:0.1", 7);
+    Plan longer = kept_;
+    longer.steps = 48;
+    EXPECT_THAT(refusal(longer, text_, "scape:0.1"), HasSubstr("steps is 48 here and 24 there"));
+    Text other = text_;
+    other.learned[17] ^= 1U;
+    EXPECT_THAT(refusal(kept_, other, "scape:0.1"), HasSubstr("is of another run: text learned from is"));
+    EXPECT_THAT(refusal(kept_, text_, "topk-indices"), HasSubstr("cannot go on from a checkpoint"));
+    EXPECT_EQ(refusal(kept_, text_, "scape:0.1"), "");
+}
+
+TEST_F(TrainingCheckpoint, ThatIsDamagedIsRefused) {
+    interrupt("dense", 7);
+    const auto path = folder_ / "dense.seed-3.safetensors";
+    std::ifstream in(path, std::ios::binary);
+    const std::string good{std::istreambuf_iterator<char>(in), {}};
+    ASSERT_GT(good.size(), 1000U);
+    // A byte of the header may be a name that nobody reads: of values and of the run, each is missed.
+    for (const std::size_t at :
+         {good.find("learning_rate"), good.size() - 1, good.size() / 2, good.size() - 5000}) {
+        std::string bad = good;
+        bad[at] = static_cast<char>(bad[at] ^ 1);
+        std::ofstream(path, std::ios::binary) << bad;
+        EXPECT_NE(refusal(kept_, text_, "dense"), "") << at;
+    }
+    std::ofstream(path, std::ios::binary) << good.substr(0, good.size() - 1);
+    EXPECT_NE(refusal(kept_, text_, "dense"), "");
+    std::ofstream(path, std::ios::binary) << good;
+    EXPECT_EQ(refusal(kept_, text_, "dense"), "");
+}
+
+TEST(PeerState, IsToldByTheKindsThatSaySo) {
+    const std::vector<float> start(64, 1.0F);
+    for (const peers::Kind& kind : peers::kinds())
+        peers::run_linked(2, [&](const peers::Links& links) {
+            const auto peer = peers::make_peer(kind.name, {64}, links, start);
+            const auto state = peer->state();
+            EXPECT_EQ(state.has_value(), kind.resumes) << kind.name;
+            if (!state) {
+                EXPECT_THROW(peer->restore({}), Error) << kind.name;
+                return;
+            }
+            peers::State less = *state;
+            less.vectors.erase(less.vectors.begin());
+            EXPECT_THROW(peer->restore(less), Error) << kind.name;
+            peer->restore(*state);
+            EXPECT_EQ(peer->state(), state) << kind.name;
+        });
+}
+
+} // namespace
+} // namespace scape::training
