@@ -22,7 +22,7 @@ void add_diff(CLI::App& app, int& status);
 void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_join(CLI::App& app, int& status);
 void add_model(CLI::App& app, int& status);
-void add_train(CLI::App& app, int& status);
+void add_train(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_info(CLI::App& app, int& status);
 /// `man` and `completion`: of whatever stands before them, and of themselves.
 void add_manual(CLI::App& app, int& status);

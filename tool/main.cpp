@@ -21,7 +21,7 @@ int main(int count, char** values) {
     add_fingerprints(app, status, arguments);
     add_join(app, status);
     add_model(app, status);
-    add_train(app, status);
+    add_train(app, status, arguments);
     add_info(app, status);
     add_manual(app, status);
     return scape::gate::run_command_line(app, count, values, status);

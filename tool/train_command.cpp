@@ -1,6 +1,7 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -10,7 +11,9 @@
 #include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
-#include <scape/training/run.hpp>
+#include <scape/training/synthetic.hpp>
+
+#include "train_results.hpp"
 
 namespace scape::tool {
 
@@ -21,15 +24,10 @@ using training::Plan;
 using training::Text;
 using Clock = std::chrono::steady_clock;
 
-struct Asked {
-    std::string text;
-    std::vector<std::string> optimizers{"adams", "scape:0.1"};
+struct Asked : TrainAsked {
     Plan plan;
     std::optional<std::size_t> warm_up;
     std::string correction{problem::name(Plan().hyper.bias_correction)};
-    std::size_t seeds = 1;
-    std::uint64_t first_seed = 1;
-    std::string json;
 };
 
 double seconds_since(Clock::time_point begin) {
@@ -54,11 +52,29 @@ Curve train_one(const Asked& asked, const Text& text, const std::string& optimiz
     });
 }
 
-void print_head(const Asked& asked, const Text& text, double parameters) {
+/// "bigram 3.347, trigram 2.175", and what counts best, if it is another.
+std::string floors_text(const std::vector<training::Floor>& floors) {
+    const training::Floor& best = *std::ranges::min_element(floors, {}, &training::Floor::loss);
+    std::string words;
+    for (const training::Floor& floor : floors)
+        if (floor.order == 1 || floor.order == 2 || floor.order == best.order) {
+            char text[64];
+            std::snprintf(text, sizeof text, "%s%s %.3f", words.empty() ? "" : ", ", name(floor).c_str(),
+                          floor.loss);
+            words += text;
+        }
+    return words;
+}
+
+void print_head(const Asked& asked, const Text& text, const std::vector<training::Floor>& floors,
+                double parameters) {
     const Plan& plan = asked.plan;
-    std::printf("text   %s: %zu symbols, %zu to learn from, %zu measured; who guesses has a loss of %.3f\n",
-                one_line(text.name).c_str(), text.symbols, text.learned.size(), text.measured.size(),
+    std::printf("text   %s; who guesses has a loss of %.3f\n", words_of(text).c_str(),
                 std::log(static_cast<double>(text.symbols)));
+    std::printf("floors counting reaches: %s", floors_text(floors).c_str());
+    if (text.entropy)
+        std::printf("; nobody less than %.3f", *text.entropy);
+    std::printf("\n");
     std::printf("model  %.0f parameters: %zu layers of width %zu, %zu heads, windows of %zu\n", parameters,
                 plan.shape.layers, plan.shape.width, plan.shape.heads, plan.shape.context);
     std::printf("runs   %zu steps, %d ranks, %zu windows a rank and step, learning rate %g; losses in nats "
@@ -79,35 +95,78 @@ void print_row(const Curve& curve, const Plan& plan, double parameters, double s
     std::fflush(stdout);
 }
 
-void run(Asked asked) {
-    const Text text = training::read_bytes(asked.text);
+/// A file, or what is made up: "synthetic", "synthetic:SEED".
+Text text_of(const std::string& asked) {
+    constexpr std::string_view made_up = "synthetic";
+    if (!asked.starts_with(made_up) || (asked.size() > made_up.size() && asked[made_up.size()] != ':'))
+        return training::text_of_file(asked, 0.9);
+    training::SyntheticSettings settings;
+    const std::string seed = asked.size() > made_up.size() ? asked.substr(made_up.size() + 1) : "1";
+    const char* const end = seed.data() + seed.size();
+    if (const auto read = std::from_chars(seed.data(), end, settings.seed);
+        read.ec != std::errc() || read.ptr != end)
+        throw Error(
+            "--text " + one_line(asked) + ": '" + one_line(seed) +
+            "' is no seed; give synthetic or synthetic:NUMBER (a file of that name is ./synthetic)");
+    return synthetic_text(settings);
+}
+
+void check_asked(const Asked& asked, const Text& text) {
+    training::check(asked.plan, text, asked.optimizers);
+    if (!(asked.margin > 0.0) || !std::isfinite(asked.margin))
+        throw Error("--margin is " + shortest(asked.margin) +
+                    "; it must be above 0: no number of runs shows that there is no difference");
+    if (asked.base_seeds != 0 && asked.base_seeds < asked.seeds)
+        throw Error(
+            "--base-seeds is " + std::to_string(asked.base_seeds) + " and --seeds " +
+            std::to_string(asked.seeds) +
+            "; the base line's runs are paired with each candidate's, so it must be at least as many");
+    for (std::size_t i = 0; i < asked.optimizers.size(); ++i)
+        if (std::ranges::count(asked.optimizers, asked.optimizers[i]) > 1)
+            throw Error("--optimizer names " + asked.optimizers[i] + " twice; each is trained once a seed");
+}
+
+/// The base line comes first, with all its seeds: what is a difference at all is fixed before a candidate
+/// has run.
+bool run(Asked asked, const std::vector<std::string>& arguments) {
+    const Text text = text_of(asked.text);
     asked.plan.shape.symbols = text.symbols;
     asked.plan.warm_up = asked.warm_up.value_or(asked.plan.steps / 10);
     asked.plan.hyper.bias_correction = problem::parse<problem::BiasCorrection>(asked.correction);
-    training::check(asked.plan, text, asked.optimizers);
+    check_asked(asked, text);
     const auto parameters = static_cast<double>(training::layout_of(asked.plan.shape).size());
-    std::vector<Curve> curves;
-    if (!asked.json.empty()) // who cannot have it, is told before the hours
-        training::write_curves(asked.json, text, asked.plan, curves);
-    print_head(asked, text, parameters);
-    for (std::uint64_t seed = asked.first_seed; seed < asked.first_seed + asked.seeds; ++seed)
-        for (const std::string& optimizer : asked.optimizers) {
+    TrainResults results(asked, asked.plan, text, arguments);
+    results.write(); // who cannot have it, is told before the hours
+    print_head(asked, text, results.floors(), parameters);
+    for (const std::string& optimizer : asked.optimizers) {
+        const bool base = optimizer == asked.optimizers.front();
+        const std::size_t seeds = base ? std::max(asked.seeds, asked.base_seeds) : asked.seeds;
+        for (std::uint64_t seed = asked.first_seed; seed < asked.first_seed + seeds; ++seed) {
             const auto begin = Clock::now();
-            curves.push_back(train_one(asked, text, optimizer, seed));
-            print_row(curves.back(), asked.plan, parameters, seconds_since(begin));
-            if (!asked.json.empty())
-                training::write_curves(asked.json, text, asked.plan, curves);
+            const Curve curve = train_one(asked, text, optimizer, seed);
+            print_row(curve, asked.plan, parameters, seconds_since(begin));
+            results.add(curve);
         }
+        if (base)
+            results.fix_sigma();
+        else if (const std::string verdict = results.judge(optimizer); !verdict.empty())
+            std::printf("%s\n", verdict.c_str());
+        std::fflush(stdout);
+    }
+    return results.good();
 }
 
 void add_runs(CLI::App& command, Asked& asked) {
     command
-        .add_option("--text", asked.text,
-                    "a file; its bytes are the symbols, and its last tenth is measured")
+        .add_option(
+            "--text", asked.text,
+            "a file, whose bytes are the symbols and whose last tenth is measured; or synthetic[:SEED], a "
+            "made-up one whose entropy is known")
         ->required();
     command.add_option(
         "--optimizer", asked.optimizers,
-        "NAME, NAME:DENSITY or NAME:H, as often as wanted: adams (sharded, dense), adamw, "
+        "NAME, NAME:DENSITY or NAME:H, as often as wanted; the first is the base line: adams (sharded, "
+        "dense), adamw, "
         "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, unsharded, diloco, gasloc");
     command.add_option("-P,--ranks", asked.plan.ranks, "that share the training, as threads");
     command.add_option("--steps", asked.plan.steps, "of each run");
@@ -116,6 +175,11 @@ void add_runs(CLI::App& command, Asked& asked) {
         .add_option("--seeds", asked.seeds,
                     "runs of each optimizer; those of one seed have the same start and the same batches")
         ->check(CLI::Range(1, 10'000));
+    command.add_option(
+        "--base-seeds", asked.base_seeds,
+        "runs of the base line, from which it is known what chance does; 0: as many as --seeds");
+    command.add_option("--margin", asked.margin,
+                       "nats a symbol: a candidate that is shown to differ by less is the SAME");
     command.add_option("--first-seed", asked.first_seed, "the others follow it");
     command.add_option("--measure-every", asked.plan.measure_every,
                        "steps, and at the end; of diloco and gasloc where the next round ends");
@@ -124,7 +188,10 @@ void add_runs(CLI::App& command, Asked& asked) {
     command.add_option("--checkpoints", asked.plan.checkpoints,
                        "a folder, for a file a run: the same command goes on from there, to the same bits");
     command.add_option("--checkpoint-every", asked.plan.checkpoint_every, "steps, and at the end");
-    command.add_option("--json", asked.json, "write the curves to this file, after each run");
+    command.add_option("--json", asked.json,
+                       "write curves, floors and verdicts to this file, after each run");
+    command.add_option("--report", asked.report,
+                       "a folder, for a page with pictures and the same JSON, after each run");
 }
 
 void add_settings(CLI::App& command, Asked& asked) {
@@ -147,22 +214,25 @@ void add_settings(CLI::App& command, Asked& asked) {
 
 } // namespace
 
-void add_train(CLI::App& app, int& status) {
+void add_train(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand(
-        "train", "train a small GPT with any optimizer and print its loss on text it has not seen");
+        "train", "train a small GPT with any optimizer and say whether it trains as well as another");
     auto asked = std::make_shared<Asked>();
     command->option_defaults()->always_capture_default();
     add_runs(*command, *asked);
     add_settings(*command, *asked);
-    command->footer("Exit status: 0 trained, 2 bad input or usage, or a loss that is no number any more.\n"
-                    "Examples:\n"
-                    "  scape train --text README.md --steps 200\n"
-                    "  scape train --text book.txt --optimizer adamw adams scape:0.1 scape:0.01 diloco:30 "
-                    "--seeds 3 --json curves.json");
-    command->callback([asked, &status] {
-        run(*asked);
-        status = all_passed;
-    });
+    command->footer(
+        "With two seeds and more each candidate has a verdict beside the base line: SAME, BETTER, WORSE, "
+        "UNDECIDED or "
+        "MISTRUSTED.\n"
+        "Exit status: 0 trained, and no verdict but SAME and BETTER, 1 another verdict, 2 bad input or "
+        "usage, or a loss that is no number any more.\n"
+        "Examples:\n"
+        "  scape train --text README.md --steps 200\n"
+        "  scape train --text synthetic --optimizer adams scape:0.1 scape:0.01 diloco:30 "
+        "--seeds 4 --base-seeds 10 --report report");
+    command->callback(
+        [asked, &status, arguments] { status = run(*asked, arguments) ? all_passed : difference; });
 }
 
 } // namespace scape::tool

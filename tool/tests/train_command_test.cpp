@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -99,7 +100,57 @@ TEST_F(ToolTrain, GoesOnFromACheckpoint) {
     EXPECT_EQ(train(run).status, 0);
 }
 
+TEST_F(ToolTrain, PairsOfRunsHaveAVerdictAndAPage) {
+    Arguments arguments{"--learning-rate",
+                        "0.01",
+                        "--seeds",
+                        "2",
+                        "--base-seeds",
+                        "4",
+                        "--margin",
+                        "3",
+                        "--report",
+                        file("report"),
+                        "--json",
+                        file("results"),
+                        "--optimizer",
+                        "adams",
+                        "adamw"};
+    const ToolResult result = train(arguments);
+    EXPECT_TRUE(contains(result.output, "floors counting reaches: bigram 0.70")) << result.output;
+    const json results = json::parse(std::ifstream(file("results")));
+    ASSERT_EQ(results["curves"].size(), 6U);
+    EXPECT_EQ(results["curves"][3]["optimizer"], "adams");
+    EXPECT_EQ(results["curves"][3]["seed"], 4);
+    EXPECT_EQ(results["sigma"]["from"], 4);
+    EXPECT_EQ(results["floors"].size(), 8U);
+    EXPECT_EQ(results["command"][1], "train");
+    ASSERT_EQ(results["verdicts"].size(), 1U);
+    // Of this text counting gets all there is: who learned it no better says nothing, and that is no pass.
+    EXPECT_EQ(results["verdicts"][0]["pairs"], 2);
+    EXPECT_EQ(results["verdicts"][0]["verdict"], "MISTRUSTED");
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.output, "adamw beside adams: MISTRUSTED: seed 1 of 'adams' ends at 0.7"));
+    std::ifstream page(file("report/index.html"));
+    const std::string html{std::istreambuf_iterator<char>(page), {}};
+    EXPECT_TRUE(contains(html, "adamw"));
+    EXPECT_EQ(json::parse(std::ifstream(file("report/training.json")))["verdicts"], results["verdicts"]);
+}
+
+TEST_F(ToolTrain, TheMadeUpTextHasAnEntropy) {
+    const ToolResult result = train({"--text", "synthetic:2", "--steps", "1", "--optimizer", "adams"});
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_TRUE(
+        contains(result.output, "synthetic, seed 2: 64 symbols, 262144 to learn from, 65536 measured"));
+    EXPECT_TRUE(contains(result.output, "; nobody less than ")) << result.output;
+}
+
 TEST_F(ToolTrain, BadInputIsOneLine) {
+    expect_bad_input(train({"--text", "synthetic:x"}), "'x' is no seed");
+    expect_bad_input(train({"--margin", "0"}), "--margin is 0; it must be above 0");
+    expect_bad_input(train({"--seeds", "3", "--base-seeds", "2"}), "it must be at least as many");
+    expect_bad_input(train({"--optimizer", "adams", "adams"}), "--optimizer names adams twice");
+    expect_bad_input(train({"--report", file("text") + "/report"}), "cannot make the folder ");
     expect_bad_input(train({"--optimizer", "scap:0.1"}),
                      "there is no optimizer 'scap'; did you mean 'scape'?");
     expect_bad_input(train({"--optimizer", "adams", "gasloc:0.5"}), "inner steps must be a whole number");
@@ -110,12 +161,12 @@ TEST_F(ToolTrain, BadInputIsOneLine) {
     expect_bad_input(train({"--json", file("none/curves")}), "cannot write ");
     expect_bad_input(train({"--width", "8192", "--layers", "256"}), "GiB are free");
     expect_bad_input(train({"--stepps", "3"}), "did you mean '--steps'?");
-    expect_bad_input(run_tool({"train", "--text", file("none")}), "none: No such file or directory");
+    expect_bad_input(run_tool({"train", "--text", file("none")}), "none: there is no such file");
     expect_bad_input(run_tool({"train"}), "--text is required");
     expect_bad_input(train({"--optimizer", "ok-topk", "--checkpoints", file("kept")}),
                      "ok-topk cannot go on from a checkpoint");
-    std::ofstream(file("one")) << std::string(2000, 'a');
-    expect_bad_input(run_tool({"train", "--text", file("one")}), "it has 1 different symbols");
+    std::ofstream(file("one")) << std::string(6000, 'a');
+    expect_bad_input(run_tool({"train", "--text", file("one")}), "holds one symbol alone");
 }
 
 } // namespace

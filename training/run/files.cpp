@@ -1,14 +1,10 @@
-// What is read and written: a text's bytes, and curves as JSON.
-#include <array>
-#include <cerrno>
-#include <cstring>
+// What is written: curves, floors and verdicts as JSON.
 #include <fstream>
-#include <iterator>
 
 #include <nlohmann/json.hpp>
 
 #include <scape/problem/error.hpp>
-#include <scape/training/run.hpp>
+#include <scape/training/results.hpp>
 
 #include "json.hpp"
 
@@ -17,18 +13,6 @@ namespace scape::training {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<std::uint8_t> bytes_in(const std::filesystem::path& path) {
-    if (std::filesystem::is_directory(path))
-        throw Error(path.string() + " is a folder; give a file of text");
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
-        throw Error("cannot read " + path.string() + ": " + std::strerror(errno) + "; give a file of text");
-    std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
-    if (file.bad())
-        throw Error("cannot read " + path.string() + " to its end; give a file of text");
-    return bytes;
-}
 
 Json curve_json(const Curve& curve) {
     return {{"optimizer", curve.optimizer}, {"seed", curve.seed}, {"points", json_of(curve.points)}};
@@ -43,29 +27,56 @@ Json text_json(const Text& text) {
     return json;
 }
 
-} // namespace
-
-Text read_bytes(const std::filesystem::path& path) {
-    const std::vector<std::uint8_t> bytes = bytes_in(path);
-    std::array<bool, 256> there{};
-    for (const std::uint8_t byte : bytes)
-        there[byte] = true;
-    std::array<std::uint8_t, 256> symbol{};
-    Text text;
-    text.name = path.string();
-    for (std::size_t byte = 0; byte < there.size(); ++byte)
-        if (there[byte])
-            symbol[byte] = static_cast<std::uint8_t>(text.symbols++);
-    const std::size_t learned = bytes.size() - bytes.size() / 10;
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-        (i < learned ? text.learned : text.measured).push_back(symbol[bytes[i]]);
-    return text;
+Json floors_json(const std::vector<Floor>& floors) {
+    Json json = Json::array();
+    for (const Floor& floor : floors)
+        json.push_back({{"order", floor.order}, {"name", name(floor)}, {"loss", floor.loss}});
+    return json;
 }
 
-void write_curves(const std::filesystem::path& path, const Text& text, const Plan& plan,
-                  const std::vector<Curve>& curves) {
-    Json json{{"text", text_json(text)}, {"plan", json_of(plan, text.symbols)}, {"curves", Json::array()}};
-    for (const Curve& curve : curves)
+Json sigma_json(const Sigma& sigma) {
+    if (sigma.from == 0)
+        return {};
+    return {{"of_difference", sigma.of_difference}, {"from", sigma.from}, {"how", sigma.how}};
+}
+
+Json verdict_json(const Comparison& comparison) {
+    const Verdict& verdict = comparison.verdict;
+    Json json{{"base", comparison.base},
+              {"candidate", comparison.candidate},
+              {"verdict", name(verdict.outcome)},
+              {"difference", number(verdict.difference)},
+              {"uncertainty", number(verdict.uncertainty)},
+              {"z", number(verdict.z)},
+              {"limit", number(verdict.limit)},
+              {"margin", verdict.margin},
+              {"pairs", verdict.pairs},
+              {"needs_pairs", verdict.needs}};
+    json["steps_ratio"] = verdict.steps ? Json(*verdict.steps) : Json();
+    json["why"] = verdict.why;
+    return json;
+}
+
+} // namespace
+
+std::string words_of(const Text& text) {
+    return text.name + ": " + std::to_string(text.symbols) + " symbols, " +
+           std::to_string(text.learned.size()) + " to learn from, " + std::to_string(text.measured.size()) +
+           " measured";
+}
+
+void write_results(const std::filesystem::path& path, const Text& text, const Plan& plan,
+                   const TrainingResults& results) {
+    Json json = results.made.is_object() ? results.made : Json::object();
+    json.update(Json{{"text", text_json(text)},
+                     {"plan", json_of(plan, text.symbols)},
+                     {"floors", floors_json(results.levels.floors)},
+                     {"sigma", sigma_json(results.sigma)},
+                     {"verdicts", Json::array()},
+                     {"curves", Json::array()}});
+    for (const Comparison& comparison : results.comparisons)
+        json["verdicts"].push_back(verdict_json(comparison));
+    for (const Curve& curve : results.curves)
         json["curves"].push_back(curve_json(curve));
     // A name may hold any bytes; JSON does not.
     const std::string written = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

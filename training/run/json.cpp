@@ -9,12 +9,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A number, or null where there is none.
+} // namespace
+
 Json number(double value) {
     return std::isfinite(value) ? Json(value) : Json();
 }
-
-} // namespace
 
 Json json_of(const Plan& plan, std::size_t symbols) {
     Shape shape = plan.shape;

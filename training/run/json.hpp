@@ -9,6 +9,8 @@
 
 namespace scape::training {
 
+/// Or null, where it is none.
+[[nodiscard]] nlohmann::ordered_json number(double value);
 [[nodiscard]] nlohmann::ordered_json json_of(const Plan& plan, std::size_t symbols);
 /// A loss that is no number is null.
 [[nodiscard]] nlohmann::ordered_json json_of(const std::vector<Curve::Point>& points);

@@ -1,21 +1,17 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 
 #include <unistd.h>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <scape/problem/error.hpp>
-#include <scape/training/run.hpp>
+#include <scape/training/results.hpp>
 
 namespace scape::training {
 namespace {
-
-using testing::HasSubstr;
 
 class TrainingFiles : public testing::Test {
   protected:
@@ -24,38 +20,16 @@ class TrainingFiles : public testing::Test {
     }
     ~TrainingFiles() override { std::filesystem::remove_all(folder_); }
 
-    [[nodiscard]] std::filesystem::path file(const std::string& name, const std::string& content) const {
-        std::ofstream(folder_ / name, std::ios::binary) << content;
-        return folder_ / name;
-    }
-
     std::filesystem::path folder_;
 };
 
-TEST_F(TrainingFiles, BytesBecomeSymbolsInTheirOrder) {
-    const Text text = read_bytes(file("text", "zaz\xff"
-                                              "abzabaz"));
-    EXPECT_EQ(text.symbols, 4U);
-    EXPECT_EQ(text.learned, (std::vector<std::uint8_t>{2, 0, 2, 3, 0, 1, 2, 0, 1, 0}));
-    EXPECT_EQ(text.measured, (std::vector<std::uint8_t>{2}));
-    EXPECT_FALSE(text.entropy);
-}
-
-TEST_F(TrainingFiles, WhatCannotBeReadIsOneLine) {
-    EXPECT_THROW(static_cast<void>(read_bytes(folder_)), Error);
-    try {
-        static_cast<void>(read_bytes(folder_ / "none"));
-        FAIL();
-    } catch (const Error& error) {
-        EXPECT_THAT(error.what(), HasSubstr("none: No such file or directory; give a file of text"));
-    }
-}
-
-TEST_F(TrainingFiles, CurvesAreJson) {
+TEST_F(TrainingFiles, ResultsAreJson) {
     const Text text{"a\xff name", 3, {0, 1, 2}, {0, 1}, 0.5};
-    const std::vector<Curve> curves{{"scape:0.1", 7, {{0, 1.25, 0}, {10, std::nan(""), 96}}}};
+    TrainingResults results;
+    results.curves = {{"scape:0.1", 7, {{0, 1.25, 0}, {10, std::nan(""), 96}}}};
+    results.levels.floors = {{0, 2.0}, {1, 1.5}};
     const auto path = folder_ / "curves.json";
-    write_curves(path, text, Plan(), curves);
+    write_results(path, text, Plan(), results);
     const auto json = nlohmann::json::parse(std::ifstream(path));
     EXPECT_EQ(json["text"]["entropy"], 0.5);
     EXPECT_EQ(json["plan"]["ranks"], 4);
@@ -65,7 +39,30 @@ TEST_F(TrainingFiles, CurvesAreJson) {
     EXPECT_EQ(json["curves"][0]["points"][0]["loss"], 1.25);
     EXPECT_TRUE(json["curves"][0]["points"][1]["loss"].is_null());
     EXPECT_EQ(json["curves"][0]["points"][1]["bytes"], 96);
-    EXPECT_THROW(write_curves(folder_ / "none" / "curves.json", text, Plan(), curves), Error);
+    EXPECT_EQ(json["floors"][1]["name"], "bigram");
+    EXPECT_TRUE(json["sigma"].is_null());
+    EXPECT_TRUE(json["verdicts"].empty());
+    EXPECT_THROW(write_results(folder_ / "none" / "curves.json", text, Plan(), results), Error);
+}
+
+TEST_F(TrainingFiles, VerdictsAreJson) {
+    TrainingResults results;
+    results.sigma = {0.02, 3, "3 seeds"};
+    Verdict verdict;
+    verdict.outcome = Outcome::worse;
+    verdict.difference = 0.1;
+    verdict.z = std::nan("");
+    results.comparisons = {{"adams", "scape:0.1", "10 steps", verdict}};
+    results.made = {{"command", "scape train"}};
+    const auto path = folder_ / "results.json";
+    write_results(path, {"a", 2, {0, 1}, {0, 1}, {}}, Plan(), results);
+    const auto json = nlohmann::json::parse(std::ifstream(path));
+    EXPECT_EQ(json["command"], "scape train");
+    EXPECT_EQ(json["sigma"]["how"], "3 seeds");
+    EXPECT_EQ(json["verdicts"][0]["verdict"], "WORSE");
+    EXPECT_EQ(json["verdicts"][0]["difference"], 0.1);
+    EXPECT_TRUE(json["verdicts"][0]["z"].is_null());
+    EXPECT_TRUE(json["verdicts"][0]["steps_ratio"].is_null());
 }
 
 } // namespace

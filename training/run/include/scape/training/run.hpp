@@ -54,12 +54,4 @@ using Watch = std::function<void(std::size_t step, double loss)>;
 [[nodiscard]] Curve train(const Text& text, const Plan& plan, const std::string& optimizer,
                           std::uint64_t seed, const Watch& watch = {});
 
-/// The bytes of a file as symbols, numbered in their order; the last tenth is measured.
-[[nodiscard]] Text read_bytes(const std::filesystem::path& path);
-
-/// All of it as JSON: docs/training.md has the fields. Throws scape::Error if it cannot be written; what
-/// was there under this name is replaced whole.
-void write_curves(const std::filesystem::path& path, const Text& text, const Plan& plan,
-                  const std::vector<Curve>& curves);
-
 } // namespace scape::training

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <scape/training/results.hpp>
+
+namespace scape::tool {
+
+/// What `scape train` has been asked for beside the plan.
+struct TrainAsked {
+    std::string text;
+    std::vector<std::string> optimizers{"adams", "scape:0.1"};
+    std::size_t seeds = 1;
+    std::size_t base_seeds = 0; ///< at least `seeds`; 0: as many
+    std::uint64_t first_seed = 1;
+    double margin = 0.05;
+    std::string json;
+    std::string report;
+};
+
+/// The runs of one call, and what they say: written after each run, so that what is there survives an end.
+class TrainResults {
+  public:
+    TrainResults(const TrainAsked& asked, const training::Plan& plan, const training::Text& text,
+                 const std::vector<std::string>& arguments);
+
+    [[nodiscard]] const std::vector<training::Floor>& floors() const { return results_.levels.floors; }
+    void add(training::Curve curve);
+    /// All runs of the base line are there.
+    void fix_sigma();
+    /// All runs of this candidate are there: its verdict, or nothing where one seed was asked for, of which
+    /// there is none.
+    [[nodiscard]] std::string judge(const std::string& candidate);
+    /// No verdict is anything but SAME or BETTER.
+    [[nodiscard]] bool good() const;
+    void write() const;
+
+  private:
+    [[nodiscard]] std::vector<training::Curve> runs_of(const std::string& optimizer,
+                                                       std::size_t most) const;
+
+    const TrainAsked& asked_;
+    const training::Plan& plan_;
+    const training::Text& text_;
+    training::TrainingResults results_;
+};
+
+} // namespace scape::tool
