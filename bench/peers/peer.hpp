@@ -88,12 +88,12 @@ class LocalPeer : public Peer {
 struct Setting {
     Index size = 0;        ///< d
     double density = 0.01; ///< of the sparse ones
-    /// Of scape: falls from 1 to the density, geometrically, over so many steps.
-    Index density_warm_up = 0;
-    std::vector<problem::Tensor> tensors{}; ///< of scape, d parameters in all; none: they are one tensor
     problem::HyperParameters hyper{};
     Index inner_steps = 30;               ///< H, of the local ones
     gasloc::Law law = gasloc::Law::pairs; ///< of gasloc
+    /// Of scape: falls from 1 to the density, geometrically, over so many steps.
+    Index density_warm_up = 0;
+    std::vector<problem::Tensor> tensors{}; ///< of scape, d parameters in all; none: they are one tensor
 };
 
 /// What the number behind a peer's name means: "scape:0.1", "diloco:30".

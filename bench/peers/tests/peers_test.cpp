@@ -255,6 +255,29 @@ TEST(Peers, TheCheckSeesARankWhoseGradientIsLost) {
         });
 }
 
+TEST(Peers, ScapeTakesTensorsAndADensityThatFalls) {
+    Setting setting = setting_of(500, 0.05);
+    setting.tensors = {{"a", 301}, {"norm", 40, true}, {"b", 159}};
+    setting.density_warm_up = 3;
+    run_linked(3, [&](const Links& links) {
+        EXPECT_EQ(wrong_parameters("scape", setting, links, 6), 0);
+        // It is another run than that of one tensor, and than that of one density.
+        const auto after = [&](const Setting& other) {
+            const std::vector<float> start(500, 1.0F);
+            const auto peer = make_peer("scape", other, links, start);
+            for (Index step = 1; step <= 3; ++step)
+                peer->step(gradient_of(500, 3, links.all.rank(), step), 1e-3);
+            return std::vector<float>(peer->parameters().begin(), peer->parameters().end());
+        };
+        Setting one_tensor = setting;
+        one_tensor.tensors.clear();
+        Setting constant = setting;
+        constant.density_warm_up = 0;
+        EXPECT_NE(after(setting), after(one_tensor));
+        EXPECT_NE(after(setting), after(constant));
+    });
+}
+
 TEST(Peers, WhatANumberMeansIsItsKindsOwn) {
     EXPECT_EQ(parse("scape:0.1", 7).setting.density, 0.1);
     EXPECT_EQ(parse("scape", 7).setting.density, 0.01);

@@ -1,12 +1,17 @@
 // Every tensor's gradient beside differences, in double.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <scape/training/draw.hpp>
 #include <scape/training/model.hpp>
+
+#include "passes.hpp"
 
 namespace scape::training {
 namespace {
@@ -74,24 +79,46 @@ TEST(ModelGradient, IsTheLossesSlopeWhereQueriesAreTakenInSeveralParts) {
     expect_gradient_of(Small(37));
 }
 
-// In float, in the instructions that this machine has, it is the gradient in double but for rounding.
+/// All that this machine can run.
+std::vector<std::pair<const char*, const Passes<float>*>> passes_here() {
+    std::vector<std::pair<const char*, const Passes<float>*>> here{{"plain", &plain_passes}};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0)
+        here.emplace_back("avx2", &avx2_passes);
+    if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0)
+        here.emplace_back("avx512", &avx512_passes);
+#endif
+    return here;
+}
+
+// In float, in all sets of instructions, it is the gradient in double but for rounding.
 TEST(ModelGradient, InFloatIsThatInDouble) {
     const Small small(37);
     const std::vector<float> parameters(small.parameters.begin(), small.parameters.end());
-    const std::vector<double> same(parameters.begin(), parameters.end());
-    Model<float> model(small.shape, 3);
     Model<double> exact(small.shape, 3);
-    std::vector<float> gradient(parameters.size());
     std::vector<double> expected(parameters.size());
-    const double loss = model.loss_and_gradient(parameters, small.batch(), gradient);
-    EXPECT_NEAR(loss, exact.loss_and_gradient(same, small.batch(), expected), 1e-6);
-    double norm = 0;
-    double off = 0;
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-        norm = std::hypot(norm, expected[i]);
-        off = std::hypot(off, static_cast<double>(gradient[i]) - expected[i]);
+    const std::vector<double> same(parameters.begin(), parameters.end());
+    const double right = exact.loss_and_gradient(same, small.batch(), expected);
+    const Sizes sizes{7, 37, 6, 2, 2, 3};
+    for (const auto& [name, passes] : passes_here()) {
+        // At 64 bytes, as Model has it.
+        std::vector<float> memory(passes->room(sizes) + 16);
+        void* room = memory.data();
+        std::size_t space = memory.size() * sizeof(float);
+        ASSERT_NE(std::align(64, passes->room(sizes) * sizeof(float), room, space), nullptr);
+        std::vector<float> gradient(parameters.size());
+        const double loss = passes->loss_and_gradient(sizes, parameters.data(), small.batch().inputs.data(),
+                                                      small.batch().targets.data(), gradient.data(),
+                                                      static_cast<float*>(room));
+        EXPECT_NEAR(loss, right, 1e-6) << name;
+        double norm = 0;
+        double off = 0;
+        for (std::size_t i = 0; i < gradient.size(); ++i) {
+            norm = std::hypot(norm, expected[i]);
+            off = std::hypot(off, static_cast<double>(gradient[i]) - expected[i]);
+        }
+        EXPECT_LT(off, 2e-6 * norm) << name;
     }
-    EXPECT_LT(off, 2e-6 * norm);
 }
 
 } // namespace

@@ -94,6 +94,20 @@ TEST(Training, OfDensityOneIsThatOfAdamS) {
     EXPECT_NE(train(text, plan, "scape:0.1", 4).points.back().loss, tenth.points.back().loss);
 }
 
+TEST(Training, TakesAdamSsCorrectionsInEveryOptimizerThatHasIt) {
+    const Text text = two_ways(3000);
+    for (const char* optimizer : {"adams", "scape:0.1", "diloco:4", "gasloc:4"}) {
+        std::set<double> losses;
+        for (const auto correction : {problem::BiasCorrection::none, problem::BiasCorrection::adam,
+                                      problem::BiasCorrection::momentum}) {
+            Plan plan = tiny();
+            plan.hyper.bias_correction = correction;
+            losses.insert(train(text, plan, optimizer, 4).points.back().loss);
+        }
+        EXPECT_EQ(losses.size(), 3U) << optimizer;
+    }
+}
+
 TEST(Training, MeasuresAtTheEndsOfRounds) {
     const Curve curve = train(two_ways(3000), tiny(), "diloco:4", 4);
     std::vector<std::size_t> steps;
