@@ -150,7 +150,7 @@ std::optional<Checkpoint> load(const Path& path, const Json& identity) {
         throw Error(path.string() + " is no checkpoint of a training run; give another folder");
     try {
         const Json run = Json::parse(word("run"));
-        const Json there = run.at("identity");
+        const Json& there = run.at("identity");
         if (there != identity)
             throw Error(path.string() +
                         " is of another run: " + one_line(first_difference(identity, there)) +

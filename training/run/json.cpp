@@ -35,6 +35,8 @@ Json json_of(const Plan& plan, std::size_t symbols) {
             {"bias_correction", problem::name(plan.hyper.bias_correction)},
             {"beta1", plan.hyper.beta1},
             {"beta2", plan.hyper.beta2},
+            {"epsilon", plan.hyper.epsilon},
+            {"clip_norm", plan.hyper.clip_norm},
             {"weight_decay", plan.hyper.weight_decay}};
 }
 
