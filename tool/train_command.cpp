@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -42,14 +43,23 @@ std::string progress_text(std::size_t step, std::size_t steps, double loss, doub
     return text;
 }
 
-Curve train_one(const Asked& asked, const Text& text, const std::string& optimizer, std::uint64_t seed) {
+Curve train_one(const Plan& plan, const Text& text, const std::string& optimizer, std::uint64_t seed) {
     gate::Progress progress(optimizer + ", seed " + std::to_string(seed));
     const auto begin = Clock::now();
     double smooth = 0; // of one batch the loss jumps about
-    return training::train(text, asked.plan, optimizer, seed, [&](std::size_t step, double loss) {
+    return training::train(text, plan, optimizer, seed, [&](std::size_t step, double loss) {
         smooth = step == 1 ? loss : 0.95 * smooth + 0.05 * loss;
-        progress.show(progress_text(step, asked.plan.steps, smooth, seconds_since(begin)));
+        progress.show(progress_text(step, plan.steps, smooth, seconds_since(begin)));
     });
+}
+
+/// "250, 1000".
+template <class T>
+std::string list(const std::vector<T>& values) {
+    std::string words;
+    for (const T value : values)
+        words += (words.empty() ? "" : ", ") + shortest(static_cast<double>(value));
+    return words;
 }
 
 /// "bigram 3.347, trigram 2.175", and what counts best, if it is another.
@@ -77,11 +87,12 @@ void print_head(const Asked& asked, const Text& text, const std::vector<training
     std::printf("\n");
     std::printf("model  %.0f parameters: %zu layers of width %zu, %zu heads, windows of %zu\n", parameters,
                 plan.shape.layers, plan.shape.width, plan.shape.heads, plan.shape.context);
-    std::printf("runs   %zu steps, %d ranks, %zu windows a rank and step, learning rate %g; losses in nats "
+    std::printf("runs   %s steps, %d ranks, %zu windows a rank and step, learning rate %s; losses in nats "
                 "a symbol\n",
-                plan.steps, plan.ranks, plan.batch, plan.learning_rate);
+                list(asked.steps).c_str(), plan.ranks, plan.batch, list(asked.rates).c_str());
     std::printf("%-18s %6s %9s %9s %8s %17s %9s\n", "optimizer", "seed", "loss", "least", "at step",
                 "bytes/param/step", "seconds");
+    std::fflush(stdout);
 }
 
 /// Bytes are a rank's.
@@ -111,8 +122,25 @@ Text text_of(const std::string& asked) {
     return synthetic_text(settings);
 }
 
+Plan plan_of(const Asked& asked, std::size_t steps, double rate) {
+    Plan plan = asked.plan;
+    plan.steps = steps;
+    plan.warm_up = asked.warm_up.value_or(steps / 10);
+    plan.learning_rate = rate;
+    return plan;
+}
+
+template <class T>
+void check_once(const std::string& option, const std::vector<T>& values, const std::string& why) {
+    for (const T& value : values)
+        if (std::ranges::count(values, value) > 1)
+            throw Error(option + " has one of its values twice; " + why);
+}
+
 void check_asked(const Asked& asked, const Text& text) {
-    training::check(asked.plan, text, asked.optimizers);
+    for (const std::size_t steps : asked.steps)
+        for (const double rate : asked.rates)
+            training::check(plan_of(asked, steps, rate), text, asked.optimizers);
     if (!(asked.margin > 0.0) || !std::isfinite(asked.margin))
         throw Error("--margin is " + shortest(asked.margin) +
                     "; it must be above 0: no number of runs shows that there is no difference");
@@ -121,9 +149,58 @@ void check_asked(const Asked& asked, const Text& text) {
             "--base-seeds is " + std::to_string(asked.base_seeds) + " and --seeds " +
             std::to_string(asked.seeds) +
             "; the base line's runs are paired with each candidate's, so it must be at least as many");
-    for (std::size_t i = 0; i < asked.optimizers.size(); ++i)
-        if (std::ranges::count(asked.optimizers, asked.optimizers[i]) > 1)
-            throw Error("--optimizer names " + asked.optimizers[i] + " twice; each is trained once a seed");
+    check_once("--optimizer", asked.optimizers, "each is trained once a seed");
+    check_once("--steps", asked.steps, "one run says what two of the same would");
+    if (asked.steps.size() > 1 && !asked.plan.checkpoints.empty())
+        throw Error("--checkpoints keeps one file a run by its optimizer and seed; give one number of "
+                    "--steps with it");
+}
+
+/// The rate at which a run of a seed that nothing else has ends lowest; a single rate is not tried.
+double tuned(const Asked& asked, std::size_t steps, const Text& text, const std::string& optimizer) {
+    if (asked.rates.size() == 1)
+        return asked.rates.front();
+    std::string tried;
+    double best = std::numeric_limits<double>::infinity();
+    double rate_of_best = 0;
+    for (const double rate : asked.rates) {
+        Plan plan = plan_of(asked, steps, rate);
+        plan.checkpoints.clear();
+        char words[32] = "no number";
+        try {
+            const double loss =
+                train_one(plan, text, optimizer, asked.first_seed + std::max(asked.seeds, asked.base_seeds))
+                    .points.back()
+                    .loss;
+            std::snprintf(words, sizeof words, "%.4f", loss);
+            if (loss < best) {
+                best = loss;
+                rate_of_best = rate;
+            }
+        } catch (const training::Diverged&) { // which is this rate's result
+        }
+        tried += (tried.empty() ? "" : ", ") + shortest(rate) + " " + words;
+    }
+    if (rate_of_best == 0)
+        throw Error(optimizer + ": at no rate of --learning-rate its loss stayed a number (" + tried +
+                    "); give lower ones");
+    const auto [least, most] = std::ranges::minmax(asked.rates);
+    std::printf("%s takes learning rate %s (%s%s)\n", optimizer.c_str(), shortest(rate_of_best).c_str(),
+                tried.c_str(),
+                rate_of_best == least || rate_of_best == most ? "; an end of the list: try beyond it" : "");
+    std::fflush(stdout);
+    return rate_of_best;
+}
+
+void run_seeds(const Asked& asked, const Plan& plan, const Text& text, const std::string& optimizer,
+               std::size_t seeds, TrainResults& results) {
+    const auto parameters = static_cast<double>(training::layout_of(plan.shape).size());
+    for (std::uint64_t seed = asked.first_seed; seed < asked.first_seed + seeds; ++seed) {
+        const auto begin = Clock::now();
+        const Curve curve = train_one(plan, text, optimizer, seed);
+        print_row(curve, plan, parameters, seconds_since(begin));
+        results.add(curve);
+    }
 }
 
 /// The base line comes first, with all its seeds: what is a difference at all is fixed before a candidate
@@ -131,27 +208,26 @@ void check_asked(const Asked& asked, const Text& text) {
 bool run(Asked asked, const std::vector<std::string>& arguments) {
     const Text text = text_of(asked.text);
     asked.plan.shape.symbols = text.symbols;
-    asked.plan.warm_up = asked.warm_up.value_or(asked.plan.steps / 10);
     asked.plan.hyper.bias_correction = problem::parse<problem::BiasCorrection>(asked.correction);
     check_asked(asked, text);
-    const auto parameters = static_cast<double>(training::layout_of(asked.plan.shape).size());
     TrainResults results(asked, asked.plan, text, arguments);
     results.write(); // who cannot have it, is told before the hours
-    print_head(asked, text, results.floors(), parameters);
-    for (const std::string& optimizer : asked.optimizers) {
-        const bool base = optimizer == asked.optimizers.front();
-        const std::size_t seeds = base ? std::max(asked.seeds, asked.base_seeds) : asked.seeds;
-        for (std::uint64_t seed = asked.first_seed; seed < asked.first_seed + seeds; ++seed) {
-            const auto begin = Clock::now();
-            const Curve curve = train_one(asked, text, optimizer, seed);
-            print_row(curve, asked.plan, parameters, seconds_since(begin));
-            results.add(curve);
+    print_head(asked, text, results.floors(),
+               static_cast<double>(training::layout_of(asked.plan.shape).size()));
+    for (const std::size_t steps : asked.steps) {
+        results.begin(steps);
+        for (const std::string& optimizer : asked.optimizers) {
+            const bool base = optimizer == asked.optimizers.front();
+            const double rate = tuned(asked, steps, text, optimizer);
+            results.begin(optimizer, rate);
+            run_seeds(asked, plan_of(asked, steps, rate), text, optimizer,
+                      base ? std::max(asked.seeds, asked.base_seeds) : asked.seeds, results);
+            if (base)
+                results.fix_sigma();
+            else if (const std::string verdict = results.judge(); !verdict.empty())
+                std::printf("%s\n", verdict.c_str());
+            std::fflush(stdout);
         }
-        if (base)
-            results.fix_sigma();
-        else if (const std::string verdict = results.judge(optimizer); !verdict.empty())
-            std::printf("%s\n", verdict.c_str());
-        std::fflush(stdout);
     }
     return results.good();
 }
@@ -169,7 +245,8 @@ void add_runs(CLI::App& command, Asked& asked) {
         "dense), adamw, "
         "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, unsharded, diloco, gasloc");
     command.add_option("-P,--ranks", asked.plan.ranks, "that share the training, as threads");
-    command.add_option("--steps", asked.plan.steps, "of each run");
+    command.add_option("--steps", asked.steps,
+                       "of each run; of several numbers each, with a map of SCAPE's densities by steps");
     command.add_option("--batch", asked.plan.batch, "windows a rank and step");
     command
         .add_option("--seeds", asked.seeds,
@@ -196,8 +273,10 @@ void add_runs(CLI::App& command, Asked& asked) {
 
 void add_settings(CLI::App& command, Asked& asked) {
     Plan& plan = asked.plan;
-    command.add_option("--learning-rate", plan.learning_rate,
-                       "at its peak; falls along half a cosine to a tenth");
+    command.add_option("--learning-rate", asked.rates,
+                       "at its peak; falls along half a cosine to a tenth. Of several each optimizer takes "
+                       "the one that ends lowest for a seed "
+                       "that is not judged");
     command.add_option("--warm-up", asked.warm_up, "steps to the peak; a tenth of all, where not given");
     command.add_option("--bias-correction", asked.correction,
                        "of AdamS, also inside of scape, diloco and gasloc: none, adam or momentum");

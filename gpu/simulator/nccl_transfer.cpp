@@ -45,7 +45,8 @@ std::vector<std::uint8_t> added(const Match& match, std::size_t offset, std::mt1
         std::vector<const std::uint8_t*> parts;
         for (const auto& one : match.calls)
             parts.push_back(place(part(one->send, 1, offset), call.bytes(), false) + first * size);
-        std::ranges::rotate(parts, parts.begin() + static_cast<std::ptrdiff_t>(random() % parts.size()));
+        std::rotate(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(random() % parts.size()),
+                    parts.end());
         reduce(parts, result.data() + first * size, std::min(stretch, call.count - first), call.type,
                call.operation);
     }

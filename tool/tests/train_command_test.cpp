@@ -101,7 +101,9 @@ TEST_F(ToolTrain, GoesOnFromACheckpoint) {
 }
 
 TEST_F(ToolTrain, PairsOfRunsHaveAVerdictAndAPage) {
-    Arguments arguments{"--learning-rate",
+    Arguments arguments{"--steps",
+                        "30",
+                        "--learning-rate",
                         "0.01",
                         "--seeds",
                         "2",
@@ -130,11 +132,29 @@ TEST_F(ToolTrain, PairsOfRunsHaveAVerdictAndAPage) {
     EXPECT_EQ(results["verdicts"][0]["pairs"], 2);
     EXPECT_EQ(results["verdicts"][0]["verdict"], "MISTRUSTED");
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.output, "adamw beside adams: MISTRUSTED: seed 1 of 'adams' ends at 0.7"));
+    EXPECT_TRUE(contains(result.output, "adamw beside adams: MISTRUSTED: seed 1 of 'adams' ends at "));
     std::ifstream page(file("report/index.html"));
     const std::string html{std::istreambuf_iterator<char>(page), {}};
     EXPECT_TRUE(contains(html, "adamw"));
     EXPECT_EQ(json::parse(std::ifstream(file("report/training.json")))["verdicts"], results["verdicts"]);
+}
+
+TEST_F(ToolTrain, EachTakesItsOwnRateAndDensitiesByStepsAreAMap) {
+    const ToolResult result =
+        train({"--steps", "10", "20", "--learning-rate", "0.0001", "0.01", "10", "--seeds", "2", "--json",
+               file("results"), "--report", file("report"), "--optimizer", "adams", "scape:0.2"});
+    EXPECT_EQ(result.status, 1) << result.errors;
+    EXPECT_TRUE(contains(result.output, "scape:0.2 takes learning rate 0.01 (1e-04 ")) << result.output;
+    const json results = json::parse(std::ifstream(file("results")));
+    ASSERT_EQ(results["curves"].size(), 8U);
+    EXPECT_EQ(results["curves"][2]["optimizer"], "scape:0.2, 10 steps");
+    EXPECT_EQ(results["curves"][2]["learning_rate"], 0.01);
+    ASSERT_EQ(results["verdicts"].size(), 2U);
+    EXPECT_EQ(results["verdicts"][1]["base"], "adams, 20 steps");
+    EXPECT_FALSE(results["plan"].contains("learning_rate"));
+    std::ifstream page(file("report/index.html"));
+    const std::string html{std::istreambuf_iterator<char>(page), {}};
+    EXPECT_TRUE(contains(html, "scape beside adams"));
 }
 
 TEST_F(ToolTrain, TheMadeUpTextHasAnEntropy) {
@@ -149,7 +169,10 @@ TEST_F(ToolTrain, BadInputIsOneLine) {
     expect_bad_input(train({"--text", "synthetic:x"}), "'x' is no seed");
     expect_bad_input(train({"--margin", "0"}), "--margin is 0; it must be above 0");
     expect_bad_input(train({"--seeds", "3", "--base-seeds", "2"}), "it must be at least as many");
-    expect_bad_input(train({"--optimizer", "adams", "adams"}), "--optimizer names adams twice");
+    expect_bad_input(train({"--optimizer", "adams", "adams"}), "--optimizer has one of its values twice");
+    expect_bad_input(train({"--steps", "3", "3"}), "--steps has one of its values twice");
+    expect_bad_input(train({"--steps", "3", "4", "--checkpoints", file("kept")}),
+                     "give one number of --steps with it");
     expect_bad_input(train({"--report", file("text") + "/report"}), "cannot make the folder ");
     expect_bad_input(train({"--optimizer", "scap:0.1"}),
                      "there is no optimizer 'scap'; did you mean 'scape'?");

@@ -15,7 +15,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json curve_json(const Curve& curve) {
-    return {{"optimizer", curve.optimizer}, {"seed", curve.seed}, {"points", json_of(curve.points)}};
+    return {{"optimizer", curve.optimizer},
+            {"seed", curve.seed},
+            {"learning_rate", curve.learning_rate},
+            {"points", json_of(curve.points)}};
 }
 
 Json text_json(const Text& text) {
@@ -44,6 +47,7 @@ Json verdict_json(const Comparison& comparison) {
     const Verdict& verdict = comparison.verdict;
     Json json{{"base", comparison.base},
               {"candidate", comparison.candidate},
+              {"setting", comparison.setting},
               {"verdict", name(verdict.outcome)},
               {"difference", number(verdict.difference)},
               {"uncertainty", number(verdict.uncertainty)},
@@ -74,6 +78,8 @@ void write_results(const std::filesystem::path& path, const Text& text, const Pl
                      {"sigma", sigma_json(results.sigma)},
                      {"verdicts", Json::array()},
                      {"curves", Json::array()}});
+    for (const char* const of_a_run : {"steps", "learning_rate", "warm_up"})
+        json["plan"].erase(of_a_run);
     for (const Comparison& comparison : results.comparisons)
         json["verdicts"].push_back(verdict_json(comparison));
     for (const Curve& curve : results.curves)

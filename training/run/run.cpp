@@ -81,9 +81,9 @@ class Rank {
         const double loss = model_.loss_and_gradient(peer_->parameters(), batch, gradient_);
         const auto finite = [](float value) { return std::isfinite(value); };
         if (!std::isfinite(loss) || !std::ranges::all_of(gradient_, finite))
-            throw Error(run_.optimizer + ", seed " + std::to_string(run_.seed) + ", step " +
-                        std::to_string(step) + ": the loss of rank " + std::to_string(bare_.rank()) +
-                        " or its gradient is no number any more; take a lower learning rate");
+            throw Diverged(run_.optimizer + ", seed " + std::to_string(run_.seed) + ", step " +
+                           std::to_string(step) + ": the loss of rank " + std::to_string(bare_.rank()) +
+                           " or its gradient is no number any more; take a lower learning rate");
         const double rate = learning_rate_at(run_.plan, step);
         peers::LocalPeer* const local = peer_->local();
         if (local == nullptr) {
@@ -191,7 +191,7 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
     }
     const auto ranks = static_cast<std::size_t>(plan.ranks);
     Checkpoint kept{0, {}, std::vector<std::uint64_t>(ranks), std::vector<peers::State>(ranks)};
-    Curve curve{optimizer, seed, {}};
+    Curve curve{optimizer, seed, plan.learning_rate, {}};
     // Threads do not get lost: whoever waits that long is on a machine that does something else.
     constexpr std::chrono::hours patience{24};
     try {

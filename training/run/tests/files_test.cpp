@@ -26,7 +26,7 @@ class TrainingFiles : public testing::Test {
 TEST_F(TrainingFiles, ResultsAreJson) {
     const Text text{"a\xff name", 3, {0, 1, 2}, {0, 1}, 0.5};
     TrainingResults results;
-    results.curves = {{"scape:0.1", 7, {{0, 1.25, 0}, {10, std::nan(""), 96}}}};
+    results.curves = {{"scape:0.1", 7, 0.01, {{0, 1.25, 0}, {10, std::nan(""), 96}}}};
     results.levels.floors = {{0, 2.0}, {1, 1.5}};
     const auto path = folder_ / "curves.json";
     write_results(path, text, Plan(), results);

@@ -17,8 +17,9 @@ struct Curve {
         double loss = 0;
         std::uint64_t bytes = 0; ///< sent by all ranks so far
     };
-    std::string optimizer;  ///< as it was asked for: "scape density=0.01"
-    std::uint64_t seed = 0; ///< of the start and of the data; runs of one seed are a pair
+    std::string optimizer;    ///< as it was asked for: "scape density=0.01"
+    std::uint64_t seed = 0;   ///< of the start and of the data; runs of one seed are a pair
+    double learning_rate = 0; ///< at its peak
     std::vector<Point> points;
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <scape/problem/error.hpp>
 #include <scape/problem/problem.hpp>
 #include <scape/training/curve.hpp>
 #include <scape/training/model.hpp>
@@ -42,6 +43,12 @@ void check(const Plan& plan, const Text& text, const std::vector<std::string>& o
 
 /// About what all ranks together take.
 [[nodiscard]] double bytes_of(const Plan& plan, const Text& text);
+
+/// A loss or a gradient that is no number any more.
+class Diverged : public Error {
+  public:
+    using Error::Error;
+};
 
 /// After each step, with the first rank's loss on its own batch.
 using Watch = std::function<void(std::size_t step, double loss)>;
