@@ -56,6 +56,9 @@ class MaplPass {
     [[nodiscard]] mapl::SideMatrices matrices(const float* anchor) const;
     [[nodiscard]] std::span<const float> given(const scape_values* values, std::size_t columns,
                                                Floats& room, const char* what) const;
+    /// The same, and all of it finite.
+    [[nodiscard]] std::span<const float> finite(const scape_values* values, std::size_t columns,
+                                                Floats& room, const char* what) const;
     [[nodiscard]] std::span<const float> anchor_of(const scape_values* anchor, Floats& room) const;
     void check_result(const float* result, std::size_t columns, const char* what,
                       std::span<const float> anchor = {}) const;

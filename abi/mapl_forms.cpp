@@ -12,11 +12,11 @@ namespace {
 
 class OptimizedMapl final : public MaplForm {
   public:
-    void less_anchor(const Side& side, Ids ids, float* q) const override {
-        mapl::less_anchor(side, ids, q);
+    void compress(const Side& side, Ids ids, const float* x, float* q, float* z) const override {
+        mapl::compress(side, ids, x, q, z);
     }
-    void compress(const Side& side, std::size_t tokens, const float* q, float* z) const override {
-        mapl::compress(side, tokens, q, z);
+    void compress_gradient(const Side& side, std::size_t tokens, const float* g, float* dz) const override {
+        mapl::compress_gradient(side, tokens, g, dz);
     }
     void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
         mapl::decompress(side, ids, z, xhat);
@@ -58,11 +58,14 @@ mapl::Ids mapl_ids(MaplForm::Ids ids) {
 
 class ReferenceMapl final : public MaplForm {
   public:
-    void less_anchor(const Side& side, Ids ids, float* q) const override {
-        put_mapl(of(side).less_anchor(mapl_matrix(q, ids.size(), side.width), mapl_ids(ids)), q);
+    void compress(const Side& side, Ids ids, const float* x, float* q, float* z) const override {
+        const MaplMatrix made = of(side).less_anchor(mapl_matrix(x, ids.size(), side.width), mapl_ids(ids));
+        if (q != nullptr)
+            put_mapl(made, q);
+        put_mapl(mapl::times(made, of(side).A), z);
     }
-    void compress(const Side& side, std::size_t tokens, const float* q, float* z) const override {
-        put_mapl(mapl::times(mapl_matrix(q, tokens, side.width), of(side).A), z);
+    void compress_gradient(const Side& side, std::size_t tokens, const float* g, float* dz) const override {
+        put_mapl(mapl::times(mapl_matrix(g, tokens, side.width), of(side).A), dz);
     }
     void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
         put_mapl(of(side).decompressed(mapl_matrix(z, ids.size(), side.rank), mapl_ids(ids)), xhat);

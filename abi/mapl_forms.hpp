@@ -16,8 +16,9 @@ class MaplForm {
     using Ids = std::span<const mapl::Id>;
 
     virtual ~MaplForm() = default;
-    virtual void less_anchor(const Side& side, Ids ids, float* q) const = 0;
-    virtual void compress(const Side& side, std::size_t tokens, const float* q, float* z) const = 0;
+    virtual void compress(const Side& side, Ids ids, const float* x, float* q, float* z) const = 0;
+    virtual void compress_gradient(const Side& side, std::size_t tokens, const float* g,
+                                   float* dz) const = 0;
     virtual void decompress(const Side& side, Ids ids, const float* z, float* xhat) const = 0;
     virtual void decompress_gradient(const Side& side, std::size_t tokens, const float* dz,
                                      float* dx) const = 0;

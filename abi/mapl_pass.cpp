@@ -41,8 +41,12 @@ std::span<const float> MaplPass::given(const scape_values* values, std::size_t c
     need(values, what);
     const std::string whole =
         "values of " + std::to_string(ids_.size()) + " tokens of " + std::to_string(columns);
-    const auto all =
-        floats({values, 1}, static_cast<int64_t>(ids_.size() * columns), room, what, whole.c_str());
+    return floats({values, 1}, static_cast<int64_t>(ids_.size() * columns), room, what, whole.c_str());
+}
+
+std::span<const float> MaplPass::finite(const scape_values* values, std::size_t columns, Floats& room,
+                                        const char* what) const {
+    const auto all = given(values, columns, room, what);
     must_be_finite(all, what);
     return all;
 }
@@ -90,19 +94,17 @@ void MaplPass::compress(const scape_values* x, const scape_values* anchor, float
     need(z, "z");
     if (boundary_.anchored())
         need(q, "q");
-    const mapl::SideMatrices side = matrices(table.data());
-    if (q != nullptr && q != values.data())
-        std::copy(values.begin(), values.end(), q);
-    if (boundary_.anchored())
-        boundary_.form->less_anchor(side, ids_, q);
-    boundary_.form->compress(side, ids_.size(), boundary_.anchored() ? q : values.data(), z);
+    boundary_.form->compress(matrices(table.data()), ids_, values.data(), q, z);
+    // What is not finite goes through to z (passes.hpp), so that z alone is looked at.
+    if (!mapl::all_finite({z, ids_.size() * boundary_.rank()}))
+        must_be_finite(values, "activations");
     check_result(z, boundary_.rank(), "z", table);
 }
 
 void MaplPass::decompress(const scape_values* z, const scape_values* anchor, float* xhat) const {
     Floats room;
     Floats table_room;
-    const auto values = given(z, boundary_.rank(), room, "z");
+    const auto values = finite(z, boundary_.rank(), room, "z");
     const auto table = anchor_of(anchor, table_room);
     if (ids_.empty())
         return;
@@ -116,8 +118,8 @@ void MaplPass::compress_backward(int64_t step, const scape_values* q, const scap
     check_backward(step, anchor_gradient);
     Floats room;
     Floats gradient_room;
-    const auto values = given(q, boundary_.width(), room, "q");
-    const auto gradient = given(dz, boundary_.rank(), gradient_room, "dz");
+    const auto values = finite(q, boundary_.width(), room, "q");
+    const auto gradient = finite(dz, boundary_.rank(), gradient_room, "dz");
     if (!ids_.empty()) {
         need(dx, "dx");
         const mapl::SideMatrices side = matrices(nullptr);
@@ -134,12 +136,14 @@ void MaplPass::decompress_backward(int64_t step, const scape_values* z, const sc
     check_backward(step, anchor_gradient);
     Floats room;
     Floats gradient_room;
-    const auto values = given(z, boundary_.rank(), room, "z");
+    const auto values = finite(z, boundary_.rank(), room, "z");
     const auto g = given(gradient, boundary_.width(), gradient_room, "gradient");
     if (!ids_.empty()) {
         need(dz, "dz");
         const mapl::SideMatrices side = matrices(nullptr);
-        boundary_.form->compress(side, ids_.size(), g.data(), dz);
+        boundary_.form->compress_gradient(side, ids_.size(), g.data(), dz);
+        if (!mapl::all_finite({dz, ids_.size() * boundary_.rank()}))
+            must_be_finite(g, "gradient");
         check_result(dz, boundary_.rank(), "dz");
         boundary_.form->add_receivers(side, ids_, values.data(), g.data(), boundary_.parts[side_].data(),
                                       anchor_gradient);

@@ -1,7 +1,7 @@
 # What comes from outside: from the distribution's packages, which ci/setup installs, or, where nothing can be installed,
 # from a folder that ci/bundle made elsewhere.
 set(SCAPE_BUNDLE "$ENV{SCAPE_BUNDLE}" CACHE PATH "a folder made by ci/bundle to take all packages from")
-option(SCAPE_LIBRARY_ONLY "build libscape (abi/) and nothing else; Eigen and nlohmann-json are all that it takes" OFF)
+option(SCAPE_LIBRARY_ONLY "build libscape (abi/) and nothing else; Eigen and nlohmann-json are all that it takes, and a BLAS where there is one" OFF)
 if(SCAPE_BUNDLE)
   include(ScapeBundle)
 elseif(SCAPE_LIBRARY_ONLY)
@@ -16,6 +16,7 @@ else()
   find_package(CLI11 2.1 REQUIRED)
 endif()
 find_package(Threads REQUIRED)
+include(ScapeBlas)
 if(SCAPE_LIBRARY_ONLY)
   set(SCAPE_WITH_MPI OFF)
   return()

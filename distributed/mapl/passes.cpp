@@ -1,8 +1,9 @@
 #include <scape/mapl/passes.hpp>
 
 #include <algorithm>
+#include <bit>
 
-#include "products.hpp"
+#include <scape/mapl/products.hpp>
 
 namespace scape::mapl {
 
@@ -50,14 +51,29 @@ void expand(const SideMatrices& side, std::size_t tokens, const float* values, f
              side.a, to);
 }
 
+/// So many rows are copied, freed of the anchor and compressed while they are in the cache, and are still
+/// enough for a product to be worth its preparations.
+constexpr std::size_t rows_at_once = 256;
+
 } // namespace
 
-void less_anchor(const SideMatrices& side, std::span<const Id> ids, float* q) {
-    add_anchor(side, -1.0F, ids, q);
+void compress(const SideMatrices& side, std::span<const Id> ids, const float* x, float* q, float* z) {
+    for (std::size_t first = 0; first < ids.size(); first += rows_at_once) {
+        const auto some = ids.subspan(first, std::min(rows_at_once, ids.size() - first));
+        const float* from = x + first * side.width;
+        if (q != nullptr) {
+            float* kept = q + first * side.width;
+            if (kept != from)
+                std::copy_n(from, some.size() * side.width, kept);
+            add_anchor(side, -1.0F, some, kept);
+            from = kept;
+        }
+        compress_gradient(side, some.size(), from, z + first * side.rank);
+    }
 }
 
-void compress(const SideMatrices& side, std::size_t tokens, const float* q, float* z) {
-    multiply({.rows = tokens, .columns = side.rank, .inner = side.width}, q, side.a, z);
+void compress_gradient(const SideMatrices& side, std::size_t tokens, const float* g, float* dz) {
+    multiply({.rows = tokens, .columns = side.rank, .inner = side.width}, g, side.a, dz);
 }
 
 void decompress(const SideMatrices& side, std::span<const Id> ids, const float* z, float* xhat) {
@@ -89,11 +105,12 @@ Floats whole_gradient(std::span<const float> sender, std::span<const float> rece
 }
 
 bool all_finite(std::span<const float> values) {
-    // Without a way out of the loop, so that it takes many values at once.
-    bool finite = true;
+    // Without a way out of the loop, and in whole words, so that it takes many values at once.
+    constexpr std::uint32_t exponent = 0x7f800000;
+    std::uint32_t found = 0;
     for (const float value : values)
-        finite &= value - value == 0.0F;
-    return finite;
+        found |= (std::bit_cast<std::uint32_t>(value) & exponent) == exponent ? 1U : 0U;
+    return found == 0;
 }
 
 } // namespace scape::mapl

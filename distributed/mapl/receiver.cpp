@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <scape/mapl/products.hpp>
 #include <scape/problem/error.hpp>
 
 #include "agreement.hpp"
@@ -26,6 +27,7 @@ EndState first_state(const Settings& settings, Side side, std::span<const float>
 
 End::End(const Settings& settings, EndState state, Side side, distributed::Peers& peers, int peer)
     : settings_(settings), state_(std::move(state)), peers_(peers), peer_(peer) {
+    one_thread_unless_asked();
     check(settings_);
     check_on_manifold(settings_, state_.a, state_.steps);
     const auto must_have = [](const char* what, const Floats& values, std::size_t wanted) {
@@ -146,12 +148,12 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
     if (gradient.size() != tokens * width())
         throw Error(batch + " has a gradient of " + std::to_string(gradient.size()) + " values; its " +
                     std::to_string(tokens) + " tokens make it " + std::to_string(tokens * width()));
-    if (!all_finite(gradient))
-        throw Error(batch + " has a gradient that is not finite; nothing was sent");
     const auto dz = std::make_shared<Floats>(tokens * rank() + 1);
-    compress(matrices(), tokens, gradient.data(), dz->data());
+    compress_gradient(matrices(), tokens, gradient.data(), dz->data());
     if (!all_finite({dz->data(), tokens * rank()}))
-        throw Error(batch + ": its gradient overflows when it is compressed; nothing was sent");
+        throw Error(batch + (all_finite(gradient)
+                                 ? ": its gradient overflows when it is compressed; nothing was sent"
+                                 : " has a gradient that is not finite; nothing was sent"));
     peers_.send(Traffic::gradient, peer_, number(micro), std::shared_ptr<const void>(dz, dz->data()),
                 tokens * rank() * sizeof(float));
     add_receivers(matrices(), of.ids, of.z, gradient.data(), part_.data(), anchor_sum());

@@ -17,6 +17,15 @@ using distributed::Traffic;
 Sender::Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer)
     : End(settings, std::move(state), Side::sender, peers, peer) {}
 
+Floats Sender::room(std::size_t size) {
+    if (spare_.empty())
+        return Floats(size);
+    Floats taken = std::move(spare_.back());
+    spare_.pop_back();
+    taken.resize(size);
+    return taken;
+}
+
 void Sender::forward(Index micro, std::span<const float> activations, std::span<const Id> ids) {
     const std::size_t tokens = ids.size();
     const std::string batch = "micro-batch " + std::to_string(micro);
@@ -31,19 +40,18 @@ void Sender::forward(Index micro, std::span<const float> activations, std::span<
             throw Error(batch + ": the id of token " + std::to_string(token) + " is " +
                         std::to_string(ids[token]) + "; the vocabulary is " +
                         std::to_string(settings_.vocabulary));
-    if (!all_finite(activations))
-        throw Error(batch + " has an activation that is not finite; nothing was sent");
 
-    UnderWay made{{activations.begin(), activations.end()}, {ids.begin(), ids.end()}};
-    less_anchor(matrices(), ids, made.q.data());
+    UnderWay made{room(activations.size()), {ids.begin(), ids.end()}};
     // Z is made where it is sent from, and the ids stand behind it.
     const std::size_t z_bytes = tokens * rank() * sizeof(float);
     const std::size_t each = id_bytes(settings_.vocabulary);
     const std::size_t bytes = z_bytes + tokens * each;
     const auto message = std::make_shared<std::vector<float>>(bytes / sizeof(float) + 1);
-    compress(matrices(), tokens, made.q.data(), message->data());
+    compress(matrices(), ids, activations.data(), made.q.data(), message->data());
     if (!all_finite({message->data(), tokens * rank()}))
-        throw Error(batch + " overflows when it is compressed; nothing was sent");
+        throw Error(batch + (all_finite(activations)
+                                 ? " overflows when it is compressed; nothing was sent"
+                                 : " has an activation that is not finite; nothing was sent"));
     auto* to = reinterpret_cast<std::uint8_t*>(message->data()) + z_bytes;
     for (const Id id : ids)
         for (std::size_t byte = 0; byte < each; ++byte)
@@ -67,6 +75,7 @@ Floats Sender::backward(Index micro) {
     Floats dx(tokens * width());
     decompress_gradient(matrices(), tokens, dz, dx.data());
     add_senders(matrices(), of.ids, of.q.data(), dz, dx.data(), part_.data(), anchor_sum());
+    spare_.push_back(std::move(found->second.q));
     under_way_.erase(found);
     return dx;
 }

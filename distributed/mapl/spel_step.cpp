@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "products.hpp"
+#include <scape/mapl/products.hpp>
 
 namespace scape::mapl {
 
@@ -23,12 +23,30 @@ constexpr std::array<Coefficients, 7> begin{
      {1.891301407787398, -1.2679958271945868, 0.37680408948524835},
      {1.8750014808534479, -1.2500016453999487, 0.3750001645474248}}};
 
+/// In several sums at once, which do not wait for each other.
+double sum_of_squares(const Floats& values) {
+    std::array<double, 16> sums{};
+    const std::size_t whole = values.size() - values.size() % sums.size();
+    for (std::size_t i = 0; i < whole; i += sums.size())
+        for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+            const auto value = static_cast<double>(values[i + lane]);
+            sums[lane] += value * value;
+        }
+    double sum = 0.0;
+    for (const double lane : sums)
+        sum += lane;
+    for (std::size_t i = whole; i < values.size(); ++i)
+        sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    return sum;
+}
+
 /// D x r and what is made of it. The polynomials go by r x r matrices: X (c0 I + S (c1 I + c2 S)), S = X^T
 /// X, takes two products with D and one without, where the plain form takes three with it.
 class Tall {
   public:
-    Tall(std::size_t width, std::size_t rank)
-        : width_(width), rank_(rank), square_(rank * rank), inner_(rank * rank), made_(width * rank) {}
+    explicit Tall(const Settings& settings)
+        : width_(static_cast<std::size_t>(settings.width)), rank_(static_cast<std::size_t>(settings.rank)),
+          square_(rank_ * rank_), inner_(rank_ * rank_), made_(width_ * rank_) {}
 
     void iterate(Coefficients c, double margin, Floats& x) {
         const double cube = margin * margin * margin;
@@ -48,17 +66,19 @@ class Tall {
     }
 
     void polar(Floats& x, int iterations) {
-        double squares = 0.0;
-        for (const float value : x)
-            squares += static_cast<double>(value) * static_cast<double>(value);
-        const double scale = 1.01 * std::sqrt(squares) + 1e-7;
+        const double scale = 1.0 / (1.01 * std::sqrt(sum_of_squares(x)) + 1e-7);
         for (float& value : x)
-            value = static_cast<float>(static_cast<double>(value) / scale);
+            value = static_cast<float>(static_cast<double>(value) * scale);
         for (int t = 0; t < iterations; ++t)
             if (static_cast<std::size_t>(t) < begin.size())
                 iterate(begin[static_cast<std::size_t>(t)], 1.01, x);
             else
                 iterate(last, 1.0, x);
+    }
+
+    void retract(Floats& x, int iterations) {
+        for (int t = 0; t < iterations; ++t)
+            iterate(last, 1.0, x);
     }
 
     /// x - A sym(A^T x).
@@ -82,10 +102,18 @@ class Tall {
 
 } // namespace
 
+void polar_in_place(const Settings& settings, Floats& x) {
+    Tall(settings).polar(x, settings.direction_iterations);
+}
+
+void retract_in_place(const Settings& settings, Floats& x) {
+    Tall(settings).retract(x, settings.retraction_iterations);
+}
+
 bool spel_step(const Settings& settings, std::span<const float> gradient, double rate, Floats& a,
                Floats& m) {
     const bool first = settings.order == Order::project_first;
-    Tall tall(static_cast<std::size_t>(settings.width), static_cast<std::size_t>(settings.rank));
+    Tall tall(settings);
     Floats moment(gradient.begin(), gradient.end());
     if (first)
         tall.project(a, moment);
@@ -100,8 +128,7 @@ bool spel_step(const Settings& settings, std::span<const float> gradient, double
     const auto by = static_cast<float>(rate);
     for (std::size_t i = 0; i < x.size(); ++i)
         x[i] = a[i] - by * x[i];
-    for (int t = 0; t < settings.retraction_iterations; ++t)
-        tall.iterate(last, 1.0, x);
+    tall.retract(x, settings.retraction_iterations);
     if (!all_finite(moment) || !all_finite(x))
         return false;
     m = std::move(moment);

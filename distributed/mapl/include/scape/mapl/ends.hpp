@@ -28,7 +28,8 @@ struct EndState {
 
 /// What both sides of a boundary have in common (section 22). Every call that throws scape::Error has sent
 /// nothing and changed nothing: the caller may go on with better input. distributed::Aborted, which names
-/// the other side, is the end.
+/// the other side, is the end. The first in a process asks the library of products for one thread, unless
+/// it has been asked otherwise (products.hpp).
 class End {
   public:
     End(const End&) = delete;
@@ -97,7 +98,12 @@ class Sender final : public End {
         Floats q; ///< N x D: what was compressed
         std::vector<Id> ids;
     };
+    /// For N x D values, in memory that an earlier micro-batch had, if there is any: fresh pages cost more
+    /// than what is written to them.
+    [[nodiscard]] Floats room(std::size_t size);
+
     std::map<Index, UnderWay> under_way_;
+    std::vector<Floats> spare_;
     Floats gradient_;
 };
 

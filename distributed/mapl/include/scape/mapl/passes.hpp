@@ -24,10 +24,12 @@ struct SideMatrices {
 // below V. `part` is this side's part of the gradient of A, D x r, and `anchor_gradient` that of its E, V x
 // r, or nullptr where nobody wants it: both are added to.
 
-/// q holds X before and Q afterwards, N x D.
-void less_anchor(const SideMatrices& side, std::span<const Id> ids, float* q);
-/// Z = Q A, N x r; also dZ = G A.
-void compress(const SideMatrices& side, std::size_t tokens, const float* q, float* z);
+/// Q = X - E[ids] P, N x D, and Z = Q A, N x r, in one pass over X. `q` may be `x` itself, and nullptr
+/// without anchors, where nobody keeps Q. A value of X that is not finite leaves none of its row of Z
+/// finite.
+void compress(const SideMatrices& side, std::span<const Id> ids, const float* x, float* q, float* z);
+/// dZ = G A. The same of what is not finite.
+void compress_gradient(const SideMatrices& side, std::size_t tokens, const float* g, float* dz);
 /// Xhat, N x D.
 void decompress(const SideMatrices& side, std::span<const Id> ids, const float* z, float* xhat);
 /// dX = dZ A^T.

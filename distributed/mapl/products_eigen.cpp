@@ -1,4 +1,6 @@
-#include "products.hpp"
+// Without a BLAS: Eigen, on one thread (EIGEN_DONT_PARALLELIZE), with the instructions that the compiler
+// was told of.
+#include <scape/mapl/products.hpp>
 
 #include <Eigen/Core>
 
@@ -37,5 +39,11 @@ void multiply(const Product& shape, const float* first, const float* second, flo
     else
         by_second(shape, mapped(first, shape.rows, shape.inner), second, to);
 }
+
+std::string_view products_by() {
+    return "Eigen";
+}
+
+void one_thread_unless_asked() {}
 
 } // namespace scape::mapl

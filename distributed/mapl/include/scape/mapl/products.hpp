@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace scape::mapl {
 
@@ -16,7 +17,15 @@ struct Product {
     bool keep = false;
 };
 
-/// All matrix products of MAPL's optimized side, in an order of the library's own.
+/// All matrix products of MAPL's optimized side, by the library that the build has chosen (SCAPE_BLAS), in
+/// an order of its own: the same bits again from the same shape, wherever the values stand.
 void multiply(const Product& shape, const float* first, const float* second, float* to);
+
+/// What that library is called.
+[[nodiscard]] std::string_view products_by();
+
+/// A rank has one core. The first call tells the library so for the whole process, unless the environment
+/// or an earlier call of the library's own has said how many threads it may use.
+void one_thread_unless_asked();
 
 } // namespace scape::mapl

@@ -1,0 +1,35 @@
+# Whose matrix products MAPL's optimized side uses: docs/decisions.md has the figures behind the order. Sets SCAPE_BLAS_CHOSEN
+# (eigen, openblas, blis), and for the latter two SCAPE_BLAS_LIBRARY and SCAPE_BLAS_HEADERS.
+set(SCAPE_BLAS auto CACHE STRING "library of MAPL's matrix products: auto, openblas, blis, or eigen (OFF means eigen)")
+set_property(CACHE SCAPE_BLAS PROPERTY STRINGS auto openblas blis eigen)
+
+# scape_find_blas(NAME): looks for NAME, whose cblas.h may stand in a folder of the package's name.
+function(scape_find_blas name)
+  find_library(SCAPE_${name}_LIBRARY NAMES ${name} PATH_SUFFIXES ${name}-pthread ${name}-serial)
+  find_path(SCAPE_${name}_HEADERS NAMES cblas.h PATH_SUFFIXES ${name}-pthread ${name}-serial ${name}-openmp ${name})
+  mark_as_advanced(SCAPE_${name}_LIBRARY SCAPE_${name}_HEADERS)
+  if(SCAPE_${name}_LIBRARY AND SCAPE_${name}_HEADERS)
+    set(SCAPE_BLAS_CHOSEN ${name} PARENT_SCOPE)
+    set(SCAPE_BLAS_LIBRARY ${SCAPE_${name}_LIBRARY} PARENT_SCOPE)
+    set(SCAPE_BLAS_HEADERS ${SCAPE_${name}_HEADERS} PARENT_SCOPE)
+  endif()
+endfunction()
+
+set(SCAPE_BLAS_CHOSEN "")
+if(SCAPE_BLAS STREQUAL "openblas" OR SCAPE_BLAS STREQUAL "blis")
+  scape_find_blas(${SCAPE_BLAS})
+  if(NOT SCAPE_BLAS_CHOSEN)
+    message(FATAL_ERROR "scape: SCAPE_BLAS is ${SCAPE_BLAS}, and no lib${SCAPE_BLAS} with a cblas.h is found; install Debian's lib${SCAPE_BLAS}-dev, or take -DSCAPE_BLAS=auto")
+  endif()
+elseif(SCAPE_BLAS STREQUAL "auto")
+  # A sanitizer sees what Eigen does with our memory; and a machine that takes a bundle may have no BLAS where it runs.
+  if(NOT SCAPE_SANITIZE AND NOT SCAPE_COVERAGE AND NOT SCAPE_BUNDLE)
+    scape_find_blas(openblas)
+  endif()
+elseif(SCAPE_BLAS AND NOT SCAPE_BLAS STREQUAL "eigen")
+  message(FATAL_ERROR "scape: SCAPE_BLAS is ${SCAPE_BLAS}; give auto, openblas, blis or eigen")
+endif()
+if(NOT SCAPE_BLAS_CHOSEN)
+  set(SCAPE_BLAS_CHOSEN eigen)
+endif()
+message(STATUS "scape: matrix products of MAPL by ${SCAPE_BLAS_CHOSEN}")
