@@ -60,6 +60,9 @@ class MaplPass {
     [[nodiscard]] std::span<const float> finite(const scape_values* values, std::size_t columns,
                                                 Floats& room, const char* what) const;
     [[nodiscard]] std::span<const float> anchor_of(const scape_values* anchor, Floats& room) const;
+    /// Z or dZ, as it travels.
+    void make_payload(float* made, const char* what, std::span<const float> given, const char* given_as,
+                      std::span<const float> anchor = {}) const;
     void check_result(const float* result, std::size_t columns, const char* what,
                       std::span<const float> anchor = {}) const;
     /// A gradient may come back now, and be added to that of the anchor.

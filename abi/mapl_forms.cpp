@@ -18,6 +18,9 @@ class OptimizedMapl final : public MaplForm {
     void compress_gradient(const Side& side, std::size_t tokens, const float* g, float* dz) const override {
         mapl::compress_gradient(side, tokens, g, dz);
     }
+    void round_to_bf16(std::span<float> values) const override {
+        static_cast<void>(mapl::round_to_payload(mapl::Payload::bf16, values));
+    }
     void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
         mapl::decompress(side, ids, z, xhat);
     }
@@ -66,6 +69,9 @@ class ReferenceMapl final : public MaplForm {
     }
     void compress_gradient(const Side& side, std::size_t tokens, const float* g, float* dz) const override {
         put_mapl(mapl::times(mapl_matrix(g, tokens, side.width), of(side).A), dz);
+    }
+    void round_to_bf16(std::span<float> values) const override {
+        std::ranges::transform(values, values.begin(), mapl::Sent<float>::bf16);
     }
     void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
         put_mapl(of(side).decompressed(mapl_matrix(z, ids.size(), side.rank), mapl_ids(ids)), xhat);

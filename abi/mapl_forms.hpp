@@ -19,6 +19,8 @@ class MaplForm {
     virtual void compress(const Side& side, Ids ids, const float* x, float* q, float* z) const = 0;
     virtual void compress_gradient(const Side& side, std::size_t tokens, const float* g,
                                    float* dz) const = 0;
+    /// What of Z or dZ travels in 16 bits, of finite values.
+    virtual void round_to_bf16(std::span<float> values) const = 0;
     virtual void decompress(const Side& side, Ids ids, const float* z, float* xhat) const = 0;
     virtual void decompress_gradient(const Side& side, std::size_t tokens, const float* dz,
                                      float* dx) const = 0;

@@ -72,6 +72,19 @@ void MaplPass::check_result(const float* result, std::size_t columns, const char
                     "; nothing has changed");
 }
 
+void MaplPass::make_payload(float* made, const char* what, std::span<const float> given,
+                            const char* given_as, std::span<const float> anchor) const {
+    const std::span<float> values(made, ids_.size() * boundary_.rank());
+    // What is not finite goes through to what is made (passes.hpp), so that this alone is looked at.
+    if (!mapl::all_finite(values))
+        must_be_finite(given, given_as);
+    check_result(made, boundary_.rank(), what, anchor);
+    if (boundary_.settings.payload == mapl::Payload::fp32)
+        return;
+    boundary_.form->round_to_bf16(values);
+    check_result(made, boundary_.rank(), what, anchor);
+}
+
 void MaplPass::check_backward(int64_t step, const float* anchor_gradient) const {
     if (step != boundary_.steps)
         throw Error("the micro-batch went forward at step " + std::to_string(step) +
@@ -95,10 +108,7 @@ void MaplPass::compress(const scape_values* x, const scape_values* anchor, float
     if (boundary_.anchored())
         need(q, "q");
     boundary_.form->compress(matrices(table.data()), ids_, values.data(), q, z);
-    // What is not finite goes through to z (passes.hpp), so that z alone is looked at.
-    if (!mapl::all_finite({z, ids_.size() * boundary_.rank()}))
-        must_be_finite(values, "activations");
-    check_result(z, boundary_.rank(), "z", table);
+    make_payload(z, "z", values, "activations", table);
 }
 
 void MaplPass::decompress(const scape_values* z, const scape_values* anchor, float* xhat) const {
@@ -142,9 +152,7 @@ void MaplPass::decompress_backward(int64_t step, const scape_values* z, const sc
         need(dz, "dz");
         const mapl::SideMatrices side = matrices(nullptr);
         boundary_.form->compress_gradient(side, ids_.size(), g.data(), dz);
-        if (!mapl::all_finite({dz, ids_.size() * boundary_.rank()}))
-            must_be_finite(g, "gradient");
-        check_result(dz, boundary_.rank(), "dz");
+        make_payload(dz, "dz", g, "gradient");
         boundary_.form->add_receivers(side, ids_, values.data(), g.data(), boundary_.parts[side_].data(),
                                       anchor_gradient);
     }

@@ -36,6 +36,8 @@ MaplSetters make_mapl_setters() {
         {"direction_iterations", mapl_number("direction_iterations", &Boundary::direction_iterations)},
         {"retraction_iterations", mapl_number("retraction_iterations", &Boundary::retraction_iterations)},
         {"seed", mapl_number("seed", &Boundary::seed)},
+        {"payload", [](MaplSettings& to,
+                       const std::string& text) { to.boundary.payload = mapl::parse_payload(text); }},
         {"arithmetic",
          [](MaplSettings& to, const std::string& text) { to.reference = is_reference(text); }},
     };

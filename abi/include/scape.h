@@ -427,6 +427,7 @@ scape_status scape_gasloc_recorder_write(scape_gasloc_recorder* recorder, const 
  *     beta             0.9
  *     direction_iterations retraction_iterations      8 2
  *     seed             1: of P, and of the A that nobody gives
+ *     payload          fp32 (default), or bf16: z and dz are floats that bf16 holds, and may travel so
  *     arithmetic       optimized (default), or reference: the order of sections 22 and 24, slow */
 typedef struct scape_mapl_boundary scape_mapl_boundary;
 

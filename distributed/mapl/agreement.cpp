@@ -29,7 +29,7 @@ struct Field {
     const char* what;
     std::string (*told)(std::uint64_t bits);
 };
-constexpr std::array<Field, 13> fields{{{"width", whole},
+constexpr std::array<Field, 14> fields{{{"width", whole},
                                         {"rank", whole},
                                         {"vocabulary", whole},
                                         {"anchors", word<Anchors>},
@@ -38,6 +38,7 @@ constexpr std::array<Field, 13> fields{{{"width", whole},
                                         {"direction_iterations", whole},
                                         {"retraction_iterations", whole},
                                         {"seed", whole},
+                                        {"payload", word<Payload>},
                                         {"the step", whole},
                                         {"the micro-batch", whole},
                                         {"subspace", nullptr},
@@ -63,6 +64,7 @@ Record record_of(const Settings& settings, const EndState& state) {
             index(settings.direction_iterations),
             index(settings.retraction_iterations),
             settings.seed,
+            index(settings.payload),
             index(state.steps),
             index(state.micro_batches),
             digest_of(state.a),

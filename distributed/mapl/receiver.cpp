@@ -9,6 +9,7 @@
 #include <scape/problem/error.hpp>
 
 #include "agreement.hpp"
+#include "payload.hpp"
 
 namespace scape::mapl {
 
@@ -117,7 +118,7 @@ Receiver::Arrived Receiver::forward(Index micro, Index count) {
         throw Error("micro-batch " + std::to_string(micro) +
                     " is under way already, or no number; each goes once a step, from 0 on");
     const auto tokens = static_cast<std::size_t>(count);
-    const std::size_t z_bytes = tokens * rank() * sizeof(float);
+    const std::size_t z_bytes = payload_bytes(tokens);
     const std::size_t each = id_bytes(settings_.vocabulary);
     const std::size_t bytes = z_bytes + tokens * each;
     auto incoming = peers_.receive(Traffic::payload, peer_, number(micro), bytes);
@@ -131,9 +132,10 @@ Receiver::Arrived Receiver::forward(Index micro, Index count) {
             throw distributed::Aborted("rank " + std::to_string(peer_) + " sent the id " +
                                        std::to_string(id) + "; the vocabulary is " +
                                        std::to_string(settings_.vocabulary));
-    const auto* z = reinterpret_cast<const float*>(message);
+    Floats widened;
+    const float* z = unpacked(settings_.payload, message, tokens * rank(), widened);
     decompress(matrices(), arrived.ids, z, arrived.activations.data());
-    under_way_.emplace(micro, UnderWay{std::move(incoming), z, arrived.ids});
+    under_way_.emplace(micro, UnderWay{std::move(incoming), std::move(widened), z, arrived.ids});
     ++batches_;
     return arrived;
 }
@@ -148,14 +150,14 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
     if (gradient.size() != tokens * width())
         throw Error(batch + " has a gradient of " + std::to_string(gradient.size()) + " values; its " +
                     std::to_string(tokens) + " tokens make it " + std::to_string(tokens * width()));
-    const auto dz = std::make_shared<Floats>(tokens * rank() + 1);
-    compress_gradient(matrices(), tokens, gradient.data(), dz->data());
-    if (!all_finite({dz->data(), tokens * rank()}))
+    const std::size_t bytes = payload_bytes(tokens);
+    Outgoing dz(settings_.payload, tokens * rank(), bytes);
+    compress_gradient(matrices(), tokens, gradient.data(), dz.values());
+    if (!dz.pack())
         throw Error(batch + (all_finite(gradient)
                                  ? ": its gradient overflows when it is compressed; nothing was sent"
                                  : " has a gradient that is not finite; nothing was sent"));
-    peers_.send(Traffic::gradient, peer_, number(micro), std::shared_ptr<const void>(dz, dz->data()),
-                tokens * rank() * sizeof(float));
+    peers_.send(Traffic::gradient, peer_, number(micro), dz.message(), bytes);
     add_receivers(matrices(), of.ids, of.z, gradient.data(), part_.data(), anchor_sum());
     under_way_.erase(found);
 }

@@ -8,7 +8,7 @@
 #include <scape/mapl/spel_step.hpp>
 #include <scape/problem/error.hpp>
 
-#include "agreement.hpp"
+#include "payload.hpp"
 
 namespace scape::mapl {
 
@@ -42,22 +42,21 @@ void Sender::forward(Index micro, std::span<const float> activations, std::span<
                         std::to_string(settings_.vocabulary));
 
     UnderWay made{room(activations.size()), {ids.begin(), ids.end()}};
-    // Z is made where it is sent from, and the ids stand behind it.
-    const std::size_t z_bytes = tokens * rank() * sizeof(float);
+    // The ids stand behind Z.
+    const std::size_t z_bytes = payload_bytes(tokens);
     const std::size_t each = id_bytes(settings_.vocabulary);
     const std::size_t bytes = z_bytes + tokens * each;
-    const auto message = std::make_shared<std::vector<float>>(bytes / sizeof(float) + 1);
-    compress(matrices(), ids, activations.data(), made.q.data(), message->data());
-    if (!all_finite({message->data(), tokens * rank()}))
+    Outgoing out(settings_.payload, tokens * rank(), bytes);
+    compress(matrices(), ids, activations.data(), made.q.data(), out.values());
+    if (!out.pack())
         throw Error(batch + (all_finite(activations)
                                  ? " overflows when it is compressed; nothing was sent"
                                  : " has an activation that is not finite; nothing was sent"));
-    auto* to = reinterpret_cast<std::uint8_t*>(message->data()) + z_bytes;
+    std::byte* to = out.bytes() + z_bytes;
     for (const Id id : ids)
         for (std::size_t byte = 0; byte < each; ++byte)
-            *to++ = static_cast<std::uint8_t>(id >> (8U * byte));
-    peers_.send(Traffic::payload, peer_, number(micro),
-                std::shared_ptr<const void>(message, message->data()), bytes);
+            *to++ = static_cast<std::byte>(id >> (8U * byte));
+    peers_.send(Traffic::payload, peer_, number(micro), out.message(), bytes);
     under_way_.emplace(micro, std::move(made));
     ++batches_;
 }
@@ -69,9 +68,10 @@ Floats Sender::backward(Index micro) {
                     " is not under way; it has to go forward first");
     const UnderWay& of = found->second;
     const std::size_t tokens = of.ids.size();
-    const std::size_t bytes = tokens * rank() * sizeof(float);
+    const std::size_t bytes = payload_bytes(tokens);
     const auto incoming = peers_.receive(Traffic::gradient, peer_, number(micro), bytes);
-    const auto* dz = reinterpret_cast<const float*>(incoming->wait(bytes));
+    Floats widened;
+    const float* dz = unpacked(settings_.payload, incoming->wait(bytes), tokens * rank(), widened);
     Floats dx(tokens * width());
     decompress_gradient(matrices(), tokens, dz, dx.data());
     add_senders(matrices(), of.ids, of.q.data(), dz, dx.data(), part_.data(), anchor_sum());

@@ -77,6 +77,10 @@ std::string_view name(Order order) {
     return order == Order::project_first ? "project_first" : "momentum_first";
 }
 
+std::string_view name(Payload payload) {
+    return payload == Payload::fp32 ? "fp32" : "bf16";
+}
+
 Anchors parse_anchors(std::string_view text) {
     for (const Anchors anchors : all_anchors)
         if (name(anchors) == text)
@@ -89,6 +93,13 @@ Order parse_order(std::string_view text) {
         if (name(order) == text)
             return order;
     throw Error("order: '" + std::string(text) + "' is none; use project_first or momentum_first");
+}
+
+Payload parse_payload(std::string_view text) {
+    for (const Payload payload : {Payload::fp32, Payload::bf16})
+        if (name(payload) == text)
+            return payload;
+    throw Error("payload: '" + std::string(text) + "' is none; use fp32 or bf16");
 }
 
 void check(const Settings& settings) {

@@ -41,6 +41,8 @@ void read(Case& run, const std::string& key, const std::string& value) {
         run.anchors = parse_anchors(value);
     } else if (key == "order") {
         run.order = parse_order(value);
+    } else if (key == "payload") {
+        run.payload = parse_payload(value);
     } else if (key == "schedule") {
         run.schedule = one_of("gpipe", "1f1b") ? Schedule::gpipe : Schedule::one_forward_one;
     } else if (key == "data") {
@@ -50,7 +52,7 @@ void read(Case& run, const std::string& key, const std::string& value) {
         if (found == case_numbers.end())
             throw Error("case: '" + key +
                         "' is none of the keys rank, width, workers, tokens, vocabulary, micro, steps, "
-                        "restart, seed, anchors, order, schedule, data of KEY=VALUE");
+                        "restart, seed, anchors, order, schedule, data, payload of KEY=VALUE");
         Index& number = run.*found->member;
         const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
         if (error != std::errc{} || end != value.data() + value.size() || number < found->least ||
@@ -78,7 +80,8 @@ std::string text(const Case& run) {
         result += std::string(number.key) + "=" + std::to_string(run.*number.member) + ",";
     result += "anchors=" + std::string(name(run.anchors)) + ",order=" + std::string(name(run.order));
     result += run.schedule == Schedule::gpipe ? ",schedule=gpipe" : ",schedule=1f1b";
-    return result + (run.dyadic ? ",data=dyadic" : ",data=normal");
+    result += run.dyadic ? ",data=dyadic" : ",data=normal";
+    return result + ",payload=" + std::string(name(run.payload));
 }
 
 Case parse_case(const std::string& text) {
@@ -106,11 +109,12 @@ Case parse_case(const std::string& text) {
 
 rc::Gen<Case> any_case() {
     using Drawn = std::tuple<std::tuple<Index, Index, Index, Index, Index, Index>,
-                             std::tuple<Index, Index, Index, Index, Index, Index>>;
+                             std::tuple<Index, Index, Index, Index, Index, Index, Index>>;
     return rc::gen::map(
         rc::gen::tuple(
             rc::gen::tuple(upto(1, 4), upto(0, 5), upto(2, 4), upto(1, 5), upto(0, 11), upto(1, 4)),
-            rc::gen::tuple(upto(1, 3), upto(0, 2), upto(0, 99), upto(0, 3), upto(0, 3), upto(0, 1))),
+            rc::gen::tuple(upto(1, 3), upto(0, 2), upto(0, 99), upto(0, 3), upto(0, 3), upto(0, 1),
+                           upto(0, 2))),
         [](const Drawn& drawn) {
             Case run;
             Index wider = 0;
@@ -121,7 +125,8 @@ rc::Gen<Case> any_case() {
             Index anchors = 0;
             Index orders = 0;
             Index data = 0;
-            std::tie(run.steps, run.restart, run.seed, anchors, orders, data) = std::get<1>(drawn);
+            Index payload = 0;
+            std::tie(run.steps, run.restart, run.seed, anchors, orders, data, payload) = std::get<1>(drawn);
             run.restart = run.restart >= run.steps ? 0 : run.restart;
             run.anchors = static_cast<Anchors>(anchors);
             if (run.anchors != Anchors::none && run.vocabulary > 1000)
@@ -129,6 +134,7 @@ rc::Gen<Case> any_case() {
             run.order = static_cast<Order>(orders % 2);
             run.schedule = orders < 2 ? Schedule::gpipe : Schedule::one_forward_one;
             run.dyadic = data == 0;
+            run.payload = payload < 2 ? Payload::fp32 : Payload::bf16;
             return run;
         });
 }
@@ -142,6 +148,7 @@ Settings settings_of(const Case& run) {
     settings.order = run.order;
     settings.beta = run.dyadic ? 0.5 : 0.9;
     settings.seed = static_cast<std::uint64_t>(run.seed);
+    settings.payload = run.payload;
     return settings;
 }
 

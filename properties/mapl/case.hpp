@@ -30,6 +30,7 @@ struct Case {
     Order order = Order::project_first;
     Schedule schedule = Schedule::gpipe;
     bool dyadic = true; ///< else near to a normal distribution
+    Payload payload = Payload::fp32;
 };
 
 /// "rank=2,width=4,workers=3,...".

@@ -85,6 +85,9 @@ void refused_starts(Trial& trial) {
         settings.order =
             settings.order == Order::project_first ? Order::momentum_first : Order::project_first;
     });
+    unequal("payload", [](Settings& settings) {
+        settings.payload = settings.payload == Payload::fp32 ? Payload::bf16 : Payload::fp32;
+    });
     unequal("beta", [](Settings& settings) { settings.beta = 0.75; });
     unequal("seed", [](Settings& settings) { settings.seed += 1; });
     unequal("number of iterations", [](Settings& settings) { settings.direction_iterations = 9; });

@@ -136,6 +136,7 @@ Case full_and_exact(Case run) {
     run = exact_step(run);
     run.width = run.rank;
     run.anchors = Anchors::none;
+    run.payload = Payload::fp32;
     return run;
 }
 
@@ -166,6 +167,7 @@ void traffic(Trial& trial) {
     const Case& run = trial.run;
     trial.seen = trial.play(trial.scenario);
     const auto each = static_cast<Index>(id_bytes(run.vocabulary));
+    const auto value = static_cast<Index>(value_bytes(run.payload));
     const Index table = run.anchors == Anchors::shared ? run.vocabulary * run.rank : 0;
     for (int rank = 0; rank < run.workers; ++rank) {
         std::map<std::string, Index> wanted;
@@ -174,9 +176,10 @@ void traffic(Trial& trial) {
             for (Index micro = 0; micro < run.micro; ++micro) {
                 if (sends)
                     wanted[wire_key(key(step, micro, "forward"), rank + 1)] =
-                        run.tokens * (4 * run.rank + each);
+                        run.tokens * (value * run.rank + each);
                 if (rank > 0)
-                    wanted[wire_key(key(step, micro, "backward"), rank - 1)] = run.tokens * 4 * run.rank;
+                    wanted[wire_key(key(step, micro, "backward"), rank - 1)] =
+                        run.tokens * value * run.rank;
             }
             for (const int peer : {rank - 1, rank + 1})
                 if (peer >= 0 && peer < run.workers)
@@ -236,7 +239,7 @@ std::vector<gate::Property> pipeline_properties() {
                  full_and_exact),
         property(12, "ids", "Every id arrives as it was sent.", every_id, {{"several micro-batches", 40}}),
         property(13, "traffic", "What travels goes to the neighbour it is for, to the byte.", traffic,
-                 {{"anchors", 50}, {"several boundaries", 40}}, no_restart),
+                 {{"anchors", 50}, {"several boundaries", 40}, {"payload of 16 bits", 15}}, no_restart),
         property(15, "restart", "A restart after any step changes no bit.", restart, {{"restart", 90}},
                  restarted)};
     for (gate::Property& one : all)

@@ -33,6 +33,7 @@ constexpr MaplOption mapl_options[]{
     {"tokens", "tokens", "tokens of a micro-batch; any without it"},
     {"anchors", "anchors", "none,fixed,shared,two; all without it"},
     {"order", "order", "of SPEL: project_first,momentum_first; both without it"},
+    {"payload", "payload", "of Z and dZ: fp32,bf16; both without it"},
     {"schedule", "schedule", "of the pipeline: gpipe,1f1b"},
 };
 
@@ -76,13 +77,15 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
             for (const std::string& width : values("width", {"4", "7"}))
                 for (const std::string& anchors : values("anchors", {"none", "fixed", "shared", "two"}))
                     for (const std::string& order : values("order", {"project_first", "momentum_first"}))
-                        if (implementation.takes(std::stoi(workers)) &&
-                            std::stoll(rank) <= std::stoll(width))
-                            all.push_back({{"workers", {workers}},
-                                           {"rank", {rank}},
-                                           {"width", {width}},
-                                           {"anchors", {anchors}},
-                                           {"order", {order}}});
+                        for (const std::string& payload : values("payload", {"fp32", "bf16"}))
+                            if (implementation.takes(std::stoi(workers)) &&
+                                std::stoll(rank) <= std::stoll(width))
+                                all.push_back({{"workers", {workers}},
+                                               {"rank", {rank}},
+                                               {"width", {width}},
+                                               {"anchors", {anchors}},
+                                               {"order", {order}},
+                                               {"payload", {payload}}});
     return all;
 }
 
@@ -117,9 +120,11 @@ gate::System mapl_system() {
             return pins.contains("workers");
         if (kind == "compressed")
             return pins.contains("rank") || pins.contains("width");
+        if (kind == "payload of 16 bits")
+            return pins.contains("payload");
         return kind == "anchors" && pins.contains("anchors");
     };
-    system.settings = {"workers", "rank", "width", "anchors", "order"};
+    system.settings = {"workers", "rank", "width", "anchors", "order", "payload"};
     system.rows = rows_of_mapl;
     system.properties = mapl::properties();
     for (gate::Property& property : system.properties)

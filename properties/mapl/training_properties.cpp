@@ -113,6 +113,7 @@ void turned_subspace(Trial& trial) {
     }
 }
 Case one_step(Case run) {
+    run.payload = Payload::fp32; // which rounds the other Z otherwise
     run.steps = 1;
     run.restart = 0;
     return run;
@@ -191,6 +192,9 @@ void settings_matter(Trial& trial) {
     fast.rate = 0.5;
     differs(fast, trial.play(fast), "number of iterations of the retraction",
             [](Settings& settings) { settings.retraction_iterations = 1; });
+    matters("payload", [](Settings& settings) {
+        settings.payload = settings.payload == Payload::fp32 ? Payload::bf16 : Payload::fp32;
+    });
     if (trial.run.anchors != Anchors::none)
         matters("seed of P", [](Settings& settings) { settings.seed += 1; });
     Scenario other = trial.scenario;

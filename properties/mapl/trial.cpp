@@ -1,8 +1,9 @@
 #include "trial.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <utility>
 
 #include <scape/problem/text.hpp>
@@ -48,6 +49,7 @@ std::set<std::string> kinds_of(const Case& run) {
     add(run.width > run.rank, "compressed");
     add(run.restart > 0, "restart");
     add(run.dyadic, "exact sums");
+    add(run.payload == Payload::bf16, "payload of 16 bits");
     return kinds;
 }
 
@@ -65,9 +67,9 @@ Floats floats_of(const Matrix<float>& values) {
     return {values.data(), values.data() + values.size()};
 }
 
-bool few_bits(const Floats& values) {
-    return std::ranges::all_of(values, [](float value) {
-        return std::abs(value) <= 4.0F && value * 8.0F == std::round(value * 8.0F);
+bool few_bits(const Floats& values, float steps) {
+    return std::ranges::all_of(values, [steps](float value) {
+        return std::abs(value) <= 4.0F && value * steps == std::round(value * steps);
     });
 }
 
@@ -83,6 +85,7 @@ Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step) {
     Boundary<T> made;
     made.A = read_as<T>(sender.at(key(step, "s.A")), run.rank);
     made.trains_anchors = run.anchors != Anchors::fixed;
+    made.payload = run.payload;
     if (run.anchors == Anchors::none)
         return made;
     const auto anchor = [&](const Floats& table, Side side) {
@@ -116,9 +119,14 @@ Trial::Sent Trial::sent(const std::vector<Seen>& all, Index boundary, Index step
     made.bytes = found->second.size();
     const auto count =
         static_cast<std::size_t>(scenario.ids(step, micro).size()) * static_cast<std::size_t>(run.rank);
-    made.values.resize(std::min(count, made.bytes / sizeof(float)));
-    if (!made.values.empty())
-        std::memcpy(made.values.data(), found->second.data(), made.values.size() * sizeof(float));
+    const std::size_t each = value_bytes(run.payload);
+    made.values.resize(std::min(count, made.bytes / each));
+    for (std::size_t i = 0; i < made.values.size(); ++i) {
+        std::uint32_t bits = 0; // the upper bytes, where there are but two
+        for (std::size_t byte = 0; byte < each; ++byte)
+            bits |= static_cast<std::uint32_t>(found->second[i * each + byte]) << (8U * (4 - each + byte));
+        made.values[i] = std::bit_cast<float>(bits);
+    }
     return made;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,24 @@ namespace scape::mapl {
 
 using verify::Bounded;
 
+/// Where fp32 may have rounded to several numbers of bf16, any of them is right; else that one alone.
+template <>
+struct Sent<Bounded> {
+    static Bounded bf16(const Bounded& value) {
+        const double limit = 2.0 * value.error();
+        const double nearest = reference::nearest_bf16(value.value());
+        const double below = reference::nearest_bf16(value.value() - limit);
+        const double above = reference::nearest_bf16(value.value() + limit);
+        return {nearest, std::max(nearest - below, above - nearest)};
+    }
+};
+
 [[nodiscard]] Matrix<double> matrix_of(const Floats& values, Index columns);
 [[nodiscard]] Floats floats_of(const Matrix<float>& values);
 [[nodiscard]] Matrix<Bounded> bounded_of(const Floats& values, Index columns);
-/// Whether sums of a few thousand products of three such numbers are exact in fp32.
-[[nodiscard]] bool few_bits(const Floats& values);
+/// Whether sums of a few thousand products of three such numbers are exact in fp32; with steps of 64, of a
+/// few dozen products with two others.
+[[nodiscard]] bool few_bits(const Floats& values, float steps = 8.0F);
 
 /// One case as it is judged.
 class Trial {

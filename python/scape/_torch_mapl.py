@@ -78,18 +78,20 @@ class Boundary(torch.nn.Module):
 
     x is (..., width) with ids of the shape (...). Tables of anchors are parameters, or a buffer where they are fixed: ``anchor``, or
     ``sender_anchor`` and ``receiver_anchor`` with anchors="two". They are zeros until somebody fills them. A is no parameter: ``step``
-    trains it, by SPEL, with the gradient that the backward passes since the last one have left.
+    trains it, by SPEL, with the gradient that the backward passes since the last one have left. With payload="bf16" z and dz are floats
+    that ``.bfloat16()`` holds as they are: send those, and give ``.float()`` of what came.
 
     ``state_dict`` holds A, m and the number of steps beside the tables, between two steps.
     """
 
     def __init__(self, width: int, rank: int, vocabulary: int = 1, *, anchors: str = "none", order: str = "project_first", beta: float = 0.9,
-                 direction_iterations: int = 8, retraction_iterations: int = 2, seed: int = 1, arithmetic: str = "optimized",
+                 direction_iterations: int = 8, retraction_iterations: int = 2, seed: int = 1, payload: str = "fp32", arithmetic: str = "optimized",
                  state: mapl.State | None = None) -> None:
         super().__init__()
         self.settings: dict[str, Any] = {
             "width": width, "rank": rank, "vocabulary": vocabulary, "anchors": anchors, "order": order, "beta": float(beta),
-            "direction_iterations": direction_iterations, "retraction_iterations": retraction_iterations, "seed": seed, "arithmetic": arithmetic}
+            "direction_iterations": direction_iterations, "retraction_iterations": retraction_iterations, "seed": seed, "payload": payload,
+            "arithmetic": arithmetic}
         self.native = mapl.Boundary(**self.settings, state=state)
         self._rows = _rows_of(self.native)
         for name in {"none": (), "two": ("sender_anchor", "receiver_anchor")}.get(anchors, ("anchor",)):

@@ -32,7 +32,7 @@ class State:
 class Boundary:
     """One boundary, whose messages are the caller's to carry. One serves both sides where one process has both; else each side has its
     own, made alike. The other settings are scape.h's: anchors, order, beta, direction_iterations, retraction_iterations, seed,
-    arithmetic ("optimized", or "reference").
+    payload ("fp32", or "bf16": z and dz are floats that bf16 holds), arithmetic ("optimized", or "reference").
 
         boundary = scape.mapl.Boundary(1024, 64, vocabulary=50257, anchors="two")
         z, q = boundary.compress(x, ids, anchor)                        # the sender; z and ids travel

@@ -177,5 +177,35 @@ TEST(MaplPasses, CompressInOnePassWhatThePlainFormulaCompresses) {
     EXPECT_EQ(again, wanted_z);
 }
 
+// All 2^16 numbers of bf16 stay; between two neighbours the nearest, in the middle the even one.
+TEST(MaplPayload, RoundsToTheNearestOfTwoTheEvenOne) {
+    const auto sent = [](std::uint32_t bits) {
+        Floats value{std::bit_cast<float>(bits)};
+        EXPECT_TRUE(round_to_payload(Payload::bf16, value));
+        return std::bit_cast<std::uint32_t>(value.front());
+    };
+    for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
+        const std::uint32_t bits = upper << 16U;
+        if ((upper & 0x7f80U) == 0x7f80U) { // no number
+            Floats value{std::bit_cast<float>(bits)};
+            EXPECT_FALSE(round_to_payload(Payload::bf16, value));
+            continue;
+        }
+        ASSERT_EQ(sent(bits), bits);
+        ASSERT_EQ(sent(bits + 0x7fffU), bits);
+        if ((upper & 0x7fffU) == 0x7f7fU) // the greatest: from the middle on nothing travels
+            continue;
+        ASSERT_EQ(sent(bits + 0x8000U), upper % 2 == 0 ? bits : bits + 0x10000U);
+        ASSERT_EQ(sent(bits + 0x8001U), bits + 0x10000U);
+    }
+    for (const std::uint32_t beyond : {0x7f7f8000U, 0xff7f8000U, 0x7f7fffffU, 0x7fffffffU, 0xffffffffU}) {
+        Floats value{1.0F, std::bit_cast<float>(beyond)};
+        EXPECT_FALSE(round_to_payload(Payload::bf16, value)) << beyond;
+    }
+    Floats exact{1.00001F};
+    EXPECT_TRUE(round_to_payload(Payload::fp32, exact));
+    EXPECT_EQ(exact.front(), 1.00001F);
+}
+
 } // namespace
 } // namespace scape::mapl

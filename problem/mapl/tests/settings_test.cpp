@@ -54,6 +54,10 @@ TEST(MaplSettings, WordsAndBack) {
         EXPECT_EQ(parse_anchors(name(anchors)), anchors);
     for (const Order order : {Order::project_first, Order::momentum_first})
         EXPECT_EQ(parse_order(name(order)), order);
+    for (const Payload payload : {Payload::fp32, Payload::bf16})
+        EXPECT_EQ(parse_payload(name(payload)), payload);
+    EXPECT_EQ(what([] { static_cast<void>(parse_payload("fp16")); }),
+              "payload: 'fp16' is none; use fp32 or bf16");
     EXPECT_EQ(what([] { static_cast<void>(parse_anchors("both")); }),
               "anchors: 'both' is none; use none, fixed, shared or two");
     EXPECT_EQ(what([] { static_cast<void>(parse_order("")); }),

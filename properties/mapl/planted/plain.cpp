@@ -9,6 +9,7 @@
 #include <scape/problem/error.hpp>
 
 #include "plain_numbers.hpp"
+#include "plain_payload.hpp"
 #include "plain_spel.hpp"
 
 namespace scape::mapl {
@@ -17,16 +18,12 @@ namespace {
 
 using distributed::Peers;
 using distributed::Traffic;
+using plain::append;
 using plain::flipped;
+using plain::Message;
 using plain::mixed;
 using plain::product;
 using plain::Table;
-using Message = std::vector<std::uint8_t>;
-
-void append(Message& to, const std::vector<float>& values) {
-    const auto* begin = reinterpret_cast<const std::uint8_t*>(values.data());
-    to.insert(to.end(), begin, begin + values.size() * sizeof(float));
-}
 
 /// What the plain ends have in common; `Any` is the interface.
 template <class Any>
@@ -73,6 +70,21 @@ class PlainSide : public Any {
     [[nodiscard]] bool shared() const { return settings_.anchors == Anchors::shared; }
     [[nodiscard]] std::size_t id_size() const {
         return wrong_ == ids_in_four_bytes ? 4 : id_bytes(settings_.vocabulary);
+    }
+
+    [[nodiscard]] std::size_t value_size(bool forward) const {
+        return value_bytes(forward || wrong_ != payload_one_way ? settings_.payload : Payload::fp32);
+    }
+    [[nodiscard]] Message payload(bool forward, const Table& values) const {
+        Message message;
+        if (value_size(forward) == 2)
+            return plain::in_two_bytes(wrong_, values.values);
+        append(message, values.values);
+        return message;
+    }
+    [[nodiscard]] Table of_payload(bool forward, const Message& message, std::size_t count) const {
+        return Table::of(rank(), value_size(forward) == 2 ? plain::of_two_bytes(message, count)
+                                                          : floats(message, 0, count));
     }
 
     void send(Traffic traffic, Index number, const Message& bytes) {
@@ -157,6 +169,7 @@ class PlainSide : public Any {
         add(settings_.direction_iterations);
         add(settings_.retraction_iterations);
         add(settings_.seed);
+        add(settings_.payload);
         add(steps_);
         std::uint64_t digest = 0;
         for (const Table* table : {&a_, shared() ? &e_ : &a_})
@@ -206,8 +219,10 @@ class PlainSender final : public PlainSide<AnySender> {
             throw Error("an activation is not finite; nothing was sent");
         if (settings_.anchors != Anchors::none && wrong_ != anchor_not_subtracted)
             kept.q = mixed(1.0F, kept.q, -1.0F, anchored(ids));
-        Message message;
-        append(message, product(kept.q, a_).values);
+        if (wrong_ == payload_of_activations && settings_.payload == Payload::bf16)
+            for (float& value : kept.q.values)
+                value = plain::rounded_to_bf16(wrong_, value);
+        Message message = payload(true, product(kept.q, a_));
         for (const Id id : ids) {
             const Id sent = wrong_ == ids_as_bf16 ? as_bf16(id) : id;
             for (std::size_t byte = 0; byte < id_size(); ++byte)
@@ -221,8 +236,8 @@ class PlainSender final : public PlainSide<AnySender> {
     Floats backward(Index micro) override {
         Kept& kept = kept_.at(wrong_ == activations_kept_by_order ? 0 : micro);
         const std::size_t count = kept.ids.size() * rank();
-        const Message message = receive(Traffic::gradient, batches_ + micro, count * sizeof(float));
-        const Table dz = Table::of(rank(), floats(message, 0, count));
+        const Message message = receive(Traffic::gradient, batches_ + micro, count * value_size(false));
+        const Table dz = of_payload(false, message, count);
         Table dx = product(dz, flipped(a_));
         if (wrong_ == dx_without_a)
             for (std::size_t i = 0; i < dx.rows; ++i)
@@ -285,14 +300,13 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
         arrive();
         const auto tokens = static_cast<std::size_t>(count);
         const std::size_t z_count = tokens * rank();
-        const Message message =
-            receive(Traffic::payload, batches_ + micro, z_count * sizeof(float) + tokens * id_size());
-        Kept kept{Table::of(rank(), floats(message, 0, z_count)), std::vector<Id>(tokens)};
+        const std::size_t z_size = z_count * value_size(true);
+        const Message message = receive(Traffic::payload, batches_ + micro, z_size + tokens * id_size());
+        Kept kept{of_payload(true, message, z_count), std::vector<Id>(tokens)};
         for (std::size_t token = 0; token < tokens; ++token)
             for (std::size_t byte = 0; byte < id_size(); ++byte)
-                kept.ids[token] |=
-                    static_cast<Id>(message[z_count * sizeof(float) + token * id_size() + byte])
-                    << (8U * byte);
+                kept.ids[token] |= static_cast<Id>(message[z_size + token * id_size() + byte])
+                                   << (8U * byte);
         const std::vector<Id> came = kept.ids;
         if (wrong_ == ids_of_another && last_ids_.size() == tokens)
             kept.ids = last_ids_;
@@ -311,9 +325,7 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
             Table::of(static_cast<std::size_t>(settings_.width), {gradient.begin(), gradient.end()});
         if (!plain::finite(g.values))
             throw Error("a gradient is not finite; nothing was sent");
-        Message message;
-        append(message, product(g, a_).values);
-        send(Traffic::gradient, batches_ + micro, message);
+        send(Traffic::gradient, batches_ + micro, payload(false, product(g, a_)));
         part_ = mixed(1.0F, part_, 1.0F, product(flipped(g), kept.z));
         add_anchor_gradient(kept.ids, g, 1.0F);
     }

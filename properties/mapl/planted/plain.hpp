@@ -36,6 +36,10 @@ enum Wrong : int {
     anchor_not_subtracted,
     shared_gradient_not_summed,
     activations_kept_by_order,
+    payload_cut_off,
+    payload_one_way,
+    payload_ties_away,
+    payload_of_activations,
     wrong_end, ///< one behind the last
 };
 

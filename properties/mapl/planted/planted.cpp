@@ -50,7 +50,14 @@ std::vector<gate::Mistake> mistakes() {
         {shared_gradient_not_summed, "each side trains a shared anchor by its own part",
          "The one table becomes two."},
         {activations_kept_by_order, "one place for all micro-batches that are under way",
-         "The last one's activations meet every gradient. Needs two."}};
+         "The last one's activations meet every gradient. Needs two."},
+        {payload_cut_off, "a payload of 16 bits cut off and not rounded",
+         "Each value is too near to 0. Needs values of more than 8 bits."},
+        {payload_one_way, "a payload of 16 bits forward alone", "dZ travels in fp32 still."},
+        {payload_ties_away, "a payload of 16 bits rounded away from 0 in the middle",
+         "Needs values of 9 bits: dyadic data of several magnitudes."},
+        {payload_of_activations, "what is compressed rounded to 16 bits, and Z besides",
+         "X loses before it is compressed. Needs activations of more than 8 bits."}};
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,

@@ -51,6 +51,10 @@ class End {
 
     [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings_.width); }
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
+    /// Of Z or dZ of so many tokens.
+    [[nodiscard]] std::size_t payload_bytes(std::size_t tokens) const {
+        return tokens * rank() * value_bytes(settings_.payload);
+    }
     [[nodiscard]] std::uint64_t number(Index micro) const;
     [[nodiscard]] bool trains_anchor() const {
         return settings_.anchors == Anchors::shared || settings_.anchors == Anchors::two;
@@ -124,7 +128,8 @@ class Receiver final : public End {
 
   private:
     struct UnderWay {
-        std::unique_ptr<distributed::Incoming> message; ///< it holds Z
+        std::unique_ptr<distributed::Incoming> message; ///< it holds Z,
+        Floats widened;                                 ///< or this does
         const float* z;
         std::vector<Id> ids;
     };

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include <scape/mapl/settings.hpp>
+
 namespace scape::mapl {
 
 using Floats = std::vector<float>;
@@ -38,6 +40,9 @@ void add_senders(const SideMatrices& side, std::span<const Id> ids, const float*
                  const float* dx, float* part, float* anchor_gradient);
 void add_receivers(const SideMatrices& side, std::span<const Id> ids, const float* z, const float* g,
                    float* part, float* anchor_gradient);
+
+/// Z or dZ to what of it travels (section 23), in place. False if one is not finite, or then is not.
+[[nodiscard]] bool round_to_payload(Payload payload, std::span<float> values);
 
 /// Of A, both sides' parts together.
 [[nodiscard]] Floats whole_gradient(std::span<const float> sender, std::span<const float> receiver);

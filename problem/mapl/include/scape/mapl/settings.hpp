@@ -22,11 +22,16 @@ enum class Anchors : std::uint8_t {
 /// Of projection and momentum in SPEL (section 24).
 enum class Order : std::uint8_t { project_first, momentum_first };
 
+/// What a value of Z or dZ travels as (section 23).
+enum class Payload : std::uint8_t { fp32, bf16 };
+
 [[nodiscard]] std::string_view name(Anchors anchors);
 [[nodiscard]] std::string_view name(Order order);
-/// Both throw scape::Error that lists the words that would do.
+[[nodiscard]] std::string_view name(Payload payload);
+/// All throw scape::Error that lists the words that would do.
 [[nodiscard]] Anchors parse_anchors(std::string_view text);
 [[nodiscard]] Order parse_order(std::string_view text);
+[[nodiscard]] Payload parse_payload(std::string_view text);
 
 /// All that the two sides of a boundary have to agree on.
 struct Settings {
@@ -39,6 +44,7 @@ struct Settings {
     int direction_iterations = 8;  ///< T_d
     int retraction_iterations = 2; ///< T_r
     std::uint64_t seed = 1;        ///< of P
+    Payload payload = Payload::fp32;
 
     friend bool operator==(const Settings&, const Settings&) = default;
 };
@@ -65,6 +71,10 @@ void check_rows(const Settings& settings, std::span<const float> rows);
 
 /// The least whole bytes that hold V - 1, at least one.
 [[nodiscard]] std::size_t id_bytes(Index vocabulary);
+/// Of a value of Z or dZ.
+[[nodiscard]] constexpr std::size_t value_bytes(Payload payload) {
+    return payload == Payload::fp32 ? 4 : 2;
+}
 
 /// r x D with orthonormal rows, row after row: P of the sender, or of the receiver. Made in double, rounded
 /// once. With `two` the sides differ; otherwise they have the same.

@@ -4,6 +4,7 @@
 
 #include <scape/mapl/matrix.hpp>
 #include <scape/mapl/settings.hpp>
+#include <scape/reference/bf16.hpp>
 
 namespace scape::mapl {
 
@@ -26,12 +27,20 @@ struct Anchor {
     }
 };
 
+/// What of a value travels in bf16. A scalar that carries a bound says so otherwise.
+template <class T>
+struct Sent {
+    static T bf16(const T& value) {
+        return static_cast<T>(reference::nearest_bf16(static_cast<double>(value)));
+    }
+};
+
 /// What goes through a boundary with one micro-batch, under the specification's names.
 template <class T>
 struct Forward {
     Ids ids;
     Matrix<T> Q;
-    Matrix<T> Z;
+    Matrix<T> Z; ///< as it travels
     Matrix<T> Xhat;
 };
 template <class T>
@@ -60,6 +69,14 @@ struct Boundary {
     Anchor<T> p; ///< the sender's
     Anchor<T> q; ///< the receiver's
     bool trains_anchors = true;
+    Payload payload = Payload::fp32;
+
+    /// Z or dZ as it travels: section 23.
+    [[nodiscard]] Matrix<T> sent(const Matrix<T>& values) const {
+        if (payload == Payload::fp32)
+            return values;
+        return values.unaryExpr([](const T& value) { return Sent<T>::bf16(value); });
+    }
 
     /// The sender's, Q.
     [[nodiscard]] Matrix<T> less_anchor(const Matrix<T>& X, const Ids& ids) const {
@@ -76,7 +93,7 @@ struct Boundary {
     }
     [[nodiscard]] Forward<T> forward(const Matrix<T>& X, const Ids& ids) const {
         Forward<T> made{ids, less_anchor(X, ids), {}, {}};
-        made.Z = times(made.Q, A);
+        made.Z = sent(times(made.Q, A));
         made.Xhat = decompressed(made.Z, ids);
         return made;
     }
@@ -95,7 +112,7 @@ struct Boundary {
         gradients.receiver = plus(gradients.receiver, times(transposed(G), Z));
         if (gradients.dEq.rows() > 0)
             add_to_rows(gradients.dEq, ids, times(G, transposed(q.P)));
-        return times(G, A);
+        return sent(times(G, A));
     }
     /// The sender's: dX. Adds, too.
     [[nodiscard]] Matrix<T> senders_backward(const Matrix<T>& dZ, const Matrix<T>& Q, const Ids& ids,
