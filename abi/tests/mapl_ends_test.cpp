@@ -2,6 +2,7 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,8 +19,10 @@ using distributed::Peers;
 constexpr Index tokens = 7;
 constexpr int steps = 3;
 constexpr int micro_batches = 2;
-const Settings settings{.width = 6, .rank = 3, .vocabulary = 4, .anchors = Anchors::two};
-const char* const text = "width=6 rank=3 vocabulary=4 anchors=two";
+
+Settings with(Payload payload) {
+    return {.width = 6, .rank = 3, .vocabulary = 4, .anchors = Anchors::two, .payload = payload};
+}
 
 Floats made_up(double phase, std::size_t count) {
     Floats values(count);
@@ -49,8 +52,9 @@ struct Came {
     friend bool operator==(const Came&, const Came&) = default;
 };
 
-Came over_ends() {
+Came over_ends(Payload payload) {
     Came came;
+    const Settings settings = with(payload);
     const Floats start = first_subspace(6, 3, 1);
     distributed::run_peers(2, [&](Peers& peers) {
         if (peers.rank() == 0) {
@@ -87,10 +91,12 @@ scape_values view(const Floats& values) {
 }
 
 /// The same over one handle of the C interface. `rate` of the steps.
-Came over_handle(double rate) {
+Came over_handle(double rate, Payload payload) {
     Came came;
+    const std::string text =
+        "width=6 rank=3 vocabulary=4 anchors=two payload=" + std::string(name(payload));
     scape_mapl_boundary* boundary = nullptr;
-    EXPECT_EQ(scape_mapl_boundary_create(text, nullptr, &boundary), SCAPE_OK) << scape_last_error();
+    EXPECT_EQ(scape_mapl_boundary_create(text.c_str(), nullptr, &boundary), SCAPE_OK) << scape_last_error();
     const scape_values of_sender = view(sender_anchor);
     const scape_values of_receiver = view(receiver_anchor);
     for (int step = 0; step < steps; ++step) {
@@ -140,10 +146,13 @@ Came over_handle(double rate) {
 
 // What the caller carries has the bits of what the sender and the receiver send each other.
 TEST(MaplBoundary, HasTheBitsOfTheEnds) {
-    const Came right = over_ends();
-    EXPECT_EQ(right.activations.size(), static_cast<std::size_t>(steps * micro_batches));
-    EXPECT_TRUE(over_handle(0.1) == right);
-    EXPECT_FALSE(over_handle(0.10001) == right); // and the comparison can fail
+    for (const Payload payload : {Payload::fp32, Payload::bf16}) {
+        const Came right = over_ends(payload);
+        EXPECT_EQ(right.activations.size(), static_cast<std::size_t>(steps * micro_batches));
+        EXPECT_TRUE(over_handle(0.1, payload) == right);
+        EXPECT_FALSE(over_handle(0.10001, payload) == right); // and the comparison can fail
+    }
+    EXPECT_FALSE(over_handle(0.1, Payload::fp32) == over_ends(Payload::bf16));
 }
 
 } // namespace

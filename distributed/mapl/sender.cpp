@@ -17,6 +17,14 @@ using distributed::Traffic;
 Sender::Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer)
     : End(settings, std::move(state), Side::sender, peers, peer) {}
 
+namespace {
+
+std::string named(Index micro) {
+    return "micro-batch " + std::to_string(micro);
+}
+
+} // namespace
+
 Floats Sender::room(std::size_t size) {
     if (spare_.empty())
         return Floats(size);
@@ -27,12 +35,23 @@ Floats Sender::room(std::size_t size) {
 }
 
 void Sender::forward(Index micro, std::span<const float> activations, std::span<const Id> ids) {
+    check_forward(micro, activations.size(), ids);
+    send(micro, activations, {room(activations.size()), {ids.begin(), ids.end()}, true});
+}
+
+void Sender::forward(Index micro, Floats&& activations, std::span<const Id> ids) {
+    check_forward(micro, activations.size(), ids);
+    const std::span<const float> in_place(activations);
+    send(micro, in_place, {std::move(activations), {ids.begin(), ids.end()}, false});
+}
+
+void Sender::check_forward(Index micro, std::size_t activations, std::span<const Id> ids) const {
     const std::size_t tokens = ids.size();
-    const std::string batch = "micro-batch " + std::to_string(micro);
+    const std::string batch = named(micro);
     if (micro < 0 || under_way_.contains(micro))
         throw Error(batch + " is under way already, or no number; each goes once a step, from 0 on");
-    if (activations.size() != tokens * width())
-        throw Error(batch + " has " + std::to_string(activations.size()) + " activations; " +
+    if (activations != tokens * width())
+        throw Error(batch + " has " + std::to_string(activations) + " activations; " +
                     std::to_string(tokens) + " ids of width " + std::to_string(width()) + " make it " +
                     std::to_string(tokens * width()));
     for (std::size_t token = 0; token < tokens; ++token)
@@ -40,20 +59,22 @@ void Sender::forward(Index micro, std::span<const float> activations, std::span<
             throw Error(batch + ": the id of token " + std::to_string(token) + " is " +
                         std::to_string(ids[token]) + "; the vocabulary is " +
                         std::to_string(settings_.vocabulary));
+}
 
-    UnderWay made{room(activations.size()), {ids.begin(), ids.end()}};
+void Sender::send(Index micro, std::span<const float> activations, UnderWay made) {
+    const std::size_t tokens = made.ids.size();
     // The ids stand behind Z.
     const std::size_t z_bytes = payload_bytes(tokens);
     const std::size_t each = id_bytes(settings_.vocabulary);
     const std::size_t bytes = z_bytes + tokens * each;
     Outgoing out(settings_.payload, tokens * rank(), bytes);
-    compress(matrices(), ids, activations.data(), made.q.data(), out.values());
+    compress(matrices(), made.ids, activations.data(), made.q.data(), out.values());
     if (!out.pack())
-        throw Error(batch + (all_finite(activations)
-                                 ? " overflows when it is compressed; nothing was sent"
-                                 : " has an activation that is not finite; nothing was sent"));
+        throw Error(named(micro) + (all_finite(activations)
+                                        ? " overflows when it is compressed; nothing was sent"
+                                        : " has an activation that is not finite; nothing was sent"));
     std::byte* to = out.bytes() + z_bytes;
-    for (const Id id : ids)
+    for (const Id id : made.ids)
         for (std::size_t byte = 0; byte < each; ++byte)
             *to++ = static_cast<std::byte>(id >> (8U * byte));
     peers_.send(Traffic::payload, peer_, number(micro), out.message(), bytes);
@@ -75,7 +96,8 @@ Floats Sender::backward(Index micro) {
     Floats dx(tokens * width());
     decompress_gradient(matrices(), tokens, dz, dx.data());
     add_senders(matrices(), of.ids, of.q.data(), dz, dx.data(), part_.data(), anchor_sum());
-    spare_.push_back(std::move(found->second.q));
+    if (of.has_our_room)
+        spare_.push_back(std::move(found->second.q));
     under_way_.erase(found);
     return dx;
 }

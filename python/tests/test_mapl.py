@@ -60,11 +60,11 @@ def through(boundary: Boundary, seed: int, mistake: str = "") -> dict[str, np.nd
             "dEp": of_sender, "dEq": of_receiver}
 
 
-def right(seed: int) -> dict[str, np.ndarray]:
+def right(seed: int, payload: str = "fp32") -> dict[str, np.ndarray]:
     """The same of the witness, in double."""
     x, g, ids = dyadic(seed, TOKENS, WIDTH), dyadic(seed + 1, TOKENS, WIDTH), some_ids(seed)
     wide: list[Any] = [np.asarray(m, np.float64) for m in (A, dyadic(seed + 2, IDS, RANK), P, dyadic(seed + 3, IDS, RANK), P_OTHER, x, g)]
-    of = witness.Boundary(wide[0], (wide[1], wide[2]), (wide[3], wide[4]))
+    of = witness.Boundary(wide[0], (wide[1], wide[2]), (wide[3], wide[4]), payload)
     made = of.through(wide[5], ids, lambda _: wide[6])
     return {name: made[name] for name in ("Z", "Xhat", "dZ", "dX")} | {"sender": of.from_sender, "receiver": of.from_receiver,
                                                                        "dEp": of.dep, "dEq": of.deq}
@@ -80,6 +80,13 @@ class Passes(unittest.TestCase):
     def test_both_forms_have_every_value_of_the_witness(self) -> None:
         for arithmetic in ("optimized", "reference"):
             self.assertEqual(self.differing(arithmetic), [])
+
+    def test_payloads_of_16_bits_are_those_of_the_witness(self) -> None:
+        for arithmetic in ("optimized", "reference"):
+            made = through(Boundary(WIDTH, RANK, IDS, anchors="two", arithmetic=arithmetic, payload="bf16", state=TABLES), 40)
+            self.assertEqual([name for name, value in right(40, "bf16").items() if not np.array_equal(made[name], value)], [])
+            self.assertEqual(np.count_nonzero(np.concatenate([made["Z"], made["dZ"]]).view(np.uint32) & 0xFFFF), 0)
+            self.assertFalse(np.array_equal(made["Z"], right(40)["Z"]))  # some of it does not fit
 
     def test_a_mistake_is_seen_where_it_is(self) -> None:
         for mistake, seen in (("anchor", ["Xhat"]), ("ids", ["Xhat"]), ("transposed", ["dZ", "dX", "sender", "dEp"]), ("x", ["sender"])):

@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <Eigen/Eigenvalues>
 #include <gtest/gtest.h>
@@ -207,6 +208,71 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
             receiver.end_step();
             EXPECT_EQ(receiver.subspace(), start);
         });
+}
+
+// What would be infinite in 16 bits is not sent, either way.
+TEST(MaplEnds, WhatBf16DoesNotHoldIsRefused) {
+    const Settings settings{.width = 2, .rank = 1, .vocabulary = 1, .payload = Payload::bf16};
+    const Floats start{1.0F, 0.0F};
+    const Floats most{0x1.fep127F, 0.0F}; // the greatest number of bf16
+    const Floats beyond{0x1.ffp127F, 0.0F};
+    const std::vector<Id> ids{0};
+    both(
+        [&](Peers& peers) {
+            Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
+            EXPECT_EQ(what([&] { sender.forward(0, beyond, ids); }),
+                      "micro-batch 0 overflows when it is compressed; nothing was sent");
+            sender.forward(0, most, ids);
+            EXPECT_EQ(sender.backward(0), start);
+        },
+        [&](Peers& peers) {
+            Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+            EXPECT_EQ(receiver.forward(0, 1).activations, most);
+            EXPECT_EQ(what([&] { receiver.backward(0, beyond); }),
+                      "micro-batch 0: its gradient overflows when it is compressed; nothing was sent");
+            receiver.backward(0, start);
+        });
+}
+
+TEST(MaplEnds, ActivationsMayBeGivenAway) {
+    const Settings settings{.width = 6, .rank = 2, .vocabulary = 3, .anchors = Anchors::two};
+    constexpr Index tokens = 300;
+    const auto values = [](double phase, std::size_t count) {
+        Floats made(count);
+        for (std::size_t i = 0; i < count; ++i)
+            made[i] = static_cast<float>(std::sin(phase + 0.7 * static_cast<double>(i)));
+        return made;
+    };
+    const Floats start = first_subspace(6, 2, 1);
+    const Floats table = values(5.0, 6);
+    const std::vector<Id> ids(tokens, 2);
+    const auto run = [&](bool away) {
+        std::vector<Floats> came;
+        both(
+            [&](Peers& peers) {
+                Sender sender(settings, first_state(settings, Side::sender, start, table), peers, 1);
+                for (int step = 0; step < 3; ++step) {
+                    Floats x = values(step, tokens * 6);
+                    if (away)
+                        sender.forward(0, std::move(x), ids);
+                    else
+                        sender.forward(0, x, ids);
+                    static_cast<void>(sender.backward(0));
+                    sender.end_step(0.1);
+                }
+                came.push_back(sender.subspace());
+                came.push_back(sender.anchor_gradient());
+            },
+            [&](Peers& peers) {
+                Receiver receiver(settings, first_state(settings, Side::receiver, start, table), peers, 0);
+                for (int step = 0; step < 3; ++step) {
+                    receiver.backward(0, receiver.forward(0, tokens).activations);
+                    receiver.end_step();
+                }
+            });
+        return came;
+    };
+    EXPECT_EQ(run(true), run(false));
 }
 
 // A state that is read from somewhere is looked at before the other side hears of it.

@@ -88,6 +88,8 @@ class Sender final : public End {
     /// Micro-batch `micro` = 0, 1, ... of this step, each once, in any order that both sides keep: X is N x
     /// D, an id for each of its rows. Returns when it is on its way.
     void forward(Index micro, std::span<const float> activations, std::span<const Id> ids);
+    /// The same of activations that the caller gives away, refused or not: nothing is copied.
+    void forward(Index micro, Floats&& activations, std::span<const Id> ids);
     /// dX of one that went forward, N x D.
     [[nodiscard]] Floats backward(Index micro);
     /// The step's gradient of A, and A after a step of SPEL; it is on its way to the other side when this
@@ -101,7 +103,10 @@ class Sender final : public End {
     struct UnderWay {
         Floats q; ///< N x D: what was compressed
         std::vector<Id> ids;
+        bool has_our_room; ///< else what the caller gave away
     };
+    void check_forward(Index micro, std::size_t activations, std::span<const Id> ids) const;
+    void send(Index micro, std::span<const float> activations, UnderWay made);
     /// For N x D values, in memory that an earlier micro-batch had, if there is any: fresh pages cost more
     /// than what is written to them.
     [[nodiscard]] Floats room(std::size_t size);
