@@ -72,6 +72,11 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
         return found == pins.end() ? usual : found->second;
     };
     std::vector<Pins> all;
+    // What travels knows nothing of SPEL: bf16 with one of the orders, unless both are asked for.
+    const auto meet = [&pins](const std::string& payload, const std::string& order) {
+        return payload == "fp32" || order == "project_first" || pins.contains("payload") ||
+               pins.contains("order");
+    };
     for (const std::string& workers : values("workers", {"2", "3", "4"}))
         for (const std::string& rank : values("rank", {"1", "2", "4"}))
             for (const std::string& width : values("width", {"4", "7"}))
@@ -79,7 +84,7 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
                     for (const std::string& order : values("order", {"project_first", "momentum_first"}))
                         for (const std::string& payload : values("payload", {"fp32", "bf16"}))
                             if (implementation.takes(std::stoi(workers)) &&
-                                std::stoll(rank) <= std::stoll(width))
+                                std::stoll(rank) <= std::stoll(width) && meet(payload, order))
                                 all.push_back({{"workers", {workers}},
                                                {"rank", {rank}},
                                                {"width", {width}},

@@ -37,6 +37,11 @@ def dyadic(seed: int, *shape: int) -> np.ndarray:
     return (np.random.default_rng(seed).integers(-16, 17, shape) / 8).astype(np.float32)
 
 
+def activations(seed: int) -> np.ndarray:
+    """So fine that bf16 does not hold all of Z."""
+    return dyadic(seed, TOKENS, WIDTH) + dyadic(seed + 9, TOKENS, WIDTH) / 128
+
+
 def made_up(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
@@ -47,7 +52,7 @@ def some_ids(seed: int, tokens: int = TOKENS) -> np.ndarray:
 
 def through(boundary: Boundary, seed: int, mistake: str = "") -> dict[str, np.ndarray]:
     """A micro-batch of dyadic data through all four passes, and what they left; a mistake is one of whoever calls."""
-    x, g, ids = dyadic(seed, TOKENS, WIDTH), dyadic(seed + 1, TOKENS, WIDTH), some_ids(seed)
+    x, g, ids = activations(seed), dyadic(seed + 1, TOKENS, WIDTH), some_ids(seed)
     sender, receiver = dyadic(seed + 2, IDS, RANK), dyadic(seed + 3, IDS, RANK)
     of_sender, of_receiver = np.zeros((IDS, RANK), np.float32), np.zeros((IDS, RANK), np.float32)
     z, q = boundary.compress(x, ids, sender)
@@ -62,7 +67,7 @@ def through(boundary: Boundary, seed: int, mistake: str = "") -> dict[str, np.nd
 
 def right(seed: int, payload: str = "fp32") -> dict[str, np.ndarray]:
     """The same of the witness, in double."""
-    x, g, ids = dyadic(seed, TOKENS, WIDTH), dyadic(seed + 1, TOKENS, WIDTH), some_ids(seed)
+    x, g, ids = activations(seed), dyadic(seed + 1, TOKENS, WIDTH), some_ids(seed)
     wide: list[Any] = [np.asarray(m, np.float64) for m in (A, dyadic(seed + 2, IDS, RANK), P, dyadic(seed + 3, IDS, RANK), P_OTHER, x, g)]
     of = witness.Boundary(wide[0], (wide[1], wide[2]), (wide[3], wide[4]), payload)
     made = of.through(wide[5], ids, lambda _: wide[6])
