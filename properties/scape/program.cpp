@@ -194,8 +194,10 @@ std::vector<Outcome> ProgramRun::damage(const Action& action, const fs::path& fo
             fail(0, "did not take a step after it had saved: " + outcome.text);
     Outcome common;
     common.damaged = make_damage(folder, action.damage);
-    if (common.damaged.empty())
-        return std::vector<Outcome>(workers(), common);
+    if (common.damaged.empty()) {
+        std::vector<Outcome> untouched(workers(), common);
+        return untouched;
+    }
     const Json message{{"do", "restore"}, {"folder", folder.string()}};
     const std::vector<Json> answers = ask(std::vector<Json>(workers(), message), {"restore", "refused"});
     std::vector<Outcome> outcomes;

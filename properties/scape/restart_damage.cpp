@@ -62,6 +62,13 @@ void classify_damage(Trial& trial) {
     trial.classify(!bit, "a byte is gone or too many");
 }
 
+Violation also(const std::string& before, const Violation& violation) {
+    Violation told(before + violation.what());
+    told.divergence = violation.divergence;
+    told.action = violation.action;
+    return told;
+}
+
 /// Of a checkpoint that is damaged while the run goes on: refused by all, who are as they were; or restored
 /// to what it was, since what was damaged carried nothing. Never something else.
 void refused_or_harmless(Trial& trial) {
@@ -93,13 +100,10 @@ void refused_or_harmless(Trial& trial) {
     try {
         expect_goes_on(trial, Expected(undisturbed, never, damaged), *history, damaged);
     } catch (const Violation& violation) {
-        Violation told(outcome.damaged +
+        throw also(outcome.damaged +
                        (refused ? ": the checkpoint was refused, and the run does not go on as it was: "
-                                : ": the checkpoint was restored, and not to what it was: ") +
-                       violation.what());
-        told.divergence = violation.divergence;
-        told.action = violation.action;
-        throw told;
+                                : ": the checkpoint was restored, and not to what it was: "),
+                   violation);
     }
 }
 

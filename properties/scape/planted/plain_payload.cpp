@@ -43,7 +43,7 @@ float of_byte(std::uint8_t byte, int E) {
     const int bits = byte % 0x80;
     double magnitude = bits < 4 ? bits * 0x1p-16 : std::ldexp(4 + bits % 4, bits / 4 - 17);
     if (bits >= 0x7c)
-        magnitude = INFINITY;
+        magnitude = HUGE_VAL;
     return static_cast<float>(std::copysign(std::ldexp(magnitude, E - 15), byte >= 0x80 ? -1.0 : 1.0));
 }
 
@@ -81,7 +81,7 @@ float PlainRank::travelled(float c) const {
         if (has(Bug::payload_subnormals_flushed) && magnitude < 0x1p-14)
             return std::copysign(0.0F, c);
         if (has(Bug::overflow_to_infinity)) {
-            const float rounded = in_e5m2(c, E_, INFINITY);
+            const float rounded = in_e5m2(c, E_, HUGE_VAL);
             return std::abs(std::ldexp(static_cast<double>(rounded), 15 - E_)) > 57344.0
                        ? std::copysign(INFINITY, c)
                        : rounded;
