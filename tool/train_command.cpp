@@ -25,7 +25,7 @@ using training::Plan;
 using training::Text;
 using Clock = std::chrono::steady_clock;
 
-struct Asked : TrainAsked {
+struct TrainCall : TrainAsked {
     Plan plan;
     std::optional<std::size_t> warm_up;
     std::string correction{problem::name(Plan().hyper.bias_correction)};
@@ -76,7 +76,7 @@ std::string floors_text(const std::vector<training::Floor>& floors) {
     return words;
 }
 
-void print_head(const Asked& asked, const Text& text, const std::vector<training::Floor>& floors,
+void print_head(const TrainCall& asked, const Text& text, const std::vector<training::Floor>& floors,
                 double parameters) {
     const Plan& plan = asked.plan;
     std::printf("text   %s; who guesses has a loss of %.3f\n", words_of(text).c_str(),
@@ -122,7 +122,7 @@ Text text_of(const std::string& asked) {
     return synthetic_text(settings);
 }
 
-Plan plan_of(const Asked& asked, std::size_t steps, double rate) {
+Plan plan_of(const TrainCall& asked, std::size_t steps, double rate) {
     Plan plan = asked.plan;
     plan.steps = steps;
     plan.warm_up = asked.warm_up.value_or(steps / 10);
@@ -137,7 +137,7 @@ void check_once(const std::string& option, const std::vector<T>& values, const s
             throw Error(option + " has one of its values twice; " + why);
 }
 
-void check_asked(const Asked& asked, const Text& text) {
+void check_asked(const TrainCall& asked, const Text& text) {
     for (const std::size_t steps : asked.steps)
         for (const double rate : asked.rates)
             training::check(plan_of(asked, steps, rate), text, asked.optimizers);
@@ -157,7 +157,7 @@ void check_asked(const Asked& asked, const Text& text) {
 }
 
 /// The rate at which a run of a seed that nothing else has ends lowest; a single rate is not tried.
-double tuned(const Asked& asked, std::size_t steps, const Text& text, const std::string& optimizer) {
+double tuned(const TrainCall& asked, std::size_t steps, const Text& text, const std::string& optimizer) {
     if (asked.rates.size() == 1)
         return asked.rates.front();
     std::string tried;
@@ -166,18 +166,13 @@ double tuned(const Asked& asked, std::size_t steps, const Text& text, const std:
     for (const double rate : asked.rates) {
         Plan plan = plan_of(asked, steps, rate);
         plan.checkpoints.clear();
-        char words[32] = "no number";
-        try {
-            const double loss =
-                train_one(plan, text, optimizer, asked.first_seed + std::max(asked.seeds, asked.base_seeds))
-                    .points.back()
-                    .loss;
-            std::snprintf(words, sizeof words, "%.4f", loss);
-            if (loss < best) {
-                best = loss;
-                rate_of_best = rate;
-            }
-        } catch (const training::Diverged&) { // which is this rate's result
+        const std::uint64_t seed = asked.first_seed + std::max(asked.seeds, asked.base_seeds);
+        const double loss = train_one(plan, text, optimizer, seed).points.back().loss;
+        char words[32];
+        std::snprintf(words, sizeof words, "%.4f", loss);
+        if (loss < best) { // nan is not
+            best = loss;
+            rate_of_best = rate;
         }
         tried += (tried.empty() ? "" : ", ") + shortest(rate) + " " + words;
     }
@@ -192,7 +187,7 @@ double tuned(const Asked& asked, std::size_t steps, const Text& text, const std:
     return rate_of_best;
 }
 
-void run_seeds(const Asked& asked, const Plan& plan, const Text& text, const std::string& optimizer,
+void run_seeds(const TrainCall& asked, const Plan& plan, const Text& text, const std::string& optimizer,
                std::size_t seeds, TrainResults& results) {
     const auto parameters = static_cast<double>(training::layout_of(plan.shape).size());
     for (std::uint64_t seed = asked.first_seed; seed < asked.first_seed + seeds; ++seed) {
@@ -205,7 +200,7 @@ void run_seeds(const Asked& asked, const Plan& plan, const Text& text, const std
 
 /// The base line comes first, with all its seeds: what is a difference at all is fixed before a candidate
 /// has run.
-bool run(Asked asked, const std::vector<std::string>& arguments) {
+bool train_all(TrainCall asked, const std::vector<std::string>& arguments) {
     const Text text = text_of(asked.text);
     asked.plan.shape.symbols = text.symbols;
     asked.plan.hyper.bias_correction = problem::parse<problem::BiasCorrection>(asked.correction);
@@ -232,7 +227,7 @@ bool run(Asked asked, const std::vector<std::string>& arguments) {
     return results.good();
 }
 
-void add_runs(CLI::App& command, Asked& asked) {
+void add_runs(CLI::App& command, TrainCall& asked) {
     command
         .add_option(
             "--text", asked.text,
@@ -271,7 +266,7 @@ void add_runs(CLI::App& command, Asked& asked) {
                        "a folder, for a page with pictures and the same JSON, after each run");
 }
 
-void add_settings(CLI::App& command, Asked& asked) {
+void add_settings(CLI::App& command, TrainCall& asked) {
     Plan& plan = asked.plan;
     command.add_option("--learning-rate", asked.rates,
                        "at its peak; falls along half a cosine to a tenth. Of several each optimizer takes "
@@ -296,7 +291,7 @@ void add_settings(CLI::App& command, Asked& asked) {
 void add_train(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand(
         "train", "train a small GPT with any optimizer and say whether it trains as well as another");
-    auto asked = std::make_shared<Asked>();
+    auto asked = std::make_shared<TrainCall>();
     command->option_defaults()->always_capture_default();
     add_runs(*command, *asked);
     add_settings(*command, *asked);
@@ -305,13 +300,13 @@ void add_train(CLI::App& app, int& status, const std::vector<std::string>& argum
         "UNDECIDED or "
         "MISTRUSTED.\n"
         "Exit status: 0 trained, and no verdict but SAME and BETTER, 1 another verdict, 2 bad input or "
-        "usage, or a loss that is no number any more.\n"
+        "usage.\n"
         "Examples:\n"
         "  scape train --text README.md --steps 200\n"
         "  scape train --text synthetic --optimizer adams scape:0.1 scape:0.01 diloco:30 "
         "--seeds 4 --base-seeds 10 --report report");
     command->callback(
-        [asked, &status, arguments] { status = run(*asked, arguments) ? all_passed : difference; });
+        [asked, &status, arguments] { status = train_all(*asked, arguments) ? all_passed : difference; });
 }
 
 } // namespace scape::tool

@@ -157,6 +157,20 @@ TEST_F(ToolTrain, EachTakesItsOwnRateAndDensitiesByStepsAreAMap) {
     EXPECT_TRUE(contains(html, "scape beside adams"));
 }
 
+TEST_F(ToolTrain, WhoDivergesIsMistrustedAndTheNextOneRuns) {
+    // At the first rate parameters are -9 times what they were, step after step.
+    const ToolResult result =
+        train({"--steps", "60", "--learning-rate", "10", "0.01", "--weight-decay", "1", "--seeds", "2",
+               "--json", file("results"), "--optimizer", "adams", "scape:0.2"});
+    EXPECT_EQ(result.status, 1) << result.errors;
+    EXPECT_TRUE(contains(result.output, "adams takes learning rate 0.01 (10 nan, 0.01 ")) << result.output;
+    EXPECT_EQ(json::parse(std::ifstream(file("results")))["verdicts"].size(), 1U);
+    const ToolResult base = train({"--steps", "60", "--learning-rate", "10", "--weight-decay", "1",
+                                   "--seeds", "2", "--optimizer", "adams", "adamw"});
+    expect_bad_input(base, "it takes runs that end");
+    EXPECT_TRUE(contains(base.output, " nan")) << base.output;
+}
+
 TEST_F(ToolTrain, TheMadeUpTextHasAnEntropy) {
     const ToolResult result = train({"--text", "synthetic:2", "--steps", "1", "--optimizer", "adams"});
     EXPECT_EQ(result.status, 0) << result.errors;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -22,6 +24,9 @@
 namespace scape::training {
 
 namespace {
+
+/// A loss or a gradient is no number any more.
+struct Diverged : std::exception {};
 
 /// What all ranks have in common.
 struct Run {
@@ -50,10 +55,9 @@ class Rank {
             go_on_from(*run.begun_with);
     }
 
-    /// The points, the same on all ranks.
-    std::vector<Curve::Point> train(const Watch& watch) {
-        std::vector<Curve::Point> points =
-            run_.begun_with ? run_.begun_with->points : std::vector{measure(0)};
+    /// Leaves the points, the same on all ranks, as far as it comes.
+    void train(const Watch& watch, std::vector<Curve::Point>& points) {
+        points = run_.begun_with ? run_.begun_with->points : std::vector{measure(0)};
         bool due = false;
         bool to_keep = false;
         for (std::size_t step = first_step_; step <= run_.plan.steps; ++step) {
@@ -72,7 +76,6 @@ class Rank {
             }
         }
         peer_->finish();
-        return points;
     }
 
   private:
@@ -81,9 +84,7 @@ class Rank {
         const double loss = model_.loss_and_gradient(peer_->parameters(), batch, gradient_);
         const auto finite = [](float value) { return std::isfinite(value); };
         if (!std::isfinite(loss) || !std::ranges::all_of(gradient_, finite))
-            throw Diverged(run_.optimizer + ", seed " + std::to_string(run_.seed) + ", step " +
-                           std::to_string(step) + ": the loss of rank " + std::to_string(bare_.rank()) +
-                           " or its gradient is no number any more; take a lower learning rate");
+            throw Diverged();
         const double rate = learning_rate_at(run_.plan, step);
         peers::LocalPeer* const local = peer_->local();
         if (local == nullptr) {
@@ -171,10 +172,25 @@ class Rank {
     std::uint64_t sent_before_ = 0; ///< by those whose checkpoint this goes on from
 };
 
-/// An optimizer's own word that it cannot go on.
-[[noreturn]] void explain(const Run& run, const std::exception& error) {
-    throw Error(run.optimizer + ", seed " + std::to_string(run.seed) + ": " + one_line(error.what()) +
-                "; take a lower learning rate");
+/// What was to be measured after the run had ended has no loss.
+void leave_empty(const Run& run, Curve& curve) {
+    const peers::Kind& kind = *run.choice.kind;
+    const auto whole = kind.number == peers::Number::inner_steps
+                           ? static_cast<std::size_t>(peers::inner_steps(kind, run.choice.setting))
+                           : std::size_t{1};
+    const std::uint64_t bytes = curve.points.empty() ? 0 : curve.points.back().bytes;
+    const std::size_t reached = curve.points.empty() ? 0 : curve.points.back().step + 1;
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    bool due = reached == 0;
+    for (std::size_t step = 0; step <= run.plan.steps; ++step) {
+        const bool last = step == run.plan.steps;
+        due = due || (step > 0 && step % run.plan.measure_every == 0) || last;
+        if (!due || !(step % whole == 0 || last))
+            continue;
+        due = false;
+        if (step >= reached)
+            curve.points.push_back({step, none, bytes});
+    }
 }
 
 } // namespace
@@ -199,18 +215,17 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
             plan.ranks,
             [&](const peers::Links& links) {
                 const bool first = links.all.rank() == 0;
-                auto points = Rank(run, links, kept).train(first ? watch : Watch());
-                if (first)
-                    curve.points = std::move(points);
+                std::vector<Curve::Point> same;
+                Rank(run, links, kept).train(first ? watch : Watch(), first ? curve.points : same);
             },
             patience);
-    } catch (const distributed::RefusedStep& error) {
-        explain(run, error);
-    } catch (const distributed::Halted& error) {
-        explain(run, error);
-    } catch (const gasloc::Halted& error) {
-        explain(run, error);
+        return curve;
+    } catch (const Diverged&) {
+    } catch (const distributed::RefusedStep&) { // the optimizers' own words for the same
+    } catch (const distributed::Halted&) {
+    } catch (const gasloc::Halted&) {
     }
+    leave_empty(run, curve);
     return curve;
 }
 

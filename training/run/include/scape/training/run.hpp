@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include <scape/problem/error.hpp>
 #include <scape/problem/problem.hpp>
 #include <scape/training/curve.hpp>
 #include <scape/training/model.hpp>
@@ -44,12 +43,6 @@ void check(const Plan& plan, const Text& text, const std::vector<std::string>& o
 /// About what all ranks together take.
 [[nodiscard]] double bytes_of(const Plan& plan, const Text& text);
 
-/// A loss or a gradient that is no number any more.
-class Diverged : public Error {
-  public:
-    using Error::Error;
-};
-
 /// After each step, with the first rank's loss on its own batch.
 using Watch = std::function<void(std::size_t step, double loss)>;
 
@@ -57,7 +50,8 @@ using Watch = std::function<void(std::size_t step, double loss)>;
 /// Start, batches and what is measured follow from the plan, the text and the seed, whatever the optimizer:
 /// runs of one seed are a pair, and one that was interrupted goes on from its checkpoint to the same bits.
 /// Every rank measures a share of the windows on its own parameters, which differ by rank only where the
-/// kind has no replicas; never inside of a round.
+/// kind has no replicas; never inside of a round. A run whose loss or gradient is no number any more has
+/// ended: what was to be measured from there on is NaN.
 [[nodiscard]] Curve train(const Text& text, const Plan& plan, const std::string& optimizer,
                           std::uint64_t seed, const Watch& watch = {});
 
