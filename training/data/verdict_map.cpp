@@ -18,9 +18,9 @@ using report::page::escaped;
 using report::page::fixed;
 using report::page::px;
 
-constexpr double width = 460;
+constexpr double map_width = 460;
 constexpr double names = 70;
-constexpr double head = 44;
+constexpr double head_height = 44;
 constexpr double row_height = 38;
 constexpr double widest = 96;
 constexpr double key_height = 22;
@@ -69,9 +69,9 @@ std::string verdict_map(const std::string& title, const std::vector<MapCell>& ce
         steps.insert(one.steps);
     }
     const double cell_width =
-        std::min(widest, (width - names - 8) / std::max(1.0, static_cast<double>(steps.size())));
+        std::min(widest, (map_width - names - 8) / std::max(1.0, static_cast<double>(steps.size())));
     const double body = row_height * static_cast<double>(densities.size());
-    std::string svg = svg::begin(width, head + body + key_height + 10, title) +
+    std::string svg = svg::begin(map_width, head_height + body + key_height + 10, title) +
                       svg::label("t-letter", 8, 15, "start", title) +
                       svg::label("t-tick", names - 6, 36, "end", "density");
     double x = names;
@@ -79,7 +79,7 @@ std::string verdict_map(const std::string& title, const std::vector<MapCell>& ce
         svg += svg::label("t-tick", x + (cell_width / 2), 36, "middle", std::to_string(column) + " steps");
         x += cell_width;
     }
-    double y = head;
+    double y = head_height;
     for (const double density : densities) {
         svg += svg::label("t-name", names - 6, y + 23, "end", shortest(density));
         x = names;
