@@ -214,12 +214,11 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments) {
         for (const std::string& optimizer : asked.optimizers) {
             const bool base = optimizer == asked.optimizers.front();
             const double rate = tuned(asked, steps, text, optimizer);
-            results.begin(optimizer, rate);
             run_seeds(asked, plan_of(asked, steps, rate), text, optimizer,
                       base ? std::max(asked.seeds, asked.base_seeds) : asked.seeds, results);
             if (base)
                 results.fix_sigma();
-            else if (const std::string verdict = results.judge(); !verdict.empty())
+            else if (const std::string verdict = results.judge(optimizer); !verdict.empty())
                 std::printf("%s\n", verdict.c_str());
             std::fflush(stdout);
         }

@@ -31,20 +31,13 @@ void TrainResults::begin(std::size_t steps) {
     results_.sigma = {};
 }
 
-void TrainResults::begin(const std::string& optimizer, double rate) {
-    optimizer_ = optimizer;
-    rate_ = rate;
-    if (optimizer == asked_.optimizers.front())
-        base_rate_ = rate;
-}
-
 /// Runs of different lengths are no pairs, and no group to draw.
 std::string TrainResults::label(const std::string& optimizer) const {
     return asked_.steps.size() == 1 ? optimizer : optimizer + ", " + std::to_string(steps_) + " steps";
 }
 
 void TrainResults::add(Curve curve) {
-    curve.optimizer = label(optimizer_);
+    curve.optimizer = label(curve.optimizer);
     results_.curves.push_back(std::move(curve));
     write();
 }
@@ -58,38 +51,41 @@ std::vector<Curve> TrainResults::runs_of(const std::string& optimizer, std::size
 }
 
 void TrainResults::fix_sigma() {
-    const std::vector<Curve> base = runs_of(optimizer_, results_.curves.size());
+    const std::vector<Curve> base = runs_of(asked_.optimizers.front(), results_.curves.size());
     if (base.size() > 1)
         results_.sigma = training::sigma_of_seeds(base);
 }
 
-std::string TrainResults::judge() {
+std::string TrainResults::judge(const std::string& candidate) {
     if (results_.sigma.from == 0)
         return {};
     const std::string& base = asked_.optimizers.front();
+    const std::vector<Curve> base_runs = runs_of(base, asked_.seeds);
+    const std::vector<Curve> runs = runs_of(candidate, asked_.seeds);
     const training::Comparison comparison{
         .base = label(base),
-        .candidate = label(optimizer_),
+        .candidate = label(candidate),
         .setting = std::to_string(steps_) + " steps, " + std::to_string(plan_.ranks) + " ranks, batch " +
-                   std::to_string(plan_.batch) + " a rank, learning rates " + shortest(base_rate_) +
-                   " and " + shortest(rate_),
-        .verdict = training::judge(runs_of(base, asked_.seeds), runs_of(optimizer_, asked_.seeds),
-                                   results_.sigma, asked_.margin, training::trigram(floors()))};
+                   std::to_string(plan_.batch) + " a rank, learning rates " +
+                   shortest(base_runs.front().learning_rate) + " and " +
+                   shortest(runs.front().learning_rate),
+        .verdict =
+            training::judge(base_runs, runs, results_.sigma, asked_.margin, training::trigram(floors()))};
     results_.comparisons.push_back(comparison);
-    map(comparison.verdict);
+    map(candidate, comparison.verdict);
     write();
     return comparison.candidate + " beside " + base + ": " + text(comparison.verdict);
 }
 
 /// Where SCAPE's densities hold, by steps.
-void TrainResults::map(const training::Verdict& verdict) {
+void TrainResults::map(const std::string& candidate, const training::Verdict& verdict) {
     constexpr std::string_view scape = "scape:";
-    if (asked_.steps.size() == 1 || !optimizer_.starts_with(scape))
+    if (asked_.steps.size() == 1 || !candidate.starts_with(scape))
         return;
     if (results_.maps.empty())
         results_.maps.push_back({.title = "scape beside " + asked_.optimizers.front(), .cells = {}});
     results_.maps.front().cells.push_back(
-        {.density = std::stod(optimizer_.substr(scape.size())), .steps = steps_, .verdict = verdict});
+        {.density = std::stod(candidate.substr(scape.size())), .steps = steps_, .verdict = verdict});
 }
 
 bool TrainResults::good() const {

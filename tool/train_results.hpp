@@ -31,14 +31,12 @@ class TrainResults {
     [[nodiscard]] const std::vector<training::Floor>& floors() const { return results_.levels.floors; }
     /// From here on runs are of so many steps.
     void begin(std::size_t steps);
-    /// From here on they are of this optimizer, at this rate.
-    void begin(const std::string& optimizer, double rate);
     void add(training::Curve curve);
     /// All runs of the base line are there.
     void fix_sigma();
     /// All runs of this candidate are there: its verdict, or nothing where one seed was asked for, of which
     /// there is none.
-    [[nodiscard]] std::string judge();
+    [[nodiscard]] std::string judge(const std::string& candidate);
     /// No verdict is anything but SAME or BETTER.
     [[nodiscard]] bool good() const;
     void write() const;
@@ -47,16 +45,13 @@ class TrainResults {
     [[nodiscard]] std::string label(const std::string& optimizer) const;
     [[nodiscard]] std::vector<training::Curve> runs_of(const std::string& optimizer,
                                                        std::size_t most) const;
-    void map(const training::Verdict& verdict);
+    void map(const std::string& candidate, const training::Verdict& verdict);
 
     const TrainAsked& asked_;
     const training::Plan& plan_;
     const training::Text& text_;
     training::TrainingResults results_;
     std::size_t steps_ = 0;
-    std::string optimizer_;
-    double rate_ = 0;
-    double base_rate_ = 0;
 };
 
 } // namespace scape::tool

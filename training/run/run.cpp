@@ -35,11 +35,27 @@ struct Run {
     std::string optimizer;
     std::uint64_t seed;
     peers::Choice choice;
+    std::vector<std::size_t> measured;      ///< after which steps
     nlohmann::ordered_json identity{};      ///< where checkpoints are kept
     std::optional<Checkpoint> begun_with{}; ///< what it goes on from
 
     [[nodiscard]] bool keeps() const { return !plan.checkpoints.empty(); }
 };
+
+/// The start, the end, and where the round ends in which it is due.
+std::vector<std::size_t> measured_steps(const Plan& plan, const peers::Choice& choice) {
+    const auto round = static_cast<std::size_t>(peers::inner_steps(*choice.kind, choice.setting));
+    std::vector<std::size_t> steps{0};
+    bool due = false;
+    for (std::size_t step = 1; step <= plan.steps; ++step) {
+        due = due || step % plan.measure_every == 0 || step == plan.steps;
+        if (due && (step % round == 0 || step == plan.steps)) {
+            steps.push_back(step);
+            due = false;
+        }
+    }
+    return steps;
+}
 
 class Rank {
   public:
@@ -58,17 +74,13 @@ class Rank {
     /// Leaves the points, the same on all ranks, as far as it comes.
     void train(const Watch& watch, std::vector<Curve::Point>& points) {
         points = run_.begun_with ? run_.begun_with->points : std::vector{measure(0)};
-        bool due = false;
         bool to_keep = false;
         for (std::size_t step = first_step_; step <= run_.plan.steps; ++step) {
             const double loss = take(step);
             if (watch)
                 watch(step, loss);
-            due = due || step % run_.plan.measure_every == 0 || step == run_.plan.steps;
-            if (due && open_steps_ == 0) {
+            if (points.size() < run_.measured.size() && step == run_.measured[points.size()])
                 points.push_back(measure(step));
-                due = false;
-            }
             to_keep = to_keep || step % run_.plan.checkpoint_every == 0 || step == run_.plan.steps;
             if (run_.keeps() && to_keep && open_steps_ == 0) {
                 keep(step, points);
@@ -174,23 +186,9 @@ class Rank {
 
 /// What was to be measured after the run had ended has no loss.
 void leave_empty(const Run& run, Curve& curve) {
-    const peers::Kind& kind = *run.choice.kind;
-    const auto whole = kind.number == peers::Number::inner_steps
-                           ? static_cast<std::size_t>(peers::inner_steps(kind, run.choice.setting))
-                           : std::size_t{1};
     const std::uint64_t bytes = curve.points.empty() ? 0 : curve.points.back().bytes;
-    const std::size_t reached = curve.points.empty() ? 0 : curve.points.back().step + 1;
-    const double none = std::numeric_limits<double>::quiet_NaN();
-    bool due = reached == 0;
-    for (std::size_t step = 0; step <= run.plan.steps; ++step) {
-        const bool last = step == run.plan.steps;
-        due = due || (step > 0 && step % run.plan.measure_every == 0) || last;
-        if (!due || !(step % whole == 0 || last))
-            continue;
-        due = false;
-        if (step >= reached)
-            curve.points.push_back({step, none, bytes});
-    }
+    for (std::size_t next = curve.points.size(); next < run.measured.size(); ++next)
+        curve.points.push_back({run.measured[next], std::numeric_limits<double>::quiet_NaN(), bytes});
 }
 
 } // namespace
@@ -200,7 +198,8 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
     check(plan, text, {optimizer});
     Plan whole = plan;
     whole.shape.symbols = text.symbols;
-    Run run{text, whole, optimizer, seed, optimizer_of(optimizer, whole)};
+    const peers::Choice choice = optimizer_of(optimizer, whole);
+    Run run{text, whole, optimizer, seed, choice, measured_steps(whole, choice)};
     if (run.keeps()) {
         run.identity = identity_of(text, whole, optimizer, seed);
         run.begun_with = load(checkpoint_path(plan.checkpoints, optimizer, seed), run.identity);
