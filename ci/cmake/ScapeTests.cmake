@@ -18,12 +18,14 @@ function(scape_add_tests)
   target_link_libraries(${TEST_NAME} PRIVATE ${TEST_LIBRARIES} GTest::gmock GTest::gtest_main scape_options)
   target_compile_definitions(${TEST_NAME} PRIVATE ${TEST_DEFINITIONS})
   scape_cold(${TEST_NAME} tests)
+  set_target_properties(${TEST_NAME} PROPERTIES SCAPE_LABEL "${TEST_LABEL}")
   gtest_discover_tests(${TEST_NAME} TEST_PREFIX ${TEST_NAME}. DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${TEST_LABEL} TIMEOUT 600)
 endfunction()
 
-# scape_add_quick_target(folders): a target `quick`, which is all but what stands in these folders and nothing else needs. Their tests have
-# the label full: those of label quick find what they run where quick alone was built, as `ci/test quick` does.
+# scape_add_quick_target(folders): a target `quick`, which is all programs but those that stand in these folders or are tests of another label,
+# and what they need. What stands in the folders has tests of label full alone: those of label quick find what they run where quick alone was
+# built, as `ci/test quick` does.
 function(scape_add_quick_target)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
   set(folders ${PROJECT_SOURCE_DIR})
@@ -38,7 +40,8 @@ function(scape_add_quick_target)
     foreach(target IN LISTS targets)
       get_target_property(left_out ${target} EXCLUDE_FROM_ALL)
       get_target_property(type ${target} TYPE)
-      if(NOT left_out AND NOT type STREQUAL "INTERFACE_LIBRARY")
+      get_target_property(label ${target} SCAPE_LABEL)
+      if(NOT left_out AND NOT type MATCHES "^(INTERFACE|STATIC|OBJECT)_LIBRARY$" AND (NOT label OR label STREQUAL "quick"))
         add_dependencies(quick ${target})
       endif()
     endforeach()
