@@ -89,10 +89,10 @@ def begin(result, work, settings):
     whole = {"format": FORMAT, "status": "UNFINISHED", "reason": settings["no_gpu"], "commit": commit, "gpus": int(settings["gpus"]), "device": device,
              "simulated": settings["simulated"] != "", "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
              "planned": settings["planned"].split(), "environment": [], "phases": [], "check": dict.fromkeys(CHECKS), "benchmarks": None}
-    if settings["continue"]:
+    if settings["continue"] and result.exists():
         before = json_of(result)
         if before is None or before.get("format") != FORMAT:
-            die(f"{result} is no result to continue; leave --continue out")
+            die(f"{result} is no result of this gate, which --continue could take up; give another name")
         for key in ("commit", "device", "simulated"):
             if before[key] != whole[key]:
                 die(f"{result} is of {key} '{before[key]}', and this is '{whole[key]}': results of two do not mix; leave --continue out")

@@ -32,6 +32,16 @@ std::vector<float> normal(std::uint64_t seed, problem::Index size) {
     return result;
 }
 
+/// Five values, so that many scores equal the threshold and only the first of them are selected.
+std::vector<float> tied(std::uint64_t seed, problem::Index size) {
+    std::mt19937_64 random(seed);
+    std::uniform_int_distribution<int> distribution(-2, 2);
+    std::vector<float> result;
+    for (problem::Index i = 0; i < size; ++i)
+        result.push_back(0.25F * static_cast<float>(distribution(random)));
+    return result;
+}
+
 std::vector<std::uint32_t> bits(std::span<const float> values) {
     std::vector<std::uint32_t> result;
     for (const float value : values)
@@ -88,8 +98,10 @@ problem::Layout small_layout() {
     return problem::Layout({{"embed", 9'001, false}, {"norm", 33, true}, {"gate", 1, false}});
 }
 
-void equals_the_host(Way way, const problem::Layout& layout, int workers, double density,
-                     double clip_norm) {
+using Draw = std::vector<float> (*)(std::uint64_t seed, problem::Index size);
+
+void equals_the_host(Way way, const problem::Layout& layout, int workers, double density, double clip_norm,
+                     Draw draw = normal) {
     problem::HyperParameters hyper;
     hyper.clip_norm = clip_norm;
     const auto problem = problem::make_problem(problem::Algorithm::scape, workers, layout,
@@ -109,7 +121,7 @@ void equals_the_host(Way way, const problem::Layout& layout, int workers, double
             make_cuda_backend(problem, w, stream, own ? Exchange::device : Exchange::host),
             own ? *own : ranks, {});
         for (int step = 0; step < 6; ++step) {
-            const auto g = normal(static_cast<std::uint64_t>(100 * step + ranks.rank() + 2), layout.size());
+            const auto g = draw(static_cast<std::uint64_t>(100 * step + ranks.rank() + 2), layout.size());
             host.step(g, 1e-3);
             device.step(g, 1e-3);
             EXPECT_EQ(bits(host.parameters()), bits(device.parameters()));
@@ -156,6 +168,14 @@ TEST_P(Cuda, SmallRunEqualsTheHost) {
         GTEST_SKIP() << why;
     const int workers = GetParam() == Way::nccl ? std::min(3, availability().devices) : 3;
     equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7);
+}
+
+/// Where not all that equal the threshold are taken, a group looks for its first ones (Take).
+TEST_P(Cuda, SmallRunWithTiesEqualsTheHost) {
+    if (const std::string why = unavailable(GetParam()); !why.empty())
+        GTEST_SKIP() << why;
+    const int workers = GetParam() == Way::nccl ? std::min(2, availability().devices) : 2;
+    equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7, tied);
 }
 
 std::string name_of(const testing::TestParamInfo<Way>& info) {

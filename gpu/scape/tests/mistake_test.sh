@@ -9,9 +9,10 @@ if [ -n "$name" ] && [ -z "${says:-}" ]; then
     echo "mistake_test.sh: $list has no $name"
     exit 2
 fi
-way=streams
+way=streams run=SmallRunEqualsTheHost
+[[ $name != *ties* ]] || run=SmallRunWithTiesEqualsTheHost
 [ "$name" != graph_not_updated ] || way=graphs
-said=$(SCAPE_SIMULATED_MISTAKE=${edit:-} "$test" --gtest_filter="Ways/Cuda.SmallRunEqualsTheHost/$way" 2>&1)
+said=$(SCAPE_SIMULATED_MISTAKE=${edit:-} "$test" --gtest_filter="Ways/Cuda.$run/$way" 2>&1)
 status=$?
 if [ -z "$name" ]; then
     [ "$status" = 0 ] && grep -q 'PASSED.*1 test' <<< "$said"
