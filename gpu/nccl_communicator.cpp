@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -44,7 +45,15 @@ class NcclCommunicator final : public Communicator {
     }
     NcclCommunicator(const NcclCommunicator&) = delete;
     NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-    ~NcclCommunicator() override { shared_.watch({}); }
+    /// A rank that fails does not stay for the others, and nobody stays for a rank that has failed.
+    ~NcclCommunicator() override {
+        shared_.watch({});
+        for (nccl::Comm* comm : {&masks_, &main_}) {
+            if (std::uncaught_exceptions() > exceptions_)
+                comm->end();
+            comm->finish(options_.timeout, [this] { return failed(); });
+        }
+    }
 
     [[nodiscard]] int rank() const override { return ranks_.rank(); }
     [[nodiscard]] int size() const override { return ranks_.size(); }
@@ -242,6 +251,15 @@ class NcclCommunicator final : public Communicator {
         }
     }
 
+    bool failed() noexcept {
+        try {
+            ranks_.progress();
+            return false;
+        } catch (...) {
+            return true;
+        }
+    }
+
     void refuse_delay(Clock::duration waited, const char* what) {
         if (waited >= options_.timeout)
             fail(std::string(what) + " did not end within " + nccl::seconds_text(options_.timeout));
@@ -254,6 +272,7 @@ class NcclCommunicator final : public Communicator {
     CudaDeviceStream beside_;
     nccl::Comm main_;
     nccl::Comm masks_;
+    int exceptions_ = std::uncaught_exceptions();
 };
 
 /// Those of NCCL's variables that are set.

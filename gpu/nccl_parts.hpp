@@ -57,13 +57,14 @@ class Comm {
         if (comm_ != nullptr)
             static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
     }
-    /// When all ranks have, or none is waited for any more.
-    void finish(std::chrono::steady_clock::duration timeout) noexcept {
+    /// When all ranks have, or `gone` says that one has failed, or none is waited for any more.
+    template <class Gone>
+    void finish(std::chrono::steady_clock::duration timeout, const Gone& gone) noexcept {
         if (comm_ == nullptr)
             return;
         const auto begin = std::chrono::steady_clock::now();
         ncclResult_t state = ncclCommFinalize(comm_);
-        while (state == ncclInProgress && std::chrono::steady_clock::now() - begin < timeout)
+        while (state == ncclInProgress && !gone() && std::chrono::steady_clock::now() - begin < timeout)
             if (ncclCommGetAsyncError(comm_, &state) != ncclSuccess)
                 break;
         if (state == ncclSuccess)

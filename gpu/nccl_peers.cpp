@@ -52,7 +52,7 @@ class NcclPeers final : public Peers {
         shared_.watch({});
         if (std::uncaught_exceptions() > exceptions_)
             comm_.end();
-        comm_.finish(options_.timeout);
+        comm_.finish(options_.timeout, [this] { return failed(); });
     }
 
     [[nodiscard]] int rank() const override { return ranks_.rank(); }
@@ -187,6 +187,15 @@ class NcclPeers final : public Peers {
                 return;
             ranks_.progress();
             refuse_delay(Clock::now() - begin, what);
+        }
+    }
+
+    bool failed() noexcept {
+        try {
+            ranks_.progress();
+            return false;
+        } catch (...) {
+            return true;
         }
     }
 

@@ -1,7 +1,9 @@
 // The device's backend beside the host's, where there is a device.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +16,7 @@
 #include <scape/distributed/scape.hpp>
 #include <scape/gpu/communicators.hpp>
 #include <scape/gpu/cuda_backend.hpp>
+#include <scape/gpu/cuda_machine.hpp>
 #if defined(SCAPE_WITH_NCCL)
 #include <scape/gpu/nccl.hpp>
 #endif
@@ -177,6 +180,40 @@ TEST_P(Cuda, SmallRunWithTiesEqualsTheHost) {
     const int workers = GetParam() == Way::nccl ? std::min(2, availability().devices) : 2;
     equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7, tied);
 }
+
+#if defined(SCAPE_WITH_NCCL)
+/// Rank 0 fails with an exchange under way that rank 1 will never join, and rank 1 learns of it by the host
+/// alone: neither stays for the other.
+TEST(CudaNccl, SmallRunThatFailsInTheMiddleOfAnExchangeEnds) {
+    if (availability().devices < 2)
+        GTEST_SKIP() << "it takes two devices";
+    const auto begin = std::chrono::steady_clock::now();
+    constexpr std::chrono::seconds patience{20};
+    const auto run = [&](Communicator& ranks) {
+        const CudaStream stream({.device = ranks.rank(), .stream = nullptr, .graphs = false});
+        CudaMachine machine(stream, Exchange::device);
+        CudaMachine::Vector<float> part;
+        CudaMachine::Vector<float> all;
+        machine.resize(part, 1);
+        machine.resize(all, 2);
+        machine.fill(part, 0);
+        const auto own = make_nccl_communicator(ranks, stream, {.timeout = patience});
+        for (; ranks.rank() == 1; std::this_thread::sleep_for(std::chrono::milliseconds{1}))
+            own->progress(); // until it throws
+        const std::vector<std::size_t> sizes(2, sizeof(float));
+        const auto exchange =
+            own->start_all_gather(distributed::Traffic::moment, part.data(), all.data(), sizes);
+        throw std::runtime_error("rank 0 has had enough");
+    };
+    try {
+        distributed::run_ranks(2, run);
+        FAIL() << "nobody has failed";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "rank 0 has had enough");
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, patience / 2);
+}
+#endif
 
 std::string name_of(const testing::TestParamInfo<Way>& info) {
     return name(info.param);
