@@ -152,6 +152,21 @@ class OfAll(unittest.TestCase):
             self.assertEqual({goal["goal"].split(",")[0].split(" of ")[0] for goal in goals if goal["verdict"] == "MISSED"}, {missed})
         self.assertEqual(predict.goals_of(rows, [{"overhead_seconds": 61e-6}])[-1]["verdict"], "MISSED")
 
+    def test_assumptions_are_changed_one_at_a_time_and_put_back(self):
+        before = dict(ASSUMED)
+        lines = predict.spread()
+        self.assertEqual(ASSUMED, before)
+        self.assertEqual(len(lines), 1 + 2 * (1 + 6 + 2))
+        self.assertEqual(len({line[38:] for line in lines[1:10]}), 9)  # each matters
+        local = {line[6:38].strip(): float(line[38:48]) for line in lines[10:]}
+        self.assertLess(local["overlap 2"], local["as it stands"])
+        self.assertLess(local["latencies times 1.5"], local["latencies times 0.7"])
+
+    def test_the_file_has_a_row_a_line(self):
+        written = predict.json_text(self.predicted)
+        self.assertEqual(json.loads(written), self.predicted)
+        self.assertLess(len(written.splitlines()), 250)
+
     def test_says_that_nothing_was_measured(self):
         self.assertEqual(self.predicted["status"], "PREDICTED, not measured")
         self.assertTrue(predict.text(self.predicted).startswith("PREDICTED"))
