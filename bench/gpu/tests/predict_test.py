@@ -70,7 +70,7 @@ class OfALaunch(unittest.TestCase):
         self.assertAlmostEqual(self.cost(blocks=4 * 132.0 + 1).waits, 2 * self.cost().waits)
 
     def test_room_for_blocks(self):
-        for registers, shared, room in ((32, 0, 8), (33, 0, 6), (80, 0, 3), (32, 16392, 8), (32, 49152, 4)):
+        for registers, shared, room in ((32, 0, 8), (33, 0, 6), (80, 0, 3), (32, 16392, 8), (32, 28672, 7), (32, 49152, 4)):
             budget = Budget("", f"k sm_90 {registers} {shared} 0 0\n")
             self.assertEqual(budget.resident(H100, "k"), room, (registers, shared))
 
