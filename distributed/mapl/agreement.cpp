@@ -29,7 +29,7 @@ struct Field {
     const char* what;
     std::string (*told)(std::uint64_t bits);
 };
-constexpr std::array<Field, 14> fields{{{"width", whole},
+constexpr std::array<Field, 20> fields{{{"width", whole},
                                         {"rank", whole},
                                         {"vocabulary", whole},
                                         {"anchors", word<Anchors>},
@@ -39,10 +39,16 @@ constexpr std::array<Field, 14> fields{{{"width", whole},
                                         {"retraction_iterations", whole},
                                         {"seed", whole},
                                         {"payload", word<Payload>},
+                                        {"codewords", whole},
+                                        {"groups", whole},
+                                        {"rounds", whole},
+                                        {"subsets", whole},
+                                        {"decay", number},
                                         {"the step", whole},
                                         {"the micro-batch", whole},
                                         {"subspace", nullptr},
-                                        {"anchor", nullptr}}};
+                                        {"anchor", nullptr},
+                                        {"codebook", nullptr}}};
 using Record = std::array<std::uint64_t, fields.size()>;
 
 std::uint64_t digest_of(const Floats& values) {
@@ -65,10 +71,16 @@ Record record_of(const Settings& settings, const EndState& state) {
             index(settings.retraction_iterations),
             settings.seed,
             index(settings.payload),
+            index(settings.quantization.codewords),
+            index(settings.quantization.groups),
+            index(settings.quantization.rounds),
+            index(settings.quantization.subsets),
+            std::bit_cast<std::uint64_t>(settings.quantization.decay),
             index(state.steps),
             index(state.micro_batches),
             digest_of(state.a),
-            same_anchor ? digest_of(state.anchor) ^ problem::mix64(digest_of(state.rows)) : 0};
+            same_anchor ? digest_of(state.anchor) ^ problem::mix64(digest_of(state.rows)) : 0,
+            digest_of(state.codebooks)};
 }
 
 } // namespace

@@ -9,11 +9,26 @@
 #include <scape/problem/error.hpp>
 
 #include "agreement.hpp"
+#include "codec.hpp"
 #include "payload.hpp"
 
 namespace scape::mapl {
 
 using distributed::Traffic;
+
+namespace {
+
+/// Then no round makes what is left of a vector longer.
+void must_begin_with_zero(const Settings& settings, const Floats& codebooks) {
+    const Codebooks shape = codebooks_of(settings);
+    for (std::size_t book = 0; book < shape.books && !codebooks.empty(); ++book)
+        for (std::size_t i = 0; i < shape.width; ++i)
+            if (codebooks[shape.at(book, 0) + i] != 0.0F)
+                throw Error("state: the first codeword of book " + std::to_string(book) +
+                            " is not 0; it has to be, and stays");
+}
+
+} // namespace
 
 EndState first_state(const Settings& settings, Side side, std::span<const float> subspace,
                      std::span<const float> anchor) {
@@ -45,13 +60,26 @@ End::End(const Settings& settings, EndState state, Side side, distributed::Peers
     if (settings_.anchors != Anchors::none && state_.rows.empty())
         state_.rows = anchor_rows(settings_, side);
     must_have("P", state_.rows, settings_.anchors == Anchors::none ? 0 : state_.a.size());
+    if (state_.codebooks.empty() && quantizes(settings_))
+        state_.codebooks = first_codebooks(settings_);
+    if (state_.learned.empty() && side == Side::sender)
+        state_.learned = state_.codebooks;
+    const std::size_t codewords = codebooks_of(settings_).size();
+    must_have("the codebook", state_.codebooks, codewords);
+    must_have("the learned codebook", state_.learned, side == Side::sender ? codewords : 0);
+    must_begin_with_zero(settings_, state_.codebooks);
+    must_begin_with_zero(settings_, state_.learned);
     check_rows(settings_, state_.rows);
     agree(peers_, peer_, side, settings_, state_);
     part_.assign(state_.a.size(), 0.0F);
     if (trains_anchor())
         anchor_sum_.assign(state_.anchor.size(), 0.0F);
     anchor_gradient_ = anchor_sum_;
+    if (quantizes(settings_))
+        codec_ = std::make_unique<Codec>(settings_);
 }
+
+End::~End() = default;
 
 std::uint64_t End::number(Index micro) const {
     return static_cast<std::uint64_t>(state_.micro_batches + micro);
@@ -118,9 +146,9 @@ Receiver::Arrived Receiver::forward(Index micro, Index count) {
         throw Error("micro-batch " + std::to_string(micro) +
                     " is under way already, or no number; each goes once a step, from 0 on");
     const auto tokens = static_cast<std::size_t>(count);
-    const std::size_t z_bytes = payload_bytes(tokens);
+    const std::size_t z_bytes = codec_ ? index_bytes(settings_, tokens) : payload_bytes(tokens);
     const std::size_t each = id_bytes(settings_.vocabulary);
-    const std::size_t bytes = z_bytes + tokens * each;
+    const std::size_t bytes = z_bytes + tokens * each + codeword_bytes(settings_);
     auto incoming = peers_.receive(Traffic::payload, peer_, number(micro), bytes);
     const std::byte* message = incoming->wait(bytes);
     Arrived arrived{Floats(tokens * width()), std::vector<Id>(tokens)};
@@ -133,11 +161,33 @@ Receiver::Arrived Receiver::forward(Index micro, Index count) {
                                        std::to_string(id) + "; the vocabulary is " +
                                        std::to_string(settings_.vocabulary));
     Floats widened;
-    const float* z = unpacked(settings_.payload, message, tokens * rank(), widened);
+    const float* z = nullptr;
+    if (codec_) {
+        widened = decoded(message, tokens, tokens * each);
+        z = widened.data();
+    } else {
+        z = unpacked(settings_.payload, message, tokens * rank(), widened);
+    }
     decompress(matrices(), arrived.ids, z, arrived.activations.data());
     under_way_.emplace(micro, UnderWay{std::move(incoming), std::move(widened), z, arrived.ids});
     ++batches_;
     return arrived;
+}
+
+Floats Receiver::decoded(const std::byte* message, std::size_t tokens, std::size_t id_bytes) {
+    const Codebooks shape = codebooks_of(settings_);
+    std::vector<Word> indices(tokens * shape.books);
+    unpack_indices(message, index_bits(settings_.quantization.codewords), indices);
+    for (const Word index : indices)
+        if (index >= shape.words)
+            throw distributed::Aborted("rank " + std::to_string(peer_) + " sent the index " +
+                                       std::to_string(index) + "; there are " +
+                                       std::to_string(shape.words) + " codewords");
+    Floats z(tokens * rank());
+    codec_->decode(indices, state_.codebooks, z.data());
+    scatter_codewords(shape, travelling(settings_, travelled()),
+                      message + index_bytes(settings_, tokens) + id_bytes, state_.codebooks);
+    return z;
 }
 
 void Receiver::backward(Index micro, std::span<const float> gradient) {

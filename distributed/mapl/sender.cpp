@@ -8,6 +8,7 @@
 #include <scape/mapl/spel_step.hpp>
 #include <scape/problem/error.hpp>
 
+#include "codec.hpp"
 #include "payload.hpp"
 
 namespace scape::mapl {
@@ -21,6 +22,12 @@ namespace {
 
 std::string named(Index micro) {
     return "micro-batch " + std::to_string(micro);
+}
+
+std::string cannot_go(Index micro, std::span<const float> activations) {
+    return named(micro) + (all_finite(activations)
+                               ? " overflows when it is compressed; nothing was sent"
+                               : " has an activation that is not finite; nothing was sent");
 }
 
 } // namespace
@@ -62,24 +69,48 @@ void Sender::check_forward(Index micro, std::size_t activations, std::span<const
 }
 
 void Sender::send(Index micro, std::span<const float> activations, UnderWay made) {
+    Message message = codec_ ? indices(micro, activations, made) : values(micro, activations, made);
+    for (const Id id : made.ids)
+        for (std::size_t byte = 0; byte < id_bytes(settings_.vocabulary); ++byte)
+            *message.ids++ = static_cast<std::byte>(id >> (8U * byte));
+    peers_.send(Traffic::payload, peer_, number(micro), std::move(message.owner), message.bytes);
+    under_way_.emplace(micro, std::move(made));
+    ++batches_;
+}
+
+Sender::Message Sender::values(Index micro, std::span<const float> activations, UnderWay& made) {
     const std::size_t tokens = made.ids.size();
-    // The ids stand behind Z.
     const std::size_t z_bytes = payload_bytes(tokens);
-    const std::size_t each = id_bytes(settings_.vocabulary);
-    const std::size_t bytes = z_bytes + tokens * each;
+    const std::size_t bytes = z_bytes + tokens * id_bytes(settings_.vocabulary);
     Outgoing out(settings_.payload, tokens * rank(), bytes);
     compress(matrices(), made.ids, activations.data(), made.q.data(), out.values());
     if (!out.pack())
-        throw Error(named(micro) + (all_finite(activations)
-                                        ? " overflows when it is compressed; nothing was sent"
-                                        : " has an activation that is not finite; nothing was sent"));
-    std::byte* to = out.bytes() + z_bytes;
-    for (const Id id : made.ids)
-        for (std::size_t byte = 0; byte < each; ++byte)
-            *to++ = static_cast<std::byte>(id >> (8U * byte));
-    peers_.send(Traffic::payload, peer_, number(micro), out.message(), bytes);
-    under_way_.emplace(micro, std::move(made));
-    ++batches_;
+        throw Error(cannot_go(micro, activations));
+    return {out.message(), out.bytes() + z_bytes, bytes};
+}
+
+Sender::Message Sender::indices(Index micro, std::span<const float> activations, UnderWay& made) {
+    const std::size_t tokens = made.ids.size();
+    Floats z(tokens * rank());
+    compress(matrices(), made.ids, activations.data(), made.q.data(), z.data());
+    if (!all_finite(z))
+        throw Error(cannot_go(micro, activations));
+    Floats learned = state_.learned;
+    const std::vector<Word> chosen = codec_->encode(z, state_.codebooks, learned);
+    if (!all_finite(learned))
+        throw Error(cannot_go(micro, activations));
+    state_.learned = std::move(learned);
+    const std::size_t ids_at = index_bytes(settings_, tokens);
+    const std::size_t words_at = ids_at + tokens * id_bytes(settings_.vocabulary);
+    const std::size_t bytes = words_at + codeword_bytes(settings_);
+    const auto message = std::make_shared<std::vector<std::byte>>(bytes);
+    std::byte* begin = message->data();
+    pack_indices(chosen, index_bits(settings_.quantization.codewords), begin);
+    const std::vector<Word> words = travelling(settings_, travelled());
+    const Codebooks shape = codebooks_of(settings_);
+    gather_codewords(shape, words, state_.learned, begin + words_at);
+    scatter_codewords(shape, words, begin + words_at, state_.codebooks);
+    return {std::shared_ptr<const void>(message, begin), begin + ids_at, bytes};
 }
 
 Floats Sender::backward(Index micro) {

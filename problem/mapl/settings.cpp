@@ -4,9 +4,12 @@
 #include <cmath>
 #include <string>
 
+#include <scape/mapl/quantization.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/mix64.hpp>
 #include <scape/problem/text.hpp>
+
+#include "normal.hpp"
 
 namespace scape::mapl {
 
@@ -14,15 +17,6 @@ namespace {
 
 constexpr Anchors all_anchors[]{Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two};
 constexpr Order all_orders[]{Order::project_first, Order::momentum_first};
-
-/// Near to a normal distribution: twelve whole numbers of 32 bits, so that every machine makes the same.
-double normal(std::uint64_t seed, std::uint64_t index) {
-    double sum = 0.0;
-    for (std::uint64_t i = 0; i < 12; ++i)
-        sum += static_cast<double>(
-            problem::mix64(problem::mix64(seed + 0x9e3779b97f4a7c15U * (index * 12 + i + 1))) >> 32U);
-    return sum * 0x1p-32 - 6.0;
-}
 
 double dot(std::span<const double> a, std::span<const double> b) {
     double sum = 0.0;
@@ -119,6 +113,7 @@ void check(const Settings& settings) {
                                       std::pair("retraction_iterations", settings.retraction_iterations)})
         if (count < 1 || count > most_iterations)
             wrong(what, count, "it must be from 1 to " + std::to_string(most_iterations));
+    check_quantization(settings);
 }
 
 void check_rate(double rate) {

@@ -1,11 +1,13 @@
 // What goes through a boundary, forward and backward.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "family.hpp"
 #include "manifold.hpp"
+#include "quantized.hpp"
 
 namespace scape::mapl {
 
@@ -18,11 +20,6 @@ std::vector<Index> order_back(const Case& run) {
         if (!turn.forward)
             order.push_back(turn.micro);
     return order;
-}
-
-Ids ids_of(const Trial& trial, Index step, Index micro) {
-    const std::vector<Id> ids = trial.scenario.ids(step, micro);
-    return {ids.begin(), ids.end()};
 }
 
 /// One step of a boundary by the reference, beside what was shown: to the bit where all sums are exact,
@@ -39,12 +36,28 @@ Gradients<T> through(Trial& trial, Index boundary, Index step, const Compare& co
             made.data()[i] = static_cast<T>(static_cast<double>(values[static_cast<std::size_t>(i)]));
         return made;
     };
+    std::optional<FollowedBooks<T>> books;
+    if (run.codewords > 0)
+        books.emplace(trial, boundary, step);
+    std::vector<Forward<T>> went;
+    for (Index micro = 0; micro < run.micro; ++micro) {
+        const Matrix<T> X = read(b, micro, "X");
+        Forward<T> forward = reference.forward(X, ids_of(trial, step, micro));
+        if (books) {
+            forward.Z = books->follow(times(forward.Q, reference.A), micro);
+            forward.Xhat = reference.decompressed(forward.Z, forward.ids);
+        } else {
+            compare(forward.Z, trial.sent(trial.seen, boundary, step, micro, true).values, micro, "Z");
+        }
+        compare(forward.Xhat, trial.seen[b + 1].at(key(step, micro, "Xhat")), micro, "Xhat");
+        went.push_back(std::move(forward));
+    }
+    if (books)
+        books->end();
     Gradients<T> gradients = reference.no_gradients();
     for (const Index micro : order_back(run)) {
-        const Forward<T> forward = reference.forward(read(b, micro, "X"), ids_of(trial, step, micro));
-        compare(forward.Z, trial.sent(trial.seen, boundary, step, micro, true).values, micro, "Z");
-        compare(forward.Xhat, trial.seen[b + 1].at(key(step, micro, "Xhat")), micro, "Xhat");
-        const Backward<T> backward = reference.backward(read(b + 1, micro, "G"), forward, gradients);
+        const Backward<T> backward =
+            reference.backward(read(b + 1, micro, "G"), went[static_cast<std::size_t>(micro)], gradients);
         compare(backward.dZ, trial.sent(trial.seen, boundary, step, micro, false).values, micro, "dZ");
         compare(backward.dX, trial.seen[b].at(key(step, micro, "dX")), micro, "dX");
     }
@@ -65,6 +78,23 @@ bool sums_are_exact(const Trial& trial, Index boundary, Index step) {
     return few;
 }
 
+/// Indices and codewords to the bit, where Z is known to the bit. Whether Z as it travelled has few bits.
+bool codewords_are_exact(Trial& trial, Index boundary, Index step) {
+    const auto b = static_cast<std::size_t>(boundary);
+    const Boundary<float> sides = shown_boundary<float>(trial, boundary, step);
+    FollowedBooks<float> books(trial, boundary, step);
+    bool few = true;
+    for (Index micro = 0; micro < trial.run.micro; ++micro) {
+        const Floats& x = trial.seen[b].at(key(step, micro, "X"));
+        Matrix<float> X(static_cast<Index>(x.size()) / trial.run.width, trial.run.width);
+        std::ranges::copy(x, X.data());
+        const Matrix<float> Z = times(sides.less_anchor(X, ids_of(trial, step, micro)), sides.A);
+        few = few_bits(floats_of(books.follow(Z, micro))) && few;
+    }
+    books.end();
+    return few;
+}
+
 void as_the_reference(Trial& trial, Index boundary, Index step) {
     const auto b = static_cast<std::size_t>(boundary);
     const Seen& sender = trial.seen[b];
@@ -80,7 +110,10 @@ void as_the_reference(Trial& trial, Index boundary, Index step) {
         compare(shares ? gradients.of_anchors() : gradients.dEq, receiver.at(key(step, "r.dE")), 0,
                 "the receiver's dE");
     };
-    if (sums_are_exact(trial, boundary, step)) {
+    bool exact = sums_are_exact(trial, boundary, step);
+    if (exact && trial.run.codewords > 0)
+        exact = codewords_are_exact(trial, boundary, step);
+    if (exact) {
         const auto compare = [&](const Matrix<float>& expected, const Floats& actual, Index micro,
                                  const char* what) {
             trial.same(floats_of(expected), actual, step, name_of(micro, what), "the reference's");
@@ -146,7 +179,7 @@ void lossless(Trial& trial) {
             comes_back(trial, boundary, step, "for the rank is full");
 }
 Case full_rank(Case run) {
-    run.payload = Payload::fp32;
+    run = nothing_lost(run);
     run.width = run.rank;
     run.anchors = run.anchors == Anchors::two ? Anchors::shared : run.anchors;
     return run;
@@ -203,7 +236,7 @@ void spanned(Trial& trial) {
         comes_back(trial, boundary, 0, "for anchor and A span it");
 }
 Case equal_anchors(Case run) {
-    run.payload = Payload::fp32;
+    run = nothing_lost(run);
     run.anchors = run.anchors == Anchors::two ? Anchors::fixed : run.anchors;
     return run;
 }
@@ -225,7 +258,7 @@ void projector(Trial& trial) {
         comes_back(trial, boundary, 0, "for it has been through before");
 }
 Case no_anchors(Case run) {
-    run.payload = Payload::fp32;
+    run = nothing_lost(run);
     run.anchors = Anchors::none;
     return run;
 }
@@ -301,8 +334,7 @@ void gradients(Trial& trial) {
     }
 }
 Case small_vocabulary(Case run) {
-    run.payload =
-        Payload::fp32; // rounding is gone straight through, and is no part of what differences see
+    run = nothing_lost(run); // what is gone straight through is no part of what differences see
     run.vocabulary = std::min<Index>(run.vocabulary, 5);
     run.workers = std::min<Index>(run.workers, 3);
     run.steps = 1;
@@ -321,7 +353,10 @@ std::vector<gate::Property> boundary_properties() {
                       {"anchors", 50},
                       {"compressed", 50},
                       {"exact sums", 30},
-                      {"payload of 16 bits", 15}}),
+                      {"payload of 16 bits", 15},
+                      {"codewords", 25},
+                      {"several rounds", 15},
+                      {"streamed", 12}}),
             property(2, "lossless", "Full rank: what arrives is what was sent.", lossless, {}, full_rank),
             property(3, "spanned", "What anchor and A span arrives as it was sent.", spanned,
                      {{"compressed", 50}}, equal_anchors),

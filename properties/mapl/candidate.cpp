@@ -44,7 +44,8 @@ Group::Bytes packed(const Seen& seen) {
     packer.put_map(seen.states, [&packer](const EndState& state) {
         packer.put(static_cast<std::uint64_t>(state.steps));
         packer.put(static_cast<std::uint64_t>(state.micro_batches));
-        for (const Floats* part : {&state.a, &state.m, &state.anchor, &state.rows})
+        for (const Floats* part :
+             {&state.a, &state.m, &state.anchor, &state.rows, &state.codebooks, &state.learned})
             packer.put_list(*part);
     });
     return packer.bytes();
@@ -60,7 +61,8 @@ Seen unpacked(const Group::Bytes& bytes) {
         EndState state;
         state.steps = static_cast<Index>(packer.number());
         state.micro_batches = static_cast<Index>(packer.number());
-        for (Floats* part : {&state.a, &state.m, &state.anchor, &state.rows})
+        for (Floats* part :
+             {&state.a, &state.m, &state.anchor, &state.rows, &state.codebooks, &state.learned})
             *part = packer.list<Floats>();
         return state;
     });

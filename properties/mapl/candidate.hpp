@@ -18,8 +18,8 @@ namespace scape::mapl {
 /// behind it.
 struct Seen {
     /// By step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. Of a whole step,
-    /// before it: s.A, s.m, s.E of the sender, r.A, r.E of the receiver; after it: s.gA, s.dE, r.dE, and dW
-    /// of the stage.
+    /// before it: s.A, s.m, s.E, s.C, s.L of the sender, r.A, r.E, r.C of the receiver; after it: s.gA,
+    /// s.dE, r.dE, and dW of the stage.
     std::map<std::string, Floats> values;
     /// Every byte that was sent: when, and to whom.
     std::map<std::string, std::vector<std::uint8_t>> wire;

@@ -31,6 +31,10 @@ struct Case {
     Schedule schedule = Schedule::gpipe;
     bool dyadic = true; ///< else near to a normal distribution
     Payload payload = Payload::fp32;
+    Index codewords = 0; ///< of a book; 0: Z travels as it is. What of the others does not fit it is 1
+    Index groups = 1;
+    Index rounds = 1;
+    Index subsets = 1;
 };
 
 /// "rank=2,width=4,workers=3,...".

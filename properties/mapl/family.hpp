@@ -16,6 +16,7 @@ namespace scape::mapl {
 [[nodiscard]] std::vector<gate::Property> training_properties();
 [[nodiscard]] std::vector<gate::Property> pipeline_properties();
 [[nodiscard]] std::vector<gate::Property> input_properties();
+[[nodiscard]] std::vector<gate::Property> quantization_properties();
 
 using Judge = void (*)(Trial&);
 using Change = Case (*)(Case);
@@ -23,6 +24,8 @@ using AtLeast = std::map<std::string, int>;
 
 [[nodiscard]] Case as_drawn(Case run);
 [[nodiscard]] Case no_restart(Case run);
+/// Z travels as it is.
+[[nodiscard]] Case nothing_lost(Case run);
 
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
                                       Judge judge, AtLeast at_least = {}, Change change = as_drawn);

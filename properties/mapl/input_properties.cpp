@@ -94,6 +94,20 @@ void refused_starts(Trial& trial) {
     unequal("number of iterations", [](Settings& settings) { settings.retraction_iterations = 3; });
     if (trial.run.anchors == Anchors::none)
         unequal("vocabulary", [](Settings& settings) { settings.vocabulary += 1; });
+    if (trial.run.codewords > 0) {
+        unequal("decay", [](Settings& settings) { settings.quantization.decay = 0.25; });
+        refused_start(trial, "another codebook than the other side", [&](Scenario& flawed) {
+            flawed.state = [inner = trial.scenario](Index boundary, Side side) {
+                EndState state = inner.state(boundary, side);
+                const Settings settings = inner.settings(boundary, side);
+                if (state.codebooks.empty())
+                    state.codebooks = first_codebooks(settings);
+                if (side == Side::receiver)
+                    state.codebooks.back() += 1.0F;
+                return state;
+            };
+        });
+    }
     refused_start(trial, "another subspace than the other side", [&](Scenario& flawed) {
         flawed.state = [inner = trial.scenario.state](Index boundary, Side side) {
             EndState state = inner(boundary, side);
@@ -107,6 +121,8 @@ void refused_starts(Trial& trial) {
 Case one_boundary(Case run) {
     run.workers = 2;
     run.restart = 0;
+    if (run.codewords == 1) // whose only one is 0
+        run.codewords = 2;
     return run;
 }
 
@@ -116,7 +132,7 @@ std::vector<gate::Property> input_properties() {
     return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
                      refusals, {{"several boundaries", 40}}, something_to_refuse),
             property(16, "starts", "Settings that cannot be, or that differ, are refused on both sides.",
-                     refused_starts, {{"anchors", 50}}, one_boundary)};
+                     refused_starts, {{"anchors", 50}, {"codewords", 25}}, one_boundary)};
 }
 
 } // namespace scape::mapl

@@ -102,10 +102,14 @@ class Player {
             show(key(step, "s.A"), state.a);
             show(key(step, "s.m"), state.m);
             show(key(step, "s.E"), state.anchor);
+            show(key(step, "s.C"), state.codebooks);
+            show(key(step, "s.L"), state.learned);
         }
         if (receiver_) {
             show(key(step, "r.A"), receiver_->subspace());
             show(key(step, "r.E"), receiver_->anchor());
+            if (scenario_.run.codewords > 0)
+                show(key(step, "r.C"), receiver_->state().codebooks);
         }
     }
 

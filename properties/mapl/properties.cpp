@@ -10,6 +10,13 @@ Case as_drawn(Case run) {
     return run;
 }
 
+Case nothing_lost(Case run) {
+    run.payload = Payload::fp32;
+    run.codewords = 0;
+    run.groups = run.rounds = run.subsets = 1;
+    return run;
+}
+
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
                         AtLeast at_least, Change change) {
     return {
@@ -29,8 +36,8 @@ gate::Property property(int number, const std::string& name, const std::string& 
 
 std::vector<gate::Property> properties() {
     std::vector<gate::Property> all;
-    for (const auto& family :
-         {boundary_properties(), training_properties(), pipeline_properties(), input_properties()})
+    for (const auto& family : {boundary_properties(), training_properties(), pipeline_properties(),
+                               input_properties(), quantization_properties()})
         all.insert(all.end(), family.begin(), family.end());
     // The reference's number is 0, and it comes last.
     std::ranges::stable_sort(

@@ -34,6 +34,8 @@ constexpr MaplOption mapl_options[]{
     {"anchors", "anchors", "none,fixed,shared,two; all without it"},
     {"order", "order", "of SPEL: project_first,momentum_first; both without it"},
     {"payload", "payload", "of Z and dZ: fp32,bf16; both without it"},
+    {"codewords", "codewords", "of a codebook for Z, 0 is none: 0,6; any without it"},
+    {"rounds", "rounds", "of vector quantization; any without it"},
     {"schedule", "schedule", "of the pipeline: gpipe,1f1b"},
 };
 
@@ -72,10 +74,15 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
         return found == pins.end() ? usual : found->second;
     };
     std::vector<Pins> all;
-    // What travels knows nothing of SPEL: bf16 with one of the orders, unless both are asked for.
-    const auto meet = [&pins](const std::string& payload, const std::string& order) {
-        return payload == "fp32" || order == "project_first" || pins.contains("payload") ||
-               pins.contains("order");
+    // What travels knows nothing of SPEL: bf16 and codewords with one of the orders, and not both at once,
+    // unless it is asked for.
+    const auto meet = [&pins](const std::string& payload, const std::string& order,
+                              const std::string& codewords) {
+        const bool as_it_is = payload == "fp32" && codewords == "0";
+        const bool both = payload != "fp32" && codewords != "0";
+        return (as_it_is || order == "project_first" || pins.contains("order") ||
+                pins.contains("payload") || pins.contains("codewords")) &&
+               (!both || pins.contains("payload") || pins.contains("codewords"));
     };
     for (const std::string& workers : values("workers", {"2", "3", "4"}))
         for (const std::string& rank : values("rank", {"1", "2", "4"}))
@@ -83,14 +90,17 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
                 for (const std::string& anchors : values("anchors", {"none", "fixed", "shared", "two"}))
                     for (const std::string& order : values("order", {"project_first", "momentum_first"}))
                         for (const std::string& payload : values("payload", {"fp32", "bf16"}))
-                            if (implementation.takes(std::stoi(workers)) &&
-                                std::stoll(rank) <= std::stoll(width) && meet(payload, order))
-                                all.push_back({{"workers", {workers}},
-                                               {"rank", {rank}},
-                                               {"width", {width}},
-                                               {"anchors", {anchors}},
-                                               {"order", {order}},
-                                               {"payload", {payload}}});
+                            for (const std::string& codewords : values("codewords", {"0", "6"}))
+                                if (implementation.takes(std::stoi(workers)) &&
+                                    std::stoll(rank) <= std::stoll(width) &&
+                                    meet(payload, order, codewords))
+                                    all.push_back({{"workers", {workers}},
+                                                   {"rank", {rank}},
+                                                   {"width", {width}},
+                                                   {"anchors", {anchors}},
+                                                   {"order", {order}},
+                                                   {"payload", {payload}},
+                                                   {"codewords", {codewords}}});
     return all;
 }
 
@@ -101,7 +111,9 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/, con
     return {
         "rank=16,width=48,workers=4,tokens=40,vocabulary=257,micro=6,steps=3,anchors=two,"
         "schedule=1f1b,data=normal",
-        "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal"};
+        "rank=40,width=128,workers=2,tokens=100,vocabulary=50,micro=2,steps=2,anchors=shared,data=normal",
+        "rank=24,width=40,workers=3,tokens=70,vocabulary=50,micro=5,steps=2,codewords=96,groups=4,rounds=2,"
+        "subsets=4,data=normal"};
 }
 
 } // namespace
@@ -127,9 +139,13 @@ gate::System mapl_system() {
             return pins.contains("rank") || pins.contains("width");
         if (kind == "payload of 16 bits")
             return pins.contains("payload");
+        if (kind == "codewords" || kind == "streamed")
+            return pins.contains("codewords");
+        if (kind == "several rounds")
+            return pins.contains("codewords") || pins.contains("rounds");
         return kind == "anchors" && pins.contains("anchors");
     };
-    system.settings = {"workers", "rank", "width", "anchors", "order", "payload"};
+    system.settings = {"workers", "rank", "width", "anchors", "order", "payload", "codewords"};
     system.rows = rows_of_mapl;
     system.properties = mapl::properties();
     for (gate::Property& property : system.properties)

@@ -84,6 +84,15 @@ Floats dyadic_subspace(Index width, Index rank, std::uint64_t seed) {
     return a;
 }
 
+Floats dyadic_codebooks(const Settings& settings, std::uint64_t seed) {
+    const Codebooks shape = codebooks_of(settings);
+    Floats values(shape.size(), 0.0F);
+    for (std::size_t book = 0; book < shape.books; ++book)
+        for (std::size_t i = shape.at(book, 1); i < shape.at(book + 1, 0); ++i)
+            values[i] = static_cast<float>(static_cast<int>(mix64(seed + 7777 + i) % 9) - 4) * 0.5F;
+    return values;
+}
+
 std::unique_ptr<Stage> made_up_stage(const Case& run, int stage) {
     return std::make_unique<MadeUp>(run, stage);
 }
@@ -115,6 +124,8 @@ Scenario scenario_of(const Case& run) {
             for (std::size_t i = 0; i < columns.size(); ++i)
                 state.rows[i % r * d + i / r] = columns[i];
         }
+        if (run.dyadic && run.codewords > 0)
+            state.codebooks = dyadic_codebooks(of, seed);
         return state;
     };
     scenario.ids = [run](Index step, Index micro) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <scape/mapl/ends.hpp>
+#include <scape/mapl/quantization.hpp>
 
 #include "case.hpp"
 
@@ -55,6 +56,9 @@ struct Scenario {
 /// D x r with orthonormal columns and so few bits that sums over them are exact: parts of a Hadamard
 /// matrix, halved, in places of their own; with a full rank too.
 [[nodiscard]] Floats dyadic_subspace(Index width, Index rank, std::uint64_t seed);
+
+/// Multiples of 1/2 from -2 to 2: some lie as near as others, and some are the same.
+[[nodiscard]] Floats dyadic_codebooks(const Settings& settings, std::uint64_t seed);
 
 /// What a stage sends on is made up, and so is the gradient of what had arrived.
 [[nodiscard]] std::unique_ptr<Stage> made_up_stage(const Case& run, int stage);

@@ -113,7 +113,7 @@ void turned_subspace(Trial& trial) {
     }
 }
 Case one_step(Case run) {
-    run.payload = Payload::fp32; // which rounds the other Z otherwise
+    run = nothing_lost(run); // the other Z is rounded in another way
     run.steps = 1;
     run.restart = 0;
     return run;
@@ -155,6 +155,10 @@ Case two_steps_of_the_first_order(Case run) {
     run.width = std::max<Index>(run.width, run.rank + 2);
     run.micro = std::max<Index>(run.micro, 2);
     run.tokens = std::max<Index>(run.tokens, 3);
+    if (run.codewords > 0) { // so many that most vectors have a nearer one than 0
+        run.codewords = 8;
+        run.subsets = run.subsets > 1 ? 4 : 1;
+    }
     return run;
 }
 
@@ -195,6 +199,15 @@ void settings_matter(Trial& trial) {
     matters("payload", [](Settings& settings) {
         settings.payload = settings.payload == Payload::fp32 ? Payload::bf16 : Payload::fp32;
     });
+    if (trial.run.codewords > 0) {
+        matters("number of codewords", [](Settings& s) { s.quantization.codewords *= 2; });
+        matters("number of groups",
+                [](Settings& s) { s.quantization.groups = s.quantization.groups == 1 ? s.rank : 1; });
+        matters("number of rounds", [](Settings& s) { s.quantization.rounds += 1; });
+        matters("number of subsets",
+                [](Settings& s) { s.quantization.subsets = s.quantization.subsets == 1 ? 8 : 1; });
+        matters("decay", [](Settings& s) { s.quantization.decay = 0.25; });
+    }
     if (trial.run.anchors != Anchors::none)
         matters("seed of P", [](Settings& settings) { settings.seed += 1; });
     Scenario other = trial.scenario;
@@ -211,8 +224,8 @@ std::vector<gate::Property> training_properties() {
                      tangent_moment, {{"compressed", 50}}, projected_once),
             property(8, "turned", "A and A O send the same, and are trained alike.", turned_subspace,
                      {{"compressed", 50}}, one_step),
-            property(17, "settings", "Every setting matters.", settings_matter, {{"anchors", 50}},
-                     two_steps_of_the_first_order),
+            property(17, "settings", "Every setting matters.", settings_matter,
+                     {{"anchors", 50}, {"codewords", 25}}, two_steps_of_the_first_order),
             property(18, "orders", "The two orders of SPEL part at step 2 and not before.", orders,
                      {{"several boundaries", 40}}, two_steps_of_the_first_order)};
 }

@@ -50,6 +50,9 @@ std::set<std::string> kinds_of(const Case& run) {
     add(run.restart > 0, "restart");
     add(run.dyadic, "exact sums");
     add(run.payload == Payload::bf16, "payload of 16 bits");
+    add(run.codewords > 0, "codewords");
+    add(run.codewords > 0 && run.rounds > 1, "several rounds");
+    add(run.codewords > 0 && run.subsets > 1, "streamed");
     return kinds;
 }
 
@@ -71,6 +74,11 @@ bool few_bits(const Floats& values, float steps) {
     return std::ranges::all_of(values, [steps](float value) {
         return std::abs(value) <= 4.0F && value * steps == std::round(value * steps);
     });
+}
+
+Ids ids_of(const Trial& trial, Index step, Index micro) {
+    const std::vector<Id> ids = trial.scenario.ids(step, micro);
+    return {ids.begin(), ids.end()};
 }
 
 std::string boundary_text(Index boundary, const std::string& what) {

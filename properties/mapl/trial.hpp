@@ -84,6 +84,9 @@ class Trial {
 template <class T>
 [[nodiscard]] Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step);
 
+/// Of a micro-batch, for the reference.
+[[nodiscard]] Ids ids_of(const Trial& trial, Index step, Index micro);
+
 [[nodiscard]] std::string boundary_text(Index boundary, const std::string& what);
 
 } // namespace scape::mapl

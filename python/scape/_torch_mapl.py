@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from . import mapl
 from ._errors import Error
 
-__all__ = ["Boundary"]
+__all__ = ["Boundary", "Recorder"]
 
 _MATRICES = ("subspace", "moment", "sender_rows", "receiver_rows")
 _once: Any = once_differentiable
@@ -93,6 +93,7 @@ class Boundary(torch.nn.Module):
             "direction_iterations": direction_iterations, "retraction_iterations": retraction_iterations, "seed": seed, "payload": payload,
             "arithmetic": arithmetic}
         self.native = mapl.Boundary(**self.settings, state=state)
+        self.recorder: Recorder | None = None
         self._rows = _rows_of(self.native)
         for name in {"none": (), "two": ("sender_anchor", "receiver_anchor")}.get(anchors, ("anchor",)):
             table = torch.zeros(vocabulary, rank)
@@ -105,14 +106,21 @@ class Boundary(torch.nn.Module):
 
     def send(self, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """z, (..., rank), for the stage behind."""
-        return self._through(_Send, x, ids, "sender", self.native.width, self.native.rank)
+        flat = self._flat(x, ids, "sender", self.native.width)
+        z = self._through(_Send, flat, ids, "sender", self.native.rank)
+        if self.recorder is not None:
+            self.recorder.sent(flat, ids, z)
+        return z
 
     def receive(self, z: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """xhat, (..., width), of what the stage before has sent."""
         if torch.is_grad_enabled() and not z.requires_grad:
             raise Error("receive: z does not require grad, so there would be no z.grad to send back; z.requires_grad_() before, or receive "
                         "under torch.no_grad()")
-        return self._through(_Receive, z, ids, "receiver", self.native.rank, self.native.width)
+        xhat = self._through(_Receive, self._flat(z, ids, "receiver", self.native.rank), ids, "receiver", self.native.width)
+        if self.recorder is not None:
+            self.recorder.received(xhat)
+        return xhat
 
     def step(self, rate: float | None = None, *, receiver: int | None = None, sender: int | None = None, group: Any = None) -> bool:
         """Ends a step, once all gradients are back: SPEL at this rate, on the sender, 0 <= rate < 0.52. In a process that has both stages
@@ -125,6 +133,11 @@ class Boundary(torch.nn.Module):
             return self._follow(_Messages(sender, group))
         if rate is None:
             raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
+        if self.recorder is not None and receiver is None:
+            self.recorder.ends(rate)
+            stepped = self.native.step(rate)
+            self.recorder.ended(rate)
+            return stepped
         return self.native.step(rate) if receiver is None else self._lead(rate, _Messages(receiver, group))
 
     @property
@@ -150,12 +163,16 @@ class Boundary(torch.nn.Module):
         table: torch.Tensor | None = None if self.settings["anchors"] == "none" else getattr(self, name)
         return table
 
-    def _through(self, function: Any, values: torch.Tensor, ids: torch.Tensor, side: str, columns: int, made: int) -> torch.Tensor:
+    def _flat(self, values: torch.Tensor, ids: torch.Tensor, side: str, columns: int) -> torch.Tensor:
+        """A token a row, in a node of its own: its gradient is that of this boundary alone."""
         if values.shape != (*ids.shape, columns):
             raise Error(f"the {side} was given {tuple(values.shape)} beside ids of {tuple(ids.shape)}; give {(*ids.shape, columns)}")
         if values.dtype == torch.float64:
             raise Error(f"the {side} was given torch.float64, and the boundary is fp32; give values.float()")
         flat = values.float().reshape(-1, columns).contiguous()
+        return flat if self.recorder is None else flat.view_as(flat)
+
+    def _through(self, function: Any, flat: torch.Tensor, ids: torch.Tensor, side: str, made: int) -> torch.Tensor:
         out: torch.Tensor = function.apply(flat, self._table(side), self._always, ids.reshape(-1).contiguous(), self.native)
         return out.reshape(*ids.shape, made)
 
@@ -207,6 +224,66 @@ class Boundary(torch.nn.Module):
             assert table is not None
             digest.update(table.detach().contiguous().numpy().tobytes())
         return int.from_bytes(digest.digest(), "little")
+
+
+class Recorder:
+    """Looks on as a process that has both stages of a boundary trains, and writes a trace that `scape verify --level rel` takes.
+
+        recorder = scape.torch.mapl.Recorder(boundary)   # between two steps; boundary.recorder = None ends it
+        for step in range(5):
+            ...                                          # send, receive, backward, boundary.step(rate)
+        recorder.write("run.safetensors")
+    """
+
+    def __init__(self, boundary: Boundary, source: str = "scape.torch.mapl.Boundary") -> None:
+        state = boundary.native.state
+        rows = {"sender_rows": state.sender_rows if state.sender_rows.size else None,
+                "receiver_rows": state.receiver_rows if boundary.settings["anchors"] == "two" else None}
+        self._boundary = boundary
+        self._inner = mapl.Recorder(boundary.settings, state.subspace, moment=state.moment, source=source, **rows)
+        self._begin()
+        boundary.recorder = self
+
+    def write(self, path: Any) -> None:
+        """All steps that have ended."""
+        self._inner.write(path)
+
+    def sent(self, x: torch.Tensor, ids: torch.Tensor, z: torch.Tensor) -> None:
+        batch: dict[str, Any] = {"ids": ids.detach().clone(), "X": x.detach().clone(), "Z": z.detach().clone()}
+        for what, tensor in (("dX", x), ("dZ", z)):
+            if tensor.requires_grad:
+                tensor.register_hook(lambda gradient, what=what: batch.__setitem__(what, gradient.clone()))
+        self._batches.append(batch)
+
+    def received(self, xhat: torch.Tensor) -> None:
+        if self._received == len(self._batches):
+            raise Error("Recorder: something was received that this process has not sent; it records a process that has both stages")
+        batch = self._batches[self._received]
+        self._received += 1
+        batch["Xhat"] = xhat.detach().clone()
+        xhat.register_hook(lambda gradient: batch.__setitem__("G", gradient.clone()))
+
+    def ends(self, rate: float) -> None:
+        """Before the step: what has come back, and the tables it came back through."""
+        for number, batch in enumerate(self._batches):
+            if "G" not in batch:
+                raise Error(f"Recorder: no gradient has come back of micro-batch {number}; call backward before boundary.step")
+            self._inner.micro_batch(batch.pop("ids"), **batch)
+        self._before = {"gradient_sender": self._boundary.native.part("sender"), "gradient_receiver": self._boundary.native.part("receiver")}
+        if self._boundary.settings["anchors"] != "none":
+            self._before["E_sender"] = self._boundary._table("sender")
+        if self._boundary.settings["anchors"] == "two":
+            self._before["E_receiver"] = self._boundary._table("receiver")
+
+    def ended(self, rate: float) -> None:
+        state = self._boundary.native.state
+        self._inner.step(rate, m=state.moment, A=state.subspace, **self._before)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._batches: list[dict[str, Any]] = []
+        self._received = 0
+        self._before: dict[str, Any] = {}
 
 
 def _rows_of(native: mapl.Boundary) -> bytes:

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from . import _library, _values
 from ._errors import Error
+from ._mapl_recorder import Recorder
 from ._problem import settings_text
 from ._values import Floats
 
-__all__ = ["Boundary", "State"]
+__all__ = ["Boundary", "Recorder", "State"]
 
 _SIDES = {"sender": 0, "receiver": 1}
 _MATRICES = ("subspace", "moment", "sender_rows", "receiver_rows")

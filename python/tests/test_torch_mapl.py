@@ -1,6 +1,8 @@
 """scape.torch.mapl in one process: the bits of libscape, gradients that PyTorch's gradcheck takes exactly, a subspace that learns."""
 
 import io
+import os
+import tempfile
 import unittest
 import warnings
 from typing import Any
@@ -111,6 +113,62 @@ class Gradients(unittest.TestCase):
         self.assertTrue(boundary.native.part("sender").any() and boundary.native.part("receiver").any())
         with torch.no_grad():
             self.assertFalse(boundary.send(torch.zeros(TOKENS, WIDTH), ids).requires_grad)
+
+
+class Recorded(unittest.TestCase):
+    """`scape verify` of what the recorder has seen, and of the same with a mistake."""
+
+    def train(self, boundary: Boundary, steps: int = 3) -> scape.torch.mapl.Recorder:
+        recorder = scape.torch.mapl.Recorder(boundary)
+        optimizer = torch.optim.SGD(boundary.parameters(), lr=0.1) if any(True for _ in boundary.parameters()) else None
+        for step in range(steps):
+            boundary.zero_grad()
+            for micro in range(2):
+                x = torch.from_numpy(made_up(10 * step + micro, TOKENS, WIDTH)).requires_grad_()
+                xhat = boundary.receive(boundary.send(x, ids_of(step)), ids_of(step))
+                (xhat.tanh() - x).square().sum().backward()  # x has a gradient of its own besides
+            boundary.step(0.1)
+            if optimizer is not None:
+                optimizer.step()
+        return recorder
+
+    def verified(self, recorder: scape.torch.mapl.Recorder) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "run.safetensors")
+            recorder.write(path)
+            return scape.verify(path, level="rel")
+
+    def test_a_run_is_right(self) -> None:
+        for anchors in ("none", "fixed", "shared", "two"):
+            for payload in ("fp32", "bf16"):
+                with self.subTest(anchors, payload=payload):
+                    boundary = Boundary(WIDTH, RANK, IDS, anchors=anchors, payload=payload)
+                    with torch.no_grad():
+                        for table in [*boundary.parameters(), *boundary.buffers()]:
+                            table.normal_()
+                    result = self.verified(self.train(boundary))
+                    self.assertTrue(result.passed, str(result))
+                    self.assertGreater(result.phases.decompress_gradient.rows[0].compared, 0)
+
+    def test_a_mistake_is_told_where_it_is(self) -> None:
+        for name, wrong, phase in (("compress_backward", lambda right: lambda *a, **k: right(*a, **k) * np.float32(1.01), "decompress_gradient"),
+                                   ("decompress", lambda right: lambda *a: right(*a) + np.float32(0.01), "decompress")):
+            boundary = Boundary(WIDTH, RANK, IDS)
+            with mock.patch.object(boundary.native, name, wrong(getattr(boundary.native, name))):
+                result = self.verified(self.train(boundary))
+            self.assertFalse(result.passed)
+            self.assertEqual(result.first_divergence.phase, phase)
+
+    def test_what_cannot_be_recorded_is_told(self) -> None:
+        boundary = Boundary(WIDTH, RANK, IDS)
+        recorder = scape.torch.mapl.Recorder(boundary)
+        with self.assertRaisesRegex(scape.Error, "no step has ended"):
+            recorder.write("nowhere")
+        with self.assertRaisesRegex(scape.Error, "not sent"):
+            boundary.receive(torch.zeros(TOKENS, RANK, requires_grad=True), ids_of(1))
+        boundary.receive(boundary.send(torch.zeros(TOKENS, WIDTH), ids_of(1)), ids_of(1))
+        with self.assertRaisesRegex(scape.Error, "no gradient has come back"):
+            boundary.step(0.1)
 
 
 class AsAModule(unittest.TestCase):

@@ -2,11 +2,14 @@
 // of its scalars.
 #include <scape/mapl/boundary.hpp>
 #include <scape/mapl/spel.hpp>
+#include <scape/mapl/vector_quantization.hpp>
 
 namespace scape::mapl {
 
 template struct Boundary<float>;
 template struct Boundary<double>;
+template struct Quantizer<float>;
+template struct Quantizer<double>;
 template SpelStep<float> spel(const Settings&, const Matrix<float>&, const Matrix<float>&,
                               const Matrix<float>&, double);
 template SpelStep<double> spel(const Settings&, const Matrix<double>&, const Matrix<double>&,

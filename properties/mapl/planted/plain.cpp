@@ -1,16 +1,12 @@
 // Both ends of a boundary, as plain as can be: every table is made anew, every message is copied.
 #include "plain.hpp"
 
-#include <bit>
-#include <cstring>
 #include <map>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 
-#include "plain_numbers.hpp"
-#include "plain_payload.hpp"
-#include "plain_spel.hpp"
+#include "plain_side.hpp"
 
 namespace scape::mapl {
 
@@ -22,182 +18,9 @@ using plain::append;
 using plain::flipped;
 using plain::Message;
 using plain::mixed;
+using plain::PlainSide;
 using plain::product;
 using plain::Table;
-
-/// What the plain ends have in common; `Any` is the interface.
-template <class Any>
-class PlainSide : public Any {
-  public:
-    PlainSide(Wrong wrong, const Settings& settings, EndState state, Side side, Peers& peers, int peer)
-        : wrong_(wrong), settings_(settings), side_(side), peers_(peers), peer_(peer), steps_(state.steps),
-          batches_(state.micro_batches) {
-        check(settings);
-        if (wrong != off_manifold_taken)
-            check_on_manifold(settings, state.a, state.steps);
-        a_ = Table::of(rank(), std::move(state.a));
-        before_ = a_;
-        m_ = Table::of(rank(), std::move(state.m));
-        if (wrong == momentum_not_kept)
-            m_ = Table::zeros(m_.rows, m_.columns);
-        e_ = Table::of(rank(), std::move(state.anchor));
-        if (settings.anchors != Anchors::none)
-            p_ = Table::of(static_cast<std::size_t>(settings.width),
-                           state.rows.empty() ? anchor_rows(settings, side) : std::move(state.rows));
-        if (wrong == rows_not_orthonormal)
-            for (float& value : p_.values)
-                value += 0.25F;
-        compare_settings();
-        if (wrong == senders_anchor && settings.anchors == Anchors::two)
-            exchange_anchors();
-        forget();
-    }
-
-    Floats subspace() override { return a_.values; }
-    Floats anchor() override { return e_.values; }
-    Floats anchor_gradient() override { return last_.values; }
-    void set_anchor(std::span<const float> table) override { e_.values.assign(table.begin(), table.end()); }
-    EndState state() override {
-        return {steps_,    batches_, a_.values, side_ == Side::sender ? m_.values : Floats(),
-                e_.values, p_.values};
-    }
-
-  protected:
-    [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
-    [[nodiscard]] bool trained() const {
-        return settings_.anchors == Anchors::shared || settings_.anchors == Anchors::two;
-    }
-    [[nodiscard]] bool shared() const { return settings_.anchors == Anchors::shared; }
-    [[nodiscard]] std::size_t id_size() const {
-        return wrong_ == ids_in_four_bytes ? 4 : id_bytes(settings_.vocabulary);
-    }
-
-    [[nodiscard]] std::size_t value_size(bool forward) const {
-        return value_bytes(forward || wrong_ != payload_one_way ? settings_.payload : Payload::fp32);
-    }
-    [[nodiscard]] Message payload(bool forward, const Table& values) const {
-        Message message;
-        if (value_size(forward) == 2)
-            return plain::in_two_bytes(wrong_, values.values);
-        append(message, values.values);
-        return message;
-    }
-    [[nodiscard]] Table of_payload(bool forward, const Message& message, std::size_t count) const {
-        return Table::of(rank(), value_size(forward) == 2 ? plain::of_two_bytes(message, count)
-                                                          : floats(message, 0, count));
-    }
-
-    void send(Traffic traffic, Index number, const Message& bytes) {
-        const auto message = std::make_shared<Message>(bytes);
-        peers_.send(traffic, peer_, static_cast<std::uint64_t>(number),
-                    std::shared_ptr<const void>(message, message->data()), bytes.size());
-    }
-    Message receive(Traffic traffic, Index number, std::size_t bytes) {
-        const auto incoming = peers_.receive(traffic, peer_, static_cast<std::uint64_t>(number), bytes);
-        const auto* begin = reinterpret_cast<const std::uint8_t*>(incoming->wait(bytes));
-        return {begin, begin + bytes};
-    }
-    static std::vector<float> floats(const Message& message, std::size_t from, std::size_t count) {
-        std::vector<float> values(count);
-        if (count > 0)
-            std::memcpy(values.data(), message.data() + from * sizeof(float), count * sizeof(float));
-        return values;
-    }
-
-    [[nodiscard]] Table anchored(const std::vector<Id>& ids) const {
-        Table rows = Table::zeros(ids.size(), rank());
-        for (std::size_t token = 0; token < ids.size(); ++token)
-            for (std::size_t j = 0; j < rank(); ++j)
-                rows.at(token, j) = e_.at(ids[token], j);
-        return product(rows, p_);
-    }
-
-    void add_anchor_gradient(const std::vector<Id>& ids, const Table& rows, float sign) {
-        if (!trained())
-            return;
-        const Table values = product(rows, flipped(p_));
-        for (std::size_t token = 0; token < ids.size(); ++token)
-            for (std::size_t j = 0; j < rank(); ++j) {
-                float& entry = sum_.at(ids[token], j);
-                entry = (wrong_ == anchor_gradient_overwritten ? 0.0F : entry) + sign * values.at(token, j);
-            }
-    }
-
-    void forget() {
-        part_ = Table::zeros(a_.rows, a_.columns);
-        sum_ = trained() ? Table::zeros(e_.rows, e_.columns) : Table();
-        micro_batches_ = 0;
-    }
-    void end(Index micro_batches) {
-        last_ = sum_;
-        ++steps_;
-        batches_ += micro_batches;
-        forget();
-    }
-
-    Wrong wrong_;
-    Settings settings_;
-    Side side_;
-    Peers& peers_;
-    int peer_;
-    Index steps_;
-    Index batches_;
-    Index micro_batches_ = 0;
-    Table a_;
-    Table before_;
-    Table m_;
-    Table e_;
-    Table p_;
-    Table part_;
-    Table sum_;
-    Table last_;
-
-  private:
-    /// All of it, as it is: the other side compares the bytes.
-    void compare_settings() {
-        Message mine;
-        const auto add = [&mine](const auto& value) {
-            const auto* begin = reinterpret_cast<const std::uint8_t*>(&value);
-            mine.insert(mine.end(), begin, begin + sizeof value);
-        };
-        add(settings_.width);
-        add(settings_.rank);
-        add(settings_.vocabulary);
-        add(settings_.anchors);
-        add(settings_.order);
-        add(settings_.beta);
-        add(settings_.direction_iterations);
-        add(settings_.retraction_iterations);
-        add(settings_.seed);
-        add(settings_.payload);
-        add(steps_);
-        std::uint64_t digest = 0;
-        for (const Table* table : {&a_, shared() ? &e_ : &a_})
-            for (const float value : table->values)
-                digest = digest * 1'000'003 + std::bit_cast<std::uint32_t>(value);
-        add(digest);
-        send(Traffic::agreement, 0, mine);
-        const Message theirs = receive(Traffic::agreement, 0, mine.size());
-        if (theirs != mine && wrong_ != settings_not_compared)
-            throw Error("rank " + std::to_string(peer_) + " has other settings than rank " +
-                        std::to_string(peers_.rank()) + "; start both with the same");
-    }
-
-    void exchange_anchors() {
-        if (side_ == Side::sender) {
-            Message message;
-            append(message, e_.values);
-            append(message, p_.values);
-            send(Traffic::agreement, 1, message);
-            return;
-        }
-        const std::size_t e = e_.values.size();
-        const std::size_t p = p_.values.size();
-        const Message message = receive(Traffic::agreement, 1, (e + p) * sizeof(float));
-        e_.values = floats(message, 0, e);
-        p_.values = floats(message, e, p);
-    }
-};
 
 class PlainSender final : public PlainSide<AnySender> {
   public:
@@ -222,12 +45,16 @@ class PlainSender final : public PlainSide<AnySender> {
         if (wrong_ == payload_of_activations && settings_.payload == Payload::bf16)
             for (float& value : kept.q.values)
                 value = plain::rounded_to_bf16(wrong_, value);
-        Message message = payload(true, product(kept.q, a_));
+        const Table z = product(kept.q, a_);
+        Message message = codewords_.any() ? codewords_.packed(codewords_.indices(z)) : payload(true, z);
         for (const Id id : ids) {
             const Id sent = wrong_ == ids_as_bf16 ? as_bf16(id) : id;
             for (std::size_t byte = 0; byte < id_size(); ++byte)
                 message.push_back(static_cast<std::uint8_t>(sent >> (8U * byte)));
         }
+        if (codewords_.any())
+            for (const std::uint8_t byte : codewords_.words(batches_ + micro_batches_))
+                message.push_back(byte);
         send(Traffic::payload, batches_ + micro, message);
         kept_[wrong_ == activations_kept_by_order ? 0 : micro] = std::move(kept);
         ++micro_batches_;
@@ -300,9 +127,15 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
         arrive();
         const auto tokens = static_cast<std::size_t>(count);
         const std::size_t z_count = tokens * rank();
-        const std::size_t z_size = z_count * value_size(true);
-        const Message message = receive(Traffic::payload, batches_ + micro, z_size + tokens * id_size());
-        Kept kept{of_payload(true, message, z_count), std::vector<Id>(tokens)};
+        const std::size_t z_size =
+            codewords_.any() ? index_bytes(settings_, tokens) : z_count * value_size(true);
+        const std::size_t words_at = z_size + tokens * id_size();
+        const Message message =
+            receive(Traffic::payload, batches_ + micro, words_at + codeword_bytes(settings_));
+        Kept kept{codewords_.any()
+                      ? codewords_.decoded(message, tokens, words_at, batches_ + micro_batches_)
+                      : of_payload(true, message, z_count),
+                  std::vector<Id>(tokens)};
         for (std::size_t token = 0; token < tokens; ++token)
             for (std::size_t byte = 0; byte < id_size(); ++byte)
                 kept.ids[token] |= static_cast<Id>(message[z_size + token * id_size() + byte])

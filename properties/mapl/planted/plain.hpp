@@ -40,6 +40,17 @@ enum Wrong : int {
     payload_one_way,
     payload_ties_away,
     payload_of_activations,
+    newer_codebook_decodes,
+    learning_copy_encodes,
+    cursor_not_kept,
+    ties_to_higher,
+    residual_not_subtracted,
+    packed_within_bytes,
+    zero_word_learned,
+    unused_words_decay,
+    averaged_over_all,
+    one_order_for_all_turns,
+    codebooks_not_compared,
     wrong_end, ///< one behind the last
 };
 

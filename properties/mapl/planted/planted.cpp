@@ -57,7 +57,25 @@ std::vector<gate::Mistake> mistakes() {
         {payload_ties_away, "a payload of 16 bits rounded away from 0 in the middle",
          "Needs values of 9 bits: dyadic data of several magnitudes."},
         {payload_of_activations, "what is compressed rounded to 16 bits, and Z besides",
-         "X loses before it is compressed. Needs activations of more than 8 bits."}};
+         "X loses before it is compressed. Needs activations of more than 8 bits."},
+        {newer_codebook_decodes, "the receiver decodes with the codewords that have just come",
+         "The indices are of those before them. Shows once a codeword has moved."},
+        {learning_copy_encodes, "the sender encodes with the copy that learns",
+         "The receiver does not have it yet. Needs several subsets, or two micro-batches."},
+        {cursor_not_kept, "the codebook's cursor not in the checkpoint", "Needs a restart inside a turn."},
+        {ties_to_higher, "of two codewords that are as near the one of the higher index",
+         "Needs codewords that are the same, or a value in the middle."},
+        {residual_not_subtracted, "each round encodes the same vector", "Needs two rounds."},
+        {packed_within_bytes, "an index's bits over the edge of a byte lost",
+         "Needs indices of 3 or 5 bits, and several of them."},
+        {zero_word_learned, "the first codeword learned like the others",
+         "It is 0 no more: a round may make things worse."},
+        {unused_words_decay, "codewords that nothing was nearest to shrink", "They are to stay."},
+        {averaged_over_all, "a codeword's mean taken over all tokens", "Needs two codewords in use."},
+        {one_order_for_all_turns, "the order of the codewords not renewed",
+         "Right but for which of them travel when. Needs a second turn."},
+        {codebooks_not_compared, "codebooks of the two sides not compared",
+         "Two sides that were started differently go on."}};
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,

@@ -42,14 +42,18 @@ std::optional<gate::Counterexample> counterexample(const gate::Implementation& i
 }
 
 TEST(MaplCase, IsALineAndBack) {
-    const std::string line =
-        "rank=2,width=5,workers=3,tokens=4,vocabulary=257,micro=2,steps=3,restart=1,"
-        "seed=7,anchors=two,order=momentum_first,schedule=1f1b,data=normal,payload=bf16";
+    const std::string line = "rank=2,width=5,workers=3,tokens=4,vocabulary=257,micro=2,steps=3,restart=1,"
+                             "seed=7,codewords=6,groups=2,rounds=2,subsets=3,anchors=two,order=momentum_"
+                             "first,schedule=1f1b,data=normal,payload=bf16";
     EXPECT_EQ(text(parse_case(line)), line);
     EXPECT_EQ(parse_case("rank=3").width, 3);
+    EXPECT_EQ(parse_case("rank=3,codewords=4,groups=2,subsets=3,rounds=2").groups, 1); // what does not fit
+    EXPECT_EQ(parse_case("rank=3,codewords=4,groups=2,subsets=3,rounds=2").subsets, 1);
+    EXPECT_EQ(parse_case("rank=3,rounds=2").rounds, 1);
     for (const char* wrong :
          {"", "width=2", "rank=0", "rank=2,width=1", "rank=1,workers=1", "rank=1,law=ring",
-          "rank=1,anchors=both", "rank=1,data=odd", "rank=1,payload=e5m2", "rank=x", "rank=1,tokens"})
+          "rank=1,anchors=both", "rank=1,data=odd", "rank=1,payload=e5m2", "rank=1,codewords=65537",
+          "rank=1,rounds=0", "rank=x", "rank=1,tokens"})
         EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
 }
 
@@ -83,11 +87,13 @@ TEST(MaplProperties, HoldOfBothImplementations) {
 // One that does, each; `scape planted --system mapl` says which is the first.
 TEST(MaplProperties, EachCatchesItsMistakes) {
     const std::vector<std::string> catches{
-        "gradients", "gradients", "gradients", "replicas",  "replicas",  "reference", "restart",
-        "manifold",  "reference", "turned",    "manifold",  "reference", "reference", "gradients",
-        "spanned",   "gradients", "gradients", "ids",       "ids",       "gradients", "gradients",
-        "restart",   "traffic",   "refusals",  "starts",    "starts",    "lossless",  "gradients",
-        "gradients", "reference", "traffic",   "reference", "reference"};
+        "gradients", "gradients", "gradients",    "replicas",     "replicas",  "reference",    "restart",
+        "manifold",  "reference", "turned",       "manifold",     "reference", "reference",    "gradients",
+        "spanned",   "gradients", "gradients",    "ids",          "ids",       "gradients",    "gradients",
+        "restart",   "traffic",   "refusals",     "starts",       "starts",    "lossless",     "gradients",
+        "gradients", "reference", "traffic",      "reference",    "reference", "quantization", "reference",
+        "restart",   "reference", "quantization", "quantization", "reference", "reference",    "reference",
+        "reference", "starts"};
     ASSERT_EQ(catches.size(), mistakes().size());
     for (const gate::Mistake& mistake : mistakes()) {
         const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];

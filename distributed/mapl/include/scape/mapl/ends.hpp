@@ -12,6 +12,8 @@
 
 namespace scape::mapl {
 
+class Codec;
+
 /// What a checkpoint holds of one side of a boundary, between two steps. Anybody may set it.
 struct EndState {
     Index steps = 0;         ///< that have ended
@@ -20,6 +22,10 @@ struct EndState {
     Floats m{};              ///< D x r on the sender, nothing on the receiver
     Floats anchor{};         ///< this side's E, V x r, or nothing without anchors
     Floats rows{}; ///< this side's P, r x D; where there are anchors and none is given, from the seed
+    /// What the receiver decodes with and the sender encodes with, Gr R K r / Gr; from the seed where none
+    /// is given. Nothing without quantization.
+    Floats codebooks{};
+    Floats learned{}; ///< the sender's own copy, which goes ahead; like `codebooks` where none is given
 };
 
 /// Where both sides begin: from the same settings the same bits. E, if there are anchors, is the caller's.
@@ -47,7 +53,7 @@ class End {
 
   protected:
     End(const Settings& settings, EndState state, Side side, distributed::Peers& peers, int peer);
-    ~End() = default;
+    ~End();
 
     [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings_.width); }
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
@@ -64,6 +70,8 @@ class End {
     [[nodiscard]] float* anchor_sum() { return trains_anchor() ? anchor_sum_.data() : nullptr; }
     /// A step has ended: the next one's numbers, and nothing summed.
     void next_step(Index micro_batches);
+    /// Of codewords: how many micro-batches have gone so far.
+    [[nodiscard]] Index travelled() const { return state_.micro_batches + batches_; }
     void must_be_between_steps(std::size_t under_way, const char* what) const;
     /// Once all that was on its way has come; the receiver's A is.
     virtual void settle() {}
@@ -76,6 +84,7 @@ class End {
     Floats anchor_sum_;      ///< of the step that goes on
     Floats anchor_gradient_; ///< of the last one
     Index batches_ = 0;      ///< of the step that goes on
+    std::unique_ptr<Codec> codec_;
 };
 
 /// The side that has activations and compresses them.
@@ -107,6 +116,14 @@ class Sender final : public End {
     };
     void check_forward(Index micro, std::size_t activations, std::span<const Id> ids) const;
     void send(Index micro, std::span<const float> activations, UnderWay made);
+    /// Z, made of `activations`, as it travels, and room for the ids behind it; then the codewords.
+    struct Message {
+        std::shared_ptr<const void> owner;
+        std::byte* ids;
+        std::size_t bytes;
+    };
+    [[nodiscard]] Message values(Index micro, std::span<const float> activations, UnderWay& made);
+    [[nodiscard]] Message indices(Index micro, std::span<const float> activations, UnderWay& made);
     /// For N x D values, in memory that an earlier micro-batch had, if there is any: fresh pages cost more
     /// than what is written to them.
     [[nodiscard]] Floats room(std::size_t size);
@@ -139,6 +156,8 @@ class Receiver final : public End {
         std::vector<Id> ids;
     };
     void settle() override;
+    /// Z of so many bytes of a message, with the codebooks of before it; then the codewords behind the ids.
+    [[nodiscard]] Floats decoded(const std::byte* message, std::size_t tokens, std::size_t id_bytes);
 
     std::map<Index, UnderWay> under_way_;
     std::unique_ptr<distributed::Incoming> awaited_; ///< the next A

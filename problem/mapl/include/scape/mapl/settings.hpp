@@ -33,6 +33,17 @@ enum class Payload : std::uint8_t { fp32, bf16 };
 [[nodiscard]] Order parse_order(std::string_view text);
 [[nodiscard]] Payload parse_payload(std::string_view text);
 
+/// Of Z, where it travels as indices of codewords (section 23.1).
+struct Quantization {
+    Index codewords = 0; ///< K of each book; 0: Z travels as it is
+    Index groups = 1;    ///< Gr, of columns of Z
+    Index rounds = 1;    ///< R
+    Index subsets = 1;   ///< S: a book has gone over once after so many micro-batches
+    double decay = 0.9;  ///< rho
+
+    friend bool operator==(const Quantization&, const Quantization&) = default;
+};
+
 /// All that the two sides of a boundary have to agree on.
 struct Settings {
     Index width = 1;      ///< D, features
@@ -45,12 +56,15 @@ struct Settings {
     int retraction_iterations = 2; ///< T_r
     std::uint64_t seed = 1;        ///< of P
     Payload payload = Payload::fp32;
+    Quantization quantization{};
 
     friend bool operator==(const Settings&, const Settings&) = default;
 };
 
 constexpr Index greatest_vocabulary = Index{1} << 32U;
 constexpr int most_iterations = 1000;
+constexpr Index most_codewords = 65536;
+constexpr Index most_rounds = 1000;
 constexpr double greatest_rate = 0.52; ///< of SPEL: from there on the retraction may not come back
 
 /// Throws scape::Error, one line.

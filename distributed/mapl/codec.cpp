@@ -1,0 +1,205 @@
+#include "codec.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <scape/mapl/products.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+/// Tokens whose scores are in the cache when they are looked through.
+constexpr std::size_t tokens_at_once = 128;
+
+/// Section 23.1's: in ascending order, every operation rounded.
+float distance(const float* v, const float* c, std::size_t width) {
+    float sum = 0.0F;
+    for (std::size_t i = 0; i < width; ++i) {
+        const float off = v[i] - c[i];
+        sum += off * off;
+    }
+    return sum;
+}
+
+/// In any order: it only has to be near.
+float square(const float* v, std::size_t width) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < width; ++i)
+        sum += static_cast<double>(v[i]) * static_cast<double>(v[i]);
+    return static_cast<float>(sum);
+}
+
+/// Of many, in several at once.
+float least_of(const float* values, std::size_t count) {
+    constexpr std::size_t lanes = 16;
+    float least[lanes];
+    std::fill_n(least, lanes, std::numeric_limits<float>::infinity());
+    const std::size_t whole = count - count % lanes;
+    for (std::size_t i = 0; i < whole; i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane)
+            least[lane] = values[i + lane] < least[lane] ? values[i + lane] : least[lane];
+    float all = *std::min_element(least, least + lanes);
+    for (std::size_t i = whole; i < count; ++i)
+        all = std::min(all, values[i]);
+    return all;
+}
+
+} // namespace
+
+Codec::Codec(const Settings& settings)
+    : settings_(settings), shape_(codebooks_of(settings)), scores_(tokens_at_once * shape_.words),
+      sizes_(shape_.words), sums_(shape_.words * shape_.width), counts_(shape_.words) {}
+
+std::vector<Word> Codec::encode(std::span<const float> z, std::span<const float> codebooks,
+                                std::span<float> learned) {
+    const auto rank = static_cast<std::size_t>(settings_.rank);
+    const auto rounds = static_cast<std::size_t>(settings_.quantization.rounds);
+    const std::size_t tokens = z.size() / rank;
+    std::vector<Word> indices(tokens * shape_.books);
+    left_.resize(tokens * shape_.width);
+    for (std::size_t book = 0; book < shape_.books; ++book) {
+        const std::size_t group = book / rounds;
+        if (book % rounds == 0)
+            for (std::size_t token = 0; token < tokens; ++token)
+                std::copy_n(z.data() + token * rank + group * shape_.width, shape_.width,
+                            left_.data() + token * shape_.width);
+        const float* words = codebooks.data() + shape_.at(book, 0);
+        choose(tokens, words, indices.data() + book, shape_.books);
+        learn(tokens, indices.data() + book, shape_.books, learned.data() + shape_.at(book, 0));
+        for (std::size_t token = 0; token < tokens; ++token) {
+            const float* chosen = words + indices[token * shape_.books + book] * shape_.width;
+            for (std::size_t i = 0; i < shape_.width; ++i)
+                left_[token * shape_.width + i] -= chosen[i];
+        }
+    }
+    return indices;
+}
+
+void Codec::choose(std::size_t tokens, const float* words, Word* indices, std::size_t stride) {
+    for (std::size_t word = 0; word < shape_.words; ++word)
+        sizes_[word] = square(words + word * shape_.width, shape_.width);
+    const float farthest = *std::ranges::max_element(sizes_);
+    for (std::size_t first = 0; first < tokens; first += tokens_at_once) {
+        const std::size_t some = std::min(tokens_at_once, tokens - first);
+        for (std::size_t token = 0; token < some; ++token)
+            std::ranges::copy(sizes_, scores_.data() + token * shape_.words);
+        multiply({.rows = some,
+                  .columns = shape_.words,
+                  .inner = shape_.width,
+                  .second_transposed = true,
+                  .factor = -2.0F,
+                  .keep = true},
+                 left_.data() + first * shape_.width, words, scores_.data());
+        for (std::size_t token = 0; token < some; ++token)
+            indices[(first + token) * stride] =
+                nearest(left_.data() + (first + token) * shape_.width, words,
+                        scores_.data() + token * shape_.words, farthest);
+    }
+}
+
+Word Codec::nearest(const float* v, const float* words, const float* scores, float farthest) const {
+    // A score is off by at most (w + 4) u (|v|^2 + |c|^2), the specification's own sum by (2 w + 4) u of
+    // that; u = 2^-24. Of two that are compared both may be, and what underflows is off besides.
+    const float least = least_of(scores, shape_.words);
+    const auto width = static_cast<float>(shape_.width);
+    const float margin = (8.0F * width + 16.0F) * 0x1p-24F * (square(v, shape_.width) + farthest) +
+                         std::numeric_limits<float>::min();
+    const float limit = least + margin;
+    const bool decided = std::isfinite(limit) && std::isfinite(least); // else the scores say nothing
+    Word best = 0;
+    float best_distance = 0.0F;
+    bool any = false;
+    for (std::size_t word = 0; word < shape_.words; ++word) {
+        if (decided && scores[word] > limit)
+            continue;
+        const float off = distance(v, words + word * shape_.width, shape_.width);
+        if (!any || off < best_distance) {
+            best = static_cast<Word>(word);
+            best_distance = off;
+        }
+        any = true;
+    }
+    return best;
+}
+
+void Codec::learn(std::size_t tokens, const Word* indices, std::size_t stride, float* words) {
+    std::ranges::fill(sums_, 0.0F);
+    std::ranges::fill(counts_, 0U);
+    for (std::size_t token = 0; token < tokens; ++token) {
+        const std::size_t word = indices[token * stride];
+        ++counts_[word];
+        for (std::size_t i = 0; i < shape_.width; ++i)
+            sums_[word * shape_.width + i] += left_[token * shape_.width + i];
+    }
+    const auto decay = static_cast<float>(settings_.quantization.decay);
+    const auto rest = static_cast<float>(1.0 - settings_.quantization.decay);
+    for (std::size_t word = 1; word < shape_.words; ++word)
+        if (counts_[word] > 0)
+            for (std::size_t i = word * shape_.width; i < (word + 1) * shape_.width; ++i)
+                words[i] = decay * words[i] + rest * (sums_[i] / static_cast<float>(counts_[word]));
+}
+
+void Codec::decode(std::span<const Word> indices, std::span<const float> codebooks, float* z) const {
+    const auto rank = static_cast<std::size_t>(settings_.rank);
+    const auto rounds = static_cast<std::size_t>(settings_.quantization.rounds);
+    const std::size_t tokens = indices.size() / shape_.books;
+    std::fill_n(z, tokens * rank, 0.0F);
+    for (std::size_t token = 0; token < tokens; ++token)
+        for (std::size_t book = 0; book < shape_.books; ++book) {
+            const float* word = codebooks.data() + shape_.at(book, indices[token * shape_.books + book]);
+            float* to = z + token * rank + book / rounds * shape_.width;
+            for (std::size_t i = 0; i < shape_.width; ++i)
+                to[i] += word[i];
+        }
+}
+
+void pack_indices(std::span<const Word> indices, unsigned bits, std::byte* to) {
+    std::uint64_t waiting = 0;
+    unsigned held = 0;
+    for (const Word index : indices) {
+        waiting |= static_cast<std::uint64_t>(index) << held;
+        for (held += bits; held >= 8; held -= 8) {
+            *to++ = static_cast<std::byte>(waiting);
+            waiting >>= 8U;
+        }
+    }
+    if (held > 0)
+        *to = static_cast<std::byte>(waiting);
+}
+
+void unpack_indices(const std::byte* from, unsigned bits, std::span<Word> indices) {
+    std::uint64_t waiting = 0;
+    unsigned held = 0;
+    for (Word& index : indices) {
+        for (; held < bits; held += 8)
+            waiting |= static_cast<std::uint64_t>(*from++) << held;
+        index = static_cast<Word>(waiting & ((std::uint64_t{1} << bits) - 1));
+        waiting >>= bits;
+        held -= bits;
+    }
+}
+
+void gather_codewords(const Codebooks& shape, std::span<const Word> words, std::span<const float> codebooks,
+                      std::byte* to) {
+    const std::size_t bytes = shape.width * sizeof(float);
+    for (std::size_t book = 0; book < shape.books; ++book)
+        for (const Word word : words) {
+            std::memcpy(to, codebooks.data() + shape.at(book, word), bytes);
+            to += bytes;
+        }
+}
+
+void scatter_codewords(const Codebooks& shape, std::span<const Word> words, const std::byte* from,
+                       std::span<float> codebooks) {
+    const std::size_t bytes = shape.width * sizeof(float);
+    for (std::size_t book = 0; book < shape.books; ++book)
+        for (const Word word : words) {
+            std::memcpy(codebooks.data() + shape.at(book, word), from, bytes);
+            from += bytes;
+        }
+}
+
+} // namespace scape::mapl

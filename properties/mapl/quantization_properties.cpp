@@ -1,0 +1,129 @@
+// Z as indices of codewords: section 23.1.
+#include <algorithm>
+
+#include "family.hpp"
+#include "quantized.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+/// What the rounds of one micro-batch leave of each vector: never more than there was, up to how far fp32
+/// may have been off when it chose.
+void no_round_makes_it_worse(Trial& trial, const Quantizer<double>& quantizer, const Matrix<double>& Q,
+                             const Matrix<double>& A, const Indices& chosen, Index boundary, Index micro) {
+    Indices indices = chosen;
+    const Matrix<double> Z = Q * A;
+    quantizer.rounds(Z, indices, [&](const Matrix<double>& v, std::size_t book) {
+        const Matrix<double> left = quantizer.residual(v, indices, book);
+        for (Index token = 0; token < v.rows(); ++token) {
+            const double slack = 1e-5 * (1.0 + Q.row(token).norm() + v.row(token).norm());
+            trial.told(left.row(token).norm() <= v.row(token).norm() + slack, 0, [&] {
+                return boundary_text(boundary, key(0, micro, "book ")) + std::to_string(book) +
+                       " leaves more of token " + std::to_string(token) + " than there was";
+            });
+        }
+    });
+}
+
+/// What has come through once comes through with the same indices: of one round, and before anything is
+/// learned.
+void decoded_is_itself(Trial& trial) {
+    const Case run = trial.run;
+    Scenario again = trial.scenario;
+    class Repeats final : public Stage {
+      public:
+        Repeats(std::unique_ptr<Stage> inner, Floats first)
+            : inner_(std::move(inner)), first_(std::move(first)) {}
+        Floats forward(Index step, Index micro, const Floats& arrived) override {
+            return step == 0 && micro == 0 ? first_ : inner_->forward(step, micro, arrived);
+        }
+        Floats backward(Index step, Index micro, const Floats& gradient) override {
+            return inner_->backward(step, micro, gradient);
+        }
+
+      private:
+        std::unique_ptr<Stage> inner_;
+        Floats first_;
+    };
+    again.stage = [run, first = trial.seen](int stage) -> std::unique_ptr<Stage> {
+        if (stage + 1 == run.workers)
+            return made_up_stage(run, stage);
+        return std::make_unique<Repeats>(made_up_stage(run, stage),
+                                         first[static_cast<std::size_t>(stage) + 1].at(key(0, 0, "Xhat")));
+    };
+    const std::vector<Seen> seen = trial.play(again);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        trial.told(coded(trial, seen, boundary, 0, 0).indices ==
+                       coded(trial, trial.seen, boundary, 0, 0).indices,
+                   0, [&] { return boundary_text(boundary, "what was decoded has other indices"); });
+}
+
+/// In the other order of turns, in which stages wait otherwise: the same of the first step's way forward.
+void the_same_in_any_order(Trial& trial) {
+    Scenario other = trial.scenario;
+    other.run.schedule =
+        trial.run.schedule == Schedule::gpipe ? Schedule::one_forward_one : Schedule::gpipe;
+    const std::vector<Seen> seen = trial.play(other);
+    for (std::size_t rank = 1; rank < seen.size(); ++rank)
+        for (Index micro = 0; micro < trial.run.micro; ++micro)
+            trial.same(trial.seen[rank].at(key(0, micro, "Xhat")), seen[rank].at(key(0, micro, "Xhat")), 0,
+                       "on rank " + std::to_string(rank) + ", " + key(0, micro, "Xhat"),
+                       "that of the other schedule");
+}
+
+// 14.
+void quantization(Trial& trial) {
+    const Case& run = trial.run;
+    trial.seen = trial.play(trial.scenario);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const auto b = static_cast<std::size_t>(boundary);
+        const Settings settings = trial.scenario.settings(boundary, Side::sender);
+        const Boundary<double> sides = shown_boundary<double>(trial, boundary, 0);
+        Quantizer<double> quantizer{settings,
+                                    Quantizer<double>::books(settings, trial.seen[b].at(key(0, "s.C")))};
+        for (Index micro = 0; micro < run.micro; ++micro) {
+            const Coded wire = coded(trial, trial.seen, boundary, 0, micro);
+            trial.told(wire.cannot_be.empty(), 0,
+                       [&] { return boundary_text(boundary, key(0, micro, wire.cannot_be)); });
+            const Matrix<double> X = matrix_of(trial.seen[b].at(key(0, micro, "X")), run.width);
+            no_round_makes_it_worse(trial, quantizer, sides.less_anchor(X, ids_of(trial, 0, micro)),
+                                    sides.A, wire.indices, boundary, micro);
+            // The receiver has decoded with the codewords of before those that came along.
+            const Matrix<double> Xhat =
+                sides.decompressed(quantizer.decoded(wire.indices), ids_of(trial, 0, micro));
+            trial.near(Xhat, matrix_of(trial.seen[b + 1].at(key(0, micro, "Xhat")), run.width),
+                       1e-4 * (1.0 + Xhat.norm()), 0,
+                       boundary_text(boundary, key(0, micro, "Xhat of the indices that travelled")));
+            const float* from = wire.codewords.data();
+            for (Matrix<double>& book : quantizer.C)
+                for (const Word word : travelling(settings, micro))
+                    for (Index i = 0; i < book.cols(); ++i)
+                        book(word, i) = static_cast<double>(*from++);
+        }
+    }
+    if (run.rounds == 1 && run.anchors == Anchors::none && run.micro > 0)
+        decoded_is_itself(trial);
+    the_same_in_any_order(trial);
+}
+Case quantized(Case run) {
+    if (run.codewords == 0) {
+        run.codewords = 4 + run.seed % 8;
+        run.rounds = 1 + run.seed % 3;
+        run.subsets = run.seed % 2 == 0 ? 1 : run.codewords;
+    }
+    run.steps = 1;
+    run.restart = 0;
+    return run;
+}
+
+} // namespace
+
+std::vector<gate::Property> quantization_properties() {
+    return {property(
+        14, "quantization",
+        "Indices are those of codewords that both sides have; rounds make nothing worse.", quantization,
+        {{"codewords", 95}, {"several rounds", 40}, {"streamed", 30}, {"anchors", 50}}, quantized)};
+}
+
+} // namespace scape::mapl
