@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <scape/gasloc/traces.hpp>
+#include <scape/mapl/traces.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 #include <scape/report/status.hpp>
@@ -30,7 +31,7 @@ namespace {
 verify::Traces traces_of(const std::filesystem::path& path) {
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
-    for (const verify::Traces& traces : {verify::scape_traces(), gasloc::traces()}) {
+    for (const verify::Traces& traces : {verify::scape_traces(), gasloc::traces(), mapl::traces()}) {
         if (std::ranges::find(traces.algorithms, algorithm) != traces.algorithms.end())
             return traces;
         for (const std::string& name : traces.algorithms)

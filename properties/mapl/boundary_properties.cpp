@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "family.hpp"
-#include "manifold.hpp"
 #include "quantized.hpp"
 
 namespace scape::mapl {

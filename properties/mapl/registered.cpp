@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <scape/gate/system.hpp>
+#include <scape/mapl/traces.hpp>
 #include <scape/problem/error.hpp>
 
 #include "candidate.hpp"
@@ -158,6 +159,7 @@ gate::System mapl_system() {
     system.mistakes = mapl::mistakes();
     system.planted = mapl::planted;
     system.clean = {"host"};
+    system.traces = mapl::traces();
     return system;
 }
 

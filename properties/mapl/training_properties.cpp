@@ -6,7 +6,6 @@
 #include <scape/problem/text.hpp>
 
 #include "family.hpp"
-#include "manifold.hpp"
 
 namespace scape::mapl {
 

@@ -8,22 +8,38 @@
 
 #include <scape/problem/text.hpp>
 
+#include "recorded.hpp"
+
 namespace scape::mapl {
 
 namespace {
 
 class MaplDifference final : public gate::Finding {
   public:
-    MaplDifference(std::string message, Case run, Index step)
-        : message_(std::move(message)), run_(run), step_(step) {}
+    MaplDifference(std::string message, Scenario scenario, std::vector<Seen> seen, Index step)
+        : message_(std::move(message)), scenario_(std::move(scenario)), seen_(std::move(seen)),
+          step_(step) {}
     std::string message() const override { return message_; }
     Size size() const override {
-        return {run_.width * run_.rank, static_cast<int>(run_.workers), step_ + 1}; // those of A
+        const Case& run = scenario_.run;
+        return {run.width * run.rank, static_cast<int>(run.workers), step_ + 1}; // those of A
+    }
+    /// Of one boundary, of which all was seen; traces do not know codewords.
+    bool save(const std::filesystem::path& path, const std::string& source) const override {
+        if (scenario_.run.codewords > 0 || scenario_.boundaries() != 1 || seen_.size() != 2)
+            return false;
+        try {
+            write(path, recording_of(scenario_, seen_, 0), source);
+        } catch (const std::exception&) { // a run that was not shown to its end
+            return false;
+        }
+        return true;
     }
 
   private:
     std::string message_;
-    Case run_;
+    Scenario scenario_;
+    std::vector<Seen> seen_;
     Index step_;
 };
 
@@ -116,18 +132,18 @@ Trial::Trial(const gate::Implementation& implementation, const Case& of)
     judged.kinds = kinds_of(run);
 }
 
-Trial::Sent Trial::sent(const std::vector<Seen>& all, Index boundary, Index step, Index micro,
-                        bool forward) const {
+OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& all, Index boundary, Index step,
+                      Index micro, bool forward) {
     const Seen& from = all[static_cast<std::size_t>(forward ? boundary : boundary + 1)];
     const int to = static_cast<int>(forward ? boundary + 1 : boundary);
     const auto found = from.wire.find(wire_key(key(step, micro, forward ? "forward" : "backward"), to));
-    Sent made;
+    OnTheWire made;
     if (found == from.wire.end())
         return made;
     made.bytes = found->second.size();
-    const auto count =
-        static_cast<std::size_t>(scenario.ids(step, micro).size()) * static_cast<std::size_t>(run.rank);
-    const std::size_t each = value_bytes(run.payload);
+    const auto count = static_cast<std::size_t>(scenario.ids(step, micro).size()) *
+                       static_cast<std::size_t>(scenario.run.rank);
+    const std::size_t each = value_bytes(scenario.run.payload);
     made.values.resize(std::min(count, made.bytes / each));
     for (std::size_t i = 0; i < made.values.size(); ++i) {
         std::uint32_t bits = 0; // the upper bytes, where there are but two
@@ -138,9 +154,14 @@ Trial::Sent Trial::sent(const std::vector<Seen>& all, Index boundary, Index step
     return made;
 }
 
+OnTheWire Trial::sent(const std::vector<Seen>& all, Index boundary, Index step, Index micro,
+                      bool forward) const {
+    return sent_values(scenario, all, boundary, step, micro, forward);
+}
+
 void Trial::violated(Index step, const std::string& message) {
     if (!judged.finding)
-        judged.finding = std::make_shared<MaplDifference>(message, run, step);
+        judged.finding = std::make_shared<MaplDifference>(message, scenario, seen, step);
 }
 
 void Trial::add(const verify::Comparison& compared, Index step, const std::string& what,

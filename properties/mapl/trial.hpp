@@ -5,28 +5,12 @@
 #include <vector>
 
 #include <scape/gate/property.hpp>
-#include <scape/mapl/boundary.hpp>
-#include <scape/verify/bounded.hpp>
-#include <scape/verify/bounded_in_eigen.hpp>
+#include <scape/mapl/judgement.hpp>
 #include <scape/verify/comparator.hpp>
 
 #include "candidate.hpp"
 
 namespace scape::mapl {
-
-using verify::Bounded;
-
-/// Where fp32 may have rounded to several numbers of bf16, any of them is right; else that one alone.
-template <>
-struct Sent<Bounded> {
-    static Bounded bf16(const Bounded& value) {
-        const double limit = 2.0 * value.error();
-        const double nearest = reference::nearest_bf16(value.value());
-        const double below = reference::nearest_bf16(value.value() - limit);
-        const double above = reference::nearest_bf16(value.value() + limit);
-        return {nearest, std::max(nearest - below, above - nearest)};
-    }
-};
 
 [[nodiscard]] Matrix<double> matrix_of(const Floats& values, Index columns);
 [[nodiscard]] Floats floats_of(const Matrix<float>& values);
@@ -35,19 +19,22 @@ struct Sent<Bounded> {
 /// few dozen products with two others.
 [[nodiscard]] bool few_bits(const Floats& values, float steps = 8.0F);
 
+/// What the wire had of one micro-batch: Z, or dZ, and how many bytes in all.
+struct OnTheWire {
+    Floats values;
+    std::size_t bytes = 0;
+};
+[[nodiscard]] OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary,
+                                    Index step, Index micro, bool forward);
+
 /// One case as it is judged.
 class Trial {
   public:
     Trial(const gate::Implementation& implementation, const Case& of);
 
     [[nodiscard]] std::vector<Seen> play(const Scenario& of) const { return candidate.run(of); }
-    /// What the wire had of one micro-batch: Z, or dZ, and how many bytes in all.
-    struct Sent {
-        Floats values;
-        std::size_t bytes = 0;
-    };
-    [[nodiscard]] Sent sent(const std::vector<Seen>& seen, Index boundary, Index step, Index micro,
-                            bool forward) const;
+    [[nodiscard]] OnTheWire sent(const std::vector<Seen>& seen, Index boundary, Index step, Index micro,
+                                 bool forward) const;
 
     /// The first finding is the one that is told.
     void violated(Index step, const std::string& message);

@@ -33,7 +33,8 @@ class Recorder:
         unknown = set(settings) - set(_SETTINGS) - {"seed", "arithmetic"}
         if unknown:
             raise Error(f"Recorder: there is no setting {sorted(unknown)[0]!r}; settings are {', '.join(_SETTINGS)}")
-        self._config = {"algorithm": "mapl"} | {name: settings.get(name, usual) for name, usual in _SETTINGS.items()}
+        self._config = {"algorithm": "mapl", "workers": 1} | {
+            "subspace_rank" if name == "rank" else name: settings.get(name, usual) for name, usual in _SETTINGS.items()}
         if back != "ascending":
             self._config["back"] = back
         self._source = source

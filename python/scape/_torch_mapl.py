@@ -237,11 +237,13 @@ class Recorder:
 
     def __init__(self, boundary: Boundary, source: str = "scape.torch.mapl.Boundary") -> None:
         state = boundary.native.state
-        rows = {"sender_rows": state.sender_rows if state.sender_rows.size else None,
-                "receiver_rows": state.receiver_rows if boundary.settings["anchors"] == "two" else None}
         self._boundary = boundary
-        self._inner = mapl.Recorder(boundary.settings, state.subspace, moment=state.moment, source=source, **rows)
-        self._begin()
+        self._inner = mapl.Recorder(boundary.settings, state.subspace, moment=state.moment, source=source,
+                                    sender_rows=state.sender_rows if state.sender_rows.size else None,
+                                    receiver_rows=state.receiver_rows if boundary.settings["anchors"] == "two" else None)
+        self._batches: list[dict[str, Any]] = []
+        self._received = 0
+        self._before: dict[str, Any] = {}
         boundary.recorder = self
 
     def write(self, path: Any) -> None:
@@ -252,7 +254,7 @@ class Recorder:
         batch: dict[str, Any] = {"ids": ids.detach().clone(), "X": x.detach().clone(), "Z": z.detach().clone()}
         for what, tensor in (("dX", x), ("dZ", z)):
             if tensor.requires_grad:
-                tensor.register_hook(lambda gradient, what=what: batch.__setitem__(what, gradient.clone()))
+                _watch(tensor, batch, what)
         self._batches.append(batch)
 
     def received(self, xhat: torch.Tensor) -> None:
@@ -261,7 +263,7 @@ class Recorder:
         batch = self._batches[self._received]
         self._received += 1
         batch["Xhat"] = xhat.detach().clone()
-        xhat.register_hook(lambda gradient: batch.__setitem__("G", gradient.clone()))
+        _watch(xhat, batch, "G")
 
     def ends(self, rate: float) -> None:
         """Before the step: what has come back, and the tables it came back through."""
@@ -269,7 +271,7 @@ class Recorder:
             if "G" not in batch:
                 raise Error(f"Recorder: no gradient has come back of micro-batch {number}; call backward before boundary.step")
             self._inner.micro_batch(batch.pop("ids"), **batch)
-        self._before = {"gradient_sender": self._boundary.native.part("sender"), "gradient_receiver": self._boundary.native.part("receiver")}
+        self._before |= {"gradient_sender": self._boundary.native.part("sender"), "gradient_receiver": self._boundary.native.part("receiver")}
         if self._boundary.settings["anchors"] != "none":
             self._before["E_sender"] = self._boundary._table("sender")
         if self._boundary.settings["anchors"] == "two":
@@ -278,12 +280,13 @@ class Recorder:
     def ended(self, rate: float) -> None:
         state = self._boundary.native.state
         self._inner.step(rate, m=state.moment, A=state.subspace, **self._before)
-        self._begin()
+        self._batches, self._received, self._before = [], 0, {}
 
-    def _begin(self) -> None:
-        self._batches: list[dict[str, Any]] = []
-        self._received = 0
-        self._before: dict[str, Any] = {}
+
+def _watch(tensor: Any, batch: dict[str, Any], what: str) -> None:
+    def keep(gradient: torch.Tensor) -> None:
+        batch[what] = gradient.clone()
+    tensor.register_hook(keep)
 
 
 def _rows_of(native: mapl.Boundary) -> bytes:

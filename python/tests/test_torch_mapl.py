@@ -157,7 +157,7 @@ class Recorded(unittest.TestCase):
             with mock.patch.object(boundary.native, name, wrong(getattr(boundary.native, name))):
                 result = self.verified(self.train(boundary))
             self.assertFalse(result.passed)
-            self.assertEqual(result.first_divergence.phase, phase)
+            self.assertEqual(result.first_divergence["phase"], phase)
 
     def test_what_cannot_be_recorded_is_told(self) -> None:
         boundary = Boundary(WIDTH, RANK, IDS)

@@ -13,7 +13,7 @@
 #include <scape/mapl/vector_quantization.hpp>
 #include <scape/problem/error.hpp>
 
-#include "../codec.hpp"
+#include "codec.hpp"
 
 namespace scape::mapl {
 namespace {

@@ -1,4 +1,4 @@
-#include "manifold.hpp"
+#include <scape/mapl/judgement.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -26,10 +26,10 @@ double manifold_limit(const Settings& settings, double rate) {
     return 2.0 * left + left * left + manifold_tolerance(settings.width, settings.rank);
 }
 
-Judgement next_subspace(const Settings& settings, const Floats& a, const Floats& m, double rate,
-                        double behind) {
-    const Matrix<double> A = matrix_of(a, settings.rank);
-    const Matrix<double> given = matrix_of(m, settings.rank);
+Judgement next_subspace(const Settings& settings, const std::vector<float>& a, const std::vector<float>& m,
+                        double rate, double behind) {
+    const Matrix<double> A = rows_of<double>(a, settings.rank);
+    const Matrix<double> given = rows_of<double>(m, settings.rank);
     const Matrix<double> M = settings.order == Order::project_first ? given : tangent(A, given);
     const Eigen::JacobiSVD<Eigen::MatrixXd> parts(Eigen::MatrixXd(M),
                                                   Eigen::ComputeThinU | Eigen::ComputeThinV);

@@ -1,0 +1,59 @@
+#include "recorded.hpp"
+
+#include "trial.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+/// P of one side as it is used: given, or of the seed.
+Floats rows_in_use(const Scenario& scenario, Index boundary, Side side) {
+    Floats rows = scenario.state(boundary, side).rows;
+    return rows.empty() ? anchor_rows(scenario.settings(boundary, side), side) : rows;
+}
+
+} // namespace
+
+Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary) {
+    const Case& run = scenario.run;
+    const Seen& sender = seen[static_cast<std::size_t>(boundary)];
+    const Seen& receiver = seen[static_cast<std::size_t>(boundary) + 1];
+    Recording made{{scenario.settings(boundary, Side::sender), run.steps, run.micro, run.tokens,
+                    run.schedule == Schedule::one_forward_one},
+                   {},
+                   {}};
+    made.vectors["initial/A"] = sender.at(key(0, "s.A"));
+    made.vectors["initial/m"] = sender.at(key(0, "s.m"));
+    if (run.anchors != Anchors::none) {
+        made.vectors["P_sender"] = rows_in_use(scenario, boundary, Side::sender);
+        made.vectors["P_receiver"] = rows_in_use(scenario, boundary, Side::receiver);
+    }
+    for (Index step = 0; step < run.steps; ++step) {
+        const auto keep = [&](const std::string& name, const Floats& values) {
+            made.vectors[of_step(step + 1, name)] = values;
+        };
+        made.numbers["rate"].push_back(scenario.rate);
+        keep("E_sender", sender.at(key(step, "s.E")));
+        keep("E_receiver", receiver.at(key(step, "r.E")));
+        for (Index micro = 0; micro < run.micro; ++micro) {
+            for (const Id id : scenario.ids(step, micro))
+                made.numbers["ids"].push_back(static_cast<double>(id));
+            keep(of_micro("X", micro + 1), sender.at(key(step, micro, "X")));
+            keep(of_micro("dX", micro + 1), sender.at(key(step, micro, "dX")));
+            keep(of_micro("G", micro + 1), receiver.at(key(step, micro, "G")));
+            keep(of_micro("Xhat", micro + 1), receiver.at(key(step, micro, "Xhat")));
+            keep(of_micro("Z", micro + 1), sent_values(scenario, seen, boundary, step, micro, true).values);
+            keep(of_micro("dZ", micro + 1),
+                 sent_values(scenario, seen, boundary, step, micro, false).values);
+        }
+        keep("gradient", sender.at(key(step, "s.gA")));
+        keep("dE_sender", sender.at(key(step, "s.dE")));
+        keep("dE_receiver", receiver.at(key(step, "r.dE")));
+        keep("m", sender.at(key(step + 1, "s.m")));
+        keep("A", sender.at(key(step + 1, "s.A")));
+        keep("A_receiver", receiver.at(key(step + 1, "r.A")));
+    }
+    return made;
+}
+
+} // namespace scape::mapl

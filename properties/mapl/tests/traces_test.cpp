@@ -1,0 +1,167 @@
+// What was seen of a boundary, as a trace beside the reference: the clean pass, and each mistake is told
+// where it is made.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <scape/mapl/traces.hpp>
+#include <scape/problem/error.hpp>
+
+#include "candidate.hpp"
+#include "planted/plain.hpp"
+#include "recorded.hpp"
+
+namespace scape::mapl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MaplTraces : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        folder_ =
+            fs::temp_directory_path() /
+            ("mapl_traces_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+        fs::create_directories(folder_);
+    }
+    void TearDown() override { fs::remove_all(folder_); }
+
+    [[nodiscard]] Recording recorded(const Subjects& subjects, const std::string& line) const {
+        const Candidate candidate("any", subjects, gate::make_thread_group(std::chrono::seconds(20)));
+        const Scenario scenario = scenario_of(parse_case(line));
+        return recording_of(scenario, candidate.run(scenario), 0);
+    }
+    [[nodiscard]] verify::TraceVerdict verified(const Recording& recording,
+                                                const verify::Level& level) const {
+        const fs::path path = folder_ / "run.safetensors";
+        write(path, recording, "traces_test");
+        verify::VerifyOptions options;
+        options.level = level;
+        return verify_trace(path, options);
+    }
+
+    fs::path folder_;
+};
+
+const std::string usual = "rank=2,width=5,tokens=5,vocabulary=3,micro=2,steps=3,seed=1,data=normal";
+
+TEST_F(MaplTraces, OfTheCleanPass) {
+    for (const Subjects& subjects : {host_ends(), plain_ends(nothing)})
+        for (const char* more : {",anchors=none", ",anchors=fixed", ",anchors=shared,order=momentum_first",
+                                 ",anchors=two,schedule=1f1b", ",anchors=two,payload=bf16", ",workers=3"}) {
+            const verify::TraceVerdict verdict =
+                verified(recorded(subjects, usual + more), verify::Level::rel());
+            EXPECT_EQ(verdict.status, verify::Status::passed)
+                << more << (verdict.first ? verdict.first->result + ": " + verdict.first->note : "");
+        }
+    // Sums of few bits, and A as it was: to the bit.
+    Recording exact =
+        recorded(host_ends(), "rank=2,width=4,tokens=5,vocabulary=3,micro=2,steps=1,seed=1,anchors=two");
+    for (const char* what : {"m", "A", "A_receiver"})
+        exact.vectors.erase(of_step(1, what));
+    EXPECT_EQ(verified(exact, verify::Level::exact()).status, verify::Status::passed);
+}
+
+struct Told {
+    Wrong wrong;
+    const char* more;
+    const char* phase;
+    const char* result; ///< its beginning
+    Index step = 1;
+};
+
+TEST_F(MaplTraces, OfAMistakeFailWhereItIsMade) {
+    const Told all[]{
+        {sender_part_only, "", "gradient", "gradient"},
+        {receiver_part_only, "", "gradient", "gradient"},
+        {parts_averaged, "", "gradient", "gradient"},
+        {updated_on_one_side, "", "subspace", "A_receiver"},
+        {shipped_late, "", "subspace", "A_receiver"},
+        // A^T g is symmetric by itself as long as Z is Q A and dZ is G A.
+        {sym_forgotten, ",payload=bf16", "momentum", "m"},
+        {projected_with_old, "", "momentum", "m", 2},
+        {not_retracted, "", "subspace", "A"},
+        {not_transposed_back, "", "subspace", "A"},
+        {polar_of_gradient, "", "subspace", "A", 2},
+        {momentum_after_polar, "", "momentum", "m"},
+        {senders_anchor, ",anchors=two", "decompress", "Xhat.1"},
+        {rows_not_orthonormal, ",anchors=two", "compress", "Z.1"},
+        {anchor_gradient_sign, ",anchors=two", "gradient", "dE_sender"},
+        {anchor_gradient_overwritten, ",anchors=two", "gradient", "dE_"},
+        {ids_as_bf16, ",anchors=two,vocabulary=300", "decompress", "Xhat"},
+        {ids_of_another, ",anchors=two", "decompress", "Xhat"},
+        {dx_without_a, "", "decompress_gradient", "dX"},
+        {divided_by_micro_batches, "", "gradient", "gradient"},
+        {momentum_not_kept, ",restart=1", "momentum", "m"},
+        {anchor_not_subtracted, ",anchors=two", "compress", "Z.1"},
+        {shared_gradient_not_summed, ",anchors=shared", "gradient", "dE_"},
+        {activations_kept_by_order, "", "gradient", "gradient"},
+        {payload_cut_off, ",payload=bf16", "compress", "Z.1"},
+        {payload_of_activations, ",payload=bf16", "compress", "Z.1"},
+    };
+    for (const Told& told : all) {
+        const verify::TraceVerdict verdict =
+            verified(recorded(plain_ends(told.wrong), usual + told.more), verify::Level::rel());
+        EXPECT_EQ(verdict.status, verify::Status::failed) << told.wrong;
+        ASSERT_TRUE(verdict.first) << told.wrong;
+        EXPECT_EQ(verdict.first->phase, told.phase) << told.wrong << " " << verdict.first->result;
+        EXPECT_TRUE(verdict.first->result.starts_with(told.result))
+            << told.wrong << " " << verdict.first->result;
+        EXPECT_EQ(verdict.first->step, told.step) << told.wrong;
+    }
+}
+
+TEST_F(MaplTraces, WhatCannotBeIsALine) {
+    const Recording right = recorded(host_ends(), usual + ",anchors=two");
+    const auto refused = [&](const std::function<void(Recording&)>& change) {
+        Recording wrong = right;
+        change(wrong);
+        try {
+            static_cast<void>(verified(wrong, verify::Level::rel()));
+        } catch (const Error& error) {
+            const std::string line = error.what();
+            return line.substr(line.find(": ") + 2);
+        }
+        return std::string();
+    };
+    EXPECT_EQ(refused([](Recording&) {}), "");
+    EXPECT_EQ(refused([](Recording& of) { of.numbers["ids"][4] = 3.0; }),
+              "ids, entry 4, is 3; the vocabulary is 3");
+    EXPECT_EQ(refused([](Recording& of) { of.numbers["ids"][0] = 0.5; }),
+              "ids, entry 0, is 0.5; the vocabulary is 3");
+    EXPECT_NE(refused([](Recording& of) { of.vectors["initial/A"][0] += 0.5F; }).find("off the manifold"),
+              std::string::npos);
+    EXPECT_NE(refused([](Recording& of) { of.vectors["P_receiver"][0] += 0.5F; }).find("orthonormal"),
+              std::string::npos);
+    EXPECT_NE(refused([](Recording& of) { of.numbers["rate"][1] = 0.6; }).find("0.52"), std::string::npos);
+    EXPECT_NE(refused([](Recording& of) { of.vectors.erase(of_step(2, "X.1")); }).find("step/0002/X.1"),
+              std::string::npos);
+    EXPECT_NE(refused([](Recording& of) {
+                  for (Index step = 1; step <= 3; ++step)
+                      of.vectors.erase(of_step(step, "m"));
+              }).find("level REL"),
+              std::string::npos);
+}
+
+// A value that is off by more than rounding, told with its place.
+TEST_F(MaplTraces, APlaceIsATokenOrAFeature) {
+    Recording of = recorded(host_ends(), usual);
+    of.vectors[of_step(2, "Z.2")][7] += 0.01F;
+    const verify::TraceVerdict verdict = verified(of, verify::Level::rel());
+    ASSERT_TRUE(verdict.first);
+    EXPECT_EQ(verdict.first->step, 2);
+    EXPECT_EQ(verdict.first->result, "Z.2");
+    EXPECT_TRUE(verdict.first->note.starts_with("token 3, column 1: expected ")) << verdict.first->note;
+    EXPECT_NE(verdict.first->note.find("1 of 10 values differ"), std::string::npos) << verdict.first->note;
+    Recording other = recorded(host_ends(), usual);
+    other.vectors[of_step(2, "gradient")][7] += 0.01F;
+    const verify::TraceVerdict told = verified(other, verify::Level::rel());
+    ASSERT_TRUE(told.first && told.first->index);
+    EXPECT_EQ(told.layout.describe(*told.first->index), "tensor feature 3, index 1 (coordinate 7)");
+}
+
+} // namespace
+} // namespace scape::mapl

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <scape/mapl/boundary.hpp>
+#include <scape/mapl/spel.hpp>
+#include <scape/verify/bounded.hpp>
+#include <scape/verify/bounded_in_eigen.hpp>
+
+// How MAPL's values are judged where sums round: section 25.
+namespace scape::mapl {
+
+using verify::Bounded;
+
+/// Where fp32 may have rounded to several numbers of bf16, any of them is right; else that one alone.
+template <>
+struct Sent<Bounded> {
+    static Bounded bf16(const Bounded& value) {
+        const double limit = 2.0 * value.error();
+        const double nearest = reference::nearest_bf16(value.value());
+        const double below = reference::nearest_bf16(value.value() - limit);
+        const double above = reference::nearest_bf16(value.value() + limit);
+        return {nearest, std::max(nearest - below, above - nearest)};
+    }
+};
+
+/// Row after row, of any scalar.
+template <class T>
+[[nodiscard]] Matrix<T> rows_of(const std::vector<float>& values, Index columns) {
+    const Index rows = columns == 0 ? 0 : static_cast<Index>(values.size()) / columns;
+    Matrix<T> made(rows, columns);
+    for (Index i = 0; i < made.size(); ++i)
+        made.data()[i] = static_cast<T>(static_cast<double>(values[static_cast<std::size_t>(i)]));
+    return made;
+}
+
+/// Where a step of SPEL goes from a recorded m and A, by singular values in double, and how far from there
+/// it may be in the norm of Frobenius: section 25.
+struct Judgement {
+    Matrix<double> a;
+    double limit = 0.0;
+};
+/// `behind` is the size of what m was made from, where the rounding of that is to be allowed for, too.
+[[nodiscard]] Judgement next_subspace(const Settings& settings, const std::vector<float>& a,
+                                      const std::vector<float>& m, double rate, double behind = 0.0);
+
+/// Greatest singular value.
+[[nodiscard]] double spectral_norm(const Matrix<double>& of);
+
+/// How far A^T A may be from I after a step.
+[[nodiscard]] double manifold_limit(const Settings& settings, double rate);
+
+} // namespace scape::mapl

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <scape/mapl/settings.hpp>
+#include <scape/trace/reader.hpp>
+#include <scape/verify/traces.hpp>
+
+// Traces of one boundary of MAPL: docs/specification/traces.md.
+namespace scape::mapl {
+
+/// What the config of a trace says.
+struct Config {
+    Settings settings;
+    Index steps = 1;
+    Index micro = 1;       ///< micro-batches of a step
+    Index tokens = 1;      ///< of a micro-batch
+    bool ascending = true; ///< gradients came back in the order of the micro-batches, else in the other
+    [[nodiscard]] bool trains_anchors() const {
+        return settings.anchors == Anchors::shared || settings.anchors == Anchors::two;
+    }
+};
+
+/// Both directions throw scape::Error, one line that begins with `what`.
+[[nodiscard]] Config parse_config(const std::string& text, const std::string& what);
+[[nodiscard]] std::string config_text(const Config& config);
+
+[[nodiscard]] trace::Schema schema(const Config& config);
+
+/// Those of a step that belong to a micro-batch, which are counted from 1: "Z.2".
+[[nodiscard]] std::string of_micro(const std::string& what, Index micro);
+/// "step/0002/Z.1"; steps are counted from 1.
+[[nodiscard]] std::string of_step(Index step, const std::string& what);
+
+/// A whole trace in memory: vectors by the names of their tensors. What it has none of is not recorded.
+struct Recording {
+    Config config;
+    std::map<std::string, std::vector<double>> numbers; ///< "rate", "ids"
+    std::map<std::string, std::vector<float>> vectors;
+};
+/// Throws scape::Error where an input is missing.
+void write(const std::filesystem::path& path, const Recording& recording, const std::string& source);
+
+/// A trace beside the reference.
+[[nodiscard]] verify::TraceVerdict verify_trace(const std::filesystem::path& path,
+                                                const verify::VerifyOptions& options);
+
+/// Runs the reference on made-up activations and gradients and writes the trace.
+void record(const verify::MadeUpRun& run);
+
+/// All of it, for the tool.
+[[nodiscard]] verify::Traces traces();
+
+} // namespace scape::mapl

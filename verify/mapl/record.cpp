@@ -1,0 +1,219 @@
+// Made-up runs of the reference as traces.
+#include <scape/mapl/traces.hpp>
+
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include <scape/mapl/boundary.hpp>
+#include <scape/mapl/spel.hpp>
+#include <scape/problem/data.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/mix64.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/verify/made_up.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+using verify::Setting;
+
+std::vector<Setting> made_up_settings() {
+    const Settings usual;
+    return {
+        {"steps", "4", "number of steps"},
+        {"micro-batches", "2", "of a step"},
+        {"tokens", "6", "of a micro-batch"},
+        {"width", "8", "features, D"},
+        {"rank", "3", "of the subspace, at most the width"},
+        {"vocabulary", "11", "ids are below it"},
+        {"anchors", "two", "none, fixed, shared or two"},
+        {"order", std::string(name(usual.order)), "of SPEL: project_first or momentum_first"},
+        {"payload", std::string(name(usual.payload)), "of Z and dZ: fp32 or bf16"},
+        {"beta", shortest(usual.beta), "decay of m, in [0, 1)"},
+        {"direction-iterations", std::to_string(usual.direction_iterations), "of the polar factor"},
+        {"retraction-iterations", std::to_string(usual.retraction_iterations), "of the retraction"},
+        {"rate", "0.05", "of the subspace, below 0.52"},
+        {"anchor-rate", "0.1", "of trained anchors, by plain descent"},
+        {"back", "ascending", "order in which micro-batches come back: ascending or descending"},
+        {"seed", "1", "of all that is made up"},
+        {"data", "normal", "class of activations and gradients: " + problem::data_class_names()},
+    };
+}
+
+Config config_of(const verify::MadeUpRun& run) {
+    const verify::Settings& given = run.settings;
+    Config config;
+    Settings& settings = config.settings;
+    settings.width = given.integer("width");
+    settings.rank = given.integer("rank");
+    settings.vocabulary = given.integer("vocabulary");
+    settings.anchors = parse_anchors(given.text("anchors"));
+    settings.order = parse_order(given.text("order"));
+    settings.payload = parse_payload(given.text("payload"));
+    settings.beta = given.number("beta");
+    settings.direction_iterations = static_cast<int>(given.integer("direction-iterations"));
+    settings.retraction_iterations = static_cast<int>(given.integer("retraction-iterations"));
+    settings.seed = given.seed("seed");
+    config.steps = given.integer("steps");
+    config.micro = given.integer("micro-batches");
+    config.tokens = given.integer("tokens");
+    const std::string back = given.text("back");
+    if (back != "ascending" && back != "descending")
+        throw Error("--back is '" + back + "'; it must be ascending or descending");
+    config.ascending = back == "ascending";
+    check(settings);
+    verify::check_room(run.output, static_cast<int>(config.micro), config.tokens * settings.width * 4,
+                       config.steps);
+    // As it will be read: all that is left to say is said there.
+    static_cast<void>(parse_config(config_text(config), "scape record"));
+    return config;
+}
+
+/// The reference, and all that goes through it.
+class Recorder {
+  public:
+    Recorder(Config config, const verify::Settings& given)
+        : config_(std::move(config)), given_(given), data_(problem::parse_data_class(given.text("data"))),
+          rate_(given.number("rate")), anchor_rate_(static_cast<float>(given.number("anchor-rate"))) {
+        check_rate(rate_);
+        recording_.config = config_;
+        const Settings& of = config_.settings;
+        boundary_.A = from(first_subspace(of.width, of.rank, of.seed), of.rank);
+        boundary_.trains_anchors = config_.trains_anchors();
+        boundary_.payload = of.payload;
+        m_ = Matrix<float>::Zero(of.width, of.rank);
+        keep("initial/A", boundary_.A);
+        if (of.anchors == Anchors::none)
+            return;
+        boundary_.p = {made_up(of.vocabulary, of.rank, 1, 1),
+                       from(anchor_rows(of, Side::sender), of.width)};
+        boundary_.q = boundary_.p;
+        keep("P_sender", boundary_.p.P);
+        if (of.anchors != Anchors::two)
+            return;
+        boundary_.q = {made_up(of.vocabulary, of.rank, 2, 1),
+                       from(anchor_rows(of, Side::receiver), of.width)};
+        keep("P_receiver", boundary_.q.P);
+    }
+
+    void step(Index step) {
+        const Settings& of = config_.settings;
+        const auto kept = [&](const std::string& name, const Matrix<float>& values) {
+            keep(of_step(step, name), values);
+        };
+        recording_.numbers["rate"].push_back(rate_);
+        if (!boundary_.p.none())
+            kept("E_sender", boundary_.p.E);
+        if (of.anchors == Anchors::two)
+            kept("E_receiver", boundary_.q.E);
+        Gradients<float> gradients = boundary_.no_gradients();
+        std::vector<Forward<float>> went;
+        for (Index micro = 1; micro <= config_.micro; ++micro) {
+            const Matrix<float> X = made_up(config_.tokens, of.width, 3, number(step, micro));
+            went.push_back(boundary_.forward(X, ids(step, micro)));
+            kept(of_micro("X", micro), X);
+            kept(of_micro("Z", micro), went.back().Z);
+            kept(of_micro("Xhat", micro), went.back().Xhat);
+        }
+        for (Index i = 1; i <= config_.micro; ++i) {
+            const Index micro = config_.ascending ? i : config_.micro + 1 - i;
+            const Matrix<float> G = made_up(config_.tokens, of.width, 4, number(step, micro));
+            const Backward<float> back =
+                boundary_.backward(G, went[static_cast<std::size_t>(micro - 1)], gradients);
+            kept(of_micro("G", micro), G);
+            kept(of_micro("dZ", micro), back.dZ);
+            kept(of_micro("dX", micro), back.dX);
+        }
+        kept("gradient_sender", gradients.sender);
+        kept("gradient_receiver", gradients.receiver);
+        kept("gradient", gradients.of_basis());
+        if (config_.trains_anchors())
+            train_anchors(gradients, kept);
+        const SpelStep<float> made = spel(of, boundary_.A, m_, gradients.of_basis(), rate_);
+        if (!made.m.allFinite() || !made.A.allFinite())
+            throw Error("not written: A is not finite after step " + std::to_string(step) +
+                        " (choose other settings)");
+        boundary_.A = made.A;
+        m_ = made.m;
+        kept("m", m_);
+        kept("A", boundary_.A);
+        kept("A_receiver", boundary_.A);
+    }
+
+    [[nodiscard]] const Recording& recording() const { return recording_; }
+
+  private:
+    static Matrix<float> from(const std::vector<float>& values, Index columns) {
+        Matrix<float> made(static_cast<Index>(values.size()) / columns, columns);
+        std::copy(values.begin(), values.end(), made.data());
+        return made;
+    }
+    void keep(const std::string& name, const Matrix<float>& values) {
+        recording_.vectors[name] = {values.data(), values.data() + values.size()};
+    }
+    [[nodiscard]] Index number(Index step, Index micro) const { return (step - 1) * config_.micro + micro; }
+
+    [[nodiscard]] Matrix<float> made_up(Index rows, Index columns, int what, Index number) const {
+        Matrix<float> made(rows, columns);
+        problem::fill_gradient({made.data(), static_cast<std::size_t>(made.size())}, data_,
+                               given_.seed("seed"), what, number);
+        return made;
+    }
+    /// Such that repeat.
+    [[nodiscard]] Ids ids(Index step, Index micro) {
+        Ids made;
+        for (Index token = 0; token < config_.tokens; ++token) {
+            const auto at = static_cast<std::uint64_t>(number(step, micro) * config_.tokens + token);
+            const std::uint64_t drawn = problem::mix64(config_.settings.seed + problem::mix64(at));
+            made.push_back(
+                static_cast<Index>(drawn % static_cast<std::uint64_t>(config_.settings.vocabulary)));
+            recording_.numbers["ids"].push_back(static_cast<double>(made.back()));
+        }
+        return made;
+    }
+
+    template <class Kept>
+    void train_anchors(const Gradients<float>& gradients, const Kept& kept) {
+        const bool shared = config_.settings.anchors == Anchors::shared;
+        const Matrix<float> of_p = shared ? gradients.of_anchors() : gradients.dEp;
+        const Matrix<float> of_q = shared ? gradients.of_anchors() : gradients.dEq;
+        kept("dE_sender", of_p);
+        kept("dE_receiver", of_q);
+        boundary_.p.E = minus(boundary_.p.E, scaled(anchor_rate_, of_p));
+        boundary_.q.E = minus(boundary_.q.E, scaled(anchor_rate_, of_q));
+    }
+
+    Config config_;
+    const verify::Settings& given_;
+    problem::DataClass data_;
+    double rate_;
+    float anchor_rate_;
+    Boundary<float> boundary_;
+    Matrix<float> m_;
+    Recording recording_;
+};
+
+} // namespace
+
+void record(const verify::MadeUpRun& run) {
+    const Config config = config_of(run);
+    Recorder recorder(config, run.settings);
+    for (Index step = 1; step <= config.steps; ++step) {
+        run.progress(step, config.steps);
+        recorder.step(step);
+    }
+    write(run.output, recorder.recording(), run.source);
+}
+
+verify::Traces traces() {
+    return {
+        {"mapl"},
+        [](const std::string& text, const std::string& what) { return schema(parse_config(text, what)); },
+        verify_trace,
+        made_up_settings(),
+        record};
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,78 @@
+// What a trace of MAPL holds.
+#include <scape/mapl/traces.hpp>
+
+#include <tuple>
+#include <utility>
+
+namespace scape::mapl {
+
+namespace {
+
+using problem::Layout;
+using storage::DataType;
+
+/// A and what is of its size: so that a place is told as "tensor feature 3, index 2".
+Layout features(const Settings& settings) {
+    std::vector<problem::Tensor> all;
+    for (Index i = 0; i < settings.width; ++i)
+        all.push_back({"feature " + std::to_string(i), settings.rank});
+    return Layout(std::move(all));
+}
+
+} // namespace
+
+std::string of_micro(const std::string& what, Index micro) {
+    return what + "." + std::to_string(micro);
+}
+
+std::string of_step(Index step, const std::string& what) {
+    return trace::tensor_name({what}, step, 0);
+}
+
+trace::Schema schema(const Config& config) {
+    const Settings& of = config.settings;
+    const auto count = [](auto... factors) {
+        return static_cast<std::uint64_t>((Index{1} * ... * factors));
+    };
+    const bool two = of.anchors == Anchors::two;
+    const bool anchored = of.anchors != Anchors::none;
+    trace::Schema schema{config_text(config), features(of), 1, config.steps, {}, {}, {}};
+    // What is not of A's size stands among the series, step after step: those have sizes of their own.
+    const auto add = [&](const std::string& name, std::uint64_t size, bool optional) {
+        schema.series.push_back({name, DataType::f32, size, optional});
+    };
+    schema.series = {{"rate", DataType::f64, count(config.steps)},
+                     {"ids", DataType::f64, count(config.steps, config.micro, config.tokens)}};
+    add("initial/A", count(of.width, of.rank), false);
+    add("initial/m", count(of.width, of.rank), true);
+    if (anchored)
+        add("P_sender", count(of.rank, of.width), false);
+    if (two)
+        add("P_receiver", count(of.rank, of.width), false);
+    for (Index step = 1; step <= config.steps; ++step) {
+        const auto of_side = [&](const char* what, const char* side, bool optional) {
+            add(of_step(step, std::string(what) + side), count(of.vocabulary, of.rank), optional);
+        };
+        if (anchored)
+            of_side("E_", "sender", false);
+        if (two)
+            of_side("E_", "receiver", false);
+        for (const auto& [name, columns, optional] :
+             {std::tuple("X", of.width, false), std::tuple("G", of.width, false),
+              std::tuple("Z", of.rank, true), std::tuple("Xhat", of.width, true),
+              std::tuple("dZ", of.rank, true), std::tuple("dX", of.width, true)})
+            for (Index micro = 1; micro <= config.micro; ++micro)
+                add(of_step(step, of_micro(name, micro)), count(config.tokens, columns), optional);
+        if (config.trains_anchors())
+            for (const char* side : {"sender", "receiver"})
+                of_side("dE_", side, true);
+    }
+    for (const char* name : {"gradient_sender", "gradient_receiver", "gradient"})
+        schema.results.push_back({{name, false, false, true}, "gradient"});
+    schema.results.push_back({{"m"}, "momentum"});
+    schema.results.push_back({{"A"}, "subspace"});
+    schema.results.push_back({{"A_receiver", false, false, true}, "subspace"});
+    return schema;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,384 @@
+#include <scape/mapl/traces.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <scape/mapl/judgement.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/verify/beside.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+using verify::Comparison;
+using verify::Divergence;
+using verify::From;
+using verify::Row;
+
+/// What a trace says before its first step.
+struct Head {
+    Config config;
+    std::vector<double> rates;
+    std::vector<Index> ids;
+    std::vector<float> a;
+    std::vector<float> m;
+    std::vector<float> rows[2]; ///< P of sender and receiver, nothing without anchors
+};
+
+Head read_head(const trace::Reader& file) {
+    const std::string path = file.path().string();
+    Head head{parse_config(file.schema().config, path + ": config"),
+              file.series_f64("rate"),
+              {},
+              file.series_f32("initial/A"),
+              {},
+              {}};
+    const Settings& settings = head.config.settings;
+    try {
+        for (const double rate : head.rates)
+            check_rate(rate);
+        for (const double id : file.series_f64("ids")) {
+            if (!(id >= 0.0 && id < static_cast<double>(settings.vocabulary)) || id != std::floor(id))
+                throw Error("ids, entry " + std::to_string(head.ids.size()) + ", is " + shortest(id) +
+                            "; the vocabulary is " + std::to_string(settings.vocabulary));
+            head.ids.push_back(static_cast<Index>(id));
+        }
+        check_on_manifold(settings, head.a, 1); // it may be of a later step
+        const bool begins = std::ranges::none_of(
+            file.schema().series, [](const trace::Series& one) { return one.name == "initial/m"; });
+        head.m = begins ? std::vector<float>(head.a.size(), 0.0F) : file.series_f32("initial/m");
+        if (settings.anchors != Anchors::none)
+            head.rows[0] = file.series_f32("P_sender");
+        head.rows[1] = settings.anchors == Anchors::two ? file.series_f32("P_receiver") : head.rows[0];
+        for (const std::vector<float>& rows : head.rows)
+            if (!rows.empty())
+                check_rows(settings, rows);
+    } catch (const Error& error) {
+        throw Error(path + ": " + error.what());
+    }
+    return head;
+}
+
+template <class T>
+Comparison compared(const Matrix<T>& expected, const std::vector<float>& actual) {
+    const Eigen::Map<const verify::Values<T>> flat(expected.data(), expected.size());
+    return verify::compare_with(verify::Values<T>(flat), actual);
+}
+
+bool finite(const std::vector<float>& values) {
+    return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
+/// The reference beside one trace. T is float for EXACT, Bounded for REL.
+template <class T>
+class TraceCheck {
+  public:
+    TraceCheck(const trace::Reader& trace, const Head& head, From from)
+        : trace_(trace), head_(head), config_(head.config), settings_(head.config.settings), from_(from),
+          a_(head.a), m_(head.m) {
+        rows_.push_back({"manifold", "distance"});
+        for (const auto& [result, phase] :
+             {std::pair("Z", "compress"), std::pair("Xhat", "decompress"),
+              std::pair("dZ", "compress_gradient"), std::pair("dX", "decompress_gradient")})
+            rows_.push_back({phase, result});
+        for (const trace::Result& result : trace.schema().results)
+            rows_.push_back({result.phase, std::string(result.kind.name)});
+        if (config_.trains_anchors())
+            for (const char* result : {"dE_sender", "dE_receiver"})
+                rows_.push_back({"gradient", result});
+        for (const trace::Series& series : trace.schema().series)
+            held_.insert(series.name);
+    }
+
+    void check(const std::function<void(Index, Index)>& progress) {
+        for (step_ = 1; step_ <= config_.steps; ++step_) {
+            progress(step_, config_.steps);
+            const Boundary<T> boundary = sides();
+            Gradients<T> gradients = boundary.no_gradients();
+            through(boundary, gradients);
+            sums(gradients);
+            const double rate = head_.rates[static_cast<std::size_t>(step_ - 1)];
+            train(gradients.of_basis(), rate);
+            stays_on_the_manifold(rate);
+        }
+    }
+
+    [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+    [[nodiscard]] const std::optional<Divergence>& first() const { return first_; }
+
+  private:
+    [[nodiscard]] std::vector<float> input(const char* name, Index micro = 0) const {
+        return trace_.series_f32(of_step(step_, micro == 0 ? name : of_micro(name, micro)));
+    }
+
+    [[nodiscard]] Boundary<T> sides() const {
+        Boundary<T> made;
+        made.A = rows_of<T>(a_, settings_.rank);
+        made.trains_anchors = config_.trains_anchors();
+        made.payload = settings_.payload;
+        if (settings_.anchors == Anchors::none)
+            return made;
+        made.p = {rows_of<T>(input("E_sender"), settings_.rank),
+                  rows_of<T>(head_.rows[0], settings_.width)};
+        made.q = made.p;
+        if (settings_.anchors == Anchors::two)
+            made.q = {rows_of<T>(input("E_receiver"), settings_.rank),
+                      rows_of<T>(head_.rows[1], settings_.width)};
+        return made;
+    }
+
+    [[nodiscard]] Ids ids_of(Index micro) const {
+        const auto begin = head_.ids.begin() + ((step_ - 1) * config_.micro + micro - 1) * config_.tokens;
+        return {begin, begin + config_.tokens};
+    }
+
+    /// All micro-batches forward, then back.
+    void through(const Boundary<T>& boundary, Gradients<T>& gradients) {
+        std::vector<Forward<T>> went;
+        for (Index micro = 1; micro <= config_.micro; ++micro) {
+            went.push_back(boundary.forward(rows_of<T>(input("X", micro), settings_.width), ids_of(micro)));
+            compare("Z", micro, went.back().Z);
+            compare("Xhat", micro, went.back().Xhat);
+        }
+        for (Index i = 1; i <= config_.micro; ++i) {
+            const Index micro = config_.ascending ? i : config_.micro + 1 - i;
+            const Backward<T> back =
+                boundary.backward(rows_of<T>(input("G", micro), settings_.width),
+                                  went[static_cast<std::size_t>(micro - 1)], gradients);
+            compare("dZ", micro, back.dZ);
+            compare("dX", micro, back.dX);
+        }
+    }
+
+    void sums(const Gradients<T>& gradients) {
+        compare("gradient_sender", 0, gradients.sender);
+        compare("gradient_receiver", 0, gradients.receiver);
+        compare("gradient", 0, gradients.of_basis());
+        if (!config_.trains_anchors())
+            return;
+        const bool shared = settings_.anchors == Anchors::shared;
+        compare("dE_sender", 0, shared ? gradients.of_anchors() : gradients.dEp);
+        compare("dE_receiver", 0, shared ? gradients.of_anchors() : gradients.dEq);
+    }
+
+    void train(const Matrix<T>& gradient, double rate) {
+        const Matrix<T> A = rows_of<T>(a_, settings_.rank);
+        const Matrix<T> m = moment(settings_, A, rows_of<T>(m_, settings_.rank), gradient);
+        const auto recorded_m = values("m", 0);
+        const auto recorded_a = values("A", 0);
+        if constexpr (std::is_same_v<T, float>) {
+            const SpelStep<float> made =
+                spel(settings_, A, rows_of<float>(m_, settings_.rank), gradient, rate);
+            const bool steps = made.m.allFinite() && made.A.allFinite();
+            compare("m", 0, steps ? made.m : rows_of<float>(m_, settings_.rank));
+            compare("A", 0, steps ? made.A : A);
+            compare("A_receiver", 0, steps ? made.A : A);
+            follow(steps ? std::optional(made) : std::nullopt, recorded_a, recorded_m);
+        } else {
+            compare("m", 0, m);
+            judge("A", recorded_a, recorded_m, rate);
+            judge("A_receiver", values("A_receiver", 0), recorded_m, rate);
+            same_on_both_sides(recorded_a);
+            follow(std::nullopt, recorded_a, recorded_m);
+        }
+    }
+
+    /// The state that the next step begins with: the recorded one, or the reference's own.
+    void follow(const std::optional<SpelStep<float>>& made, const std::optional<std::vector<float>>& a,
+                const std::optional<std::vector<float>>& m) {
+        if (from_ == From::recorded) {
+            a_ = a.value();
+            m_ = m.value();
+        } else if (made) {
+            a_.assign(made->A.data(), made->A.data() + made->A.size());
+            m_.assign(made->m.data(), made->m.data() + made->m.size());
+        }
+    }
+
+    /// A as a matrix, from the recorded A before the step and the recorded m.
+    void judge(const char* name, const std::optional<std::vector<float>>& actual,
+               const std::optional<std::vector<float>>& m, double rate) {
+        if (!actual || !m || !finite(*m))
+            return;
+        const Judgement next = next_subspace(settings_, a_, *m, rate);
+        const double off =
+            finite(*actual) ? (next.a - rows_of<double>(*actual, settings_.rank)).norm() : HUGE_VAL;
+        Comparison comparison;
+        comparison.compared = static_cast<Index>(actual->size());
+        comparison.nonzero = std::ranges::count_if(*actual, [](float value) { return value != 0.0F; });
+        comparison.mismatched = off <= next.limit ? 0 : comparison.compared;
+        comparison.share_of_limit = off / next.limit;
+        add(name, 0, std::move(comparison),
+            off <= next.limit
+                ? ""
+                : "as a matrix it is " + shortest(off) + " off, and the limit is " + shortest(next.limit));
+    }
+
+    /// Of the recorded A, whatever the reference's is.
+    void stays_on_the_manifold(double rate) {
+        const auto recorded = values("A", 0);
+        if (!recorded)
+            return;
+        const double limit = manifold_limit(settings_, rate);
+        const double off = finite(*recorded) ? distance_to_manifold(*recorded, settings_.rank) : HUGE_VAL;
+        Comparison comparison;
+        comparison.compared = 1;
+        comparison.nonzero = 1;
+        // The greatest column sum bounds the spectral norm: at most sqrt(r) more.
+        const double most = limit * std::sqrt(static_cast<double>(settings_.rank));
+        comparison.mismatched = off <= most ? 0 : 1;
+        comparison.share_of_limit = off / most;
+        add("distance", 0, std::move(comparison),
+            "|A^T A - I| is " + shortest(off) + ", and the limit is " + shortest(most));
+    }
+
+    /// To the bit, at every level.
+    void same_on_both_sides(const std::optional<std::vector<float>>& sender) {
+        const auto receiver = values("A_receiver", 0);
+        if (!sender || !receiver)
+            return;
+        Comparison comparison = verify::compare(*sender, *receiver, verify::Level::exact());
+        if (comparison.ok())
+            return;
+        add("A_receiver", 0, std::move(comparison), "it has to be the sender's A, bit for bit");
+    }
+
+    [[nodiscard]] std::optional<std::vector<float>> values(const char* name, Index micro) const {
+        for (const trace::Result& result : trace_.schema().results)
+            if (result.kind.name == name)
+                return trace_.values(result.kind, step_, 0);
+        if (!held_.contains(of_step(step_, micro == 0 ? name : of_micro(name, micro))))
+            return std::nullopt;
+        return input(name, micro);
+    }
+
+    void compare(const char* name, Index micro, const Matrix<T>& expected) {
+        if (const auto recorded = values(name, micro))
+            add(name, micro, compared(expected, *recorded), "");
+    }
+
+    void add(const std::string& name, Index micro, Comparison comparison, const std::string& note) {
+        Row& row = *std::ranges::find(rows_, name, &Row::result);
+        row.compared += comparison.compared;
+        row.mismatched += comparison.mismatched;
+        row.unbounded += comparison.unbounded;
+        row.nonzero += comparison.nonzero;
+        row.eligible += comparison.compared;
+        row.greatest_ulps = std::max(row.greatest_ulps, comparison.greatest_ulps);
+        row.share_of_limit = std::max(row.share_of_limit, comparison.share_of_limit);
+        if (comparison.ok() || first_)
+            return;
+        first_ = Divergence{step_,
+                            row.phase,
+                            micro == 0 ? name : of_micro(name, micro),
+                            Divergence::all_ranks,
+                            std::nullopt,
+                            std::move(comparison),
+                            note};
+        tell_place(name);
+    }
+
+    /// What is of A's size has A's layout, and is told by it; the rest by a line.
+    void tell_place(const std::string& name) {
+        Comparison& comparison = first_->comparison;
+        if (comparison.first.empty())
+            return;
+        const verify::Pair pair = comparison.first.front();
+        if (!name.starts_with("d") && name != "Z" && name != "Xhat") {
+            first_->index = pair.index;
+            return;
+        }
+        const bool narrow = name == "Z" || name == "dZ" || name.starts_with("dE");
+        const Index columns = narrow ? settings_.rank : settings_.width;
+        first_->note = (name.starts_with("dE") ? "id " : "token ") + std::to_string(pair.index / columns) +
+                       ", column " + std::to_string(pair.index % columns) + ": expected " +
+                       verify::with_bits(pair.expected) + ", got " + verify::with_bits(pair.actual) + "; " +
+                       verify::summary(comparison);
+        comparison.before.clear();
+        comparison.first.clear();
+        comparison.last.clear();
+        comparison.greatest.reset();
+    }
+
+    const trace::Reader& trace_;
+    const Head& head_;
+    const Config& config_;
+    const Settings& settings_;
+    From from_;
+    Index step_ = 0;
+    std::vector<float> a_;
+    std::vector<float> m_;
+    std::vector<Row> rows_;
+    std::set<std::string> held_; ///< of the series
+    std::optional<Divergence> first_;
+};
+
+std::string describe(const Config& config) {
+    const auto count_of = [](Index count, const std::string& thing) {
+        return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+    };
+    return "mapl, " + count_of(config.steps, "step") + " of " + std::to_string(config.micro) +
+           (config.micro == 1 ? " micro-batch of " : " micro-batches of ") +
+           count_of(config.tokens, "token") + ", width " + std::to_string(config.settings.width) +
+           ", rank " + std::to_string(config.settings.rank) + ", anchors " +
+           std::string(name(config.settings.anchors)) + ", order " +
+           std::string(name(config.settings.order)) + ", payload " +
+           std::string(name(config.settings.payload));
+}
+
+template <class T>
+void run_check(const trace::Reader& trace, const Head& head, const verify::VerifyOptions& options,
+               verify::TraceVerdict& verdict) {
+    TraceCheck<T> check(trace, head, verdict.from);
+    check.check(options.progress);
+    verdict.rows = check.rows();
+    verdict.first = check.first();
+    verdict.status = verify::overall(verdict.rows, verdict.first.has_value());
+}
+
+} // namespace
+
+verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verify::VerifyOptions& options) {
+    const trace::Reader trace(path, [](const std::string& text, const std::string& what) {
+        return schema(parse_config(text, what));
+    });
+    const Head head = read_head(trace);
+    const bool exact = options.level.kind == verify::LevelKind::exact;
+    if (options.level.kind == verify::LevelKind::bf16)
+        throw Error(path.string() +
+                    ": level BF16 is for optimizers that compute in bf16; a payload of bf16 "
+                    "is a setting of MAPL's trace, so use --level rel");
+    const bool states = trace.states_recorded();
+    if (options.from == From::recorded && !states)
+        throw Error(path.string() +
+                    ": --from recorded cannot be had: not every step holds A and m; use --from start");
+    if (!exact && (!states || options.from == From::start))
+        throw Error(
+            path.string() + ": level REL judges a step's A as a matrix, from the recorded A and m: " +
+            (states ? "leave --from start out" : "record both at every step, or use --level exact"));
+    verify::TraceVerdict verdict{path.string(),
+                                 trace.source(),
+                                 describe(head.config),
+                                 trace.schema().layout,
+                                 head.config.steps,
+                                 options.level,
+                                 options.from.value_or(states ? From::recorded : From::start),
+                                 {},
+                                 {},
+                                 std::nullopt,
+                                 verify::Status::untested,
+                                 {}};
+    if (exact)
+        run_check<float>(trace, head, options, verdict);
+    else
+        run_check<Bounded>(trace, head, options, verdict);
+    verify::add_notes(verdict, trace, "nothing finite bounds their rounding");
+    return verdict;
+}
+
+} // namespace scape::mapl
