@@ -32,6 +32,9 @@ Config parse(const nlohmann::json& json, const std::string& what) {
     Config config;
     config.steps = counted(reader, "steps", 1, most_steps);
     config.micro = counted(reader, "micro_batches", 1, most_steps);
+    if (config.steps * config.micro > most_steps)
+        throw Error("steps and micro_batches make " + std::to_string(config.steps * config.micro) +
+                    " micro-batches; a trace has at most " + std::to_string(most_steps));
     config.tokens = counted(reader, "tokens", 1, most_rows);
     Settings& settings = config.settings;
     settings.width = counted(reader, "width", 1, most_rows);

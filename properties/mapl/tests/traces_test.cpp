@@ -132,6 +132,14 @@ TEST_F(MaplTraces, WhatCannotBeIsALine) {
               "ids, entry 4, is 3; the vocabulary is 3");
     EXPECT_EQ(refused([](Recording& of) { of.numbers["ids"][0] = 0.5; }),
               "ids, entry 0, is 0.5; the vocabulary is 3");
+    EXPECT_THROW(static_cast<void>(parse_config(
+                     [&] {
+                         Config many = right.config;
+                         many.steps = many.micro = 1'000'000; // as many names would fill memory
+                         return config_text(many);
+                     }(),
+                     "trace")),
+                 Error);
     EXPECT_NE(refused([](Recording& of) { of.vectors["initial/A"][0] += 0.5F; }).find("off the manifold"),
               std::string::npos);
     EXPECT_NE(refused([](Recording& of) { of.vectors["P_receiver"][0] += 0.5F; }).find("orthonormal"),
