@@ -1,7 +1,6 @@
 #include "commands.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -12,7 +11,7 @@
 #include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
-#include <scape/training/synthetic.hpp>
+#include <scape/training/text.hpp>
 
 #include "train_results.hpp"
 
@@ -106,22 +105,6 @@ void print_row(const Curve& curve, const Plan& plan, double parameters, double s
     std::fflush(stdout);
 }
 
-/// A file, or what is made up: "synthetic", "synthetic:SEED".
-Text text_of(const std::string& asked) {
-    constexpr std::string_view made_up = "synthetic";
-    if (!asked.starts_with(made_up) || (asked.size() > made_up.size() && asked[made_up.size()] != ':'))
-        return training::text_of_file(asked, 0.9);
-    training::SyntheticSettings settings;
-    const std::string seed = asked.size() > made_up.size() ? asked.substr(made_up.size() + 1) : "1";
-    const char* const end = seed.data() + seed.size();
-    if (const auto read = std::from_chars(seed.data(), end, settings.seed);
-        read.ec != std::errc() || read.ptr != end)
-        throw Error(
-            "--text " + one_line(asked) + ": '" + one_line(seed) +
-            "' is no seed; give synthetic or synthetic:NUMBER (a file of that name is ./synthetic)");
-    return synthetic_text(settings);
-}
-
 Plan plan_of(const TrainCall& asked, std::size_t steps, double rate) {
     Plan plan = asked.plan;
     plan.steps = steps;
@@ -195,16 +178,19 @@ void run_seeds(const TrainCall& asked, const Plan& plan, const Text& text, const
         const Curve curve = train_one(plan, text, optimizer, seed);
         print_row(curve, plan, parameters, seconds_since(begin));
         results.add(curve);
+        results.write();
     }
 }
 
 /// The base line comes first, with all its seeds: what is a difference at all is fixed before a candidate
 /// has run.
 bool train_all(TrainCall asked, const std::vector<std::string>& arguments) {
-    const Text text = text_of(asked.text);
+    const Text text = training::text_named(asked.text);
     asked.plan.shape.symbols = text.symbols;
     asked.plan.hyper.bias_correction = problem::parse<problem::BiasCorrection>(asked.correction);
     check_asked(asked, text);
+    if (!asked.curves.empty())
+        return judge_curves(asked, asked.plan, text, arguments);
     TrainResults results(asked, asked.plan, text, arguments);
     results.write(); // who cannot have it, is told before the hours
     print_head(asked, text, results.floors(),
@@ -228,10 +214,9 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments) {
 
 void add_runs(CLI::App& command, TrainCall& asked) {
     command
-        .add_option(
-            "--text", asked.text,
-            "a file, whose bytes are the symbols and whose last tenth is measured; or synthetic[:SEED], a "
-            "made-up one whose entropy is known")
+        .add_option("--text", asked.text,
+                    "a file, whose bytes are the symbols and whose last tenth is measured; or "
+                    "synthetic[:SEED[,SETTING=NUMBER]...], a made-up one whose entropy is known")
         ->required();
     command.add_option(
         "--optimizer", asked.optimizers,
@@ -261,8 +246,11 @@ void add_runs(CLI::App& command, TrainCall& asked) {
     command.add_option("--checkpoint-every", asked.plan.checkpoint_every, "steps, and at the end");
     command.add_option("--json", asked.json,
                        "write curves, floors and verdicts to this file, after each run");
+    command.add_option("--curves", asked.curves,
+                       "files that --json has written: nothing is trained, the runs in them are judged and "
+                       "drawn together; the first one's optimizer is the base line");
     command.add_option("--report", asked.report,
-                       "a folder, for a page with pictures and the same JSON, after each run");
+                       "a folder, for a page, its pictures and the same JSON, after each run");
 }
 
 void add_settings(CLI::App& command, TrainCall& asked) {

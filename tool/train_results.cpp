@@ -39,19 +39,26 @@ std::string TrainResults::label(const std::string& optimizer) const {
 void TrainResults::add(Curve curve) {
     curve.optimizer = label(curve.optimizer);
     results_.curves.push_back(std::move(curve));
-    write();
 }
 
-std::vector<Curve> TrainResults::runs_of(const std::string& optimizer, std::size_t most) const {
+std::vector<Curve> TrainResults::runs_of(const std::string& optimizer) const {
     std::vector<Curve> runs;
     for (const Curve& curve : results_.curves)
-        if (curve.optimizer == label(optimizer) && runs.size() < most)
+        if (curve.optimizer == label(optimizer))
             runs.push_back(curve);
     return runs;
 }
 
+std::vector<Curve> TrainResults::partners(const std::vector<Curve>& runs) const {
+    std::vector<Curve> found = runs_of(asked_.optimizers.front());
+    std::erase_if(found, [&](const Curve& base) {
+        return std::ranges::find(runs, base.seed, &Curve::seed) == runs.end();
+    });
+    return found;
+}
+
 void TrainResults::fix_sigma() {
-    const std::vector<Curve> base = runs_of(asked_.optimizers.front(), results_.curves.size());
+    const std::vector<Curve> base = runs_of(asked_.optimizers.front());
     if (base.size() > 1)
         results_.sigma = training::sigma_of_seeds(base);
 }
@@ -60,8 +67,8 @@ std::string TrainResults::judge(const std::string& candidate) {
     if (results_.sigma.from == 0)
         return {};
     const std::string& base = asked_.optimizers.front();
-    const std::vector<Curve> base_runs = runs_of(base, asked_.seeds);
-    const std::vector<Curve> runs = runs_of(candidate, asked_.seeds);
+    const std::vector<Curve> runs = runs_of(candidate);
+    const std::vector<Curve> base_runs = partners(runs);
     const training::Comparison comparison{
         .base = label(base),
         .candidate = label(candidate),
@@ -101,6 +108,15 @@ void TrainResults::write() const {
     if (asked_.report.empty())
         return;
     report::write_text(asked_.report + "/index.html", training_page(results_));
+    const auto picture = [&](const std::string& name, const std::string& svg) {
+        report::write_text(asked_.report + "/" + name + ".svg", svg);
+    };
+    if (!results_.curves.empty()) {
+        picture("over-steps", loss_over_steps(results_.curves, results_.levels));
+        picture("over-bytes", loss_over_bytes(results_.curves, results_.levels));
+    }
+    for (const training::TrainingResults::Map& map : results_.maps)
+        picture("map", verdict_map(map.title, map.cells));
     write_results(asked_.report + "/training.json", text_, plan_, results_);
 }
 

@@ -18,6 +18,7 @@ struct TrainAsked {
     std::size_t base_seeds = 0; ///< at least `seeds`; 0: as many
     std::uint64_t first_seed = 1;
     double margin = 0.05;
+    std::vector<std::string> curves; ///< files of earlier calls, in place of training
     std::string json;
     std::string report;
 };
@@ -31,6 +32,7 @@ class TrainResults {
     [[nodiscard]] const std::vector<training::Floor>& floors() const { return results_.levels.floors; }
     /// From here on runs are of so many steps.
     void begin(std::size_t steps);
+    /// Written where `write` is called, which whoever trains does after each.
     void add(training::Curve curve);
     /// All runs of the base line are there.
     void fix_sigma();
@@ -43,8 +45,9 @@ class TrainResults {
 
   private:
     [[nodiscard]] std::string label(const std::string& optimizer) const;
-    [[nodiscard]] std::vector<training::Curve> runs_of(const std::string& optimizer,
-                                                       std::size_t most) const;
+    [[nodiscard]] std::vector<training::Curve> runs_of(const std::string& optimizer) const;
+    /// Those of the base line that are the partners of these.
+    [[nodiscard]] std::vector<training::Curve> partners(const std::vector<training::Curve>& runs) const;
     void map(const std::string& candidate, const training::Verdict& verdict);
 
     const TrainAsked& asked_;
@@ -53,5 +56,11 @@ class TrainResults {
     training::TrainingResults results_;
     std::size_t steps_ = 0;
 };
+
+/// In place of training: the runs of the files `asked.curves`, of which the first is one of the base line,
+/// a verdict for each other optimizer at each number of steps, and what is written. True if no verdict is
+/// anything but SAME and BETTER.
+[[nodiscard]] bool judge_curves(TrainAsked asked, const training::Plan& plan, const training::Text& text,
+                                const std::vector<std::string>& arguments);
 
 } // namespace scape::tool

@@ -171,16 +171,58 @@ TEST_F(ToolTrain, WhoDivergesIsMistrustedAndTheNextOneRuns) {
     EXPECT_TRUE(contains(base.output, " nan")) << base.output;
 }
 
+TEST_F(ToolTrain, RunsOfEarlierCallsAreJudgedAsIfOneCallHadMadeThem) {
+    const Arguments all{"--steps", "10", "20", "--seeds", "2", "--base-seeds", "3"};
+    const auto with = [&](const Arguments& more) {
+        Arguments arguments = all;
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return train(arguments);
+    };
+    ASSERT_EQ(with({"--json", file("both"), "--optimizer", "adams", "scape:0.2"}).status, 1);
+    const json both = json::parse(std::ifstream(file("both")));
+    const auto once = [&](const std::string& optimizer, const std::string& steps,
+                          const std::string& seeds) {
+        const std::string name = file(optimizer + steps);
+        EXPECT_LE(
+            train({"--optimizer", optimizer, "--steps", steps, "--seeds", seeds, "--json", name}).status,
+            1);
+        return name;
+    };
+    const ToolResult judged =
+        train({"--curves", once("adams", "10", "3"), once("adams", "20", "3"), once("scape:0.2", "20", "2"),
+               once("scape:0.2", "10", "2"), "--json", file("judged"), "--report", file("report")});
+    EXPECT_EQ(judged.status, 1) << judged.errors;
+    const json told = json::parse(std::ifstream(file("judged")));
+    EXPECT_EQ(told["verdicts"], both["verdicts"]);
+    EXPECT_EQ(told["curves"], both["curves"]);
+    EXPECT_TRUE(std::filesystem::exists(file("report/map.svg")));
+    EXPECT_TRUE(std::filesystem::exists(file("report/over-bytes.svg")));
+    const std::string one = file("adams10");
+    expect_bad_input(train({"--curves", one, "--batch", "5"}), "another setting: batch is 4 there and 5");
+    expect_bad_input(train({"--curves", one, "--text", "synthetic"}), "its runs have another text, ");
+    expect_bad_input(train({"--curves", one, one}), "seed 1 of 'adams' is there twice");
+    expect_bad_input(train({"--curves", file("text")}), "is no JSON of training runs");
+    expect_bad_input(train({"--curves", file("none")}), "none: cannot be read");
+}
+
 TEST_F(ToolTrain, TheMadeUpTextHasAnEntropy) {
     const ToolResult result = train({"--text", "synthetic:2", "--steps", "1", "--optimizer", "adams"});
     EXPECT_EQ(result.status, 0) << result.errors;
     EXPECT_TRUE(
         contains(result.output, "synthetic, seed 2: 64 symbols, 262144 to learn from, 65536 measured"));
     EXPECT_TRUE(contains(result.output, "; nobody less than ")) << result.output;
+    const ToolResult other =
+        train({"--text", "synthetic:2,symbols=16,kinds=4", "--steps", "1", "--optimizer", "adams"});
+    EXPECT_TRUE(
+        contains(other.output, "synthetic, seed 2, symbols=16,kinds=4: 16 symbols, 262144 to learn"))
+        << other.output;
 }
 
 TEST_F(ToolTrain, BadInputIsOneLine) {
     expect_bad_input(train({"--text", "synthetic:x"}), "'x' is no seed");
+    expect_bad_input(train({"--text", "synthetic:1,kinds=x"}), "'kinds=x' is no seed and no setting");
+    expect_bad_input(train({"--text", "synthetic:1,sorts=2"}), "'sorts=2' is no seed and no setting");
+    expect_bad_input(train({"--text", "synthetic:1,kinds=99"}), "kinds is 99; it must be from 1 to");
     expect_bad_input(train({"--margin", "0"}), "--margin is 0; it must be above 0");
     expect_bad_input(train({"--seeds", "3", "--base-seeds", "2"}), "it must be at least as many");
     expect_bad_input(train({"--optimizer", "adams", "adams"}), "--optimizer has one of its values twice");

@@ -22,4 +22,8 @@ struct Text {
 /// is learned from, the rest is measured on. Throws scape::Error for what is no such text.
 [[nodiscard]] Text text_of_file(const std::filesystem::path& path, double share);
 
+/// A file, of which nine tenths are learned from, or a made-up text: "synthetic", "synthetic:SEED",
+/// "synthetic:SEED,symbols=16,kinds=4". Throws scape::Error, one line.
+[[nodiscard]] Text text_named(const std::string& name);
+
 } // namespace scape::training

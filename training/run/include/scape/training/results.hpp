@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include <scape/training/drawing.hpp>
 #include <scape/training/run.hpp>
@@ -15,5 +16,10 @@ namespace scape::training {
 /// was there under this name is replaced whole.
 void write_results(const std::filesystem::path& path, const Text& text, const Plan& plan,
                    const TrainingResults& results);
+
+/// The runs in what `write_results` has written. Throws scape::Error, one line, if it is another text or
+/// plan than these, but for what a run may have as its own: its steps, rates and warm-ups.
+[[nodiscard]] std::vector<Curve> curves_told(const std::filesystem::path& path, const Text& text,
+                                             const Plan& plan);
 
 } // namespace scape::training
