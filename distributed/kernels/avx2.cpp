@@ -42,6 +42,7 @@ SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint6
 // Over the blocks of packed.hpp.
 #include "meetings.hpp"
 #include "words.hpp"
+#include "bits.hpp"
 
 } // namespace
 } // namespace avx2
@@ -69,7 +70,13 @@ const Table avx2_table{.first_unacceptable = avx2::first_unacceptable,
                        .score_words = avx2::score_words,
                        .count_at_least = avx2::count_at_least,
                        .between = avx2::between,
-                       .bracket = avx2::bracket};
+                       .bracket = avx2::bracket,
+                       .count_words = avx2::count_words,
+                       .count_common = avx2::count_common,
+                       .encode_bitmap = avx2::encode_bitmap,
+                       .decode_bitmap = avx2::decode_bitmap,
+                       .encode_positions = avx2::plain_encode_positions,
+                       .decode_positions = avx2::plain_decode_positions};
 
 } // namespace scape::distributed::host
 

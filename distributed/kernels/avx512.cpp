@@ -365,6 +365,9 @@ SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint
     return total;
 }
 
+#include "bits.hpp"
+#include "avx512_bits.hpp"
+
 } // namespace
 } // namespace avx512
 
@@ -391,7 +394,13 @@ const Table avx512_table{.first_unacceptable = avx512::first_unacceptable,
                          .score_words = avx512::score_words,
                          .count_at_least = avx512::count_at_least,
                          .between = avx512::between,
-                         .bracket = avx512::bracket};
+                         .bracket = avx512::bracket,
+                         .count_words = avx512::count_words,
+                         .count_common = avx512::count_common,
+                         .encode_bitmap = avx512::encode_bitmap,
+                         .decode_bitmap = avx512::decode_bitmap,
+                         .encode_positions = avx512::encode_positions,
+                         .decode_positions = avx512::decode_positions};
 
 } // namespace scape::distributed::host
 

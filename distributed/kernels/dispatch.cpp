@@ -159,6 +159,28 @@ bool finite(const float* values, Index size) {
     return table().finite(values, size);
 }
 
+Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count) {
+    return table().count_common(a, b, count);
+}
+
+void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code) {
+    table().encode_bitmap(words, begin, end, code);
+}
+
+bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k, std::uint64_t* words) {
+    return table().decode_bitmap(code, begin, end, k, words);
+}
+
+void encode_positions(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
+                      std::uint8_t* positions, const std::uint8_t* positions_end) {
+    table().encode_positions(words, begin, end, counts, positions, positions_end);
+}
+
+bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin, Index end,
+                      Index k, std::uint64_t* words) {
+    return table().decode_positions(counts, positions, begin, end, k, words);
+}
+
 bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end, const InnerStep& vectors) {
     return table().inner(rule, scalars, begin, end, vectors);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "table.hpp"
+
 namespace scape::distributed {
 
 void Mask::set_range(Index begin, Index end) {
@@ -16,22 +18,23 @@ void Mask::set_range(Index begin, Index end) {
 
 void Mask::count() {
     constexpr std::size_t words_in_chunk = chunk / word_bits;
+    const auto count_words = host::table().count_words;
     Index total = 0;
     for (std::size_t i = 0; i + 1 < offsets_.size(); ++i) {
         offsets_[i] = total;
-        const std::size_t end = std::min(words_.size(), (i + 1) * words_in_chunk);
-        for (std::size_t word = i * words_in_chunk; word < end; ++word)
-            total += std::popcount(words_[word]);
+        const std::size_t begin = i * words_in_chunk;
+        total += count_words(words_.data() + begin,
+                             static_cast<Index>(std::min(words_in_chunk, words_.size() - begin)));
     }
     offsets_.back() = total;
 }
 
 Index Mask::offset(Index index) const {
     const Index chunk_begin = index / chunk * chunk;
-    Index total = offset_of_chunk(chunk_begin);
-    Index at = chunk_begin;
-    for (; at + word_bits <= index; at += word_bits)
-        total += std::popcount(words_[static_cast<std::size_t>(at / word_bits)]);
+    const Index at = index / word_bits * word_bits;
+    Index total = offset_of_chunk(chunk_begin) +
+                  host::table().count_words(words_.data() + chunk_begin / word_bits,
+                                            (at - chunk_begin) / word_bits);
     if (at < index) {
         const std::uint64_t below = (std::uint64_t{1} << static_cast<unsigned>(index - at)) - 1;
         total += std::popcount(words_[static_cast<std::size_t>(at / word_bits)] & below);

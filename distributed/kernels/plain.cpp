@@ -28,6 +28,7 @@ void between(const Score* scores, Score low, Score high, std::uint64_t& above, s
 // Over the blocks of packed.hpp.
 #include "meetings.hpp"
 #include "words.hpp"
+#include "bits.hpp"
 
 } // namespace
 } // namespace plain
@@ -55,6 +56,12 @@ const Table plain_table{.first_unacceptable = plain::first_unacceptable,
                         .score_words = plain::score_words,
                         .count_at_least = plain::count_at_least,
                         .between = plain::between,
-                        .bracket = plain::bracket};
+                        .bracket = plain::bracket,
+                        .count_words = plain::count_words,
+                        .count_common = plain::count_common,
+                        .encode_bitmap = plain::encode_bitmap,
+                        .decode_bitmap = plain::decode_bitmap,
+                        .encode_positions = plain::plain_encode_positions,
+                        .decode_positions = plain::plain_decode_positions};
 
 } // namespace scape::distributed::host

@@ -154,8 +154,7 @@ class Selection {
                 words = own_bits(last - 1) == ~std::uint64_t{0} ? last - word : last - 1 - word;
                 kernels_.score_words(source(word, payload_offset), words, scores);
             }
-            for (Index i = word; i < word + words; ++i)
-                payload_offset += std::popcount(current_.words()[i]);
+            payload_offset += kernels_.count_words(current_.words() + word, words);
             scores += words * word_bits;
             word += words;
         }

@@ -79,6 +79,16 @@ struct Table {
     /// Stops early, and the bits mean nothing, when the candidates are more than they have room for.
     Index (*bracket)(const CandidateSource& source, Index words, std::uint32_t position, Score low,
                      Score high, std::uint64_t* next, Candidates& candidates);
+
+    /// The bits that are set in words, and those that are set in both of two.
+    Index (*count_words)(const std::uint64_t* words, Index count);
+    Index (*count_common)(const std::uint64_t* a, const std::uint64_t* b, Index count);
+    void (*encode_bitmap)(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code);
+    bool (*decode_bitmap)(const std::uint8_t* code, Index begin, Index end, Index k, std::uint64_t* words);
+    void (*encode_positions)(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
+                             std::uint8_t* positions, const std::uint8_t* positions_end);
+    bool (*decode_positions)(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
+                             Index end, Index k, std::uint64_t* words);
 };
 
 /// The variant in use.

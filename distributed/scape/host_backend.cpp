@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -72,8 +71,8 @@ class HostBackend final : public Backend {
     void advance_mask() override {
         current_ = 1 - current_;
         verdict_ = {};
-        for (std::size_t i = 0; i < current().word_count(); ++i)
-            verdict_.kept += std::popcount(current().words()[i] & last().words()[i]);
+        verdict_.kept = host::count_common(current().words(), last().words(),
+                                           static_cast<Index>(current().word_count()));
     }
 
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {

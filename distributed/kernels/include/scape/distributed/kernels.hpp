@@ -102,6 +102,27 @@ void directions(problem::BiasCorrection correction, const Scalars& scalars, Inde
 /// True if none is a NaN or an infinity.
 [[nodiscard]] bool finite(const float* values, Index size);
 
+/// The bits that two masks' words both have.
+[[nodiscard]] Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count);
+
+// The codes in which the bits [begin, end) of a mask travel; there is one at least. To decode: false if the
+// code is none of k bits there. They are 0 before; if it is false, any of them may be set.
+
+/// ceil(n/8) bytes.
+void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code);
+[[nodiscard]] bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k,
+                                 std::uint64_t* words);
+
+/// Coordinates that share a count in the code of positions. Not 256: a count of 0 to 255 fits a byte, and a
+/// full block needs no escape.
+constexpr Index position_block = 255;
+/// A count for each block, and the positions in their blocks; these are written up to `positions_end` at
+/// most, and as many are read as the counts say, if that is k.
+void encode_positions(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
+                      std::uint8_t* positions, const std::uint8_t* positions_end);
+[[nodiscard]] bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
+                                    Index end, Index k, std::uint64_t* words);
+
 /// Takes the top k of segments, remembering where each one's threshold was.
 class Selector {
   public:

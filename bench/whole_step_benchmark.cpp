@@ -1,0 +1,134 @@
+// A whole step of one rank, phase by phase, beside the two passes over memory that no step can do without:
+// an axpy in place (g and e, 12 bytes a parameter) and a scaling in place (w, 8). Step and floor take turns
+// on each rank, in one process; ranks are threads, and each one's processor time counts.
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <scape/distributed/host_backend.hpp>
+#include <scape/distributed/kernels.hpp>
+#include <scape/optimizer.hpp>
+
+#include "kernel_data.hpp"
+#include "phases.hpp"
+#include "random_gradient.hpp"
+#include "step_counters.hpp"
+
+namespace {
+
+using namespace scape;
+using namespace scape::bench;
+using problem::Index;
+
+/// One rank: its optimizer, gradients in turns, since residuals of one and the same would grow as they
+/// never do, and what the floor passes over.
+class MeasuredRank {
+  public:
+    MeasuredRank(Index size, double density, Communicator& communicator)
+        : communicator_(communicator), scratch_(size) {
+        const Layout model({{"all", size, false}});
+        auto problem = problem::make_problem(problem::Algorithm::scape, communicator.size(), model,
+                                             PartitionRule::by_shard, {});
+        const std::vector<float> start(static_cast<std::size_t>(size), 1.0F);
+        auto backend =
+            std::make_unique<PhasedBackend>(distributed::make_host_backend(problem, start), phases_);
+        optimizer_ = std::make_unique<Optimizer>(
+            problem, problem::ranges(model, communicator.size(), PartitionRule::by_shard),
+            DensitySchedule::constant(density), std::move(backend), communicator, Optimizer::Options{});
+        for (std::size_t i = 0; i < gradients_.size(); ++i) {
+            gradients_[i].resize(static_cast<std::size_t>(size));
+            fill_with_random(gradients_[i], communicator.rank(), static_cast<int>(i));
+        }
+    }
+
+    void step() {
+        phases_ = {};
+        const double begin = thread_seconds();
+        optimizer_->step(gradients_[turn_ % gradients_.size()], 1e-3);
+        static_cast<void>(optimizer_->coming_mask()); // of one's own time: decoded in the next step, else
+        seconds_ = thread_seconds() - begin;
+        ++turn_;
+        double& rest = phases_[static_cast<std::size_t>(Phase::rest)];
+        rest = seconds_;
+        for (std::size_t phase = 0; phase + 1 < phases_.size(); ++phase)
+            rest -= phases_[phase];
+    }
+
+    void floor() {
+        const auto size = static_cast<Index>(gradients_[0].size());
+        const Floors floors = floors_of(distributed::host::variant());
+        floor_seconds_ = seconds_of([&] {
+            floors.axpy(1e-3F, gradients_[turn_ % gradients_.size()].data(), scratch_.data(), size);
+            floors.scale(0.99999F, scratch_.data(), size);
+        });
+    }
+
+    /// All ranks begin together.
+    [[nodiscard]] bool agree(bool more) {
+        return distributed::gather_records(communicator_, static_cast<int>(more))[0] != 0;
+    }
+
+    [[nodiscard]] double seconds() const { return seconds_; }
+    [[nodiscard]] double floor_seconds() const { return floor_seconds_; }
+    [[nodiscard]] const PhaseSeconds& phases() const { return phases_; }
+
+  private:
+    Communicator& communicator_;
+    Floats scratch_;
+    std::array<std::vector<float>, 3> gradients_;
+    PhaseSeconds phases_{};
+    std::unique_ptr<Optimizer> optimizer_;
+    std::size_t turn_ = 0;
+    double seconds_ = 0.0;
+    double floor_seconds_ = 0.0;
+};
+
+void whole_step(benchmark::State& state) {
+    const Index size = state.range(0);
+    const int workers = static_cast<int>(state.range(1));
+    Beside seconds;
+    std::array<Samples, phase_names.size()> phases;
+    run_ranks(workers, [&](Communicator& communicator) {
+        const bool first = communicator.rank() == 0;
+        MeasuredRank rank(size, 1.0 / static_cast<double>(state.range(2)), communicator);
+        for (int warming = 0; warming < 4; ++warming)
+            rank.step();
+        while (true) {
+            if (!rank.agree(first && state.KeepRunning()))
+                break;
+            rank.floor();
+            static_cast<void>(rank.agree(true));
+            rank.step();
+            if (!first)
+                continue;
+            state.SetIterationTime(rank.seconds());
+            seconds.floor.push_back(rank.floor_seconds());
+            seconds.action.push_back(rank.seconds());
+            for (std::size_t phase = 0; phase < phases.size(); ++phase)
+                phases[phase].push_back(rank.phases()[phase]);
+        }
+    });
+    report_time(state, seconds.action);
+    const double floor = quantile(seconds.floor, 0.1);
+    state.counters["x_limit"] = quantile(seconds.action, 0.1) / floor;
+    state.counters["floor_ms"] = floor * 1e3;
+    state.counters["share_of_copy"] = least_bytes(size, 1) / median(seconds.action) / copy_bytes_per_second();
+    for (std::size_t phase = 0; phase < phases.size(); ++phase)
+        state.counters[phase_names[phase]] = quantile(phases[phase], 0.1) / floor;
+}
+
+void arguments(benchmark::internal::Benchmark* benchmark) {
+    benchmark->ArgNames({"d", "P", "1/density"})->Unit(benchmark::kMillisecond)->UseManualTime();
+    benchmark->Iterations(21);
+    for (const int ranks : {1, 8})
+        for (const int size : {1 << 20, 1 << 24, 1 << 26})
+            for (const int density : {100, 10})
+                benchmark->Args({size, ranks, density});
+}
+
+BENCHMARK(whole_step)->Apply(arguments);
+
+} // namespace

@@ -1,0 +1,100 @@
+// Bits of masks in whole words: counts, and the codes in which they travel. Included once by each variant,
+// within its anonymous namespace, behind packed.hpp; hence no include guard.
+
+SCAPE_TARGET Index count_words(const std::uint64_t* words, Index count) {
+    Index total = 0;
+    for (Index i = 0; i < count; ++i)
+        total += std::popcount(words[i]);
+    return total;
+}
+
+SCAPE_TARGET Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count) {
+    Index total = 0;
+    for (Index i = 0; i < count; ++i)
+        total += std::popcount(a[i] & b[i]);
+    return total;
+}
+
+/// The `count` bits from bit `at` on, 1 to 64 of them; touches no word that has none of them.
+SCAPE_TARGET inline std::uint64_t bits_at(const std::uint64_t* words, Index at, Index count) {
+    const auto shift = static_cast<unsigned>(at % word_bits);
+    std::uint64_t bits = words[at / word_bits] >> shift;
+    if (static_cast<Index>(shift) + count > word_bits)
+        bits |= words[at / word_bits + 1] << (static_cast<unsigned>(word_bits) - shift);
+    return count == word_bits ? bits : bits & ((std::uint64_t{1} << static_cast<unsigned>(count)) - 1);
+}
+
+SCAPE_TARGET void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code) {
+    for (; begin + word_bits <= end; begin += word_bits, code += sizeof(std::uint64_t)) {
+        const std::uint64_t bits = bits_at(words, begin, word_bits);
+        std::memcpy(code, &bits, sizeof bits);
+    }
+    if (begin < end) {
+        std::uint64_t bits = bits_at(words, begin, end - begin);
+        for (Index left = end - begin; left > 0; left -= 8, bits >>= 8U)
+            *code++ = static_cast<std::uint8_t>(bits);
+    }
+}
+
+SCAPE_TARGET bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k,
+                                std::uint64_t* words) {
+    Index found = 0;
+    while (begin < end) {
+        const Index count = word_bits < end - begin ? word_bits : end - begin;
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, code, static_cast<std::size_t>((count + 7) / 8));
+        code += sizeof bits;
+        if (count < word_bits && bits >> static_cast<unsigned>(count) != 0)
+            return false;
+        found += std::popcount(bits);
+        const auto shift = static_cast<unsigned>(begin % word_bits);
+        words[begin / word_bits] |= bits << shift;
+        if (static_cast<Index>(shift) + count > word_bits)
+            words[begin / word_bits + 1] |= bits >> (static_cast<unsigned>(word_bits) - shift);
+        begin += count;
+    }
+    return found == k;
+}
+
+/// A block of the code of positions at a time.
+SCAPE_TARGET void plain_encode_positions(const std::uint64_t* words, Index begin, Index end,
+                                         std::uint8_t* counts, std::uint8_t* positions,
+                                         const std::uint8_t* /*positions_end*/) {
+    for (; begin < end; begin += position_block) {
+        const std::uint8_t* const first = positions;
+        const Index size = position_block < end - begin ? position_block : end - begin;
+        for (Index at = 0; at < size; at += word_bits) {
+            const Index count = word_bits < size - at ? word_bits : size - at;
+            for (std::uint64_t bits = bits_at(words, begin + at, count); bits != 0; bits &= bits - 1)
+                *positions++ = static_cast<std::uint8_t>(at + std::countr_zero(bits));
+        }
+        *counts++ = static_cast<std::uint8_t>(positions - first);
+    }
+}
+
+/// As its counts say, the code has k positions.
+SCAPE_TARGET inline bool counts_to(const std::uint8_t* counts, Index blocks, Index k) {
+    Index total = 0;
+    for (Index i = 0; i < blocks; ++i)
+        total += counts[i];
+    return total == k;
+}
+
+SCAPE_TARGET bool plain_decode_positions(const std::uint8_t* counts, const std::uint8_t* positions,
+                                         Index begin, Index end, Index k, std::uint64_t* words) {
+    if (!counts_to(counts, (end - begin + position_block - 1) / position_block, k))
+        return false;
+    for (; begin < end; begin += position_block) {
+        const Index size = position_block < end - begin ? position_block : end - begin;
+        Index before = -1;
+        for (Index left = *counts++; left > 0; --left) {
+            const Index position = *positions++;
+            if (position <= before || position >= size)
+                return false;
+            before = position;
+            words[(begin + position) / word_bits] |= std::uint64_t{1}
+                                                     << static_cast<unsigned>((begin + position) % word_bits);
+        }
+    }
+    return true;
+}

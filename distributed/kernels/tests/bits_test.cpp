@@ -1,0 +1,182 @@
+// Counts of bits, and the codes in which they travel, beside their definitions.
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernel_support.hpp"
+
+namespace scape::distributed::host {
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+
+/// A bit more than the segment's on both sides, which has to stay.
+struct Segment {
+    Index begin;
+    Index end;
+    Mask mask; ///< bits of the segment alone
+    Words others;
+
+    Segment(std::mt19937_64& generator, Index at, Index n, double density)
+        : begin(at), end(at + n), mask(random_mask(generator, at + n + 70, density)),
+          others(mask.word_count(), 0) {
+        for (Index i = 0; i < mask.size(); ++i)
+            if (i < begin || i >= end) {
+                const auto word = static_cast<std::size_t>(i / 64);
+                others[word] |= mask.words()[word] & (std::uint64_t{1} << static_cast<unsigned>(i % 64));
+                mask.words()[word] &= ~(std::uint64_t{1} << static_cast<unsigned>(i % 64));
+            }
+        mask.count();
+    }
+    [[nodiscard]] Words all() const {
+        Words result = others;
+        for (std::size_t i = 0; i < result.size(); ++i)
+            result[i] |= mask.words()[i];
+        return result;
+    }
+    [[nodiscard]] Index k() const { return mask.selected(); }
+    [[nodiscard]] Index blocks() const { return (end - begin + position_block - 1) / position_block; }
+};
+
+/// Bytes before a page that must not be touched.
+struct Code {
+    explicit Code(Index bytes) : room((bytes + 3) / 4) {
+        data = reinterpret_cast<std::uint8_t*>(room.data()) + room.size() * 4 - bytes;
+    }
+    explicit Code(const std::vector<std::uint8_t>& bytes) : Code(static_cast<Index>(bytes.size())) {
+        std::ranges::copy(bytes, data);
+    }
+    Guarded room;
+    std::uint8_t* data;
+};
+
+std::vector<std::uint8_t> positions_of(const Segment& segment) {
+    std::vector<std::uint8_t> counts(static_cast<std::size_t>(segment.blocks()), 0);
+    std::vector<std::uint8_t> code;
+    for (Index i = segment.begin; i < segment.end; ++i)
+        if (segment.mask.test(i)) {
+            ++counts[static_cast<std::size_t>((i - segment.begin) / position_block)];
+            code.push_back(static_cast<std::uint8_t>((i - segment.begin) % position_block));
+        }
+    code.insert(code.begin(), counts.begin(), counts.end());
+    return code;
+}
+
+std::vector<std::uint8_t> bitmap_of(const Segment& segment) {
+    std::vector<std::uint8_t> code(static_cast<std::size_t>((segment.end - segment.begin + 7) / 8), 0);
+    for (Index i = 0; i < segment.end - segment.begin; ++i)
+        if (segment.mask.test(segment.begin + i)) {
+            auto& byte = code[static_cast<std::size_t>(i / 8)];
+            byte = static_cast<std::uint8_t>(byte | 1U << static_cast<unsigned>(i % 8));
+        }
+    return code;
+}
+
+class BitsTest : public EachVariant {
+  protected:
+    /// Of many sizes, begins and densities: blocks, words and batches of blocks end everywhere.
+    template <class Check>
+    static void each_segment(const Check& check) {
+        std::mt19937_64 generator(11);
+        for (const Index n : {1, 2, 8, 63, 64, 65, 254, 255, 256, 510, 511, 1020, 16319, 16320, 16321, 40'000})
+            for (const Index begin : {0, 1, 7, 31, 63, 64, 130})
+                for (const double density : {0.0, 0.002, 0.01, 0.03, 0.1, 0.12, 0.3, 0.9, 1.0})
+                    check(Segment(generator, begin, n, density));
+    }
+
+    static bool decodes_positions(const Segment& segment, const std::vector<std::uint8_t>& bytes, Index k,
+                                  Words& words) {
+        Code code(bytes);
+        return decode_positions(code.data, code.data + segment.blocks(), segment.begin, segment.end, k,
+                                words.data());
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Variants, BitsTest, ::testing::ValuesIn(supported_variants()), variant_name);
+
+TEST_P(BitsTest, PositionsGoThereAndBack) {
+    each_segment([](const Segment& segment) {
+        const auto expected = positions_of(segment);
+        Code code(static_cast<Index>(expected.size()));
+        const Words words = segment.all();
+        encode_positions(words.data(), segment.begin, segment.end, code.data,
+                         code.data + segment.blocks(), code.data + expected.size());
+        ASSERT_EQ(std::vector<std::uint8_t>(code.data, code.data + expected.size()), expected)
+            << segment.end - segment.begin << " from " << segment.begin << ", k " << segment.k();
+        Words decoded = segment.others;
+        ASSERT_TRUE(decodes_positions(segment, expected, segment.k(), decoded));
+        ASSERT_EQ(decoded, segment.all())
+            << segment.end - segment.begin << " from " << segment.begin << ", k " << segment.k();
+    });
+}
+
+TEST_P(BitsTest, BitmapsGoThereAndBack) {
+    each_segment([](const Segment& segment) {
+        const auto expected = bitmap_of(segment);
+        Code code(static_cast<Index>(expected.size()));
+        const Words words = segment.all();
+        encode_bitmap(words.data(), segment.begin, segment.end, code.data);
+        ASSERT_EQ(std::vector<std::uint8_t>(code.data, code.data + expected.size()), expected);
+        Words decoded = segment.others;
+        ASSERT_TRUE(decode_bitmap(code.data, segment.begin, segment.end, segment.k(), decoded.data()));
+        ASSERT_EQ(decoded, segment.all());
+        EXPECT_FALSE(decode_bitmap(code.data, segment.begin, segment.end, segment.k() + 1,
+                                   Words(segment.others).data()));
+    });
+}
+
+/// Each byte of a code in turn, with each other value: what is taken is a code of k bits in order, and
+/// gives these; anything else is refused, and nothing beyond the segment's words is touched.
+TEST_P(BitsTest, TakesNoCodeOfOtherBits) {
+    std::mt19937_64 generator(12);
+    for (const double density : {0.02, 0.1}) {
+        const Segment segment(generator, 37, 700, density);
+        const auto good = positions_of(segment);
+        Index refused = 0;
+        for (std::size_t byte = 0; byte < good.size(); ++byte)
+            for (int value = 0; value < 256; ++value) {
+                auto bad = good;
+                bad[byte] = static_cast<std::uint8_t>(value);
+                Words words = segment.others;
+                if (!decodes_positions(segment, bad, segment.k(), words)) {
+                    ++refused;
+                    continue;
+                }
+                Segment taken = segment;
+                for (std::size_t i = 0; i < words.size(); ++i)
+                    taken.mask.words()[i] = words[i] & ~segment.others[i];
+                taken.mask.count();
+                ASSERT_EQ(taken.k(), segment.k());
+                ASSERT_EQ(positions_of(taken), bad);
+            }
+        EXPECT_GT(refused, static_cast<Index>(good.size()) * 128);
+    }
+}
+
+TEST_P(BitsTest, CountsWhatIsSet) {
+    std::mt19937_64 generator(13);
+    for (const Index words : {0, 1, 3, 8, 9, 64, 200}) {
+        Words a;
+        Words b;
+        Index in_a = 0;
+        Index in_both = 0;
+        for (Index i = 0; i < words; ++i) {
+            a.push_back(generator());
+            b.push_back(generator());
+            for (unsigned bit = 0; bit < 64; ++bit) {
+                in_a += static_cast<Index>((a.back() >> bit) & 1U);
+                in_both += static_cast<Index>((a.back() >> bit) & (b.back() >> bit) & 1U);
+            }
+        }
+        EXPECT_EQ(count_common(a.data(), b.data(), words), in_both);
+        EXPECT_EQ(count_common(a.data(), a.data(), words), in_a);
+        Mask mask(std::max<Index>(1, words * 64));
+        std::ranges::copy(a, mask.words());
+        mask.count();
+        EXPECT_EQ(mask.selected(), in_a);
+    }
+}
+
+} // namespace
+} // namespace scape::distributed::host
