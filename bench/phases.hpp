@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
-#include <scape/distributed/backend.hpp>
+#include <scape/distributed/forwarding_backend.hpp>
 
 #include "measure.hpp"
 
@@ -17,10 +19,12 @@ constexpr std::array<const char*, 8> phase_names{"check",   "local", "select", "
                                                  "advance", "fold",  "update", "rest"};
 using PhaseSeconds = std::array<double, phase_names.size()>;
 
-/// A backend that adds up, phase by phase, the processor time that another one takes in the caller's
-/// thread.
-class PhasedBackend final : public distributed::Backend {
+/// Adds up, phase by phase, the processor time that a backend takes in the caller's thread.
+class PhasedBackend final : public distributed::ForwardingBackend {
+    using To = distributed::ForwardingBackend;
     using Index = distributed::Index;
+    using Scalars = distributed::Scalars;
+    using Parts = std::span<const distributed::MaskCode::Part>;
 
     template <class Work>
     auto in(Phase phase, const Work& work) {
@@ -34,59 +38,37 @@ class PhasedBackend final : public distributed::Backend {
 
   public:
     PhasedBackend(std::unique_ptr<Backend> backend, PhaseSeconds& seconds)
-        : backend_(std::move(backend)), seconds_(seconds) {}
+        : To(std::move(backend)), seconds_(seconds) {}
 
     Refusal first_refused(const float* gradient) override {
-        return in(Phase::check, [&] { return backend_->first_refused(gradient); });
+        return in(Phase::check, [&] { return To::first_refused(gradient); });
     }
-    void local_pass(const distributed::Scalars& scalars, const float* gradient) override {
-        in(Phase::local, [&] { backend_->local_pass(scalars, gradient); });
+    void local_pass(const Scalars& scalars, const float* gradient) override {
+        in(Phase::local, [&] { To::local_pass(scalars, gradient); });
     }
-    void extract_payload() override {
-        in(Phase::local, [&] { backend_->extract_payload(); });
+    Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
+        return in(Phase::local, [&] { return To::local_pass_over(scalars, gradient); });
     }
-    void select(std::span<const distributed::MaskCode::Part> own, std::size_t at) override {
-        in(Phase::select, [&] { backend_->select(own, at); });
+    void select(Parts own, std::size_t at) override {
+        in(Phase::select, [&] { To::select(own, at); });
     }
-    void decode_mask(std::span<const distributed::MaskCode::Part> all) override {
-        in(Phase::decode, [&] { backend_->decode_mask(all); });
+    void decode_mask(Parts all) override {
+        in(Phase::decode, [&] { To::decode_mask(all); });
     }
     void advance_mask() override {
-        in(Phase::advance, [&] { backend_->advance_mask(); });
+        in(Phase::advance, [&] { To::advance_mask(); });
     }
-    void fold(const distributed::Scalars& scalars, int ranks, Index at, Index count) override {
-        in(Phase::fold, [&] { backend_->fold(scalars, ranks, at, count); });
+    void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
+        in(Phase::fold, [&] { To::fold(scalars, ranks, at, count); });
     }
-    void divide(const distributed::Scalars& scalars, Index at, Index count) override {
-        in(Phase::fold, [&] { backend_->divide(scalars, at, count); });
+    void reconstruct(const Scalars& scalars, double clip_norm) override {
+        in(Phase::update, [&] { To::reconstruct(scalars, clip_norm); });
     }
-    void reconstruct(const distributed::Scalars& scalars, double clip_norm) override {
-        in(Phase::update, [&] { backend_->reconstruct(scalars, clip_norm); });
-    }
-    Verdict update(problem::BiasCorrection correction, const distributed::Scalars& scalars) override {
-        return in(Phase::update, [&] { return backend_->update(correction, scalars); });
-    }
-    void settle() noexcept override { backend_->settle(); }
-
-    float* payload() override { return backend_->payload(); }
-    void* received(Index count) override { return backend_->received(count); }
-    int rooms() const override { return backend_->rooms(); }
-    float* moment() override { return backend_->moment(); }
-    std::uint8_t* mask_code(std::size_t bytes) override { return backend_->mask_code(bytes); }
-
-    const distributed::Mask& current_mask() const override { return backend_->current_mask(); }
-    const distributed::Mask& coming_mask() const override { return backend_->coming_mask(); }
-    std::span<const float> parameters() override { return backend_->parameters(); }
-    std::span<const float> residual() override { return backend_->residual(); }
-    std::span<const float> packed_moment() override { return backend_->packed_moment(); }
-    void restore(std::span<const float> parameters, std::span<const float> residual,
-                 std::span<const float> packed_moment, const distributed::Mask& current,
-                 const distributed::Mask& coming) override {
-        backend_->restore(parameters, residual, packed_moment, current, coming);
+    Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
+        return in(Phase::update, [&] { return To::update(correction, scalars); });
     }
 
   private:
-    std::unique_ptr<Backend> backend_;
     PhaseSeconds& seconds_;
 };
 

@@ -44,10 +44,17 @@ class MeasuredRank {
         }
     }
 
-    void step() {
+    /// With a gradient that it may use up, or only read.
+    void step(bool using_up) {
+        const auto& gradient = gradients_[turn_ % gradients_.size()];
+        if (using_up)
+            given_ = gradient;
         phases_ = {};
         const double begin = thread_seconds();
-        optimizer_->step(gradients_[turn_ % gradients_.size()], 1e-3);
+        if (using_up)
+            optimizer_->step_using_up(given_, 1e-3);
+        else
+            optimizer_->step(gradient, 1e-3);
         static_cast<void>(optimizer_->coming_mask()); // of one's own time: decoded in the next step, else
         seconds_ = thread_seconds() - begin;
         ++turn_;
@@ -79,6 +86,7 @@ class MeasuredRank {
     Communicator& communicator_;
     Floats scratch_;
     std::array<std::vector<float>, 3> gradients_;
+    std::vector<float> given_;
     PhaseSeconds phases_{};
     std::unique_ptr<Optimizer> optimizer_;
     std::size_t turn_ = 0;
@@ -86,6 +94,7 @@ class MeasuredRank {
     double floor_seconds_ = 0.0;
 };
 
+template <bool using_up>
 void whole_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
@@ -95,13 +104,13 @@ void whole_step(benchmark::State& state) {
         const bool first = communicator.rank() == 0;
         MeasuredRank rank(size, 1.0 / static_cast<double>(state.range(2)), communicator);
         for (int warming = 0; warming < 4; ++warming)
-            rank.step();
+            rank.step(using_up);
         while (true) {
             if (!rank.agree(first && state.KeepRunning()))
                 break;
             rank.floor();
             static_cast<void>(rank.agree(true));
-            rank.step();
+            rank.step(using_up);
             if (!first)
                 continue;
             state.SetIterationTime(rank.seconds());
@@ -129,6 +138,7 @@ void arguments(benchmark::internal::Benchmark* benchmark) {
                 benchmark->Args({size, ranks, density});
 }
 
-BENCHMARK(whole_step)->Apply(arguments);
+BENCHMARK(whole_step<false>)->Name("whole_step")->Apply(arguments);
+BENCHMARK(whole_step<true>)->Name("whole_step_using_up")->Apply(arguments);
 
 } // namespace

@@ -82,16 +82,88 @@ SCAPE_TARGET inline bool is_dense(const Mask& mask, Index chunk_begin) {
     return mask.offset_of_chunk(chunk_end) - mask.offset_of_chunk(chunk_begin) > few;
 }
 
-/// Whole words of a chunk.
-template <bool last_is_dense, bool current_is_dense>
-SCAPE_TARGET inline void local_words(const Scalars& scalars, Index words, const float* g, float* e,
-                                     const std::uint64_t* last, const float*& all_m,
-                                     const std::uint64_t* current, float*& all_payload) {
-    const float* m = all_m; // in registers: vectors that are stored might be anything, pointers too
-    float* payload = all_payload;
+/// A group's candidates, behind those that there are. Whole registers: what is behind the last one is
+/// overwritten by the next.
+SCAPE_TARGET inline Index note_group(__mmask16 inside, __m512i scores, std::uint32_t position,
+                                     const Candidates& candidates, Index count) {
+    const __m512i in_group = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i here = _mm512_add_epi32(in_group, _mm512_set1_epi32(static_cast<int>(position)));
+    _mm512_storeu_si512(candidates.scores + count, _mm512_maskz_compress_epi32(inside, scores));
+    _mm512_storeu_si512(candidates.positions + count, _mm512_maskz_compress_epi32(inside, here));
+    return count + count_bits(inside);
+}
+
+SCAPE_TARGET inline __m512i scores_of(__m512 values) {
+    return _mm512_and_si512(_mm512_castps_si512(values), _mm512_set1_epi32(greatest_score));
+}
+
+/// A word of which c is known.
+SCAPE_TARGET inline void watch_word(Watch& watch, Index word, const __m512* c) {
+    const __m512i above_this = _mm512_set1_epi32(watch.high);
+    const __m512i at_least_this = _mm512_set1_epi32(watch.low);
+    std::uint64_t above = 0;
+    std::uint64_t at_least = 0;
+    for (unsigned group = 0; group < groups; ++group) {
+        const __m512i scores = scores_of(c[group]);
+        above |= static_cast<std::uint64_t>(_mm512_cmpgt_epi32_mask(scores, above_this))
+                 << (group_size * group);
+        at_least |= static_cast<std::uint64_t>(_mm512_cmpge_epi32_mask(scores, at_least_this))
+                    << (group_size * group);
+    }
+    watch.next[word] = above;
+    watch.above += std::popcount(above);
+    const std::uint64_t inside = at_least & ~above;
+    if (inside == 0 || watch.candidates.count > watch.candidates.capacity)
+        return;
+    Index count = watch.candidates.count;
+    const std::uint32_t position = watch.position + static_cast<std::uint32_t>(word * word_bits);
+    for (unsigned group = 0; group < groups; ++group)
+        count = note_group(group_of(inside, group), scores_of(c[group]), position + group_size * group,
+                           watch.candidates, count);
+    watch.candidates.count = count;
+}
+
+/// Where whole words of a chunk stand.
+struct LocalWords {
+    const float* g;
+    const float* e;
+    float* kept;
+    const std::uint64_t* last;
+    const float* m;
+    const std::uint64_t* current;
+    float* payload;
+    Watch* watch;  ///< of all of them, or nothing
+    Index watched; ///< the first one's number in it
+};
+
+/// Whether section 4.1 refuses one of a word's gradients.
+SCAPE_TARGET inline bool refuses(const float* g) {
+    constexpr auto greatest = static_cast<Score>(std::bit_cast<std::uint32_t>(element::greatest_gradient));
+    __m512i worst = _mm512_setzero_si512();
+    for (unsigned group = 0; group < groups; ++group)
+        worst = _mm512_mask_max_epi32(worst, 0xffff, worst, scores_of(_mm512_loadu_ps(g + group_size * group)));
+    return _mm512_cmpgt_epi32_mask(worst, _mm512_set1_epi32(greatest)) != 0;
+}
+
+/// How many words have been done: all, or those before one that is refused.
+template <bool last_is_dense, bool current_is_dense, bool watched, bool checks>
+SCAPE_TARGET inline Index local_words(const Scalars& scalars, Index words, LocalWords& at) {
+    const float* g = at.g; // in registers: vectors that are stored might be anything, pointers too
+    const float* e = at.e;
+    float* kept = at.kept;
+    const float* m = at.m;
+    float* payload = at.payload;
+    const std::uint64_t* const last = at.last;
+    const std::uint64_t* const current = at.current;
+    Watch watch;
+    if constexpr (watched)
+        watch = *at.watch;
     const __m512 b1 = _mm512_set1_ps(scalars.b1);
     const __m512 a1 = _mm512_set1_ps(scalars.a1);
-    for (Index word = 0; word < words; ++word, g += word_bits, e += word_bits) {
+    Index word = 0;
+    for (; word < words; ++word, g += word_bits, e += word_bits, kept += word_bits) {
+        if (checks && refuses(g))
+            break;
         const std::uint64_t last_word = last[word];
         const std::uint64_t current_word = current[word];
         prefetch_word(g);
@@ -115,53 +187,88 @@ SCAPE_TARGET inline void local_words(const Scalars& scalars, Index words, const 
         }
         if constexpr (last_is_dense)
             m += std::popcount(last_word);
+        __m512 c[groups];
         for (unsigned group = 0; group < groups; ++group) {
-            float* const residual = e + group_size * group;
             const __m512 from_g = _mm512_mul_ps(a1, _mm512_loadu_ps(g + group_size * group));
-            const __m512 c = _mm512_add_ps(_mm512_add_ps(from_m[group], from_g), _mm512_loadu_ps(residual));
+            c[group] = _mm512_add_ps(_mm512_add_ps(from_m[group], from_g),
+                                     _mm512_loadu_ps(e + group_size * group));
+            float* const residual = kept + group_size * group;
             if constexpr (current_is_dense) {
                 const __mmask16 bits = group_of(current_word, group);
-                _mm512_storeu_ps(residual, _mm512_maskz_mov_ps(_knot_mask16(bits), c));
-                compress(bits, c, payload + bits_before(current_word, group));
+                _mm512_storeu_ps(residual, _mm512_maskz_mov_ps(_knot_mask16(bits), c[group]));
+                compress(bits, c[group], payload + bits_before(current_word, group));
             } else {
-                _mm512_storeu_ps(residual, c);
+                _mm512_storeu_ps(residual, c[group]);
             }
         }
+        if constexpr (watched)
+            watch_word(watch, at.watched + word, c);
         if constexpr (current_is_dense)
             payload += std::popcount(current_word);
         else
             for (std::uint64_t bits = current_word; bits != 0; bits &= bits - 1) {
-                float& residual = e[std::countr_zero(bits)];
+                float& residual = kept[std::countr_zero(bits)];
                 *payload++ = residual;
                 residual = 0.0F;
             }
     }
-    all_m = m;
-    all_payload = payload;
+    if constexpr (watched)
+        *at.watch = watch;
+    at = {g, e, kept, last + word, m, current + word, payload, at.watch, at.watched + word};
+    return word;
 }
 
-SCAPE_TARGET void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e,
-                             const Mask& last, const float* m, const Mask& current, float* payload) {
-    m += last.offset_of_chunk(begin);
-    payload += current.offset_of_chunk(begin);
+template <bool watched, bool checks>
+SCAPE_TARGET inline auto local_words_for(bool last_is_dense, bool current_is_dense) {
+    return last_is_dense ? (current_is_dense ? local_words<true, true, watched, checks>
+                                             : local_words<true, false, watched, checks>)
+                         : (current_is_dense ? local_words<false, true, watched, checks>
+                                             : local_words<false, false, watched, checks>);
+}
+
+SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
+    LocalWords at{pass.g + begin,
+                  pass.e + begin,
+                  pass.kept + begin,
+                  pass.last.words() + begin / word_bits,
+                  pass.m + pass.last.offset_of_chunk(begin),
+                  pass.current.words() + begin / word_bits,
+                  pass.payload + pass.current.offset_of_chunk(begin),
+                  nullptr,
+                  0};
+    std::span<Watch> watches = pass.watches;
     while (begin < end) {
         const Index chunk_end = begin + Mask::chunk < end ? begin + Mask::chunk : end;
-        const Index words = (chunk_end - begin) / word_bits;
-        const std::uint64_t* const last_words = last.words() + begin / word_bits;
-        const std::uint64_t* const current_words = current.words() + begin / word_bits;
-        const bool last_is_dense = is_dense(last, begin);
-        const bool current_is_dense = is_dense(current, begin);
-        const auto pass = last_is_dense
-                              ? (current_is_dense ? local_words<true, true> : local_words<true, false>)
-                              : (current_is_dense ? local_words<false, true> : local_words<false, false>);
-        pass(scalars, words, g + begin, e + begin, last_words, m, current_words, payload);
-        begin += words * word_bits;
+        const bool last_is_dense = is_dense(pass.last, begin);
+        const bool current_is_dense = is_dense(pass.current, begin);
+        // From here to where a watch begins or ends.
+        while (begin + word_bits <= chunk_end) {
+            at.watch = watch_at(watches, begin);
+            Index until = chunk_end - (chunk_end - begin) % word_bits;
+            if (at.watch != nullptr) {
+                at.watched = (begin - at.watch->begin) / word_bits;
+                until = at.watch->end < until ? at.watch->end : until;
+            } else if (!watches.empty() && watches.front().begin < until) {
+                until = watches.front().begin;
+            }
+            const auto words =
+                at.watch != nullptr
+                    ? (pass.checks ? local_words_for<true, true> : local_words_for<true, false>)
+                    : (pass.checks ? local_words_for<false, true> : local_words_for<false, false>);
+            begin += word_bits * words(last_is_dense, current_is_dense)(scalars, (until - begin) / word_bits, at);
+            if (begin < until)
+                return first_unacceptable(pass.g, begin, until);
+        }
         if (begin < chunk_end) {
-            local_rest(scalars, chunk_end - begin, g + begin, e + begin, last_words[words], m,
-                       current_words[words], payload);
+            if (const Index refused = pass.checks ? first_unacceptable(pass.g, begin, chunk_end) : chunk_end;
+                refused < chunk_end)
+                return refused;
+            local_rest(scalars, chunk_end - begin, at.g, at.e, at.kept, *at.last, at.m, *at.current,
+                       at.payload);
             begin = chunk_end;
         }
     }
+    return end;
 }
 
 SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
@@ -179,15 +286,35 @@ SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current,
         extract_rest(end - begin, e + begin, rest_bits(current, begin), payload);
 }
 
+/// A word with 16 values at most on either mask: those that both have are compressed and expanded at once.
+SCAPE_TARGET inline void repack_few(std::uint64_t last, const float* m, std::uint64_t current, float* to) {
+    const auto there = static_cast<__mmask16>(_bzhi_u32(0xffffU, static_cast<unsigned>(std::popcount(last))));
+    const auto room =
+        static_cast<__mmask16>(_bzhi_u32(0xffffU, static_cast<unsigned>(std::popcount(current))));
+    const __m512 both =
+        _mm512_maskz_compress_ps(static_cast<__mmask16>(_pext_u64(current, last)), _mm512_maskz_loadu_ps(there, m));
+    _mm512_mask_storeu_ps(to, room,
+                          _mm512_maskz_expand_ps(static_cast<__mmask16>(_pext_u64(last, current)), both));
+}
+
 SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
                          float* m_on_current) {
-    for (; begin + group_size <= end; begin += group_size) {
-        const __mmask16 last_bits = group_bits(last.words(), begin);
-        const __mmask16 bits = group_bits(current.words(), begin);
-        if (bits != 0)
-            compress(bits, expand(last_bits, m), m_on_current);
-        m += count_bits(last_bits);
-        m_on_current += count_bits(bits);
+    for (; begin + word_bits <= end; begin += word_bits) {
+        const std::uint64_t last_word = rest_bits(last, begin);
+        const std::uint64_t word = rest_bits(current, begin);
+        const Index before = std::popcount(last_word);
+        const Index count = std::popcount(word);
+        if (before <= static_cast<Index>(group_size) && count <= static_cast<Index>(group_size)) {
+            if (count > 0)
+                repack_few(last_word, m, word, m_on_current);
+        } else {
+            for (unsigned group = 0; group < groups; ++group)
+                compress(group_of(word, group),
+                         expand(group_of(last_word, group), m + bits_before(last_word, group)),
+                         m_on_current + bits_before(word, group));
+        }
+        m += before;
+        m_on_current += count;
     }
     if (begin < end)
         repack_word(rest_bits(last, begin), m, rest_bits(current, begin), m_on_current);
@@ -262,7 +389,6 @@ SCAPE_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* 
                          const float* u) {
     constexpr Score infinity = 0x7f80'0000;
     bool finite = true;
-    u += current.offset_of_chunk(begin);
     while (begin < end) {
         const Index chunk_end = begin + Mask::chunk < end ? begin + Mask::chunk : end;
         const Index words = (chunk_end - begin) / word_bits;
@@ -294,7 +420,7 @@ SCAPE_TARGET inline void score_word(const float* e, std::uint64_t current, const
         const __m512 c =
             _mm512_mask_expandloadu_ps(_mm512_loadu_ps(e + group_size * group), group_of(current, group),
                                        packed + bits_before(current, group));
-        scores[group] = _mm512_and_si512(_mm512_castps_si512(c), _mm512_set1_epi32(greatest_score));
+        scores[group] = scores_of(c);
     }
     payload = packed + std::popcount(current);
 }
@@ -330,12 +456,9 @@ SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint
                            Score high, std::uint64_t* next, Candidates& candidates) {
     const __m512i above_this = _mm512_set1_epi32(high);
     const __m512i at_least_this = _mm512_set1_epi32(low);
-    const __m512i in_group = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const float* e = source.e;
     const std::uint64_t* const current = source.current;
     const float* payload = source.payload;
-    Score* const scores = candidates.scores;
-    std::uint32_t* const positions = candidates.positions;
     const Index capacity = candidates.capacity;
     Index count = candidates.count;
     Index total = 0;
@@ -350,13 +473,8 @@ SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint
             const __mmask16 above_bits = _mm512_cmpgt_epi32_mask(parts[group], above_this);
             const __mmask16 at_least_bits = _mm512_cmpge_epi32_mask(parts[group], at_least_this);
             above |= static_cast<std::uint64_t>(above_bits) << (group_size * group);
-            // Whole registers: what is behind the last candidate is overwritten by the next.
-            const __mmask16 inside_bits = _kandn_mask16(above_bits, at_least_bits);
-            const __m512i here = _mm512_add_epi32(
-                in_group, _mm512_set1_epi32(static_cast<int>(position + group_size * group)));
-            _mm512_storeu_si512(scores + count, _mm512_maskz_compress_epi32(inside_bits, parts[group]));
-            _mm512_storeu_si512(positions + count, _mm512_maskz_compress_epi32(inside_bits, here));
-            count += count_bits(inside_bits);
+            count = note_group(_kandn_mask16(above_bits, at_least_bits), parts[group],
+                               position + group_size * group, candidates, count);
         }
         next[word] = above;
         total += std::popcount(above);

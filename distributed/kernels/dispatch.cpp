@@ -88,7 +88,11 @@ Index first_unacceptable(const float* g, Index begin, Index end) {
 
 void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e, const Mask& last,
                 const float* m, const Mask& current, float* payload) {
-    table().local_pass(scalars, begin, end, g, e, last, m, current, payload);
+    static_cast<void>(local_pass(scalars, begin, end, {g, e, e, last, m, current, payload}));
+}
+
+Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
+    return table().local_pass(scalars, begin, end, pass);
 }
 
 void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {

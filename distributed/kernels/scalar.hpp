@@ -17,17 +17,24 @@ inline bool has_bit(std::uint64_t bits, Index index) {
     return ((bits >> static_cast<unsigned>(index)) & 1U) != 0;
 }
 
-inline void local_rest(const Scalars& scalars, Index count, const float* g, float* e, std::uint64_t last,
-                       const float* m, std::uint64_t current, float* payload) {
+inline void local_rest(const Scalars& scalars, Index count, const float* g, const float* e, float* kept,
+                       std::uint64_t last, const float* m, std::uint64_t current, float* payload) {
     for (Index i = 0; i < count; ++i) {
         const float c = element::local(scalars, has_bit(last, i) ? *m++ : 0.0F, g[i], e[i]);
         if (has_bit(current, i)) {
             *payload++ = c;
-            e[i] = 0.0F;
+            kept[i] = 0.0F;
         } else {
-            e[i] = c;
+            kept[i] = c;
         }
     }
+}
+
+/// The watch that has the word at `begin`, or nothing; those before it are left behind.
+inline Watch* watch_at(std::span<Watch>& watches, Index begin) {
+    while (!watches.empty() && watches.front().end <= begin)
+        watches = watches.subspan(1);
+    return !watches.empty() && watches.front().begin <= begin ? watches.data() : nullptr;
 }
 
 inline void extract_rest(Index count, float* e, std::uint64_t current, float* payload) {

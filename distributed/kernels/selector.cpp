@@ -89,10 +89,10 @@ Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, 
 class Selection {
   public:
     Selection(Index begin, Index end, Index k, const float* e, const Mask& current, const float* payload,
-              Mask& next)
+              MaskWords next)
         : begin_(begin), end_(end), k_(k), e_(e), current_(current), payload_(payload),
           first_word_(begin / word_bits), last_word_((end + word_bits - 1) / word_bits),
-          next_(next.words()) {}
+          next_(next) {}
 
     [[nodiscard]] Index size() const { return end_ - begin_; }
 
@@ -112,6 +112,20 @@ class Selection {
 
     /// True if T is inside; then the bits are set.
     bool take_bracket(const Bracket& bracket, Score& threshold);
+    /// The same, where the local pass has looked at all words that are the segment's alone.
+    bool take_watched(std::span<const Watch* const> watches, const Bracket& bracket, Score& threshold);
+    /// The words that are all the segment's; an empty range where there are none.
+    [[nodiscard]] Index body() const {
+        return own_bits(first_word_) == ~std::uint64_t{0} ? first_word_ : first_word_ + 1;
+    }
+    [[nodiscard]] Index body_end() const {
+        return own_bits(last_word_ - 1) == ~std::uint64_t{0} ? last_word_ : last_word_ - 1;
+    }
+    [[nodiscard]] Index first_word() const { return first_word_; }
+    void clear() {
+        for (Index word = first_word_; word < last_word_; ++word)
+            *next_.at(word) &= ~own_bits(word);
+    }
 
     /// Where T should be, from a sample.
     [[nodiscard]] Bracket sample() const;
@@ -178,7 +192,7 @@ class Selection {
         std::uint64_t equal = 0;
         kernels_.between(scores, threshold, threshold, above, equal);
         const Index equals = std::popcount(equal);
-        next_[word] |= above | (equals <= ties ? equal : lowest_bits(equal, ties));
+        *next_.at(word) |= above | (equals <= ties ? equal : lowest_bits(equal, ties));
         ties -= std::min(ties, equals);
     }
 
@@ -198,13 +212,11 @@ class Selection {
         return total;
     }
 
-    Index bracket_words(Index first, Index last, Index payload_offset, const Bracket& bracket,
-                        Candidates& candidates);
-
-    void clear() {
-        for (Index word = first_word_; word < last_word_; ++word)
-            next_[word] &= ~own_bits(word);
-    }
+    /// A word that has others' coordinates, too: those above the bracket are set and counted.
+    Index take_part(Index word, const Bracket& bracket, Candidates& candidates);
+    /// With all that lie in the bracket, and how many are above it.
+    bool take_candidates(const Candidates& candidates, Index above, const Bracket& bracket,
+                         Score& threshold);
 
     const Table& kernels_ = table();
     Index begin_;
@@ -215,7 +227,7 @@ class Selection {
     const float* payload_;
     Index first_word_;
     Index last_word_;
-    std::uint64_t* next_;
+    MaskWords next_;
 };
 
 bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
@@ -235,35 +247,65 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
     memory.make_room(capacity + 2 * word_bits);
     Candidates candidates{memory.scores.get(), memory.positions.get(), 0, capacity};
 
-    // The words that are all the segment's, and what is before and behind them.
-    const Index body = own_bits(first_word_) == ~std::uint64_t{0} ? first_word_ : first_word_ + 1;
-    const Index body_end = own_bits(last_word_ - 1) == ~std::uint64_t{0} ? last_word_ : last_word_ - 1;
     Index above = 0;
-    const auto take_part = [&](Index word) {
-        std::array<Score, word_bits> scores; // NOLINT: written before it is read
-        score_part(word, current_.offset(word * word_bits), scores.data());
-        std::uint64_t above_bits = 0;
-        std::uint64_t inside = 0;
-        kernels_.between(scores.data(), bracket.low, bracket.high, above_bits, inside);
-        next_[word] |= above_bits;
-        above += std::popcount(above_bits);
-        for (; inside != 0; inside &= inside - 1) {
-            const int bit = std::countr_zero(inside);
-            candidates.scores[candidates.count] = scores[static_cast<std::size_t>(bit)];
-            candidates.positions[candidates.count] =
-                static_cast<std::uint32_t>((word - first_word_) * word_bits + bit);
-            ++candidates.count;
-        }
-    };
-    if (body > first_word_)
-        take_part(first_word_);
-    above += kernels_.bracket(source(body, current_.offset(body * word_bits)), body_end - body,
-                              static_cast<std::uint32_t>((body - first_word_) * word_bits), bracket.low,
-                              bracket.high, next_ + body, candidates);
-    if (body_end < last_word_ && candidates.count <= capacity)
-        take_part(last_word_ - 1);
+    if (body() > first_word_)
+        above += take_part(first_word_, bracket, candidates);
+    above += kernels_.bracket(source(body(), current_.offset(body() * word_bits)), body_end() - body(),
+                              static_cast<std::uint32_t>((body() - first_word_) * word_bits), bracket.low,
+                              bracket.high, next_.at(body()), candidates);
+    if (body_end() < last_word_ && candidates.count <= capacity)
+        above += take_part(last_word_ - 1, bracket, candidates);
+    return take_candidates(candidates, above, bracket, threshold);
+}
 
-    if (candidates.count > capacity || above >= k_ || above + candidates.count < k_) {
+bool Selection::take_watched(std::span<const Watch* const> watches, const Bracket& bracket,
+                             Score& threshold) {
+    Index above = 0;
+    Index capacity = 2 * word_bits;
+    for (const Watch* watch : watches) {
+        if (watch->candidates.count > watch->candidates.capacity) {
+            clear();
+            return false;
+        }
+        above += watch->above;
+        capacity += watch->candidates.count;
+    }
+    Scratch& memory = scratch();
+    memory.make_room(capacity + 2 * word_bits);
+    Candidates candidates{memory.scores.get(), memory.positions.get(), 0, capacity};
+    if (body() > first_word_)
+        above += take_part(first_word_, bracket, candidates);
+    for (const Watch* watch : watches) {
+        const Candidates& found = watch->candidates;
+        std::copy_n(found.scores, found.count, candidates.scores + candidates.count);
+        std::copy_n(found.positions, found.count, candidates.positions + candidates.count);
+        candidates.count += found.count;
+    }
+    if (body_end() < last_word_)
+        above += take_part(last_word_ - 1, bracket, candidates);
+    return take_candidates(candidates, above, bracket, threshold);
+}
+
+Index Selection::take_part(Index word, const Bracket& bracket, Candidates& candidates) {
+    std::array<Score, word_bits> scores; // NOLINT: written before it is read
+    score_part(word, current_.offset(word * word_bits), scores.data());
+    std::uint64_t above = 0;
+    std::uint64_t inside = 0;
+    kernels_.between(scores.data(), bracket.low, bracket.high, above, inside);
+    *next_.at(word) |= above;
+    for (; inside != 0; inside &= inside - 1) {
+        const int bit = std::countr_zero(inside);
+        candidates.scores[candidates.count] = scores[static_cast<std::size_t>(bit)];
+        candidates.positions[candidates.count] =
+            static_cast<std::uint32_t>((word - first_word_) * word_bits + bit);
+        ++candidates.count;
+    }
+    return std::popcount(above);
+}
+
+bool Selection::take_candidates(const Candidates& candidates, Index above, const Bracket& bracket,
+                                Score& threshold) {
+    if (candidates.count > candidates.capacity || above >= k_ || above + candidates.count < k_) {
         clear();
         return false;
     }
@@ -272,7 +314,7 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
                  (threshold == greatest_score
                       ? 0
                       : kernels_.count_at_least(candidates.scores, candidates.count, threshold + 1));
-    std::uint64_t* const words = next_ + first_word_;
+    std::uint64_t* const words = next_.at(first_word_);
     for (Index i = 0; i < candidates.count; ++i) {
         const Score score = candidates.scores[i];
         const std::uint32_t position = candidates.positions[i];
@@ -366,18 +408,36 @@ Score Selection::take_any() {
     return bracket.low;
 }
 
-Bracket around(std::uint32_t threshold) {
+Bracket around(std::uint32_t threshold, Score reach = hint_reach) {
     const Score middle = static_cast<Score>(threshold & 0x7fff'ffffU);
-    return {std::max(middle, hint_reach) - hint_reach,
-            std::min(middle, greatest_score - hint_reach) + hint_reach};
+    return {std::max(middle, reach) - reach, std::min(middle, greatest_score - reach) + reach};
 }
+
+Bracket around(const Guess& guess) {
+    return around(guess.threshold, static_cast<Score>(guess.reach));
+}
+
+void set_range(MaskWords next, Index begin, Index end) {
+    for (Index word = begin / word_bits; word * word_bits < end; ++word) {
+        std::uint64_t bits = ~std::uint64_t{0};
+        if (word * word_bits < begin)
+            bits <<= static_cast<unsigned>(begin - word * word_bits);
+        if (end < (word + 1) * word_bits)
+            bits &= ~std::uint64_t{0} >> static_cast<unsigned>((word + 1) * word_bits - end);
+        *next.at(word) |= bits;
+    }
+}
+
+// How far a threshold is looked for from the last one, in steps of its bits: 2^23 are an octave.
+constexpr Score least_reach = Score{1} << 13;
+constexpr Score greatest_reach = Score{1} << 19;
 
 } // namespace
 
 void Selector::select(Index begin, Index end, Index k, const float* e, const Mask& current,
-                      const float* payload, Mask& next, std::uint32_t& threshold) {
+                      const float* payload, MaskWords next, std::uint32_t& threshold) {
     if (k >= end - begin) {
-        next.set_range(begin, end);
+        set_range(next, begin, end);
         return;
     }
     if (k <= 0)
@@ -393,6 +453,111 @@ void Selector::select(Index begin, Index end, Index k, const float* e, const Mas
              !selection.take_bracket(selection.sample(), found))
         found = selection.take_any();
     threshold = static_cast<std::uint32_t>(found);
+}
+
+void Guess::learn(std::uint32_t found) {
+    const auto far = static_cast<Score>(found > threshold ? found - threshold : threshold - found);
+    const Score narrower = static_cast<Score>(reach) / 4 * 3;
+    const Score wide = far < greatest_reach / 4 ? std::max(4 * far, narrower) : greatest_reach;
+    reach = static_cast<std::uint32_t>(threshold == 0 ? hint_reach
+                                                      : std::clamp(wide, least_reach, greatest_reach));
+    threshold = found;
+}
+
+void SelectionAhead::clear_words(const Wanted& segment, bool watched) {
+    const Index first = segment.begin / word_bits;
+    const Index last = (segment.end + word_bits - 1) / word_bits;
+    if (!watched) {
+        std::fill(next_.at(first), next_.at(last), 0);
+        return;
+    }
+    if (segment.begin % word_bits != 0) // of the others all bits are written
+        *next_.at(first) = 0;
+    if (segment.end % word_bits != 0)
+        *next_.at(last - 1) = 0;
+}
+
+void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std::span<const Index> cuts) {
+    segments_.assign(segments.begin(), segments.end());
+    watched_.assign(segments.size(), false);
+    next_ = next;
+    missed_ = 0;
+    parts_.resize(cuts.empty() ? 0 : cuts.size() - 1);
+    for (Part& part : parts_) {
+        part.watches.clear();
+        part.segments.clear();
+    }
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const Index size = segments[i].end - segments[i].begin;
+        watched_[i] = segments[i].guess.threshold != 0 && segments[i].k < size && segments[i].k > 0 &&
+                      size > small_segment && size < (Index{1} << 31);
+        clear_words(segments[i], watched_[i]);
+        if (watched_[i])
+            watch(i, cuts);
+    }
+    // Room for as many as a bracket may hold, of all watches of a part one after the other.
+    for (Part& part : parts_) {
+        Index room = 0;
+        for (Watch& watch : part.watches) {
+            watch.candidates.capacity =
+                (watch.end - watch.begin) / 16 + problem::tunable<Index>(1024, 4);
+            room += watch.candidates.capacity + 2 * word_bits;
+        }
+        if (part.room < room) {
+            part.scores = std::make_unique_for_overwrite<Score[]>(static_cast<std::size_t>(room)); // NOLINT
+            part.positions =
+                std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(room)); // NOLINT
+            part.room = room;
+        }
+        Index at = 0;
+        for (Watch& watch : part.watches) {
+            watch.candidates.scores = part.scores.get() + at;
+            watch.candidates.positions = part.positions.get() + at;
+            at += watch.candidates.capacity + 2 * word_bits;
+        }
+    }
+}
+
+/// Whole words of the segment, cut where the pass is.
+void SelectionAhead::watch(std::size_t segment, std::span<const Index> cuts) {
+    const Wanted& wanted = segments_[segment];
+    const Index first = (wanted.begin + word_bits - 1) / word_bits * word_bits;
+    const Index last = wanted.end / word_bits * word_bits;
+    const Bracket bracket = around(wanted.guess);
+    for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
+        Watch watch;
+        watch.begin = std::max(first, cuts[part]);
+        watch.end = std::min(last, cuts[part + 1]);
+        if (watch.begin >= watch.end)
+            continue;
+        watch.low = bracket.low;
+        watch.high = bracket.high;
+        watch.position = static_cast<std::uint32_t>(watch.begin - wanted.begin / word_bits * word_bits);
+        watch.next = next_.at(watch.begin / word_bits);
+        parts_[part].watches.push_back(watch);
+        parts_[part].segments.push_back(segment);
+    }
+}
+
+std::uint32_t SelectionAhead::take(std::size_t segment, const float* e, const Mask& current,
+                                   const float* payload) {
+    const Wanted& wanted = segments_[segment];
+    if (watched_[segment]) {
+        Selection selection(wanted.begin, wanted.end, wanted.k, e, current, payload, next_);
+        std::vector<const Watch*> watches;
+        for (const Part& part : parts_) {
+            const auto at = std::lower_bound(part.segments.begin(), part.segments.end(), segment);
+            if (at != part.segments.end() && *at == segment)
+                watches.push_back(&part.watches[static_cast<std::size_t>(at - part.segments.begin())]);
+        }
+        Score found = 0;
+        if (selection.take_watched(watches, around(wanted.guess), found))
+            return static_cast<std::uint32_t>(found);
+        ++missed_;
+    }
+    std::uint32_t threshold = 0;
+    Selector::select(wanted.begin, wanted.end, wanted.k, e, current, payload, next_, threshold);
+    return threshold;
 }
 
 } // namespace scape::distributed::host

@@ -10,12 +10,6 @@
 
 namespace scape::distributed::host {
 
-/// As section 5 compares: magnitudes as integers. All are below 2^31, so that signed comparisons, which
-/// every instruction set has, order them too, and -1 can stand for "no coordinate".
-using Score = std::int32_t;
-constexpr Score greatest_score = 0x7fff'ffff;
-constexpr Score no_score = -1;
-
 /// The c of whole words of coordinates: at e where `current` has no bit, and packed at payload where it has
 /// one. All three begin at the first word.
 struct CandidateSource {
@@ -24,18 +18,9 @@ struct CandidateSource {
     const float* payload = nullptr;
 };
 
-/// Coordinates whose score lies in the bracket, in ascending order.
-struct Candidates {
-    Score* scores = nullptr;
-    std::uint32_t* positions = nullptr; ///< from the first coordinate of the segment's first word
-    Index count = 0;
-    Index capacity = 0; ///< both arrays have room for a word more
-};
-
 struct Table {
     Index (*first_unacceptable)(const float* g, Index begin, Index end);
-    void (*local_pass)(const Scalars& scalars, Index begin, Index end, const float* g, float* e,
-                       const Mask& last, const float* m, const Mask& current, float* payload);
+    Index (*local_pass)(const Scalars& scalars, Index begin, Index end, const LocalPass& pass);
     void (*extract)(Index begin, Index end, float* e, const Mask& current, float* payload);
     void (*repack)(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
                    float* m_on_current);

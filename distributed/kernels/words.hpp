@@ -32,36 +32,79 @@ SCAPE_TARGET inline void extract_word(std::uint64_t bits, float* values, float* 
     }
 }
 
-SCAPE_TARGET void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e,
-                             const Mask& last, const float* m, const Mask& current, float* payload) {
+/// Of a word's scores those above the bracket, and to the candidates those in it, of which the first has
+/// `position`.
+SCAPE_TARGET inline std::uint64_t note_word(const Score* values, Score low, Score high,
+                                            std::uint32_t position, Candidates& candidates) {
+    std::uint64_t above = 0;
+    std::uint64_t inside = 0;
+    between(values, low, high, above, inside);
+    for (; inside != 0; inside &= inside - 1) {
+        const int bit = std::countr_zero(inside);
+        candidates.scores[candidates.count] = values[bit];
+        candidates.positions[candidates.count] = position + static_cast<std::uint32_t>(bit);
+        ++candidates.count;
+    }
+    return above;
+}
+
+/// A word of which c is known.
+SCAPE_TARGET inline void watch_word(Watch& watch, Index begin, const float* c) {
+    if (watch.candidates.count > watch.candidates.capacity)
+        return;
+    Score values[word_bits];
+    for (Index i = 0; i < word_bits; ++i)
+        values[i] = std::bit_cast<Score>(c[i]) & greatest_score;
+    const Index from_begin = begin - watch.begin;
+    const std::uint64_t above =
+        note_word(values, watch.low, watch.high, watch.position + static_cast<std::uint32_t>(from_begin),
+                  watch.candidates);
+    watch.next[from_begin / word_bits] = above;
+    watch.above += std::popcount(above);
+}
+
+SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
     const Scalars s = scalars;
-    m += last.offset_of_chunk(begin);
-    payload += current.offset_of_chunk(begin);
+    const float* m = pass.m + pass.last.offset_of_chunk(begin);
+    float* payload = pass.payload + pass.current.offset_of_chunk(begin);
+    std::span<Watch> watches = pass.watches;
     for (; begin + word_bits <= end; begin += word_bits) {
-        const std::uint64_t last_bits = word_at(last, begin);
-        const std::uint64_t bits = word_at(current, begin);
-        const float* const gradient = g + begin;
-        float* const residual = e + begin;
+        const std::uint64_t last_bits = word_at(pass.last, begin);
+        const std::uint64_t bits = word_at(pass.current, begin);
+        const float* const gradient = pass.g + begin;
+        const float* const residual = pass.e + begin;
+        float* const kept = pass.kept + begin;
         prefetch_word(gradient);
         prefetch_word(residual);
+        if (pass.checks) {
+            const Index refused = first_unacceptable(pass.g, begin, begin + word_bits);
+            if (refused < begin + word_bits)
+                return refused;
+        }
         if (last_bits == 0) {
             for (Index i = 0; i < word_bits; ++i)
-                residual[i] = element::local(s, 0.0F, gradient[i], residual[i]);
+                kept[i] = element::local(s, 0.0F, gradient[i], residual[i]);
         } else {
             float moments[word_bits];
             expand_word(last_bits, m, moments);
             for (Index i = 0; i < word_bits; ++i)
-                residual[i] = element::local(s, moments[i], gradient[i], residual[i]);
+                kept[i] = element::local(s, moments[i], gradient[i], residual[i]);
             m += std::popcount(last_bits);
         }
+        if (Watch* const watch = watch_at(watches, begin))
+            watch_word(*watch, begin, kept);
         if (bits != 0) {
-            extract_word(bits, residual, payload);
+            extract_word(bits, kept, payload);
             payload += std::popcount(bits);
         }
     }
-    if (begin < end)
-        local_rest(scalars, end - begin, g + begin, e + begin, word_at(last, begin), m,
-                   word_at(current, begin), payload);
+    if (begin < end) {
+        if (const Index refused = pass.checks ? first_unacceptable(pass.g, begin, end) : end; refused < end)
+            return refused;
+        local_rest(scalars, end - begin, pass.g + begin, pass.e + begin, pass.kept + begin,
+                   word_at(pass.last, begin), m, word_at(pass.current, begin), payload);
+    }
+    return end;
 }
 
 SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
@@ -103,7 +146,6 @@ SCAPE_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* 
     const Scalars s = scalars;
     constexpr Score infinity = 0x7f80'0000;
     bool finite = true;
-    u += current.offset_of_chunk(begin);
     if (s.decay == 1.0F) { // multiplying by 1 changes no bit
         for (; begin < end; begin += word_bits) {
             const std::uint64_t bits = word_at(current, begin);
@@ -161,18 +203,9 @@ SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint
         prefetch_word(source.e + word * word_bits);
         score_word(source.e + word * word_bits, bits, payload, values);
         payload += std::popcount(bits);
-        std::uint64_t above = 0;
-        std::uint64_t inside = 0;
-        between(values, low, high, above, inside);
-        next[word] = above;
-        total += std::popcount(above);
-        for (; inside != 0; inside &= inside - 1) {
-            const int bit = std::countr_zero(inside);
-            candidates.scores[candidates.count] = values[bit];
-            candidates.positions[candidates.count] =
-                position + static_cast<std::uint32_t>(word * word_bits) + static_cast<std::uint32_t>(bit);
-            ++candidates.count;
-        }
+        next[word] = note_word(values, low, high, position + static_cast<std::uint32_t>(word * word_bits),
+                               candidates);
+        total += std::popcount(next[word]);
     }
     return total;
 }

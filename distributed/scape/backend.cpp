@@ -11,11 +11,28 @@ namespace {
     throw Error("this backend takes no parts of a gradient; give a step its whole gradient at once");
 }
 
+[[noreturn]] void uses_none_up() {
+    throw Error("this backend uses up no gradients; give a step one that it may only read");
+}
+
 [[noreturn]] void rounds_none() {
     throw Error("this backend takes no payload but fp32; set payload to that");
 }
 
 } // namespace
+
+// So it does uses_up_gradients().
+Backend::Refusal Backend::local_pass_over(const Scalars& /*scalars*/, std::span<float> /*gradient*/) {
+    uses_none_up();
+}
+
+void Backend::keep(std::vector<float>& /*gradient*/) {
+    uses_none_up();
+}
+
+void Backend::take_back() {
+    uses_none_up();
+}
 
 void Backend::accumulate(const float* /*gradient*/, bool /*first*/) {
     has_none();

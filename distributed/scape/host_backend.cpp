@@ -4,14 +4,15 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include <scape/distributed/kernels.hpp>
-#include <scape/distributed/workers.hpp>
 
+#include "host_selection.hpp"
+#include "moment_on_mask.hpp"
 #include "norm.hpp"
 #include "rounded_payload.hpp"
+#include "shares.hpp"
 
 namespace scape::distributed {
 
@@ -22,57 +23,68 @@ class HostBackend final : public Backend {
     HostBackend(const problem::Problem& problem, std::span<const float> parameters, int threads)
         : size_(problem.layout.size()), norm_(problem.settings.norm), rounded_(problem.settings.payload),
           w_(parameters.begin(), parameters.end()),
-          e_(static_cast<std::size_t>(size_), 0.0F), masks_{Mask(size_), Mask(size_)}, workers_(threads) {}
+          e_(static_cast<std::size_t>(size_), 0.0F), masks_{Mask(size_), Mask(size_)},
+          alone_(problem.workers == 1), shares_(threads) {}
 
     Refusal first_refused(const float* gradient) override {
         std::atomic<Index> first{size_};
         over_coordinates([&](Index begin, Index end) {
             const Index found = host::first_unacceptable(gradient, begin, end);
-            if (found == end)
-                return;
-            for (Index before = first; found < before && !first.compare_exchange_weak(before, found);) {
-            }
+            if (found < end)
+                lower(first, found);
         });
         return {first, first < size_ ? gradient[first] : 0.0F};
     }
 
     void local_pass(const Scalars& scalars, const float* gradient) override {
-        make_room(payload_, current().selected());
-        over_coordinates([&](Index begin, Index end) {
-            host::local_pass(scalars, begin, end, gradient, e_.data(), last(), m_.data(), current(),
-                             payload_.data());
-        });
-        move_moment();
+        static_cast<void>(pass(scalars, gradient, e_.data(), false));
+    }
+
+    void foresee(std::span<const MaskCode::Part> own) override { selecting_.foresee(own); }
+
+    bool uses_up_gradients() const override { return true; }
+
+    Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
+        const Index refused = pass(scalars, gradient.data(), gradient.data(), true);
+        return {refused, refused < size_ ? gradient[static_cast<std::size_t>(refused)] : 0.0F};
+    }
+    void keep(std::vector<float>& gradient) override { e_.swap(gradient); }
+    void take_back() override {
+        current_ = 1 - current_;
+        m_is_on_last_ = false;
+        selecting_.forget();
     }
 
     void extract_payload() override {
         make_room(payload_, current().selected());
         m_.assign(count_of(current()), 0.0F);
+        m_is_on_last_ = false;
         over_coordinates([&](Index begin, Index end) {
             host::extract(begin, end, e_.data(), current(), payload_.data());
         });
     }
 
+    bool codes_for_itself() const override { return !alone_; }
+
     void select(std::span<const MaskCode::Part> own, std::size_t at) override {
-        Mask& next = coming();
-        next.clear();
-        for (const MaskCode::Part& part : own)
-            host::Selector::select(part.begin, part.end, part.k, e_.data(), current(), payload_.data(),
-                                   next, thresholds_[part.begin]);
-        MaskCode::encode(own, next, code_.data() + at);
+        selecting_.select(own, e_.data(), current(), payload_.data());
+        if (!alone_)
+            selecting_.encode(own, code_.data() + at);
     }
 
     void decode_mask(std::span<const MaskCode::Part> all) override {
-        coming().clear();
-        MaskCode::decode(all, code_.data(), coming());
+        if (alone_) {
+            selecting_.give_to(coming());
+        } else {
+            coming().clear();
+            MaskCode::decode(all, code_.data(), coming());
+        }
         coming().count();
     }
 
     void advance_mask() override {
         current_ = 1 - current_;
         verdict_ = {};
-        verdict_.kept = host::count_common(current().words(), last().words(),
-                                           static_cast<Index>(current().word_count()));
     }
 
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
@@ -104,7 +116,7 @@ class HostBackend final : public Backend {
         float* payload = buckets_[bucket].data();
         for (const problem::Range& range : where) {
             const Index before = coming().offset(range.begin);
-            share(range.size(), Mask::word_bits, [&](Index from, Index to) {
+            shares_.share(range.size(), Mask::word_bits, [&](Index from, Index to) {
                 const Index begin = range.begin + from;
                 host::gather(scalars, begin, range.begin + to, added ? sum_.data() : nullptr, gradient,
                              e_.data(), current(), m_.data(), coming(),
@@ -149,8 +161,7 @@ class HostBackend final : public Backend {
                 if (found == c.data() + count)
                     continue;
                 const Index at = coordinate(coming(), begin, found - c.data());
-                for (Index before = first; at < before && !first.compare_exchange_weak(before, at);) {
-                }
+                lower(first, at);
             }
         });
         if (first == size_)
@@ -163,11 +174,8 @@ class HostBackend final : public Backend {
 
     int payload_exponent() override {
         std::atomic<std::uint32_t> greatest{0};
-        over_packed(current().selected(), [&](Index begin, Index end) {
-            const std::uint32_t found = host::greatest_score_of(begin, end, payload_.data());
-            for (std::uint32_t before = greatest;
-                 found > before && !greatest.compare_exchange_weak(before, found);) {
-            }
+        shares_.over_packed(current().selected(), [&](Index begin, Index end) {
+            raise(greatest, host::greatest_score_of(begin, end, payload_.data()));
         });
         return element::exponent_of_score(greatest);
     }
@@ -195,10 +203,11 @@ class HostBackend final : public Backend {
         clipping_ = clip_norm > 0.0;
         if (!clipping_)
             return;
+        move_moment_now();
         const auto selected = current().selected();
         const Index blocks = (selected + host::norm_block - 1) / host::norm_block;
         std::vector<double> sums(static_cast<std::size_t>(blocks));
-        share(blocks, 1, [&](Index begin, Index end) {
+        shares_.share(blocks, 1, [&](Index begin, Index end) {
             std::array<float, host::norm_block> ghat; // NOLINT: written before it is read
             for (Index block = begin; block < end; ++block) {
                 const Index at = block * host::norm_block;
@@ -211,28 +220,40 @@ class HostBackend final : public Backend {
         verdict_.clip_factor = static_cast<float>(std::min(1.0, clip_norm / (verdict_.norm + 1e-6)));
     }
 
-    /// u takes the place of m. M is not looked at: it cannot be non-finite without making its parameter so.
+    /// M is not looked at: it cannot be non-finite without making its parameter so.
     Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
         std::atomic<bool> finite{true};
+        std::atomic<Index> kept{0};
         over_coordinates([&](Index share_begin, Index share_end) {
             constexpr Index stretch = 8 * Mask::chunk;
-            std::array<float, stretch> ghat; // NOLINT: written before it is read
+            std::array<float, stretch> moved; // NOLINT: written before it is read
+            std::array<float, stretch> ghat;  // NOLINT: the same; and then u
             for (Index begin = share_begin; begin < share_end; begin += stretch) {
                 const Index end = std::min(share_end, begin + stretch);
                 const Index at = current().offset_of_chunk(begin);
                 const Index count = current().offset_of_chunk(end) - at;
                 float* const M = payload_.data() + at;
-                float* const m = m_.data() + at;
+                const float* m = m_.data() + at;
+                if (m_is_on_last_) {
+                    host::repack(begin, end, last(), m_.data() + last().offset_of_chunk(begin), current(),
+                                 moved.data());
+                    m = moved.data();
+                }
                 host::reconstruct(scalars, 0, count, M, m, ghat.data());
                 if (clipping_)
                     host::clip(scalars, verdict_.clip_factor, 0, count, m, ghat.data(), M);
-                host::directions(correction, scalars, 0, count, M, m, ghat.data(), m);
-                if (!host::update(scalars, begin, end, w_.data(), current(), m_.data()))
+                host::directions(correction, scalars, 0, count, M, m, ghat.data(), ghat.data());
+                if (!host::update(scalars, begin, end, w_.data(), current(), ghat.data()))
                     finite = false;
+                const Index word = begin / Mask::word_bits;
+                kept += host::count_common(current().words() + word, last().words() + word,
+                                           (end + Mask::word_bits - 1) / Mask::word_bits - word);
             }
         });
         m_.swap(payload_);
+        m_is_on_last_ = false;
         verdict_.finite = finite;
+        verdict_.kept = kept;
         return verdict_;
     }
 
@@ -259,7 +280,10 @@ class HostBackend final : public Backend {
     const Mask& coming_mask() const override { return masks_[1 - current_]; }
     std::span<const float> parameters() override { return w_; }
     std::span<const float> residual() override { return e_; }
-    std::span<const float> packed_moment() override { return m_; }
+    std::span<const float> packed_moment() override {
+        move_moment_now();
+        return m_;
+    }
 
     void restore(std::span<const float> parameters, std::span<const float> residual,
                  std::span<const float> packed_moment, const Mask& current_mask,
@@ -269,48 +293,47 @@ class HostBackend final : public Backend {
         m_.assign(packed_moment.begin(), packed_moment.end());
         current() = current_mask;
         coming() = coming_mask;
-        thresholds_.clear();
+        m_is_on_last_ = false;
+        selecting_.forget();
+        selecting_.forget_guesses();
     }
 
   private:
     Mask& current() { return masks_[current_]; }
-    /// The same place serves the last mask, until m has been moved, and the coming one after that.
+    /// The same place serves the last mask, until the step has ended, and the coming one after that.
     Mask& coming() { return masks_[1 - current_]; }
     Mask& last() { return masks_[1 - current_]; }
 
-    /// m from the last mask to S_t, in its own memory: chunk after chunk, each by way of a copy in the
-    /// cache.
-    void move_moment() {
-        m_.reserve(count_of(current()));
-        m_.resize(std::max(count_of(last()), count_of(current())));
-        std::array<float, Mask::chunk> values; // NOLINT: written before it is read
-        const auto move_chunk = [&](Index chunk) {
-            const Index begin = chunk * Mask::chunk;
-            const Index end = std::min(size_, begin + Mask::chunk);
-            const Index from = last().offset_of_chunk(begin);
-            std::copy_n(m_.data() + from, last().offset_of_chunk(end) - from, values.data());
-            host::repack(begin, end, last(), values.data(), current(),
-                         m_.data() + current().offset_of_chunk(begin));
-        };
-        // Where the values before some chunk become more, the chunk before it waits until it has gone.
-        const Index chunks = (size_ + Mask::chunk - 1) / Mask::chunk;
-        for (Index first = 0; first < chunks;) {
-            Index next = first + 1;
-            while (next < chunks && current().offset_of_chunk(next * Mask::chunk) >
-                                        last().offset_of_chunk(next * Mask::chunk))
-                ++next;
-            for (Index chunk = next; chunk-- > first;)
-                move_chunk(chunk);
-            first = next;
-        }
-        m_.resize(count_of(current()));
-        if (m_.capacity() / 2 > m_.size())
-            m_.shrink_to_fit();
+    /// Sections 4.2, 4.4 and 4.6; the residual goes to `kept`. The first coordinate that is refused, if it
+    /// checks, or the size.
+    Index pass(const Scalars& scalars, const float* gradient, float* kept, bool checks) {
+        make_room(payload_, current().selected());
+        m_is_on_last_ = true;
+        const std::vector<Index> cuts = shares_.cuts(size_);
+        selecting_.begin(cuts);
+        std::atomic<Index> first{size_};
+        shares_.each_part([&](std::size_t part) {
+            const Index begin = cuts[part];
+            const Index end = cuts[part + 1];
+            const Index found = host::local_pass(scalars, begin, end,
+                                                 {gradient, e_.data(), kept, last(), m_.data(), current(),
+                                                  payload_.data(), selecting_.watches(part), checks});
+            if (found < end)
+                lower(first, found);
+        });
+        return first;
+    }
+
+    /// m on S_t, where a pass over packed vectors asks for it; else the update takes it over bit by bit.
+    void move_moment_now() {
+        if (m_is_on_last_)
+            move_moment(last(), current(), m_);
+        m_is_on_last_ = false;
     }
 
     void fold_to(float* means, const Scalars& scalars, int ranks, Index count) {
         const std::size_t room = folded_++ % received_.size();
-        over_packed(count, [&](Index begin, Index end) {
+        shares_.over_packed(count, [&](Index begin, Index end) {
             if (rounded_.any())
                 rounded_.fold(room, scalars, ranks, begin, end, count, means);
             else
@@ -321,7 +344,7 @@ class HostBackend final : public Backend {
     /// What it loses is made again, and kept, when the step itself is taken.
     void round_bucket(std::size_t bucket, Index count) {
         rounded_.make_room(bucket, count);
-        over_packed(count, [&](Index share_begin, Index share_end) {
+        shares_.over_packed(count, [&](Index share_begin, Index share_end) {
             std::array<float, Mask::chunk> lost; // NOLINT: nobody reads it
             for (Index begin = share_begin; begin < share_end; begin += Mask::chunk)
                 rounded_.round(bucket, std::min(Mask::chunk, share_end - begin),
@@ -338,24 +361,9 @@ class HostBackend final : public Backend {
 
     static std::size_t count_of(const Mask& mask) { return static_cast<std::size_t>(mask.selected()); }
 
-    /// Calls work(begin, end) for shares of [0, count) that begin at multiples of `unit`.
-    template <class Work>
-    void share(Index count, Index unit, const Work& work) {
-        const Index units = (count + unit - 1) / unit;
-        const Index threads = workers_.threads();
-        const auto part_begin = [&](Index part) { return std::min(count, units * part / threads * unit); };
-        workers_.run([&](int part) {
-            if (part_begin(part) < part_begin(part + 1))
-                work(part_begin(part), part_begin(part + 1));
-        });
-    }
     template <class Work>
     void over_coordinates(const Work& work) {
-        share(size_, Mask::chunk, work);
-    }
-    template <class Work>
-    void over_packed(Index count, const Work& work) {
-        share(count, Mask::word_bits, work);
+        shares_.over_coordinates(size_, work);
     }
 
     Index size_;
@@ -363,7 +371,7 @@ class HostBackend final : public Backend {
     RoundedPayload rounded_;
     std::vector<float> w_;
     std::vector<float> e_;
-    std::vector<float> m_;                       ///< packed on the last mask, then on S_t; then u
+    std::vector<float> m_;                       ///< packed on the last mask, or on S_t
     std::vector<float> payload_;                 ///< c on S_t, then M
     std::array<std::vector<float>, 2> received_; ///< one is folded while the next is filled
     std::size_t handed_out_ = 0;
@@ -373,10 +381,12 @@ class HostBackend final : public Backend {
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;
-    std::map<Index, std::uint32_t> thresholds_; ///< of this rank's segments, by their begin
+    HostSelection selecting_;
+    bool m_is_on_last_ = false; ///< not yet on S_t
+    bool alone_;
     Verdict verdict_;
     bool clipping_ = false;
-    Workers workers_;
+    Shares shares_;
 };
 
 } // namespace

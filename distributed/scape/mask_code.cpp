@@ -71,15 +71,16 @@ std::size_t MaskCode::bytes(std::span<const Part> parts) {
     return total;
 }
 
-void MaskCode::encode(std::span<const Part> parts, const Mask& mask, std::uint8_t* code) {
+void MaskCode::encode(std::span<const Part> parts, const std::uint64_t* words, Index first,
+                      std::uint8_t* code) {
     for (const Part& part : parts) {
         const Index n = part.end - part.begin;
         const SegmentCode kind = code_of(n, part.k);
         std::uint8_t* const end = code + coded_bytes(n, part.k);
         if (kind == SegmentCode::bitmap)
-            host::encode_bitmap(mask.words(), part.begin, part.end, code);
+            host::encode_bitmap(words, part.begin - first, part.end - first, code);
         else if (kind == SegmentCode::positions)
-            host::encode_positions(mask.words(), part.begin, part.end, code,
+            host::encode_positions(words, part.begin - first, part.end - first, code,
                                      code + (n + block - 1) / block, end);
         code = end;
     }

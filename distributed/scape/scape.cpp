@@ -121,17 +121,21 @@ void Scape::agree(const float* gradient) {
             if (of_payload.index < d)
                 refusal = {d + 1 + of_payload.index, of_payload.value};
         }
-        const Agreed agreed = agree_on_gradient(
-            communicator_, problem_, refusal.index, refusal.value,
-            {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_, claim_});
-        sent(Traffic::agreement, agreed.bytes_sent);
-        if (steps_ > 0)
-            scale_payload(agreed.exponent);
-        restored_ = 0;
+        agree(refusal);
     } catch (...) {
         forget_parts();
         throw;
     }
+}
+
+void Scape::agree(Backend::Refusal refusal) {
+    const Agreed agreed =
+        agree_on_gradient(communicator_, problem_, refusal.index, refusal.value,
+                          {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_, claim_});
+    sent(Traffic::agreement, agreed.bytes_sent);
+    if (steps_ > 0)
+        scale_payload(agreed.exponent);
+    restored_ = 0;
 }
 
 void Scape::take(const float* gradient, double learning_rate) {
@@ -150,16 +154,22 @@ void Scape::attempt(const float* gradient, double learning_rate) {
 
     // Whatever interrupts the step from here on, nobody goes on with half of it.
     halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
-    const Index t = steps_ + 1;
-    const Scalars scalars = scalars_of(problem_, t, learning_rate);
-    if (t == 1) {
+    const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
+    if (steps_ == 0) {
         bootstrap(scalars, gradient);
     } else {
         join_mask();
         advance_mask();
+        backend_->foresee(parts(density_.at(steps_ + 2), communicator_.rank()));
         // 2. Local; with 4's packing and 6's residual, in one pass.
         backend_->local_pass(scalars, gradient);
     }
+    finish(scalars);
+}
+
+/// From the payload and the residual on.
+void Scape::finish(const Scalars& scalars) {
+    const Index t = steps_ + 1;
     statistics_.step = t;
     statistics_.selected = std::reduce(selected_.begin(), selected_.end());
 
@@ -247,7 +257,7 @@ void Scape::start_mask(double density) {
     std::vector<MaskCode::Part> own;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         const auto of_rank = parts(density, static_cast<int>(rank));
-        sizes[rank] = MaskCode::bytes(of_rank);
+        sizes[rank] = ranks > 1 || backend_->codes_for_itself() ? MaskCode::bytes(of_rank) : 0;
         flight->all.insert(flight->all.end(), of_rank.begin(), of_rank.end());
         for (const MaskCode::Part& part : of_rank)
             selected[rank] += part.k;

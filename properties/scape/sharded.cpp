@@ -35,7 +35,7 @@ std::vector<float> copy_of(std::span<const float> values) {
     return {values.begin(), values.end()};
 }
 
-class ScapeCandidate final : public Candidate {
+class ScapeCandidate : public Candidate {
   public:
     ScapeCandidate(const Setup& setup, std::unique_ptr<distributed::Backend> backend, Reduction reduction,
                    Communicator& communicator)
@@ -77,9 +77,23 @@ class ScapeCandidate final : public Candidate {
         optimizer_.restore(state);
     }
 
+  protected:
+    distributed::Scape& optimizer() { return optimizer_; }
+
   private:
     Communicator& communicator_;
     distributed::Scape optimizer_;
+};
+
+/// Each gradient is a copy that the step may use up.
+class UsingUpCandidate final : public ScapeCandidate {
+  public:
+    using ScapeCandidate::ScapeCandidate;
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        std::vector<float> copy = copy_of(gradient);
+        optimizer().step_using_up(copy, learning_rate);
+    }
 };
 
 class AdamSCandidate final : public Candidate {
@@ -154,12 +168,13 @@ std::vector<std::string> names(const std::vector<HostVariant>& variants) {
     return result;
 }
 
+template <class Kind>
 MakeCandidate host_maker(Reduction reduction) {
     return [reduction](const Setup& setup, Communicator& communicator) {
         const HostVariant& variant = host_variants().at(setup.variant);
         if (distributed::host::variant() != variant.kernels)
             distributed::host::use_variant(variant.kernels);
-        return scape_candidate(
+        return std::make_unique<Kind>(
             setup, distributed::make_host_backend(setup.problem, setup.parameters, variant.threads),
             reduction, communicator);
     };
@@ -184,17 +199,26 @@ all_implementations(const std::shared_ptr<const Group>& group) {
         all.push_back(reference_implementation());
     all.push_back(on_ranks({.name = "host",
                             .variants = names(host_variants()),
-                            .make = host_maker(Reduction::ordered),
+                            .make = host_maker<ScapeCandidate>(Reduction::ordered),
                             .takes_parts = true,
                             .rounds_payloads = true,
                             .takes_states = true,
                             .shares_folders = true,
                             .most_parameters = threads ? ten_million : million},
                            group));
+    all.push_back(on_ranks({.name = "host-using-up",
+                            .variants = names(host_variants()),
+                            .make = host_maker<UsingUpCandidate>(Reduction::ordered),
+                            .like = "host",
+                            .takes_parts = true,
+                            .rounds_payloads = true,
+                            .takes_states = true,
+                            .shares_folders = true},
+                           group));
     all.push_back(on_ranks({.name = "host-native",
                             .level = verify::LevelKind::rel,
                             .variants = names(host_variants()),
-                            .make = host_maker(Reduction::native),
+                            .make = host_maker<ScapeCandidate>(Reduction::native),
                             .like = "host",
                             .takes_parts = true,
                             .shares_folders = true,

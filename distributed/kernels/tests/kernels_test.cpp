@@ -134,6 +134,48 @@ TEST_P(KernelTest, LocalPass) {
         });
 }
 
+/// The residual in the gradient's place: e stays, and a gradient that is refused is told before it is
+/// written over.
+TEST_P(KernelTest, LocalPassOverTheGradient) {
+    for_cases([](std::mt19937_64& generator, const Case& input) {
+        const Scalars s = scalars();
+        const Index size = input.last.size();
+        const Guarded m(input.m);
+        Guarded expected(input.e);
+        Guarded expected_payload(input.current.selected());
+        local_pass(s, 0, size, Guarded(input.g).data(), expected.data(), input.last, m.data(), input.current,
+                   expected_payload.data());
+        const Guarded e(input.e);
+        for (const Pieces& pieces : splits(size, Mask::chunk)) {
+            Guarded g(input.g);
+            Guarded payload(input.current.selected());
+            for (const auto& [begin, end] : pieces)
+                ASSERT_EQ(local_pass(s, begin, end,
+                                     {g.data(), e.data(), g.data(), input.last, m.data(), input.current,
+                                      payload.data(), {}, true}),
+                          end);
+            ASSERT_EQ(bits(g), bits(expected));
+            ASSERT_EQ(bits(payload), bits(expected_payload));
+            ASSERT_EQ(bits(e), bits(input.e));
+        }
+        if (size == 0)
+            return;
+        for (const float bad : {not_a_number, -infinity, 0x1.000002p56F}) {
+            Guarded g(input.g);
+            Guarded payload(input.current.selected());
+            const auto at = static_cast<Index>(generator() % static_cast<std::uint64_t>(size));
+            g.data()[at] = bad;
+            g.data()[size - 1] = bad;
+            ASSERT_EQ(local_pass(s, 0, size,
+                                 {g.data(), e.data(), g.data(), input.last, m.data(), input.current,
+                                  payload.data(), {}, true}),
+                      at);
+            ASSERT_EQ(std::bit_cast<std::uint32_t>(g.data()[at]), std::bit_cast<std::uint32_t>(bad));
+            ASSERT_EQ(bits(e), bits(input.e));
+        }
+    });
+}
+
 TEST_P(KernelTest, LocalPassKeepsTheSignOfZero) {
     constexpr Index size = 200;
     const Mask empty(size);
@@ -230,7 +272,8 @@ TEST_P(KernelTest, Update) {
                 const Guarded u(input.u);
                 Guarded parameters(input.e);
                 for (const auto& [begin, end] : pieces)
-                    ASSERT_TRUE(update(s, begin, end, parameters.data(), input.current, u.data()));
+                    ASSERT_TRUE(update(s, begin, end, parameters.data(), input.current,
+                                       u.data() + input.current.offset_of_chunk(begin)));
                 ASSERT_EQ(bits(parameters), bits(w));
             }
         });

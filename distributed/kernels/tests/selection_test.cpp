@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <random>
@@ -178,6 +179,103 @@ TEST_P(SelectorTest, LargeSegments) {
         check(generator, data_class, n, 0, n, {n / 100}, 0.01);
         check(generator, data_class, n + 1, 1, n + 1, {n / 10}, 0.1);
     }
+}
+
+/// What the local pass has looked for on its way: segments of which it may not look for one, or whose words
+/// have others' coordinates, too, in passes cut in one place or another; and guesses that are good, or not.
+class AheadTest : public SelectorTest {
+  protected:
+    static constexpr Index size = 30'050;
+    struct Outcome {
+        std::vector<std::uint64_t> words;
+        std::vector<std::uint32_t> thresholds;
+        Index missed = 0;
+    };
+
+    static std::vector<SelectionAhead::Wanted> segments(double share) {
+        std::vector<SelectionAhead::Wanted> result;
+        for (const auto& [begin, end] : {std::pair<Index, Index>{0, 37}, {37, 9'100}, {9'100, 9'102}, {9'102, size}})
+            result.push_back({begin, end, std::max<Index>(1, static_cast<Index>(share * static_cast<double>(end - begin))), {}});
+        return result;
+    }
+
+    static Outcome take(const std::vector<float>& c, const Mask& current,
+                        const std::vector<SelectionAhead::Wanted>& wanted, const std::vector<Index>& cuts) {
+        Scalars s;
+        s.b1 = 0.5F;
+        s.a1 = 1.0F;
+        const Guarded g(c);
+        Guarded e(std::vector<float>(c.size(), 0.0F));
+        Guarded payload(current.selected());
+        const Mask none(size);
+        Outcome outcome;
+        outcome.words.assign(static_cast<std::size_t>((size + 63) / 64), 0xaaaa'aaaa'aaaa'aaaaU);
+        SelectionAhead ahead;
+        ahead.begin(wanted, {outcome.words.data(), 0}, cuts);
+        for (std::size_t part = 0; part + 1 < cuts.size(); ++part)
+            EXPECT_EQ(local_pass(s, cuts[part], cuts[part + 1],
+                                 {g.data(), e.data(), e.data(), none, nullptr, current, payload.data(),
+                                  ahead.watches(part)}),
+                      cuts[part + 1]);
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+            outcome.thresholds.push_back(ahead.take(i, e.data(), current, payload.data()));
+        outcome.missed = ahead.missed();
+        return outcome;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Variants, AheadTest, ::testing::ValuesIn(supported_variants()), variant_name);
+
+TEST_P(AheadTest, TakesWhatTheSelectorTakes) {
+    std::mt19937_64 generator(6);
+    const std::vector<std::vector<Index>> cuts{
+        {0, size}, {0, Mask::chunk, size}, {0, 0, 2 * Mask::chunk, 3 * Mask::chunk, size, size}};
+    for (const DataClass& data_class : data_classes())
+        for (const double share : {0.01, 0.1}) {
+            const std::vector<float> c = data(data_class, generator, size);
+            const Mask current = random_mask(generator, size, share);
+            auto wanted = segments(share);
+            Mask expected(size);
+            std::vector<std::uint32_t> thresholds;
+            for (const auto& segment : wanted) {
+                const auto order = sorted(c, segment.begin, segment.end);
+                for (Index i = 0; i < segment.k; ++i)
+                    expected.set(order[static_cast<std::size_t>(i)]);
+                thresholds.push_back(element::score(
+                    c[static_cast<std::size_t>(order[static_cast<std::size_t>(segment.k - 1)])]));
+            }
+            for (const std::uint32_t reach : {0U, 1U, 1U << 13U, 1U << 18U, 1U << 30U})
+                for (const int off : {0, 1, -1, 50'000, -3'000'000})
+                    for (const auto& cut : cuts) {
+                        for (std::size_t i = 0; i < wanted.size(); ++i)
+                            wanted[i].guess = {
+                                std::max(1U, thresholds[i] + static_cast<std::uint32_t>(off)) & 0x7fff'ffffU,
+                                reach};
+                        const Outcome found = take(c, current, wanted, cut);
+                        ASSERT_EQ(found.words, words(expected))
+                            << data_class.name << ", share " << share << ", reach " << reach << ", off " << off;
+                        ASSERT_EQ(found.thresholds, thresholds);
+                        if (data_class.name == "normal" && reach == 1U << 18U)
+                            ASSERT_EQ(found.missed, std::abs(off) < 100'000 ? 0 : 2);
+                    }
+        }
+}
+
+TEST(Guess, FollowsWhatItLearns) {
+    Guess guess;
+    guess.learn(1U << 29U);
+    const std::uint32_t first = guess.reach;
+    EXPECT_EQ(guess.threshold, 1U << 29U);
+    EXPECT_GT(first, 0U);
+    for (int i = 0; i < 50; ++i)
+        guess.learn(1U << 29U);
+    EXPECT_LT(guess.reach, first / 4) << "of a threshold that stands still";
+    const std::uint32_t far = (1U << 29U) + (1U << 17U);
+    guess.learn(far);
+    EXPECT_GE(guess.reach, 1U << 17U) << "as far as it has moved";
+    guess.learn(0x7f7f'ffffU);
+    EXPECT_LT(guess.reach, 1U << 20U);
+    guess.learn(0);
+    EXPECT_EQ(guess.threshold, 0U);
 }
 
 TEST_P(SelectorTest, SegmentsThatShareAWord) {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,8 +31,52 @@ void use_variant(Variant variant);
 /// Section 4.1: the first coordinate whose gradient is refused, or `end`.
 [[nodiscard]] Index first_unacceptable(const float* g, Index begin, Index end);
 
-/// Sections 4.2, 4.4 and 4.6 in one pass over memory: c from m (packed on `last`), g and e; on `current` c
-/// goes into `payload` (packed on it) and e becomes +0; elsewhere e becomes c.
+/// As section 5 compares: magnitudes as integers. All are below 2^31, so that signed comparisons, which
+/// every instruction set has, order them too, and -1 can stand for "no coordinate".
+using Score = std::int32_t;
+constexpr Score greatest_score = 0x7fff'ffff;
+constexpr Score no_score = -1;
+
+/// Coordinates whose score lies in the bracket, in ascending order.
+struct Candidates {
+    Score* scores = nullptr;
+    std::uint32_t* positions = nullptr; ///< from the first coordinate of the segment's first word
+    Index count = 0;
+    Index capacity = 0; ///< both arrays have room for a word more
+};
+
+/// Whole words of a segment in which the local pass looks, while it has c, for those that come first in the
+/// selection: a bracket around where its threshold should be.
+struct Watch {
+    Index begin = 0; ///< multiples of Mask::word_bits
+    Index end = 0;
+    Score low = 0;
+    Score high = 0;
+    std::uint32_t position = 0; ///< of `begin`, from the first coordinate of the segment's first word
+    std::uint64_t* next = nullptr; ///< these words of the coming mask: is given those above the bracket
+    Index above = 0;               ///< how many these are
+    Candidates candidates;         ///< those in the bracket; more than there is room for: not all of them
+};
+
+/// What the local pass works on.
+struct LocalPass {
+    const float* g = nullptr;
+    const float* e = nullptr;
+    float* kept = nullptr; ///< where the residual goes: e itself, or g's place
+    const Mask& last;
+    const float* m = nullptr; ///< packed on `last`
+    const Mask& current;
+    float* payload = nullptr;   ///< packed on `current`
+    std::span<Watch> watches{}; ///< ascending, all of them within [begin, end)
+    bool checks = false;        ///< section 4.1, of g
+};
+
+/// Sections 4.2, 4.4 and 4.6 in one pass over memory: c from m, g and e; on `current` c goes into the
+/// payload and what is kept becomes +0; elsewhere it becomes c. If it checks and a gradient is refused, the
+/// first such coordinate, where g still stands, and not all of the rest has been done; else `end`.
+[[nodiscard]] Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass);
+
+/// The same in e's place, and nothing else.
 void local_pass(const Scalars& scalars, Index begin, Index end, const float* g, float* e, const Mask& last,
                 const float* m, const Mask& current, float* payload);
 
@@ -89,7 +136,7 @@ void clip(const Scalars& scalars, float s, Index begin, Index end, const float* 
 void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
                 const float* M, const float* m, const float* ghat, float* u);
 
-/// The decay everywhere and the update on `current`. False if a parameter has turned non-finite. Without
+/// The decay everywhere and the update on `current`, whose u begin at the first of [begin, end). False if a parameter has turned non-finite. Without
 /// decay only the selected parameters are touched.
 [[nodiscard]] bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                           const float* u);
@@ -123,6 +170,14 @@ void encode_positions(const std::uint64_t* words, Index begin, Index end, std::u
 [[nodiscard]] bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
                                     Index end, Index k, std::uint64_t* words);
 
+/// Some words of a mask in the making, from the word `first` on.
+struct MaskWords {
+    std::uint64_t* words = nullptr;
+    Index first = 0;
+
+    [[nodiscard]] std::uint64_t* at(Index word) const { return words + (word - first); }
+};
+
 /// Takes the top k of segments, remembering where each one's threshold was.
 class Selector {
   public:
@@ -133,7 +188,61 @@ class Selector {
     /// large. Any begin and end; other bits in the same words are left alone. `current` has been counted;
     /// `next` need not be.
     static void select(Index begin, Index end, Index k, const float* e, const Mask& current,
-                       const float* payload, Mask& next, std::uint32_t& threshold);
+                       const float* payload, MaskWords next, std::uint32_t& threshold);
+    static void select(Index begin, Index end, Index k, const float* e, const Mask& current,
+                       const float* payload, Mask& next, std::uint32_t& threshold) {
+        select(begin, end, k, e, current, payload, MaskWords{next.words(), 0}, threshold);
+    }
+};
+
+/// What is known of a segment's threshold before it is looked for: where the last one was, and how far the
+/// next may be from it. Decides nothing but the speed.
+struct Guess {
+    std::uint32_t threshold = 0; ///< 0: nothing is known
+    std::uint32_t reach = 0;
+
+    /// From the one that has been found. A threshold of zeros tells nothing.
+    void learn(std::uint32_t found);
+};
+
+/// Selections that the local pass has begun, so that nothing is read for them again where the guesses were
+/// good.
+class SelectionAhead {
+  public:
+    struct Wanted {
+        Index begin = 0;
+        Index end = 0;
+        Index k = 0;
+        Guess guess;
+    };
+
+    /// Of these segments, which ascend: makes all their words in `next` fit for take(), and the watches for
+    /// a local pass that is cut at `cuts`, from 0 to the model's size.
+    void begin(std::span<const Wanted> segments, MaskWords next, std::span<const Index> cuts);
+    /// Those of the pass between two cuts.
+    [[nodiscard]] std::span<Watch> watches(std::size_t part) { return parts_[part].watches; }
+    /// Sets the bits of a segment, by its number, as Selector::select() does, which it falls back on.
+    /// Returns the threshold.
+    std::uint32_t take(std::size_t segment, const float* e, const Mask& current, const float* payload);
+    /// How many of the segments that were taken since begin() had to be read again.
+    [[nodiscard]] Index missed() const { return missed_; }
+
+  private:
+    struct Part {
+        std::vector<Watch> watches;
+        std::vector<std::size_t> segments; ///< of each watch
+        std::unique_ptr<Score[]> scores;            // NOLINT: a vector would write it
+        std::unique_ptr<std::uint32_t[]> positions; // NOLINT
+        Index room = 0;
+    };
+    void clear_words(const Wanted& segment, bool watched);
+    void watch(std::size_t segment, std::span<const Index> cuts);
+
+    std::vector<Wanted> segments_;
+    std::vector<bool> watched_;
+    MaskWords next_;
+    std::vector<Part> parts_;
+    Index missed_ = 0;
 };
 
 } // namespace scape::distributed::host

@@ -29,6 +29,8 @@ class Mask {
     [[nodiscard]] std::uint64_t* words() { return words_.data(); }
     [[nodiscard]] std::size_t word_count() const { return words_.size(); }
 
+    /// These words, as many, for its own, which go there.
+    void swap_words(std::vector<std::uint64_t>& words) { words_.swap(words); }
     void clear() { words_.assign(words_.size(), 0); }
     void set(Index index) { words_[static_cast<std::size_t>(index / word_bits)] |= bit(index); }
     void set_range(Index begin, Index end);

@@ -35,10 +35,24 @@ class Backend {
     /// Section 4.2, 4.4, 4.6: c from m, g and e; c on S_t to the payload, e = 0 there and c elsewhere. m is
     /// moved to S_t, which frees `last` for the mask in the making.
     virtual void local_pass(const Scalars& scalars, const float* gradient) = 0;
+    /// What select() will be asked for behind the coming local pass, which may look for it on its way.
+    virtual void foresee(std::span<const MaskCode::Part> /*own*/) {}
     /// At the bootstrap S_1 is made from c_1: then the local pass ran with an empty mask, and this does the
     /// rest.
     virtual void extract_payload() = 0;
 
+    // A gradient that may be used up (section 20): of a backend that says so.
+    [[nodiscard]] virtual bool uses_up_gradients() const { return false; }
+    /// first_refused() and local_pass() in one, with the residual in the gradient's place. The state stays
+    /// as it was: what select() and what follows work on has changed, until one of the two that follow.
+    [[nodiscard]] virtual Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient);
+    /// All ranks go on: what stands in the gradient's place is the residual, which gives its own for it.
+    virtual void keep(std::vector<float>& gradient);
+    /// The step was refused, or ended: S_t is the coming mask again, and the last one S_t.
+    virtual void take_back();
+
+    /// Of one rank alone the mask in the making need not be coded: decode_mask() takes it as it was made.
+    [[nodiscard]] virtual bool codes_for_itself() const { return true; }
     /// Section 4.3: takes the top k of this rank's segments by |c| and writes their code to mask_code(), at
     /// `at`.
     virtual void select(std::span<const MaskCode::Part> own, std::size_t at) = 0;

@@ -32,13 +32,20 @@ class MaskCode {
         Index begin = 0;
         Index end = 0;
         Index k = 0;
+
+        bool operator==(const Part&) const = default;
     };
 
     /// The bytes of these segments together.
     [[nodiscard]] static std::size_t bytes(std::span<const Part> parts);
 
     /// Writes the bits of `mask` in the segments to `code`, which has bytes(parts) of room.
-    static void encode(std::span<const Part> parts, const Mask& mask, std::uint8_t* code);
+    static void encode(std::span<const Part> parts, const Mask& mask, std::uint8_t* code) {
+        encode(parts, mask.words(), 0, code);
+    }
+    /// The same from words that begin at the coordinate `first`, a multiple of Mask::word_bits.
+    static void encode(std::span<const Part> parts, const std::uint64_t* words, Index first,
+                       std::uint8_t* code);
 
     /// Sets the segments' bits in `mask`, where they were 0. Throws CorruptMask if the code is none of
     /// these segments and ks: from a rank that has another problem, or damaged on the way.

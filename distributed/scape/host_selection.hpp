@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <scape/distributed/kernels.hpp>
+#include <scape/distributed/mask_code.hpp>
+
+namespace scape::distributed {
+
+/// The bits of a rank's own segments in the mask in the making, in words of their own: the mask before S_t,
+/// whose place the coming one takes, is needed until the step has ended.
+class HostSelection {
+  public:
+    using Parts = std::span<const MaskCode::Part>;
+
+    /// What select() will be asked for behind the next local pass.
+    void foresee(Parts own) { foreseen_.assign(own.begin(), own.end()); }
+    void forget() { foreseen_.clear(); }
+    void forget_guesses() { guesses_.clear(); }
+
+    /// A local pass begins, cut at `cuts`; and what it is to look for between two of them.
+    void begin(std::span<const Index> cuts) {
+        begun_ = !foreseen_.empty();
+        if (begun_)
+            begin(foreseen_, true, cuts);
+    }
+    [[nodiscard]] std::span<host::Watch> watches(std::size_t part) {
+        return begun_ ? ahead_.watches(part) : std::span<host::Watch>{};
+    }
+
+    void select(Parts own, const float* e, const Mask& current, const float* payload) {
+        if (!begun_ || !std::ranges::equal(own, foreseen_))
+            begin(own, false, {});
+        for (std::size_t i = 0; i < own.size(); ++i)
+            guesses_[own[i].begin].learn(ahead_.take(i, e, current, payload));
+        begun_ = false;
+        foreseen_.clear();
+    }
+    void encode(Parts own, std::uint8_t* code) const {
+        MaskCode::encode(own, words_.data(), first_ * Mask::word_bits, code);
+    }
+    /// Where the own segments are all of the model.
+    void give_to(Mask& mask) { mask.swap_words(words_); }
+
+  private:
+    void begin(Parts own, bool guessing, std::span<const Index> cuts) {
+        first_ = own.empty() ? 0 : own.front().begin / Mask::word_bits;
+        const Index end = own.empty() ? 0 : (own.back().end + Mask::word_bits - 1) / Mask::word_bits;
+        words_.resize(static_cast<std::size_t>(end - first_));
+        wanted_.clear();
+        for (const MaskCode::Part& part : own)
+            wanted_.push_back(
+                {part.begin, part.end, part.k, guessing ? guesses_[part.begin] : host::Guess{}});
+        ahead_.begin(wanted_, {words_.data(), first_}, cuts);
+    }
+
+    std::vector<MaskCode::Part> foreseen_;
+    bool begun_ = false;
+    std::map<Index, host::Guess> guesses_; ///< of this rank's segments, by their begin
+    std::vector<std::uint64_t> words_;
+    Index first_ = 0; ///< word
+    std::vector<host::SelectionAhead::Wanted> wanted_;
+    host::SelectionAhead ahead_;
+};
+
+} // namespace scape::distributed

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include <scape/distributed/mask.hpp>
+#include <scape/distributed/workers.hpp>
+
+namespace scape::distributed {
+
+/// How a rank's threads share its passes. Any way gives the same bits.
+class Shares {
+  public:
+    explicit Shares(int threads) : workers_(threads) {}
+
+    /// Calls work(begin, end) for shares of [0, count) that begin at multiples of `unit`.
+    template <class Work>
+    void share(Index count, Index unit, const Work& work) {
+        workers_.run([&](int part) {
+            const Index begin = cut(count, unit, part);
+            const Index end = cut(count, unit, part + 1);
+            if (begin < end)
+                work(begin, end);
+        });
+    }
+    /// Of coordinates, at multiples of a chunk; and of packed values.
+    template <class Work>
+    void over_coordinates(Index size, const Work& work) {
+        share(size, Mask::chunk, work);
+    }
+    template <class Work>
+    void over_packed(Index count, const Work& work) {
+        share(count, Mask::word_bits, work);
+    }
+
+    /// Where the shares of coordinates begin and end, from 0 to the size; and work(part) for each of them.
+    [[nodiscard]] std::vector<Index> cuts(Index size) const {
+        std::vector<Index> result;
+        for (Index part = 0; part <= workers_.threads(); ++part)
+            result.push_back(cut(size, Mask::chunk, part));
+        return result;
+    }
+    template <class Work>
+    void each_part(const Work& work) {
+        workers_.run([&](int part) { work(static_cast<std::size_t>(part)); });
+    }
+
+  private:
+    [[nodiscard]] Index cut(Index count, Index unit, Index part) const {
+        const Index units = (count + unit - 1) / unit;
+        return std::min(count, units * part / workers_.threads() * unit);
+    }
+
+    Workers workers_;
+};
+
+/// What several threads have found, the first or the greatest of it.
+template <class Value>
+void lower(std::atomic<Value>& least, Value found) {
+    for (Value before = least; found < before && !least.compare_exchange_weak(before, found);) {
+    }
+}
+template <class Value>
+void raise(std::atomic<Value>& greatest, Value found) {
+    for (Value before = greatest; found > before && !greatest.compare_exchange_weak(before, found);) {
+    }
+}
+
+} // namespace scape::distributed

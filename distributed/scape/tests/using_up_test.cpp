@@ -1,0 +1,184 @@
+// A step that may write into its gradient, beside one that may not; and two ways of getting it wrong, which
+// have to be seen.
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <scape/distributed/forwarding_backend.hpp>
+#include <scape/optimizer.hpp>
+#include <scape/problem/data.hpp>
+
+#include "sharded_support.hpp"
+
+namespace scape::distributed {
+namespace {
+
+using problem::PartitionRule;
+
+/// Segments that are looked for in the local pass, and such as are not.
+problem::Layout larger_model() {
+    return problem::Layout(
+        {{"embed", 30'011, false}, {"norm", 33, true}, {"mlp", 61'001, false}, {"tiny", 70, false}});
+}
+
+enum class Mistake { none, swaps_on_one_rank_only, writes_into_the_state };
+
+class Mistaken final : public ForwardingBackend {
+  public:
+    Mistaken(std::unique_ptr<Backend> to, Mistake mistake, int rank)
+        : ForwardingBackend(std::move(to)), mistake_(mistake), rank_(rank) {}
+
+    void keep(std::vector<float>& gradient) override {
+        if (mistake_ != Mistake::swaps_on_one_rank_only || rank_ == 0)
+            ForwardingBackend::keep(gradient);
+    }
+    Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
+        if (mistake_ == Mistake::writes_into_the_state)
+            local_pass(scalars, gradient.data());
+        return ForwardingBackend::local_pass_over(scalars, gradient);
+    }
+
+  private:
+    Mistake mistake_;
+    int rank_;
+};
+
+struct Tried {
+    int workers = 3;
+    PartitionRule partition = PartitionRule::by_shard;
+    problem::DensitySchedule density = problem::DensitySchedule::constant(0.1);
+    double clip_norm = 0.0;
+    int threads = 1;
+    Mistake mistake = Mistake::none;
+    Index refused_at = 0; ///< a step that comes twice, the first time with a gradient that is refused
+    float bad = std::numeric_limits<float>::quiet_NaN();
+};
+constexpr Index bad_index = 45'100;
+constexpr int bad_rank = 0;
+
+/// One rank's optimizer.
+std::unique_ptr<Scape> make(const Tried& run, Communicator& communicator) {
+    const problem::Layout model = larger_model();
+    problem::HyperParameters hyper;
+    hyper.clip_norm = run.clip_norm;
+    auto problem =
+        problem::make_problem(problem::Algorithm::scape, run.workers, model, run.partition, hyper);
+    std::vector<float> start;
+    for (Index i = 0; i < model.size(); ++i)
+        start.push_back(initial_parameter(problem::DataClass::normal, 1, i));
+    auto backend = std::make_unique<Mistaken>(make_host_backend(problem, start, run.threads), run.mistake,
+                                              communicator.rank());
+    return std::make_unique<Scape>(std::move(problem), problem::ranges(model, run.workers, run.partition),
+                                   run.density, std::move(backend), communicator, Scape::Options{});
+}
+
+std::vector<float> gradient_of(int rank, Index step) {
+    std::vector<float> result;
+    for (Index i = 0; i < larger_model().size(); ++i)
+        result.push_back(gradient_value(problem::DataClass::normal, 1, rank, step, i));
+    return result;
+}
+
+bool same(const RankState& a, const RankState& b) {
+    const auto bits = [](const Mask& mask) {
+        return std::vector<std::uint64_t>(mask.words(), mask.words() + mask.word_count());
+    };
+    return a.step == b.step && a.parameters == b.parameters && a.residual == b.residual &&
+           a.packed_moment == b.packed_moment && bits(a.current) == bits(b.current) &&
+           bits(a.coming) == bits(b.coming);
+}
+
+/// On how many ranks and steps the state is not that of a step that only reads its gradient.
+int differences(const Tried& run) {
+    std::mutex mutex;
+    int found = 0;
+    run_ranks(run.workers, [&](Communicator& communicator) {
+        const auto tried = make(run, communicator);
+        const auto expected = make({run.workers, run.partition, run.density, run.clip_norm}, communicator);
+        const int rank = communicator.rank();
+        for (Index step = 1; step <= 5; ++step) {
+            if (step == run.refused_at) {
+                const RankState before = tried->state();
+                std::vector<float> bad = gradient_of(rank, step);
+                if (rank == bad_rank)
+                    bad[bad_index] = run.bad;
+                try {
+                    tried->step_using_up(bad, 0.01);
+                    ADD_FAILURE() << "not refused";
+                } catch (const RefusedStep& refused) {
+                    EXPECT_EQ(refused.rank, bad_rank);
+                    EXPECT_EQ(refused.index, bad_index);
+                    EXPECT_TRUE(refused.value == run.bad || run.bad != run.bad);
+                }
+                EXPECT_EQ(bad.size(), static_cast<std::size_t>(larger_model().size()));
+                const std::lock_guard lock(mutex);
+                found += same(tried->state(), before) ? 0 : 1;
+            }
+            std::vector<float> given = gradient_of(rank, step);
+            tried->step_using_up(given, 0.01);
+            EXPECT_EQ(given.size(), static_cast<std::size_t>(larger_model().size()));
+            std::ranges::fill(given, -1.0F); // it is the caller's again
+            expected->step(gradient_of(rank, step), 0.01);
+            const bool equal = same(tried->state(), expected->state());
+            const std::lock_guard lock(mutex);
+            found += equal ? 0 : 1;
+        }
+    });
+    return found;
+}
+
+TEST(UsingUp, GivesTheBitsOfAStepThatOnlyReads) {
+    for (const int workers : {1, 2, 3})
+        for (const auto partition : {PartitionRule::by_shard, PartitionRule::by_tensor})
+            for (const int threads : {1, 3})
+                for (const double clip_norm : {0.0, 0.5}) {
+                    Tried run{.workers = workers, .partition = partition, .density = problem::DensitySchedule::constant(0.1)};
+                    run.threads = threads;
+                    run.clip_norm = clip_norm;
+                    EXPECT_EQ(differences(run), 0)
+                        << workers << " ranks, " << threads << " threads, clip " << clip_norm;
+                }
+}
+
+TEST(UsingUp, GivesThemAlsoAsTheDensityFalls) {
+    for (const double target : {0.01, 1.0}) {
+        Tried run;
+        run.density = problem::DensitySchedule::geometric(0.5, target, 4);
+        EXPECT_EQ(differences(run), 0) << target;
+    }
+}
+
+TEST(UsingUp, ARefusedStepLeavesEveryBitAndNamesTheGradient) {
+    for (const int workers : {1, 3})
+        for (const int threads : {1, 3})
+            for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                                    -std::numeric_limits<float>::infinity(), 0x1.000002p56F})
+                for (const Index at_step : {1, 2, 4}) {
+                    Tried run;
+                    run.workers = workers;
+                    run.threads = threads;
+                    run.refused_at = at_step;
+                    run.bad = bad;
+                    EXPECT_EQ(differences(run), 0) << workers << " ranks, step " << at_step;
+                }
+}
+
+TEST(UsingUp, BuffersThatAreSwappedOnOneRankOnlyAreSeen) {
+    Tried run;
+    run.mistake = Mistake::swaps_on_one_rank_only;
+    EXPECT_GT(differences(run), 0);
+}
+
+TEST(UsingUp, ARefusedStepThatHasTouchedTheStateIsSeen) {
+    Tried run;
+    run.mistake = Mistake::writes_into_the_state;
+    run.refused_at = 3;
+    EXPECT_GT(differences(run), 0);
+}
+
+} // namespace
+} // namespace scape::distributed

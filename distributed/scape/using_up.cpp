@@ -1,0 +1,49 @@
+// A step that may write into its gradient (section 20).
+#include <scape/distributed/scalars.hpp>
+#include <scape/distributed/scape.hpp>
+
+#include "agreement.hpp"
+#include "buckets_under_way.hpp"
+
+namespace scape::distributed {
+
+bool Scape::can_use_up() const {
+    return backend_->uses_up_gradients() && steps_ > 0 && parts_ == 0 && !buckets_->any() &&
+           payload_is(problem::Payload::fp32);
+}
+
+void Scape::step_using_up(std::vector<float>& gradient, double learning_rate) {
+    if (!can_use_up())
+        return step(gradient, learning_rate);
+    check_step(problem_.layout, halted_, gradient.size(), learning_rate);
+    try {
+        attempt_using_up(gradient, learning_rate);
+    } catch (...) {
+        backend_->settle();
+        throw;
+    }
+}
+
+/// Local pass and check in one, before the ranks agree: it stands where the gradient was, and goes into the
+/// state when they have.
+void Scape::attempt_using_up(std::vector<float>& gradient, double learning_rate) {
+    statistics_ = {};
+    halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
+    const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
+    join_mask();
+    advance_mask();
+    backend_->foresee(parts(density_.at(steps_ + 2), communicator_.rank()));
+    const Backend::Refusal refusal = backend_->local_pass_over(scalars, gradient);
+    try {
+        agree(refusal);
+    } catch (...) {
+        backend_->take_back();
+        selected_.swap(coming_selected_);
+        halted_.clear();
+        throw;
+    }
+    backend_->keep(gradient);
+    finish(scalars);
+}
+
+} // namespace scape::distributed
