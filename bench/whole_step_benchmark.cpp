@@ -103,7 +103,7 @@ void whole_step(benchmark::State& state) {
     run_ranks(workers, [&](Communicator& communicator) {
         const bool first = communicator.rank() == 0;
         MeasuredRank rank(size, 1.0 / static_cast<double>(state.range(2)), communicator);
-        for (int warming = 0; warming < 4; ++warming)
+        for (int warming = 0; warming < 12; ++warming)
             rank.step(using_up);
         while (true) {
             if (!rank.agree(first && state.KeepRunning()))

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -73,7 +74,7 @@ std::uint64_t lowest_bits(std::uint64_t bits, Index count) {
 }
 
 /// The `rank`-th largest (from 1) of scores between low and high; there are as many.
-Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, Bracket bracket) {
+Score bisected(const Table& kernels, const Score* scores, Index size, Index rank, Bracket bracket) {
     while (bracket.low < bracket.high) {
         const Score middle = bracket.low + (bracket.high - bracket.low) / 2 + 1;
         if (kernels.count_at_least(scores, size, middle) >= rank)
@@ -82,6 +83,38 @@ Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, 
             bracket.high = middle - 1;
     }
     return bracket.low;
+}
+
+/// The same. Many are counted in bins first: only those in the right one are looked at again and again.
+Score ranked(const Table& kernels, const Score* scores, Index size, Index rank, Bracket bracket) {
+    constexpr Index few = problem::tunable<Index>(4096, 16);
+    constexpr Score bins = 1024; // and one for what is below, one for what is above
+    if (size <= few || bracket.high - bracket.low < bins)
+        return bisected(kernels, scores, size, rank, bracket);
+    const unsigned shift =
+        static_cast<unsigned>(std::bit_width(static_cast<std::uint32_t>(bracket.high - bracket.low))) - 10;
+    std::array<std::array<std::uint32_t, 2>, bins + 2> counts{}; // two, so that equal ones need not wait
+    for (Index i = 0; i < size; ++i) {
+        const Score from_low = scores[i] - bracket.low;
+        const Score bin = from_low < 0 ? 0 : std::min(from_low >> shift, bins) + 1;
+        ++counts[static_cast<std::size_t>(bin)][static_cast<std::size_t>(i & 1)];
+    }
+    std::size_t bin = counts.size() - 1;
+    const auto in_bin = [&] { return Index{counts[bin][0]} + Index{counts[bin][1]}; };
+    Index above = 0;
+    for (; above + in_bin() < rank; --bin)
+        above += in_bin();
+    const Score low = bracket.low + (static_cast<Score>(bin - 1) << shift);
+    const Bracket here{low, std::min(bracket.high, low + static_cast<Score>((1U << shift) - 1))};
+    if (in_bin() > few)
+        return bisected(kernels, scores, size, rank, here);
+    std::array<Score, few + 1> inside; // NOLINT: written before it is read
+    Index count = 0;
+    for (Index i = 0; i < size; ++i) {
+        inside[static_cast<std::size_t>(count)] = scores[i];
+        count += scores[i] >= here.low && scores[i] <= here.high ? 1 : 0;
+    }
+    return bisected(kernels, inside.data(), count, rank - above, here);
 }
 
 /// One segment's selection. Words are those that the segment touches; the bits of other coordinates in its
@@ -456,12 +489,18 @@ void Selector::select(Index begin, Index end, Index k, const float* e, const Mas
 }
 
 void Guess::learn(std::uint32_t found) {
-    const auto far = static_cast<Score>(found > threshold ? found - threshold : threshold - found);
+    const auto score = static_cast<Score>(found);
+    const Score off = std::abs(score - static_cast<Score>(threshold));
     const Score narrower = static_cast<Score>(reach) / 4 * 3;
-    const Score wide = far < greatest_reach / 4 ? std::max(4 * far, narrower) : greatest_reach;
-    reach = static_cast<std::uint32_t>(threshold == 0 ? hint_reach
-                                                      : std::clamp(wide, least_reach, greatest_reach));
-    threshold = found;
+    const Score wide = off < greatest_reach / 4 ? std::max(4 * off, narrower) : greatest_reach;
+    reach = static_cast<std::uint32_t>(last == 0 ? hint_reach
+                                                 : std::clamp(wide, least_reach, greatest_reach));
+    // Half of the way that it went is expected again: of a drift most, of what goes to and fro not more.
+    const Score drift = last == 0 ? 0 : (score - static_cast<Score>(last)) / 2;
+    const Score next = std::clamp(score, greatest_reach, greatest_score - greatest_reach) +
+                       std::clamp(drift, -greatest_reach, greatest_reach);
+    threshold = found == 0 ? 0 : static_cast<std::uint32_t>(std::abs(drift) < greatest_reach ? next : score);
+    last = found;
 }
 
 void SelectionAhead::clear_words(const Wanted& segment, bool watched) {

@@ -195,11 +195,11 @@ class Selector {
     }
 };
 
-/// What is known of a segment's threshold before it is looked for: where the last one was, and how far the
-/// next may be from it. Decides nothing but the speed.
+/// What is known of a segment's threshold before it is looked for. Decides nothing but the speed.
 struct Guess {
-    std::uint32_t threshold = 0; ///< 0: nothing is known
-    std::uint32_t reach = 0;
+    std::uint32_t threshold = 0; ///< where it should be; 0: nothing is known
+    std::uint32_t reach = 0;     ///< how far from there it may be
+    std::uint32_t last = 0;      ///< the last one
 
     /// From the one that has been found. A threshold of zeros tells nothing.
     void learn(std::uint32_t found);
