@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <scape/distributed/aligned.hpp>
 #include <scape/distributed/counting.hpp>
 #include <scape/distributed/counting_peers.hpp>
 #include <scape/distributed/mpi.hpp>
@@ -183,7 +184,7 @@ class Run {
     /// does not count H times.
     Measured take_turn(Row& row, std::size_t turn) {
         constexpr double learning_rate = 1e-3;
-        const auto gradient = [&](Index later) -> const std::vector<float>& {
+        const auto gradient = [&](Index later) -> const distributed::AlignedFloats& {
             return gradients_[(turn + static_cast<std::size_t>(later)) % gradients_.size()];
         };
         peers::LocalPeer* const local = row.peer->local();
@@ -244,7 +245,7 @@ class Run {
     peers::Links bare_;
     distributed::CountingCommunicator all_;
     distributed::CountingPeers each_;
-    std::array<std::vector<float>, 8> gradients_;
+    std::array<distributed::AlignedFloats, 8> gradients_;
 };
 
 /// "0.01", "H=30" or "-".

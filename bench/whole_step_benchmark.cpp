@@ -28,7 +28,7 @@ using problem::Index;
 class MeasuredRank {
   public:
     MeasuredRank(Index size, double density, Communicator& communicator)
-        : communicator_(communicator), scratch_(size) {
+        : communicator_(communicator), scratch_(static_cast<std::size_t>(size), 0.0F) {
         const Layout model({{"all", size, false}});
         auto problem = problem::make_problem(problem::Algorithm::scape, communicator.size(), model,
                                              PartitionRule::by_shard, {});
@@ -84,9 +84,9 @@ class MeasuredRank {
 
   private:
     Communicator& communicator_;
-    Floats scratch_;
-    std::array<std::vector<float>, 3> gradients_;
-    std::vector<float> given_;
+    distributed::AlignedFloats scratch_;
+    std::array<distributed::AlignedFloats, 3> gradients_;
+    distributed::AlignedFloats given_;
     PhaseSeconds phases_{};
     std::unique_ptr<Optimizer> optimizer_;
     std::size_t turn_ = 0;
@@ -124,7 +124,8 @@ void whole_step(benchmark::State& state) {
     const double floor = quantile(seconds.floor, 0.1);
     state.counters["x_limit"] = quantile(seconds.action, 0.1) / floor;
     state.counters["floor_ms"] = floor * 1e3;
-    state.counters["share_of_copy"] = least_bytes(size, 1) / median(seconds.action) / copy_bytes_per_second();
+    state.counters["share_of_copy"] =
+        least_bytes(size, 1) / median(seconds.action) / copy_bytes_per_second();
     for (std::size_t phase = 0; phase < phases.size(); ++phase)
         state.counters[phase_names[phase]] = quantile(phases[phase], 0.1) / floor;
 }

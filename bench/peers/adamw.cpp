@@ -1,8 +1,11 @@
 // Dense AdamW, sharded: reduce-scatter of the gradient, the update of the own shard, all-gather of the
 // parameters. Both moments are stored, of the shard alone.
+#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
+#include <scape/distributed/aligned.hpp>
 #include <scape/distributed/kernels.hpp>
 #include <scape/distributed/local.hpp>
 #include <scape/problem/error.hpp>
@@ -49,12 +52,13 @@ class AdamW final : public Peer {
     [[nodiscard]] std::span<const float> parameters() const override { return w_; }
 
     [[nodiscard]] std::optional<State> state() override {
-        return State{{{"w", w_}, {"m", m_}, {"v", v_}}, {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
+        return State{
+            {{"w", {w_.begin(), w_.end()}}, {"m", {m_.begin(), m_.end()}}, {"v", {v_.begin(), v_.end()}}},
+            {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
     }
     void restore(const State& state) override {
-        w_ = values_in(state, "w", w_.size());
-        m_ = values_in(state, "m", m_.size());
-        v_ = values_in(state, "v", v_.size());
+        for (auto [name, vector] : {std::pair{"w", &w_}, {"m", &m_}, {"v", &v_}})
+            std::ranges::copy(values_in(state, name, vector->size()), vector->begin());
         steps_ = count_in(state, "steps");
     }
 
@@ -65,11 +69,11 @@ class AdamW final : public Peer {
     Communicator& communicator_;
     std::vector<problem::Range> ranges_;
     problem::Range own_;
-    std::vector<float> w_;
-    std::vector<float> received_;
-    std::vector<float> m_;
-    std::vector<float> v_;
-    std::vector<float> g_;
+    distributed::AlignedFloats w_;
+    distributed::AlignedFloats received_;
+    distributed::AlignedFloats m_;
+    distributed::AlignedFloats v_;
+    distributed::AlignedFloats g_;
     Index steps_ = 0;
 };
 

@@ -40,9 +40,9 @@ SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint6
 
 #include "packed.hpp"
 // Over the blocks of packed.hpp.
+#include "bits.hpp"
 #include "meetings.hpp"
 #include "words.hpp"
-#include "bits.hpp"
 
 } // namespace
 } // namespace avx2

@@ -141,7 +141,8 @@ SCAPE_TARGET inline bool refuses(const float* g) {
     constexpr auto greatest = static_cast<Score>(std::bit_cast<std::uint32_t>(element::greatest_gradient));
     __m512i worst = _mm512_setzero_si512();
     for (unsigned group = 0; group < groups; ++group)
-        worst = _mm512_mask_max_epi32(worst, 0xffff, worst, scores_of(_mm512_loadu_ps(g + group_size * group)));
+        worst =
+            _mm512_mask_max_epi32(worst, 0xffff, worst, scores_of(_mm512_loadu_ps(g + group_size * group)));
     return _mm512_cmpgt_epi32_mask(worst, _mm512_set1_epi32(greatest)) != 0;
 }
 
@@ -255,12 +256,14 @@ SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, co
                 at.watch != nullptr
                     ? (pass.checks ? local_words_for<true, true> : local_words_for<true, false>)
                     : (pass.checks ? local_words_for<false, true> : local_words_for<false, false>);
-            begin += word_bits * words(last_is_dense, current_is_dense)(scalars, (until - begin) / word_bits, at);
+            begin += word_bits *
+                     words(last_is_dense, current_is_dense)(scalars, (until - begin) / word_bits, at);
             if (begin < until)
                 return first_unacceptable(pass.g, begin, until);
         }
         if (begin < chunk_end) {
-            if (const Index refused = pass.checks ? first_unacceptable(pass.g, begin, chunk_end) : chunk_end;
+            if (const Index refused =
+                    pass.checks ? first_unacceptable(pass.g, begin, chunk_end) : chunk_end;
                 refused < chunk_end)
                 return refused;
             local_rest(scalars, chunk_end - begin, at.g, at.e, at.kept, *at.last, at.m, *at.current,
@@ -288,11 +291,12 @@ SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current,
 
 /// A word with 16 values at most on either mask: those that both have are compressed and expanded at once.
 SCAPE_TARGET inline void repack_few(std::uint64_t last, const float* m, std::uint64_t current, float* to) {
-    const auto there = static_cast<__mmask16>(_bzhi_u32(0xffffU, static_cast<unsigned>(std::popcount(last))));
+    const auto there =
+        static_cast<__mmask16>(_bzhi_u32(0xffffU, static_cast<unsigned>(std::popcount(last))));
     const auto room =
         static_cast<__mmask16>(_bzhi_u32(0xffffU, static_cast<unsigned>(std::popcount(current))));
-    const __m512 both =
-        _mm512_maskz_compress_ps(static_cast<__mmask16>(_pext_u64(current, last)), _mm512_maskz_loadu_ps(there, m));
+    const __m512 both = _mm512_maskz_compress_ps(static_cast<__mmask16>(_pext_u64(current, last)),
+                                                 _mm512_maskz_loadu_ps(there, m));
     _mm512_mask_storeu_ps(to, room,
                           _mm512_maskz_expand_ps(static_cast<__mmask16>(_pext_u64(last, current)), both));
 }
@@ -305,8 +309,7 @@ SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* 
         const Index before = std::popcount(last_word);
         const Index count = std::popcount(word);
         if (before <= static_cast<Index>(group_size) && count <= static_cast<Index>(group_size)) {
-            if (count > 0)
-                repack_few(last_word, m, word, m_on_current);
+            repack_few(last_word, m, word, m_on_current); // also of none: a branch would be wrong too often
         } else {
             for (unsigned group = 0; group < groups; ++group)
                 compress(group_of(word, group),
@@ -484,6 +487,7 @@ SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint
 }
 
 #include "bits.hpp"
+// Over those.
 #include "avx512_bits.hpp"
 
 } // namespace

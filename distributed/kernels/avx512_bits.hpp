@@ -29,15 +29,15 @@ SCAPE_BYTES void encode_positions_by_bytes(const std::uint64_t* words, Index beg
         for (Index at = 0; at < size; at += word_bits) {
             const std::uint64_t bits =
                 bits_at(words, begin + at, word_bits < size - at ? word_bits : size - at);
-            const __m512i here =
-                _mm512_maskz_compress_epi8(bits, _mm512_add_epi8(numbers, _mm512_set1_epi8(static_cast<char>(at))));
+            const __m512i here = _mm512_maskz_compress_epi8(
+                bits, _mm512_add_epi8(numbers, _mm512_set1_epi8(static_cast<char>(at))));
             const Index count = std::popcount(bits);
             // Whole registers, which the next one overwrites, where there is room for them.
             if (positions_end - positions >= word_bits)
                 _mm512_storeu_si512(positions, here);
             else
-                _mm512_mask_storeu_epi8(positions, _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(count)),
-                                        here);
+                _mm512_mask_storeu_epi8(positions,
+                                        _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(count)), here);
             positions += count;
         }
         *counts++ = static_cast<std::uint8_t>(positions - first);
@@ -47,7 +47,8 @@ SCAPE_BYTES void encode_positions_by_bytes(const std::uint64_t* words, Index beg
 SCAPE_BYTES inline bool counts_to_by_bytes(const std::uint8_t* counts, Index blocks, Index k) {
     __m512i total = _mm512_setzero_si512();
     for (; blocks > 0; blocks -= 64, counts += 64) {
-        const __mmask64 there = _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(blocks < 64 ? blocks : 64));
+        const __mmask64 there =
+            _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(blocks < 64 ? blocks : 64));
         total = _mm512_add_epi64(
             total, _mm512_sad_epu8(_mm512_maskz_loadu_epi8(there, counts), _mm512_setzero_si512()));
     }
@@ -75,8 +76,8 @@ struct Pouring {
 
 /// Few positions a block: all of a batch of blocks become coordinates, whichever block they are in, and
 /// these go into their words one by one.
-SCAPE_BYTES bool decode_few_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
-                                      Index end, std::uint64_t* words) {
+SCAPE_BYTES bool decode_few_positions(const std::uint8_t* counts, const std::uint8_t* positions,
+                                      Index begin, Index end, std::uint64_t* words) {
     constexpr Index together = 64;
     constexpr Index room = together * position_block + 64;
     alignas(64) std::uint16_t places[room]; // NOLINT: written before it is read
@@ -96,8 +97,7 @@ SCAPE_BYTES bool decode_few_positions(const std::uint8_t* counts, const std::uin
         }
         __mmask32 bad = 0;
         for (Index i = 0; i < total; i += 32) {
-            const __mmask32 there =
-                _bzhi_u32(~0U, static_cast<unsigned>(total - i < 32 ? total - i : 32));
+            const __mmask32 there = _bzhi_u32(~0U, static_cast<unsigned>(total - i < 32 ? total - i : 32));
             const __m512i position = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(there, positions + i));
             bad |= _mm512_mask_cmpge_epu16_mask(there, position, too_large);
             _mm512_storeu_si512(places + i, _mm512_add_epi16(_mm512_loadu_si512(places + i), position));
@@ -116,8 +116,8 @@ SCAPE_BYTES bool decode_few_positions(const std::uint8_t* counts, const std::uin
         for (Index i = 0; i < total; ++i) {
             const Index at = begin + places[i];
             to.words[word] = current;
-            current = (at / word_bits == word ? current : 0) |
-                      std::uint64_t{1} << static_cast<unsigned>(at % word_bits);
+            current = (at / word_bits == word ? current : 0) | std::uint64_t{1}
+                                                                   << static_cast<unsigned>(at % word_bits);
             word = at / word_bits;
         }
         to.word = word;
@@ -138,8 +138,8 @@ SCAPE_BYTES inline std::uint32_t any_of(__mmask32 there, __m128i bytes) {
     const auto lanes = static_cast<__mmask16>(there);
     const __m512i powers =
         _mm512_maskz_sllv_epi32(lanes, _mm512_set1_epi32(1), _mm512_maskz_cvtepu8_epi32(lanes, bytes));
-    const __m256i eight =
-        _mm256_or_si256(_mm512_maskz_extracti64x4_epi64(0xf, powers, 0), _mm512_maskz_extracti64x4_epi64(0xf, powers, 1));
+    const __m256i eight = _mm256_or_si256(_mm512_maskz_extracti64x4_epi64(0xf, powers, 0),
+                                          _mm512_maskz_extracti64x4_epi64(0xf, powers, 1));
     const __m128i four = _mm_or_si128(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
     const __m128i two = _mm_or_si128(four, _mm_shuffle_epi32(four, 0x4e));
     return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_or_si128(two, _mm_shuffle_epi32(two, 0xb1))));
@@ -226,8 +226,8 @@ SCAPE_BYTES bool decode_many_positions(const std::uint8_t* counts, const std::ui
 
 SCAPE_TARGET void encode_positions(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
                                    std::uint8_t* positions, const std::uint8_t* positions_end) {
-    (has_byte_instructions() ? encode_positions_by_bytes : plain_encode_positions)(words, begin, end, counts,
-                                                                                   positions, positions_end);
+    (has_byte_instructions() ? encode_positions_by_bytes
+                             : plain_encode_positions)(words, begin, end, counts, positions, positions_end);
 }
 
 SCAPE_TARGET bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,

@@ -92,8 +92,8 @@ SCAPE_TARGET bool plain_decode_positions(const std::uint8_t* counts, const std::
             if (position <= before || position >= size)
                 return false;
             before = position;
-            words[(begin + position) / word_bits] |= std::uint64_t{1}
-                                                     << static_cast<unsigned>((begin + position) % word_bits);
+            words[(begin + position) / word_bits] |=
+                std::uint64_t{1} << static_cast<unsigned>((begin + position) % word_bits);
         }
     }
     return true;

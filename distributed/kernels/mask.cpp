@@ -32,9 +32,9 @@ void Mask::count() {
 Index Mask::offset(Index index) const {
     const Index chunk_begin = index / chunk * chunk;
     const Index at = index / word_bits * word_bits;
-    Index total = offset_of_chunk(chunk_begin) +
-                  host::table().count_words(words_.data() + chunk_begin / word_bits,
-                                            (at - chunk_begin) / word_bits);
+    Index total =
+        offset_of_chunk(chunk_begin) +
+        host::table().count_words(words_.data() + chunk_begin / word_bits, (at - chunk_begin) / word_bits);
     if (at < index) {
         const std::uint64_t below = (std::uint64_t{1} << static_cast<unsigned>(index - at)) - 1;
         total += std::popcount(words_[static_cast<std::size_t>(at / word_bits)] & below);

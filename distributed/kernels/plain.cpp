@@ -26,9 +26,9 @@ void between(const Score* scores, Score low, Score high, std::uint64_t& above, s
 
 #include "packed.hpp"
 // Over the blocks of packed.hpp.
+#include "bits.hpp"
 #include "meetings.hpp"
 #include "words.hpp"
-#include "bits.hpp"
 
 } // namespace
 } // namespace plain

@@ -124,8 +124,7 @@ class Selection {
     Selection(Index begin, Index end, Index k, const float* e, const Mask& current, const float* payload,
               MaskWords next)
         : begin_(begin), end_(end), k_(k), e_(e), current_(current), payload_(payload),
-          first_word_(begin / word_bits), last_word_((end + word_bits - 1) / word_bits),
-          next_(next) {}
+          first_word_(begin / word_bits), last_word_((end + word_bits - 1) / word_bits), next_(next) {}
 
     [[nodiscard]] Index size() const { return end_ - begin_; }
 
@@ -463,7 +462,7 @@ void set_range(MaskWords next, Index begin, Index end) {
 
 // How far a threshold is looked for from the last one, in steps of its bits: 2^23 are an octave.
 constexpr Score least_reach = Score{1} << 13;
-constexpr Score greatest_reach = Score{1} << 19;
+constexpr Score greatest_reach = hint_reach;
 
 } // namespace
 
@@ -492,14 +491,15 @@ void Guess::learn(std::uint32_t found) {
     const auto score = static_cast<Score>(found);
     const Score off = std::abs(score - static_cast<Score>(threshold));
     const Score narrower = static_cast<Score>(reach) / 4 * 3;
-    const Score wide = off < greatest_reach / 4 ? std::max(4 * off, narrower) : greatest_reach;
-    reach = static_cast<std::uint32_t>(last == 0 ? hint_reach
-                                                 : std::clamp(wide, least_reach, greatest_reach));
-    // Half of the way that it went is expected again: of a drift most, of what goes to and fro not more.
-    const Score drift = last == 0 ? 0 : (score - static_cast<Score>(last)) / 2;
-    const Score next = std::clamp(score, greatest_reach, greatest_score - greatest_reach) +
-                       std::clamp(drift, -greatest_reach, greatest_reach);
-    threshold = found == 0 ? 0 : static_cast<std::uint32_t>(std::abs(drift) < greatest_reach ? next : score);
+    const Score wide = off < greatest_reach / 3 ? std::max(3 * off, narrower) : greatest_reach;
+    reach =
+        static_cast<std::uint32_t>(last == 0 ? hint_reach : std::clamp(wide, least_reach, greatest_reach));
+    // What was left out adds up, so that a threshold drifts: as far again is expected, unless it jumped.
+    constexpr Score jump = Score{1} << 22;
+    const Score drift = last == 0 ? 0 : score - static_cast<Score>(last);
+    const bool goes_on =
+        found != 0 && std::abs(drift) < jump && score > jump && score < greatest_score - jump;
+    threshold = goes_on ? static_cast<std::uint32_t>(score + drift) : found;
     last = found;
 }
 
@@ -538,8 +538,7 @@ void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std
     for (Part& part : parts_) {
         Index room = 0;
         for (Watch& watch : part.watches) {
-            watch.candidates.capacity =
-                (watch.end - watch.begin) / 16 + problem::tunable<Index>(1024, 4);
+            watch.candidates.capacity = (watch.end - watch.begin) / 16 + problem::tunable<Index>(1024, 4);
             room += watch.candidates.capacity + 2 * word_bits;
         }
         if (part.room < room) {

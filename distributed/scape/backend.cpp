@@ -26,7 +26,7 @@ Backend::Refusal Backend::local_pass_over(const Scalars& /*scalars*/, std::span<
     uses_none_up();
 }
 
-void Backend::keep(std::vector<float>& /*gradient*/) {
+void Backend::keep(AlignedFloats& /*gradient*/) {
     uses_none_up();
 }
 

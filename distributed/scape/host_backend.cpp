@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include <scape/distributed/aligned.hpp>
 #include <scape/distributed/kernels.hpp>
 
 #include "host_selection.hpp"
@@ -48,7 +49,7 @@ class HostBackend final : public Backend {
         const Index refused = pass(scalars, gradient.data(), gradient.data(), true);
         return {refused, refused < size_ ? gradient[static_cast<std::size_t>(refused)] : 0.0F};
     }
-    void keep(std::vector<float>& gradient) override { e_.swap(gradient); }
+    void keep(AlignedFloats& gradient) override { e_.swap(gradient); }
     void take_back() override {
         current_ = 1 - current_;
         m_is_on_last_ = false;
@@ -369,15 +370,15 @@ class HostBackend final : public Backend {
     Index size_;
     problem::NormVersion norm_;
     RoundedPayload rounded_;
-    std::vector<float> w_;
-    std::vector<float> e_;
-    std::vector<float> m_;                       ///< packed on the last mask, or on S_t
-    std::vector<float> payload_;                 ///< c on S_t, then M
-    std::array<std::vector<float>, 2> received_; ///< one is folded while the next is filled
+    AlignedFloats w_;
+    AlignedFloats e_;
+    AlignedFloats m_;                       ///< packed on the last mask, or on S_t
+    AlignedFloats payload_;                 ///< c on S_t, then M
+    std::array<AlignedFloats, 2> received_; ///< one is folded while the next is filled
     std::size_t handed_out_ = 0;
     std::size_t folded_ = 0;
-    std::vector<float> sum_;                  ///< of a gradient's parts, where it comes in parts
-    std::vector<std::vector<float>> buckets_; ///< each one's c on the coming mask, then its means
+    AlignedFloats sum_;                  ///< of a gradient's parts, where it comes in parts
+    std::vector<AlignedFloats> buckets_; ///< each one's c on the coming mask, then its means
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;

@@ -81,7 +81,7 @@ void MaskCode::encode(std::span<const Part> parts, const std::uint64_t* words, I
             host::encode_bitmap(words, part.begin - first, part.end - first, code);
         else if (kind == SegmentCode::positions)
             host::encode_positions(words, part.begin - first, part.end - first, code,
-                                     code + (n + block - 1) / block, end);
+                                   code + (n + block - 1) / block, end);
         code = end;
     }
 }
@@ -98,8 +98,8 @@ void MaskCode::decode(std::span<const Part> parts, const std::uint8_t* code, Mas
                 explain_bitmap(part, code);
             break;
         case SegmentCode::positions:
-            if (!host::decode_positions(code, code + (n + block - 1) / block, part.begin, part.end,
-                                          part.k, mask.words()))
+            if (!host::decode_positions(code, code + (n + block - 1) / block, part.begin, part.end, part.k,
+                                        mask.words()))
                 explain_positions(part, code);
             break;
         }

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
+#include <scape/distributed/aligned.hpp>
 #include <scape/distributed/kernels.hpp>
 
 namespace scape::distributed {
 
 /// m from the last mask to S_t, in its own memory: chunk after chunk, each by way of a copy in the cache.
-inline void move_moment(const Mask& last, const Mask& current, std::vector<float>& m) {
+inline void move_moment(const Mask& last, const Mask& current, AlignedFloats& m) {
     const auto count_of = [](const Mask& mask) { return static_cast<std::size_t>(mask.selected()); };
     const Index size = current.size();
     m.reserve(count_of(current));

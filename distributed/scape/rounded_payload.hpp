@@ -11,8 +11,8 @@
 namespace scape::distributed {
 
 /// What was there may be lost. A falling density leaves no large room behind.
-template <class Value>
-void make_room(std::vector<Value>& vector, Index count) {
+template <class Vector>
+void make_room(Vector& vector, Index count) {
     const auto wanted = static_cast<std::size_t>(count);
     if (vector.capacity() < wanted || vector.capacity() / 2 > wanted)
         vector = {};

@@ -12,7 +12,7 @@ bool Scape::can_use_up() const {
            payload_is(problem::Payload::fp32);
 }
 
-void Scape::step_using_up(std::vector<float>& gradient, double learning_rate) {
+void Scape::step_using_up(AlignedFloats& gradient, double learning_rate) {
     if (!can_use_up())
         return step(gradient, learning_rate);
     check_step(problem_.layout, halted_, gradient.size(), learning_rate);
@@ -26,7 +26,7 @@ void Scape::step_using_up(std::vector<float>& gradient, double learning_rate) {
 
 /// Local pass and check in one, before the ranks agree: it stands where the gradient was, and goes into the
 /// state when they have.
-void Scape::attempt_using_up(std::vector<float>& gradient, double learning_rate) {
+void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     statistics_ = {};
     halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
     const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);

@@ -91,7 +91,7 @@ class UsingUpCandidate final : public ScapeCandidate {
     using ScapeCandidate::ScapeCandidate;
 
     void step(std::span<const float> gradient, double learning_rate) override {
-        std::vector<float> copy = copy_of(gradient);
+        distributed::AlignedFloats copy(gradient.begin(), gradient.end());
         optimizer().step_using_up(copy, learning_rate);
     }
 };

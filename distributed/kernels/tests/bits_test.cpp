@@ -80,7 +80,8 @@ class BitsTest : public EachVariant {
     template <class Check>
     static void each_segment(const Check& check) {
         std::mt19937_64 generator(11);
-        for (const Index n : {1, 2, 8, 63, 64, 65, 254, 255, 256, 510, 511, 1020, 16319, 16320, 16321, 40'000})
+        for (const Index n :
+             {1, 2, 8, 63, 64, 65, 254, 255, 256, 510, 511, 1020, 16319, 16320, 16321, 40'000})
             for (const Index begin : {0, 1, 7, 31, 63, 64, 130})
                 for (const double density : {0.0, 0.002, 0.01, 0.03, 0.1, 0.12, 0.3, 0.9, 1.0})
                     check(Segment(generator, begin, n, density));
@@ -100,8 +101,8 @@ TEST_P(BitsTest, PositionsGoThereAndBack) {
         const auto expected = positions_of(segment);
         Code code(static_cast<Index>(expected.size()));
         const Words words = segment.all();
-        encode_positions(words.data(), segment.begin, segment.end, code.data,
-                         code.data + segment.blocks(), code.data + expected.size());
+        encode_positions(words.data(), segment.begin, segment.end, code.data, code.data + segment.blocks(),
+                         code.data + expected.size());
         ASSERT_EQ(std::vector<std::uint8_t>(code.data, code.data + expected.size()), expected)
             << segment.end - segment.begin << " from " << segment.begin << ", k " << segment.k();
         Words decoded = segment.others;

@@ -143,16 +143,23 @@ TEST_P(KernelTest, LocalPassOverTheGradient) {
         const Guarded m(input.m);
         Guarded expected(input.e);
         Guarded expected_payload(input.current.selected());
-        local_pass(s, 0, size, Guarded(input.g).data(), expected.data(), input.last, m.data(), input.current,
-                   expected_payload.data());
+        local_pass(s, 0, size, Guarded(input.g).data(), expected.data(), input.last, m.data(),
+                   input.current, expected_payload.data());
         const Guarded e(input.e);
         for (const Pieces& pieces : splits(size, Mask::chunk)) {
             Guarded g(input.g);
             Guarded payload(input.current.selected());
             for (const auto& [begin, end] : pieces)
                 ASSERT_EQ(local_pass(s, begin, end,
-                                     {g.data(), e.data(), g.data(), input.last, m.data(), input.current,
-                                      payload.data(), {}, true}),
+                                     {g.data(),
+                                      e.data(),
+                                      g.data(),
+                                      input.last,
+                                      m.data(),
+                                      input.current,
+                                      payload.data(),
+                                      {},
+                                      true}),
                           end);
             ASSERT_EQ(bits(g), bits(expected));
             ASSERT_EQ(bits(payload), bits(expected_payload));
@@ -167,8 +174,15 @@ TEST_P(KernelTest, LocalPassOverTheGradient) {
             g.data()[at] = bad;
             g.data()[size - 1] = bad;
             ASSERT_EQ(local_pass(s, 0, size,
-                                 {g.data(), e.data(), g.data(), input.last, m.data(), input.current,
-                                  payload.data(), {}, true}),
+                                 {g.data(),
+                                  e.data(),
+                                  g.data(),
+                                  input.last,
+                                  m.data(),
+                                  input.current,
+                                  payload.data(),
+                                  {},
+                                  true}),
                       at);
             ASSERT_EQ(std::bit_cast<std::uint32_t>(g.data()[at]), std::bit_cast<std::uint32_t>(bad));
             ASSERT_EQ(bits(e), bits(input.e));

@@ -194,8 +194,13 @@ class AheadTest : public SelectorTest {
 
     static std::vector<SelectionAhead::Wanted> segments(double share) {
         std::vector<SelectionAhead::Wanted> result;
-        for (const auto& [begin, end] : {std::pair<Index, Index>{0, 37}, {37, 9'100}, {9'100, 9'102}, {9'102, size}})
-            result.push_back({begin, end, std::max<Index>(1, static_cast<Index>(share * static_cast<double>(end - begin))), {}});
+        for (const auto& [begin, end] :
+             {std::pair<Index, Index>{0, 37}, {37, 9'100}, {9'100, 9'102}, {9'102, size}})
+            result.push_back(
+                {begin,
+                 end,
+                 std::max<Index>(1, static_cast<Index>(share * static_cast<double>(end - begin))),
+                 {}});
         return result;
     }
 
@@ -248,11 +253,12 @@ TEST_P(AheadTest, TakesWhatTheSelectorTakes) {
                     for (const auto& cut : cuts) {
                         for (std::size_t i = 0; i < wanted.size(); ++i)
                             wanted[i].guess = {
-                                std::max(1U, thresholds[i] + static_cast<std::uint32_t>(off)) & 0x7fff'ffffU,
+                                std::max(1U, thresholds[i] + static_cast<std::uint32_t>(off)) &
+                                    0x7fff'ffffU,
                                 reach, 0};
                         const Outcome found = take(c, current, wanted, cut);
-                        ASSERT_EQ(found.words, words(expected))
-                            << data_class.name << ", share " << share << ", reach " << reach << ", off " << off;
+                        ASSERT_EQ(found.words, words(expected)) << data_class.name << ", share " << share
+                                                                << ", reach " << reach << ", off " << off;
                         ASSERT_EQ(found.thresholds, thresholds);
                         if (data_class.name == "normal" && reach == 1U << 18U) {
                             ASSERT_EQ(found.missed, std::abs(off) < 100'000 ? 0 : 2);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ class Mistaken final : public ForwardingBackend {
     Mistaken(std::unique_ptr<Backend> to, Mistake mistake, int rank)
         : ForwardingBackend(std::move(to)), mistake_(mistake), rank_(rank) {}
 
-    void keep(std::vector<float>& gradient) override {
+    void keep(AlignedFloats& gradient) override {
         if (mistake_ != Mistake::swaps_on_one_rank_only || rank_ == 0)
             ForwardingBackend::keep(gradient);
     }
@@ -76,8 +77,8 @@ std::unique_ptr<Scape> make(const Tried& run, Communicator& communicator) {
                                    run.density, std::move(backend), communicator, Scape::Options{});
 }
 
-std::vector<float> gradient_of(int rank, Index step) {
-    std::vector<float> result;
+AlignedFloats gradient_of(int rank, Index step) {
+    AlignedFloats result;
     for (Index i = 0; i < larger_model().size(); ++i)
         result.push_back(gradient_value(problem::DataClass::normal, 1, rank, step, i));
     return result;
@@ -103,7 +104,7 @@ int differences(const Tried& run) {
         for (Index step = 1; step <= 5; ++step) {
             if (step == run.refused_at) {
                 const RankState before = tried->state();
-                std::vector<float> bad = gradient_of(rank, step);
+                AlignedFloats bad = gradient_of(rank, step);
                 if (rank == bad_rank)
                     bad[bad_index] = run.bad;
                 try {
@@ -118,7 +119,7 @@ int differences(const Tried& run) {
                 const std::lock_guard lock(mutex);
                 found += same(tried->state(), before) ? 0 : 1;
             }
-            std::vector<float> given = gradient_of(rank, step);
+            AlignedFloats given = gradient_of(rank, step);
             tried->step_using_up(given, 0.01);
             EXPECT_EQ(given.size(), static_cast<std::size_t>(larger_model().size()));
             std::ranges::fill(given, -1.0F); // it is the caller's again
@@ -133,15 +134,14 @@ int differences(const Tried& run) {
 
 TEST(UsingUp, GivesTheBitsOfAStepThatOnlyReads) {
     for (const int workers : {1, 2, 3})
-        for (const auto partition : {PartitionRule::by_shard, PartitionRule::by_tensor})
-            for (const int threads : {1, 3})
-                for (const double clip_norm : {0.0, 0.5}) {
-                    Tried run{.workers = workers, .partition = partition, .density = problem::DensitySchedule::constant(0.1)};
-                    run.threads = threads;
-                    run.clip_norm = clip_norm;
-                    EXPECT_EQ(differences(run), 0)
-                        << workers << " ranks, " << threads << " threads, clip " << clip_norm;
-                }
+        for (const int threads : {1, 3}) {
+            Tried run;
+            run.workers = workers;
+            run.partition = threads == 1 ? PartitionRule::by_shard : PartitionRule::by_tensor;
+            run.threads = threads;
+            run.clip_norm = workers == 2 ? 0.5 : 0.0;
+            EXPECT_EQ(differences(run), 0) << workers << " ranks, " << threads << " threads";
+        }
 }
 
 TEST(UsingUp, GivesThemAlsoAsTheDensityFalls) {
@@ -153,18 +153,19 @@ TEST(UsingUp, GivesThemAlsoAsTheDensityFalls) {
 }
 
 TEST(UsingUp, ARefusedStepLeavesEveryBitAndNamesTheGradient) {
-    for (const int workers : {1, 3})
-        for (const int threads : {1, 3})
-            for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                                    -std::numeric_limits<float>::infinity(), 0x1.000002p56F})
-                for (const Index at_step : {1, 2, 4}) {
-                    Tried run;
-                    run.workers = workers;
-                    run.threads = threads;
-                    run.refused_at = at_step;
-                    run.bad = bad;
-                    EXPECT_EQ(differences(run), 0) << workers << " ranks, step " << at_step;
-                }
+    constexpr float infinite = std::numeric_limits<float>::infinity();
+    for (const auto& [workers, threads, at_step, bad] :
+         {std::tuple{1, 1, 4, 0x1.000002p56F},
+          {3, 1, 1, -infinite},
+          {3, 3, 2, 0x1.000002p56F},
+          {3, 1, 3, std::numeric_limits<float>::quiet_NaN()}}) {
+        Tried run;
+        run.workers = workers;
+        run.threads = threads;
+        run.refused_at = at_step;
+        run.bad = bad;
+        EXPECT_EQ(differences(run), 0) << workers << " ranks, step " << at_step;
+    }
 }
 
 TEST(UsingUp, BuffersThatAreSwappedOnOneRankOnlyAreSeen) {

@@ -52,7 +52,7 @@ struct Watch {
     Index end = 0;
     Score low = 0;
     Score high = 0;
-    std::uint32_t position = 0; ///< of `begin`, from the first coordinate of the segment's first word
+    std::uint32_t position = 0;    ///< of `begin`, from the first coordinate of the segment's first word
     std::uint64_t* next = nullptr; ///< these words of the coming mask: is given those above the bracket
     Index above = 0;               ///< how many these are
     Candidates candidates;         ///< those in the bracket; more than there is room for: not all of them
@@ -136,8 +136,8 @@ void clip(const Scalars& scalars, float s, Index begin, Index end, const float* 
 void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin, Index end,
                 const float* M, const float* m, const float* ghat, float* u);
 
-/// The decay everywhere and the update on `current`, whose u begin at the first of [begin, end). False if a parameter has turned non-finite. Without
-/// decay only the selected parameters are touched.
+/// The decay everywhere and the update on `current`, whose u begin at the first of [begin, end). False if a
+/// parameter has turned non-finite. Without decay only the selected parameters are touched.
 [[nodiscard]] bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
                           const float* u);
 
@@ -230,7 +230,7 @@ class SelectionAhead {
   private:
     struct Part {
         std::vector<Watch> watches;
-        std::vector<std::size_t> segments; ///< of each watch
+        std::vector<std::size_t> segments;          ///< of each watch
         std::unique_ptr<Score[]> scores;            // NOLINT: a vector would write it
         std::unique_ptr<std::uint32_t[]> positions; // NOLINT
         Index room = 0;

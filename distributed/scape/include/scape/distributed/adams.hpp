@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <scape/distributed/aligned.hpp>
 #include <scape/distributed/communicator.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/problem/problem.hpp>
@@ -39,9 +40,9 @@ class AdamS {
     std::vector<problem::Range> ranges_;
     Communicator& communicator_;
     Options options_;
-    std::vector<float> w_;
-    std::vector<float> m_;
-    std::vector<float> received_;
+    AlignedFloats w_;
+    AlignedFloats m_;
+    AlignedFloats received_;
     Index steps_ = 0;
     std::string halted_; ///< why no step can be taken; empty where one can
     Statistics statistics_;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <scape/distributed/aligned.hpp>
 #include <scape/distributed/element.hpp>
 #include <scape/distributed/mask.hpp>
 #include <scape/distributed/mask_code.hpp>
@@ -47,7 +48,7 @@ class Backend {
     /// as it was: what select() and what follows work on has changed, until one of the two that follow.
     [[nodiscard]] virtual Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient);
     /// All ranks go on: what stands in the gradient's place is the residual, which gives its own for it.
-    virtual void keep(std::vector<float>& gradient);
+    virtual void keep(AlignedFloats& gradient);
     /// The step was refused, or ended: S_t is the coming mask again, and the last one S_t.
     virtual void take_back();
 

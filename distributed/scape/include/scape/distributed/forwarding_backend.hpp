@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include <scape/distributed/backend.hpp>
 
@@ -24,7 +23,7 @@ class ForwardingBackend : public Backend {
     Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
         return to_->local_pass_over(scalars, gradient);
     }
-    void keep(std::vector<float>& gradient) override { to_->keep(gradient); }
+    void keep(AlignedFloats& gradient) override { to_->keep(gradient); }
     void take_back() override { to_->take_back(); }
     bool codes_for_itself() const override { return to_->codes_for_itself(); }
     void select(std::span<const MaskCode::Part> own, std::size_t at) override { to_->select(own, at); }
@@ -33,9 +32,7 @@ class ForwardingBackend : public Backend {
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
         to_->fold(scalars, ranks, at, count);
     }
-    void divide(const Scalars& scalars, Index at, Index count) override {
-        to_->divide(scalars, at, count);
-    }
+    void divide(const Scalars& scalars, Index at, Index count) override { to_->divide(scalars, at, count); }
     void reconstruct(const Scalars& scalars, double clip_norm) override {
         to_->reconstruct(scalars, clip_norm);
     }

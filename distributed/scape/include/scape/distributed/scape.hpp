@@ -112,7 +112,7 @@ class Scape {
     /// The same, and the step may write into the gradient: it need not be read twice, and afterwards it has
     /// other memory, as large, whose values mean nothing. Nor do they after a step that was refused; the
     /// state is as it was then. All ranks take a step this way, or none.
-    void step_using_up(std::vector<float>& gradient, double learning_rate);
+    void step_using_up(AlignedFloats& gradient, double learning_rate);
 
     // Section 20, on the host: the gradient of a step may come in parts. Nothing changes before the step
     // itself, and whoever refuses that, or ends it with an error, forgets them.
@@ -158,7 +158,7 @@ class Scape {
 
     void take(const float* gradient, double learning_rate);
     void attempt(const float* gradient, double learning_rate);
-    void attempt_using_up(std::vector<float>& gradient, double learning_rate);
+    void attempt_using_up(AlignedFloats& gradient, double learning_rate);
     [[nodiscard]] bool can_use_up() const;
     void finish(const Scalars& scalars);
     void agree(const float* gradient);
