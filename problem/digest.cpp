@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <scape/problem/groups.hpp>
 #include <scape/problem/text.hpp>
 
 namespace scape::problem {
@@ -10,6 +11,8 @@ namespace {
 
 std::string partition_text(const Problem& problem, const std::vector<Range>& ranges) {
     std::string text = " workers " + std::to_string(problem.workers);
+    if (!problem.settings.groups.empty())
+        text += " groups " + groups_text(problem.settings.groups);
     for (const Segment& segment : problem.segments)
         text += " segment " + std::to_string(segment.begin) + " " + std::to_string(segment.end) + " " +
                 std::to_string(segment.owner);

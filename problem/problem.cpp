@@ -153,6 +153,10 @@ void check(const Problem& problem) {
         throw Error(
             "payload is '" + std::string(name(problem.settings.payload)) +
             "'; algorithm adams has no residual for what rounding loses (section 21), set it to fp32");
+    if (problem.algorithm == Algorithm::adams && !problem.settings.groups.empty())
+        throw Error("groups is " + groups_text(problem.settings.groups) +
+                    "; algorithm adams is added on one level (section 32), leave it out");
+    check_groups(problem.settings.groups, problem.workers);
     static_cast<void>(checked_segments(problem.layout, problem.workers, problem.segments));
 }
 

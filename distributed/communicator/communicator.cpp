@@ -1,7 +1,13 @@
 #include <scape/distributed/communicator.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
+
+#include <scape/problem/error.hpp>
 
 #include "missing.hpp"
 
@@ -20,6 +26,77 @@ std::unique_ptr<Exchange> Communicator::start_all_to_owners(Traffic traffic, con
             throw std::logic_error("the communicator " + name() + " sends no pieces of parts");
     const std::vector<std::size_t> from_each(sizes.size(), sizes[static_cast<std::size_t>(rank())]);
     return start_all_to_all(traffic, send, sizes, receive, from_each);
+}
+
+namespace {
+
+/// Stretches one after the other, as an all-to-all has its parts.
+class Packed {
+  public:
+    explicit Packed(Communicator::Stretches stretches) : stretches_(stretches.begin(), stretches.end()) {
+        std::size_t all = 0;
+        for (const Stretch& stretch : stretches_) {
+            sizes_.push_back(stretch.size);
+            all += stretch.size;
+        }
+        bytes_.resize(all);
+    }
+
+    void take(const void* from) {
+        std::byte* packed = bytes_.data();
+        for (const Stretch& stretch : stretches_)
+            packed = std::copy_n(static_cast<const std::byte*>(from) + stretch.begin, stretch.size, packed);
+    }
+    void give(void* to) const {
+        const std::byte* packed = bytes_.data();
+        for (const Stretch& stretch : stretches_) {
+            std::copy_n(packed, stretch.size, static_cast<std::byte*>(to) + stretch.begin);
+            packed += stretch.size;
+        }
+    }
+
+    [[nodiscard]] Communicator::Sizes sizes() const { return sizes_; }
+    [[nodiscard]] void* bytes() { return bytes_.data(); }
+
+  private:
+    std::vector<Stretch> stretches_;
+    std::vector<std::size_t> sizes_;
+    std::vector<std::byte> bytes_;
+};
+
+class PackedExchange final : public Exchange {
+  public:
+    PackedExchange(Communicator& communicator, Traffic traffic, const void* send,
+                   Communicator::Stretches to, void* receive, Communicator::Stretches from)
+        : sent_(to), received_(from), receive_(receive) {
+        sent_.take(send);
+        exchange_ = communicator.start_all_to_all(traffic, sent_.bytes(), sent_.sizes(), received_.bytes(),
+                                                  received_.sizes());
+    }
+
+    void wait() override {
+        if (!exchange_)
+            return;
+        exchange_->wait();
+        exchange_.reset();
+        received_.give(receive_);
+    }
+
+  private:
+    Packed sent_;
+    Packed received_;
+    void* receive_;
+    std::unique_ptr<Exchange> exchange_;
+};
+
+} // namespace
+
+// By copies, which whoever can do without overrides.
+std::unique_ptr<Exchange> Communicator::start_stretches(Traffic traffic, const void* send, Stretches to,
+                                                        void* receive, Stretches from) {
+    if (!host_can_read(traffic))
+        throw Error("the communicator " + name() + " has no groups; leave the setting groups out");
+    return std::make_unique<PackedExchange>(*this, traffic, send, to, receive, from);
 }
 
 std::string ranks_text(std::span<const int> ranks) {

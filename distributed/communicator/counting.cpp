@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "missing.hpp"
+#include "stretches.hpp"
 
 namespace scape::distributed {
 namespace {
@@ -25,18 +26,40 @@ std::size_t index(Traffic traffic) {
     return static_cast<std::size_t>(traffic);
 }
 
+std::size_t end_of(const std::vector<Stretch>& parts) {
+    std::size_t end = 0;
+    for (const Stretch& part : parts)
+        end = std::max(end, part.begin + part.size);
+    return end;
+}
+
+/// What goes to others.
+struct Sent {
+    std::size_t bytes = 0;
+    std::uint64_t messages = 0;
+
+    Sent(Communicator::Stretches to, int me) {
+        for (std::size_t rank = 0; rank < to.size(); ++rank) {
+            if (rank == static_cast<std::size_t>(me) || to[rank].size == 0)
+                continue;
+            bytes += to[rank].size;
+            ++messages;
+        }
+    }
+};
+
 } // namespace
 
 class CountingCommunicator::Disturbed final : public Exchange {
   public:
-    Disturbed(CountingCommunicator& communicator, Traffic traffic, const Place& place, Start inner_start)
-        : communicator_(communicator), traffic_(traffic), place_(place),
+    Disturbed(CountingCommunicator& communicator, Traffic traffic, Place place, Start inner_start)
+        : communicator_(communicator), traffic_(traffic), place_(std::move(place)),
           inner_start_(std::move(inner_start)),
           earliest_(Clock::now() + communicator.disturbance_.delay[index(traffic)]),
           calls_left_(communicator.disturbance_.late_start[index(traffic)]) {
         if (communicator.disturbance_.hold_back[index(traffic)] && communicator.host_can_read(traffic)) {
             constexpr std::byte nonsense{0xA5};
-            held_.assign(place.size, nonsense);
+            held_.assign(place_.size, nonsense);
             deliver();
         }
         if (calls_left_ == 0)
@@ -95,14 +118,11 @@ class CountingCommunicator::Disturbed final : public Exchange {
             (*it)->complete();
     }
 
-    /// What is held goes to its place, nonsense at first and data in the end, around what is kept.
+    /// What is held goes to its place, nonsense at first and data in the end.
     void deliver() const {
-        const auto copy = [this](std::size_t begin, std::size_t end) {
-            if (begin < end)
-                std::memcpy(place_.begin + begin, held_.data() + begin, end - begin);
-        };
-        copy(0, place_.kept_begin);
-        copy(place_.kept_end, place_.size);
+        for (const auto& [begin, size] : place_.received)
+            if (size > 0)
+                std::memcpy(place_.begin + begin, held_.data() + begin, size);
     }
 
     CountingCommunicator& communicator_;
@@ -137,9 +157,10 @@ CountingCommunicator::~CountingCommunicator() = default;
 void CountingCommunicator::reset() {
     bytes_ = {};
     exchanges_ = {};
+    messages_ = {};
 }
 
-void CountingCommunicator::count(Traffic traffic, std::size_t sent) {
+void CountingCommunicator::count(Traffic traffic, std::size_t sent, std::uint64_t messages) {
     if (exchanges_left_ && *exchanges_left_ == 0) {
         link_is_lost_ = true;
         throw LinkLost("its link was cut before " + exchange_text(traffic));
@@ -148,6 +169,11 @@ void CountingCommunicator::count(Traffic traffic, std::size_t sent) {
         --*exchanges_left_;
     bytes_[index(traffic)] += sent;
     ++exchanges_[index(traffic)];
+    messages_[index(traffic)] += messages;
+}
+
+CountingCommunicator::Place CountingCommunicator::whole_place(void* receive, std::size_t size) {
+    return {static_cast<std::byte*>(receive), size, {{0, size}}};
 }
 
 void CountingCommunicator::one_more_call() {
@@ -168,9 +194,10 @@ std::unique_ptr<Exchange> CountingCommunicator::start(Traffic traffic, const Pla
 std::unique_ptr<Exchange> CountingCommunicator::start_all_to_all(Traffic traffic, const void* send,
                                                                  Sizes send_sizes, void* receive,
                                                                  Sizes receive_sizes) {
-    count(traffic, total(send_sizes) - send_sizes[static_cast<std::size_t>(rank())]);
+    const Sent counted(stretches_of(send_sizes), rank());
+    count(traffic, counted.bytes, counted.messages);
     return start(
-        traffic, {static_cast<std::byte*>(receive), total(receive_sizes)},
+        traffic, whole_place(receive, total(receive_sizes)),
         [this, traffic, send, sent = copy_of(send_sizes), received = copy_of(receive_sizes)](void* place) {
             return inner_.start_all_to_all(traffic, send, sent, place, received);
         });
@@ -180,26 +207,32 @@ std::unique_ptr<Exchange> CountingCommunicator::start_all_to_owners(Traffic traf
                                                                     Sizes sizes, Piece piece,
                                                                     void* receive) {
     const auto me = static_cast<std::size_t>(rank());
-    std::size_t sent = 0;
-    for (std::size_t owner = 0; owner < sizes.size(); ++owner)
-        sent += owner == me ? 0 : piece.size_in(sizes[owner]);
-    count(traffic, sent);
-    return start(traffic, {static_cast<std::byte*>(receive), piece.size_in(sizes[me]) * sizes.size()},
+    const Sent counted(stretches_of(sizes, piece), rank());
+    count(traffic, counted.bytes, counted.messages);
+    return start(traffic, whole_place(receive, piece.size_in(sizes[me]) * sizes.size()),
                  [this, traffic, send, all = copy_of(sizes), piece](void* place) {
                      return inner_.start_all_to_owners(traffic, send, all, piece, place);
                  });
 }
 
+std::unique_ptr<Exchange> CountingCommunicator::start_stretches(Traffic traffic, const void* send,
+                                                                Stretches to, void* receive,
+                                                                Stretches from) {
+    const Sent counted(to, rank());
+    count(traffic, counted.bytes, counted.messages);
+    std::vector<Stretch> awaited(from.begin(), from.end());
+    return start(traffic, {static_cast<std::byte*>(receive), end_of(awaited), awaited},
+                 [this, traffic, send, sent = std::vector<Stretch>(to.begin(), to.end()), awaited](
+                     void* place) { return inner_.start_stretches(traffic, send, sent, place, awaited); });
+}
+
 std::unique_ptr<Exchange> CountingCommunicator::start_all_gather(Traffic traffic, const void* send,
                                                                  void* receive, Sizes sizes) {
     const auto me = static_cast<std::size_t>(rank());
-    count(traffic, sizes[me] * (sizes.size() - 1));
-    Place place{static_cast<std::byte*>(receive), total(sizes)};
-    const std::size_t own = total(sizes.first(me));
-    if (send == place.begin + own) {
-        place.kept_begin = own;
-        place.kept_end = own + sizes[me];
-    }
+    count(traffic, sizes[me] * (sizes.size() - 1), sizes[me] > 0 ? sizes.size() - 1 : 0);
+    Place place{static_cast<std::byte*>(receive), total(sizes), stretches_of(sizes)};
+    if (send == place.begin + place.received[me].begin)
+        place.received[me].size = 0;
     return start(traffic, place, [this, traffic, send, all = copy_of(sizes)](void* held) {
         return inner_.start_all_gather(traffic, send, held, all);
     });
@@ -208,8 +241,9 @@ std::unique_ptr<Exchange> CountingCommunicator::start_all_gather(Traffic traffic
 std::unique_ptr<Exchange> CountingCommunicator::start_reduce_scatter(Traffic traffic, const float* send,
                                                                      float* receive, Sizes sizes) {
     const std::size_t mine = sizes[static_cast<std::size_t>(rank())];
-    count(traffic, total(sizes) - mine);
-    return start(traffic, {reinterpret_cast<std::byte*>(receive), mine},
+    const Sent counted(stretches_of(sizes), rank());
+    count(traffic, counted.bytes, counted.messages);
+    return start(traffic, whole_place(receive, mine),
                  [this, traffic, send, all = copy_of(sizes)](void* place) {
                      return inner_.start_reduce_scatter(traffic, send, static_cast<float*>(place), all);
                  });

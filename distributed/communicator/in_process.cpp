@@ -4,24 +4,17 @@
 #include <bit>
 #include <cstring>
 #include <exception>
-#include <numeric>
 #include <string>
 
 #include <scape/problem/tunable.hpp>
 
 #include "in_process_group.hpp"
 #include "rank_threads.hpp"
+#include "stretches.hpp"
 
 namespace scape::distributed {
 namespace in_process {
 namespace {
-
-/// Running sums: part r stands at [r], the whole ends at [size].
-std::vector<std::size_t> offsets_of(Communicator::Sizes sizes) {
-    std::vector<std::size_t> offsets(sizes.size() + 1);
-    std::partial_sum(sizes.begin(), sizes.end(), offsets.begin() + 1);
-    return offsets;
-}
 
 /// memcpy of nothing from nowhere is undefined: empty parts come with null pointers.
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -43,9 +36,9 @@ struct Rank {
 
 class Transfer final : public Exchange {
   public:
-    Transfer(std::shared_ptr<Rank> rank, Post post, std::byte* receive, std::vector<std::size_t> offsets)
-        : rank_(std::move(rank)), receive_(receive), offsets_(std::move(offsets)),
-          operation_(post.operation), traffic_(post.traffic) {
+    Transfer(std::shared_ptr<Rank> rank, Post post, std::byte* receive, std::vector<Stretch> from)
+        : rank_(std::move(rank)), receive_(receive), from_(std::move(from)), operation_(post.operation),
+          traffic_(post.traffic) {
         group().throw_if_aborted();
         post.present = true;
         rank_->untaken.reserve(rank_->untaken.size() + 1);
@@ -117,7 +110,7 @@ class Transfer final : public Exchange {
             const std::size_t part = operation_ == Operation::all_gather ? 0 : me;
             const std::size_t expected = operation_ == Operation::reduce_scatter ? me : peer;
             const std::size_t sent = post.size(part);
-            const std::size_t awaited = offsets_[expected + 1] - offsets_[expected];
+            const std::size_t awaited = from_[expected].size;
             if (sent != awaited)
                 refuse(peer, "sends " + std::to_string(sent) + " bytes in " + exchange_text(traffic_) +
                                  " where rank " + std::to_string(me) + " awaits " +
@@ -136,7 +129,7 @@ class Transfer final : public Exchange {
         for (std::size_t turn = 0; turn < ranks; ++turn) {
             const std::size_t peer = (index(rank_->rank) + turn) % ranks;
             const Post& post = meeting_->posts[peer];
-            copy(receive_ + offsets_[peer], post.begin(part), offsets_[peer + 1] - offsets_[peer]);
+            copy(receive_ + from_[peer].begin, post.begin(part), from_[peer].size);
         }
     }
 
@@ -146,13 +139,13 @@ class Transfer final : public Exchange {
         constexpr std::size_t block = problem::tunable<std::size_t>(1024, 7);
         const std::size_t me = index(rank_->rank);
         const std::size_t ranks = meeting_->posts.size();
-        const std::size_t count = (offsets_[me + 1] - offsets_[me]) / sizeof(float);
+        const std::size_t count = from_[me].size / sizeof(float);
         const std::size_t width = std::max<std::size_t>(1, std::bit_ceil(ranks) / 2);
         std::vector<float> sums(width * block);
         auto* const receive = reinterpret_cast<float*>(receive_);
         const auto values_of = [&](std::size_t peer) {
             const Post& post = meeting_->posts[peer];
-            return reinterpret_cast<const float*>(post.send + post.offsets[me]);
+            return reinterpret_cast<const float*>(post.begin(me));
         };
         for (std::size_t begin = 0; begin < count; begin += block) {
             const std::size_t values = std::min(block, count - begin);
@@ -176,7 +169,7 @@ class Transfer final : public Exchange {
 
     std::shared_ptr<Rank> rank_;
     std::byte* receive_;
-    std::vector<std::size_t> offsets_; ///< of the parts received
+    std::vector<Stretch> from_; ///< where each part is received
     Operation operation_;
     Traffic traffic_;
     std::shared_ptr<Meeting> meeting_;
@@ -211,7 +204,8 @@ class InProcessCommunicator final : public Communicator {
                                                void* receive, Sizes receive_sizes) override {
         check(send_sizes);
         check(receive_sizes);
-        return start(Operation::all_to_all, traffic, send, offsets_of(send_sizes), receive, receive_sizes);
+        return start(Operation::all_to_all, traffic, send, stretches_of(send_sizes), receive,
+                     stretches_of(receive_sizes));
     }
 
     std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
@@ -219,21 +213,34 @@ class InProcessCommunicator final : public Communicator {
         check(sizes);
         const std::vector<std::size_t> received(sizes.size(),
                                                 piece.size_in(sizes[static_cast<std::size_t>(rank())]));
-        return start(Operation::all_to_all, traffic, send, offsets_of(sizes), receive, received, piece);
+        return start(Operation::all_to_all, traffic, send, stretches_of(sizes, piece), receive,
+                     stretches_of(received));
     }
     [[nodiscard]] bool sends_pieces() const override { return true; }
+
+    std::unique_ptr<Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                              void* receive, Stretches from) override {
+        check(to);
+        check(from);
+        return start(Operation::all_to_all, traffic, send, {to.begin(), to.end()}, receive,
+                     {from.begin(), from.end()});
+    }
 
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override {
         check(sizes);
-        return start(Operation::all_gather, traffic, send, {0, sizes[static_cast<std::size_t>(rank())]},
-                     receive, sizes);
+        return start(Operation::all_gather, traffic, send, {{0, sizes[static_cast<std::size_t>(rank())]}},
+                     receive, stretches_of(sizes));
     }
 
     std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
                                                    Sizes sizes) override {
         check(sizes);
-        return start(Operation::reduce_scatter, traffic, send, offsets_of(sizes), receive, sizes);
+        auto parts = stretches_of(sizes);
+        auto received = parts;
+        received[static_cast<std::size_t>(rank())].begin = 0;
+        return start(Operation::reduce_scatter, traffic, send, std::move(parts), receive,
+                     std::move(received));
     }
 
     void progress() override {
@@ -246,22 +253,21 @@ class InProcessCommunicator final : public Communicator {
     }
 
   private:
-    void check(Sizes sizes) const {
+    template <class PerRank>
+    void check(PerRank sizes) const {
         if (sizes.size() != static_cast<std::size_t>(size()))
             throw std::invalid_argument("an exchange among " + std::to_string(size()) +
                                         " ranks was given " + std::to_string(sizes.size()) + " sizes");
     }
 
     std::unique_ptr<Exchange> start(Operation operation, Traffic traffic, const void* send,
-                                    std::vector<std::size_t> send_offsets, void* receive,
-                                    Sizes receive_sizes, Piece piece = {}) {
+                                    std::vector<Stretch> to, void* receive, std::vector<Stretch> from) {
         Post post{.operation = operation,
                   .traffic = traffic,
                   .send = static_cast<const std::byte*>(send),
-                  .offsets = std::move(send_offsets),
-                  .piece = piece};
+                  .parts = std::move(to)};
         auto transfer = std::make_unique<Transfer>(rank_, std::move(post), static_cast<std::byte*>(receive),
-                                                   offsets_of(receive_sizes));
+                                                   std::move(from));
         rank_->take_ready();
         return transfer;
     }

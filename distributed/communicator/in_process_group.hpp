@@ -35,15 +35,10 @@ struct Post {
     Operation operation{};
     Traffic traffic{};
     const std::byte* send = nullptr;
-    std::vector<std::size_t> offsets;
-    Piece piece{}; ///< of each part; by default all of it
+    std::vector<Stretch> parts;
 
-    [[nodiscard]] const std::byte* begin(std::size_t part) const {
-        return send + offsets[part] + piece.begin_in(offsets[part + 1] - offsets[part]);
-    }
-    [[nodiscard]] std::size_t size(std::size_t part) const {
-        return piece.size_in(offsets[part + 1] - offsets[part]);
-    }
+    [[nodiscard]] const std::byte* begin(std::size_t part) const { return send + parts[part].begin; }
+    [[nodiscard]] std::size_t size(std::size_t part) const { return parts[part].size; }
 };
 
 /// One exchange, as all ranks share it.

@@ -10,6 +10,7 @@
 #include "missing.hpp"
 #include "mpi_ranks.hpp"
 #include "mpi_watch.hpp"
+#include "stretches.hpp"
 
 namespace scape::distributed {
 namespace {
@@ -69,16 +70,12 @@ struct Parts {
 
     /// A part that ends beyond what an int can say becomes one element of a type of its own, made of pieces
     /// with displacements of full width. The other side may have it otherwise: the bytes have to match.
-    void describe(Communicator::Sizes sizes, std::size_t largest, Piece piece = {}) {
-        std::size_t part = 0;
-        for (const std::size_t part_size : sizes) {
-            const std::size_t begin = part + piece.begin_in(part_size);
-            const std::size_t size = piece.size_in(part_size);
+    void describe(Communicator::Stretches parts, std::size_t largest) {
+        for (const auto& [begin, size] : parts) {
             const bool fits = begin + size <= largest;
             counts.push_back(fits ? static_cast<int>(size) : size > 0 ? 1 : 0);
             displacements.push_back(fits ? static_cast<int>(begin) : 0);
             types.push_back(fits || size == 0 ? MPI_BYTE : in_pieces(begin, size, largest));
-            part += part_size;
         }
     }
 
@@ -116,11 +113,12 @@ class Transfer final : public Exchange {
                                     : exchange_text(traffic_) + " was never waited for");
     }
 
-    void all_to_all(const void* send, Communicator::Sizes send_sizes, Piece piece, void* receive,
-                    Communicator::Sizes receive_sizes) {
+    /// Where a part is empty, MPI sends no message.
+    void all_to_all(const void* send, Communicator::Stretches to, void* receive,
+                    Communicator::Stretches from) {
         const std::size_t largest = rank_->options().largest_count;
-        sent_.describe(send_sizes, largest, piece);
-        received_.describe(receive_sizes, largest);
+        sent_.describe(to, largest);
+        received_.describe(from, largest);
         check(MPI_Ialltoallw(send, sent_.counts.data(), sent_.displacements.data(), sent_.types.data(),
                              receive, received_.counts.data(), received_.displacements.data(),
                              received_.types.data(), rank_->ranks(), new_request()));
@@ -229,9 +227,7 @@ class MpiCommunicator final : public Communicator {
                                                void* receive, Sizes receive_sizes) override {
         check(send_sizes);
         check(receive_sizes);
-        auto transfer = std::make_unique<Transfer>(rank_, traffic);
-        transfer->all_to_all(send, send_sizes, {}, receive, receive_sizes);
-        return transfer;
+        return all_to_all(traffic, send, stretches_of(send_sizes), receive, stretches_of(receive_sizes));
     }
 
     std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
@@ -239,11 +235,16 @@ class MpiCommunicator final : public Communicator {
         check(sizes);
         const std::vector<std::size_t> received(sizes.size(),
                                                 piece.size_in(sizes[static_cast<std::size_t>(rank())]));
-        auto transfer = std::make_unique<Transfer>(rank_, traffic);
-        transfer->all_to_all(send, sizes, piece, receive, received);
-        return transfer;
+        return all_to_all(traffic, send, stretches_of(sizes, piece), receive, stretches_of(received));
     }
     [[nodiscard]] bool sends_pieces() const override { return true; }
+
+    std::unique_ptr<Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                              void* receive, Stretches from) override {
+        check(to);
+        check(from);
+        return all_to_all(traffic, send, to, receive, from);
+    }
 
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override {
@@ -271,7 +272,15 @@ class MpiCommunicator final : public Communicator {
     void abort(const std::string& reason) noexcept override { rank_->watch().end(reason); }
 
   private:
-    void check(Sizes sizes) const {
+    std::unique_ptr<Exchange> all_to_all(Traffic traffic, const void* send, Stretches to, void* receive,
+                                         Stretches from) {
+        auto transfer = std::make_unique<Transfer>(rank_, traffic);
+        transfer->all_to_all(send, to, receive, from);
+        return transfer;
+    }
+
+    template <class PerRank>
+    void check(PerRank sizes) const {
         if (sizes.size() != static_cast<std::size_t>(size()))
             throw std::invalid_argument("an exchange among " + std::to_string(size()) +
                                         " ranks was given " + std::to_string(sizes.size()) + " sizes");

@@ -29,6 +29,10 @@ std::unique_ptr<Communicator> make_mpi_communicator(MpiOptions) {
     refuse();
 }
 
+std::vector<int> mpi_machine_groups() {
+    refuse();
+}
+
 std::unique_ptr<Peers> make_mpi_peers(MpiOptions) {
     refuse();
 }

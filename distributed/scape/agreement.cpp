@@ -116,11 +116,12 @@ std::uint64_t said_of(const Attempt& attempt) {
     return (attempt.restored & ~claim_bits) | static_cast<std::uint64_t>(attempt.claim);
 }
 
-Agreed agreed_by(const std::vector<Intent>& all) {
+Agreed agreed_by(const Communicator& communicator, const std::vector<Intent>& all) {
+    const std::vector<std::size_t> sizes(all.size(), sizeof(Intent));
     std::uint64_t claim = 0;
     for (const Intent& intent : all)
         claim = std::max(claim, intent.said & claim_bits);
-    return {sizeof(Intent) * (all.size() - 1), static_cast<int>(claim) % had_some};
+    return {communicator.sent_by_gather(sizes), static_cast<int>(claim) % had_some};
 }
 
 float value_of(const Intent& intent) {
@@ -199,7 +200,7 @@ Agreed agree_on_gradient(Communicator& communicator, const problem::Problem& pro
             throw RefusedStep::of_payload(static_cast<int>(rank), all[rank].refused - d - 1,
                                           value_of(all[rank]), problem.layout);
     expect_same_state(all, d, attempt.what);
-    return agreed_by(all);
+    return agreed_by(communicator, all);
 }
 
 Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
@@ -210,11 +211,12 @@ Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> 
         throw Error(attempt.what + ": " + attempt.fault);
     expect_same(all, attempt.what);
     expect_same_state(all, 0, attempt.what);
-    return agreed_by(all);
+    return agreed_by(communicator, all);
 }
 
 Agreed agree_on_exponent(Communicator& communicator, int claim) {
-    return agreed_by(gather_records(communicator, Intent{0, static_cast<std::uint64_t>(claim)}));
+    return agreed_by(communicator,
+                     gather_records(communicator, Intent{0, static_cast<std::uint64_t>(claim)}));
 }
 
 } // namespace scape::distributed

@@ -19,6 +19,10 @@ namespace {
     throw Error("this backend takes no payload but fp32; set payload to that");
 }
 
+[[noreturn]] void adds_none() {
+    throw Error("this backend adds on one level; leave groups out");
+}
+
 } // namespace
 
 // So it does uses_up_gradients().
@@ -75,6 +79,15 @@ void Backend::scale_payload(int /*exponent*/) {
 
 void Backend::round_payload() {
     rounds_none();
+}
+
+// So it does adds_groups().
+void* Backend::received_sums(Index /*count*/) {
+    adds_none();
+}
+
+void Backend::fold_sums(const Scalars& /*scalars*/, int /*groups*/, Index /*count*/, float* /*means*/) {
+    adds_none();
 }
 
 } // namespace scape::distributed

@@ -75,45 +75,60 @@ Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, 
 }
 
 /// Of what is selected on the coming mask, what each rank's range has.
-std::vector<std::size_t> BucketsUnderWay::selected_bytes(const std::vector<problem::Range>& where,
-                                                         std::size_t bytes_of_value) const {
+std::vector<Index> BucketsUnderWay::selected_by_owner(const std::vector<problem::Range>& where) const {
     const Mask& mask = backend_.coming_mask();
-    std::vector<std::size_t> bytes(ranges_.size(), 0);
+    std::vector<Index> selected(ranges_.size(), 0);
     std::size_t owner = 0;
     for (const problem::Range& range : where)
         for (Index begin = range.begin; begin < range.end;) {
             while (ranges_[owner].end <= begin)
                 ++owner;
             const Index end = std::min(range.end, ranges_[owner].end);
-            bytes[owner] +=
-                static_cast<std::size_t>(mask.offset(end) - mask.offset(begin)) * bytes_of_value;
+            selected[owner] += mask.offset(end) - mask.offset(begin);
             begin = end;
         }
+    return selected;
+}
+
+namespace {
+
+std::vector<std::size_t> bytes_of(const std::vector<Index>& values, std::size_t value_bytes) {
+    std::vector<std::size_t> bytes;
+    for (const Index count : values)
+        bytes.push_back(static_cast<std::size_t>(count) * value_bytes);
     return bytes;
 }
+
+} // namespace
 
 void BucketsUnderWay::start(const Scalars& scalars, const float* gradient, bool added, Bytes& sent) {
     started_ = true;
     const std::size_t number = buckets_.size() - 1;
     Bucket& bucket = buckets_.back();
-    bucket.by_owner = selected_bytes(bucket.where, sizeof(float));
-    bucket.sent_to = selected_bytes(bucket.where, value_bytes(problem_.settings.payload));
+    bucket.selected = selected_by_owner(bucket.where);
     bucket.payload = backend_.gather(number, scalars, gradient, added, bucket.where);
-    const auto me = static_cast<std::size_t>(communicator_.rank());
-    const auto values = static_cast<Index>(bucket.by_owner[me] / sizeof(float));
-    if (reduction_ == Reduction::ordered)
-        bucket.exchange =
-            communicator_.start_all_to_owners(Traffic::payload, backend_.sent(number), bucket.sent_to, {},
-                                              backend_.received(values * communicator_.size()));
-    else
-        bucket.exchange = communicator_.start_reduce_scatter(Traffic::payload, bucket.payload,
-                                                             static_cast<float*>(backend_.received(values)),
-                                                             bucket.by_owner);
-    sent[static_cast<std::size_t>(Traffic::payload)] +=
-        std::reduce(bucket.sent_to.begin(), bucket.sent_to.end()) - bucket.sent_to[me];
+    bucket.exchange = start_payload(number, sent);
     // The one before has had a bucket's time to arrive.
     if (number > 0)
         means_back(number - 1, scalars, sent);
+}
+
+std::unique_ptr<Exchange> BucketsUnderWay::start_payload(std::size_t number, Bytes& sent) {
+    const Bucket& bucket = buckets_[number];
+    std::uint64_t& bytes = sent[static_cast<std::size_t>(Traffic::payload)];
+    if (groups_ != nullptr) {
+        bytes += groups_->bytes_sent(bucket.selected);
+        return groups_->start(backend_.sent(number), bucket.selected);
+    }
+    const auto me = static_cast<std::size_t>(communicator_.rank());
+    const auto to = bytes_of(bucket.selected, value_bytes(problem_.settings.payload));
+    bytes += std::reduce(to.begin(), to.end()) - to[me];
+    const Index values = bucket.selected[me];
+    if (reduction_ == Reduction::ordered)
+        return communicator_.start_all_to_owners(Traffic::payload, backend_.sent(number), to, {},
+                                                 backend_.received(values * communicator_.size()));
+    return communicator_.start_reduce_scatter(Traffic::payload, bucket.payload,
+                                              static_cast<float*>(backend_.received(values)), to);
 }
 
 /// The owner's means take the place of its values, and go to all.
@@ -121,17 +136,18 @@ void BucketsUnderWay::means_back(std::size_t number, const Scalars& scalars, Byt
     Bucket& bucket = buckets_[number];
     bucket.exchange->wait();
     bucket.exchange.reset();
-    const auto me = static_cast<std::ptrdiff_t>(communicator_.rank());
-    const std::size_t own = bucket.by_owner[static_cast<std::size_t>(me)];
-    const std::size_t before =
-        std::accumulate(bucket.by_owner.begin(), bucket.by_owner.begin() + me, std::size_t{0});
-    const auto at = static_cast<Index>(before / sizeof(float));
-    backend_.fold_in(number, scalars, reduction_ == Reduction::ordered ? communicator_.size() : 1, at,
-                     static_cast<Index>(own / sizeof(float)));
-    bucket.exchange = communicator_.start_all_gather(Traffic::moment, bucket.payload + at, bucket.payload,
-                                                     bucket.by_owner);
-    sent[static_cast<std::size_t>(Traffic::moment)] +=
-        own * static_cast<std::uint64_t>(communicator_.size() - 1);
+    const int me = communicator_.rank();
+    const Index own = bucket.selected[static_cast<std::size_t>(me)];
+    const Index at = std::accumulate(bucket.selected.begin(), bucket.selected.begin() + me, Index{0});
+    if (groups_ != nullptr)
+        groups_->finish(number, bucket.payload, scalars, bucket.selected);
+    else
+        backend_.fold_in(number, scalars, reduction_ == Reduction::ordered ? communicator_.size() : 1, at,
+                         own);
+    const auto by_owner = bytes_of(bucket.selected, sizeof(float));
+    bucket.exchange =
+        communicator_.start_all_gather(Traffic::moment, bucket.payload + at, bucket.payload, by_owner);
+    sent[static_cast<std::size_t>(Traffic::moment)] += communicator_.sent_by_gather(by_owner);
 }
 
 void BucketsUnderWay::finish(const Scalars& scalars, Bytes& sent) {

@@ -9,6 +9,7 @@
 #include <scape/distributed/scape.hpp>
 
 #include "agreement.hpp"
+#include "group_fold.hpp"
 
 namespace scape::distributed {
 
@@ -17,9 +18,9 @@ namespace scape::distributed {
 class BucketsUnderWay {
   public:
     BucketsUnderWay(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
-                    Communicator& communicator, Backend& backend, Reduction reduction)
+                    Communicator& communicator, Backend& backend, Reduction reduction, GroupFold* groups)
         : problem_(problem), ranges_(ranges), communicator_(communicator), backend_(backend),
-          reduction_(reduction) {}
+          reduction_(reduction), groups_(groups) {}
     ~BucketsUnderWay() { forget(); }
     BucketsUnderWay(const BucketsUnderWay&) = delete;
     BucketsUnderWay& operator=(const BucketsUnderWay&) = delete;
@@ -41,15 +42,14 @@ class BucketsUnderWay {
   private:
     struct Bucket {
         std::vector<problem::Range> where; ///< ascending, and as few as there can be
-        std::vector<std::size_t> sent_to;  ///< bytes of the payload on S_t, by owner
-        std::vector<std::size_t> by_owner; ///< and of the means
+        std::vector<Index> selected;       ///< on S_t, by owner
         float* payload = nullptr;          ///< c, then the means
         std::unique_ptr<Exchange> exchange{};
     };
 
     [[nodiscard]] std::string fault_of(std::span<const std::size_t> tensors) const;
-    [[nodiscard]] std::vector<std::size_t> selected_bytes(const std::vector<problem::Range>& where,
-                                                          std::size_t bytes_of_value) const;
+    [[nodiscard]] std::vector<Index> selected_by_owner(const std::vector<problem::Range>& where) const;
+    [[nodiscard]] std::unique_ptr<Exchange> start_payload(std::size_t number, Bytes& sent);
     void means_back(std::size_t number, const Scalars& scalars, Bytes& sent);
 
     const problem::Problem& problem_;
@@ -57,6 +57,7 @@ class BucketsUnderWay {
     Communicator& communicator_;
     Backend& backend_;
     Reduction reduction_;
+    GroupFold* groups_; ///< where the ranks are in groups
     std::vector<Bucket> buckets_;
     std::vector<bool> given_; ///< by tensor, where there are buckets
     bool started_ = false;    ///< not in the first step, and not of one rank alone

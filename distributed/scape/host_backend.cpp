@@ -14,6 +14,7 @@
 #include "norm.hpp"
 #include "rounded_payload.hpp"
 #include "shares.hpp"
+#include "sum_rooms.hpp"
 
 namespace scape::distributed {
 
@@ -196,7 +197,19 @@ class HostBackend final : public Backend {
         });
     }
 
-    void forget_received() override { folded_ = handed_out_; }
+    void forget_received() override {
+        folded_ = handed_out_;
+        sums_.forget();
+    }
+
+    bool adds_groups() const override { return true; }
+    void* received_sums(Index count) override { return sums_.hand_out(count); }
+    void fold_sums(const Scalars& scalars, int groups, Index count, float* means) override {
+        const float* const sums = sums_.next();
+        shares_.over_packed(count, [&](Index begin, Index end) {
+            host::fold(scalars, groups, begin, end, sums, count, means);
+        });
+    }
 
     /// ghat itself lives in the cache alone, here and in update(): it is made twice where clipping asks for
     /// its norm.
@@ -377,6 +390,7 @@ class HostBackend final : public Backend {
     std::array<AlignedFloats, 2> received_; ///< one is folded while the next is filled
     std::size_t handed_out_ = 0;
     std::size_t folded_ = 0;
+    SumRooms sums_;                      ///< of groups
     AlignedFloats sum_;                  ///< of a gradient's parts, where it comes in parts
     std::vector<AlignedFloats> buckets_; ///< each one's c on the coming mask, then its means
     std::array<Mask, 2> masks_;

@@ -10,6 +10,7 @@
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
+#include "group_fold.hpp"
 
 namespace scape::distributed {
 
@@ -19,11 +20,22 @@ struct Scape::MaskInFlight {
     std::unique_ptr<Exchange> exchange;
 };
 
+namespace {
+
+std::unique_ptr<LevelsCommunicator> levels_of(const problem::Problem& problem, Communicator& communicator) {
+    problem::check(problem);
+    if (!problem::has_levels(problem.settings.groups))
+        return nullptr;
+    return std::make_unique<LevelsCommunicator>(communicator, problem.settings.groups);
+}
+
+} // namespace
+
 Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, problem::DensitySchedule density,
              std::unique_ptr<Backend> backend, Communicator& communicator, Options options)
     : problem_(std::move(problem)), ranges_(std::move(ranges)), density_(std::move(density)),
-      backend_(std::move(backend)), communicator_(communicator), options_(options) {
-    problem::check(problem_);
+      backend_(std::move(backend)), levels_(levels_of(problem_, communicator)),
+      communicator_(levels_ ? static_cast<Communicator&>(*levels_) : communicator), options_(options) {
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
     if (!payload_is(problem::Payload::fp32) &&
@@ -34,10 +46,19 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
                  ? "it is folded by its owners, and a reduction by the library adds fp32 alone: set "
                    "reduction to ordered, or payload to fp32"
                  : "this backend takes no payload but fp32, set it to that"));
-    agree_on_problem(communicator_, problem_, ranges_, density_, options_.reduction,
-                     backend_->parameters());
-    buckets_ =
-        std::make_unique<BucketsUnderWay>(problem_, ranges_, communicator_, *backend_, options_.reduction);
+    if (levels_ && (options_.reduction == Reduction::native || !backend_->adds_groups()))
+        throw Error("groups is " + problem::groups_text(problem_.settings.groups) + "; " +
+                    (options_.reduction == Reduction::native
+                         ? "a reduction by the library adds in an order of its own: set reduction to "
+                           "ordered, or leave groups out"
+                         : "this backend adds on one level, leave groups out"));
+    // Before it ranks may know other groups.
+    agree_on_problem(communicator, problem_, ranges_, density_, options_.reduction, backend_->parameters());
+    if (levels_)
+        groups_ = std::make_unique<GroupFold>(levels_->levels(), communicator_, *backend_,
+                                              value_bytes(problem_.settings.payload));
+    buckets_ = std::make_unique<BucketsUnderWay>(problem_, ranges_, communicator_, *backend_,
+                                                 options_.reduction, groups_.get());
 }
 
 // An exchange is waited for, whatever happened: its buffers are about to go.
@@ -191,6 +212,7 @@ void Scape::finish(const Scalars& scalars) {
     statistics_.kept = verdict.kept;
     statistics_.gradient_norm = verdict.norm;
     statistics_.clip_factor = verdict.clip_factor;
+    mask_in_flight_->exchange->relay();
     steps_ = t;
     if (!verdict.finite) {
         // The same on all ranks: M and w are.
@@ -264,13 +286,12 @@ void Scape::start_mask(double density) {
         if (static_cast<int>(rank) == communicator_.rank())
             own = of_rank;
     }
-    const auto me = static_cast<std::size_t>(communicator_.rank());
     const std::size_t before =
         std::accumulate(sizes.begin(), sizes.begin() + communicator_.rank(), std::size_t{0});
     std::uint8_t* code = backend_->mask_code(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
     backend_->select(own, before);
     flight->exchange = communicator_.start_all_gather(Traffic::mask, code + before, code, sizes);
-    sent(Traffic::mask, sizes[me] * (ranks - 1));
+    sent(Traffic::mask, communicator_.sent_by_gather(sizes));
     mask_in_flight_ = std::move(flight);
     coming_selected_ = std::move(selected);
 }
@@ -302,10 +323,11 @@ void Scape::exchange(const Scalars& scalars) {
     }
     const Index own = selected_[static_cast<std::size_t>(me)];
     const Index at = std::accumulate(selected_.begin(), selected_.begin() + me, Index{0});
-    const auto others = static_cast<std::uint64_t>(ranks - 1);
 
     // Of one rank alone the mean is c itself, which stands where M is made.
-    if (ranks > 1 && options_.reduction == Reduction::ordered) {
+    if (groups_) {
+        groups_->fold(scalars, selected_, values_at_once(), options_.largest_piece);
+    } else if (ranks > 1 && options_.reduction == Reduction::ordered) {
         fold(scalars, sent_to, at);
     } else if (ranks > 1) {
         communicator_
@@ -315,11 +337,12 @@ void Scape::exchange(const Scalars& scalars) {
         backend_->divide(scalars, at, own);
     }
     sent(Traffic::payload,
-         std::reduce(sent_to.begin(), sent_to.end()) - sent_to[static_cast<std::size_t>(me)]);
+         groups_ ? groups_->bytes_sent(selected_)
+                 : std::reduce(sent_to.begin(), sent_to.end()) - sent_to[static_cast<std::size_t>(me)]);
 
     float* M = backend_->moment();
     communicator_.start_all_gather(Traffic::moment, M + at, M, by_owner)->wait();
-    sent(Traffic::moment, bytes(own) * others);
+    sent(Traffic::moment, communicator_.sent_by_gather(by_owner));
 }
 
 /// What comes from the ranks is folded piece after piece, since room for all of it would be a third vector
@@ -356,13 +379,17 @@ void Scape::fold(const Scalars& scalars, std::span<const std::size_t> by_owner, 
         finish_first();
 }
 
-/// Values of each rank that a piece has: so many that two pieces of all ranks' take a 128th of the memory
-/// of w.
+/// Values of each rank that a piece has.
 Index Scape::largest_piece() const {
     if (options_.largest_piece > 0)
         return options_.largest_piece;
     constexpr Index worth_a_message = Index{1} << 13;
-    return std::max(worth_a_message, problem_.layout.size() / 256 / communicator_.size());
+    return std::max(worth_a_message, values_at_once() / communicator_.size());
+}
+
+/// Of all ranks: so many that two pieces take a 128th of the memory of w.
+Index Scape::values_at_once() const {
+    return problem_.layout.size() / 256;
 }
 
 void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {

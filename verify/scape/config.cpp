@@ -45,6 +45,17 @@ problem::Sample parse_sample(const json& list, const std::string& what) {
     return sample;
 }
 
+problem::Groups parse_group_sizes(const json& list, const std::string& what) {
+    problem::Groups groups;
+    for (const json& item : list) {
+        if (!item.is_number_unsigned() || item.get<std::uint64_t>() > std::uint64_t{problem::most_workers})
+            throw Error(what + ": groups: entry " + std::to_string(groups.size()) +
+                        " is no number of ranks");
+        groups.push_back(item.get<int>());
+    }
+    return groups;
+}
+
 /// What is not said is version 1, and of no matter where nothing is clipped.
 problem::NormVersion norm_version(ObjectReader& reader, const problem::HyperParameters& settings) {
     const Index unsaid =
@@ -75,6 +86,8 @@ Config parse_config(const std::string& text, const std::string& what) {
         settings.k_rounding = problem::parse<problem::KRounding>(reader.text_or("k_rounding", "floor"));
         settings.norm = norm_version(reader, settings);
         settings.payload = problem::parse<problem::Payload>(reader.text_or("payload", "fp32"));
+        if (object.contains("groups"))
+            settings.groups = parse_group_sizes(reader.list("groups"), what);
         problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
         auto segments = problem::checked_segments(layout, static_cast<int>(workers),
                                                   parse_segments(reader.list("segments"), what));
@@ -118,6 +131,8 @@ std::string config_text(const problem::Problem& problem, Index steps, const Exte
         config["norm"] = static_cast<int>(settings.norm);
     if (settings.payload != problem::Payload::fp32)
         config["payload"] = name(settings.payload);
+    if (!settings.groups.empty())
+        config["groups"] = settings.groups;
     if (extent.begin > 0)
         config["begin"] = extent.begin;
     if (!extent.sample.empty())

@@ -36,6 +36,7 @@ std::vector<Setting> settings() {
         {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
         {"norm", "2", "order of that norm's sums: 1, or 2 of the second edition"},
         {"payload", "fp32", "what of c travels: fp32, bf16 or e5m2"},
+        {"groups", "", "ranks of each group, with commas between, if the mean is made on two levels"},
         {"arithmetic", "fp32",
          "fp32, or bf16: gradients, state and every operation are rounded to it, as the plainest code "
          "in bf16 has it (verify --level bf16)"},
@@ -75,6 +76,7 @@ problem::HyperParameters hyper_of(const Settings& given) {
     hyper.bias_correction = problem::parse<problem::BiasCorrection>(given.text("bias-correction"));
     hyper.norm = problem::parse<problem::NormVersion>(given.text("norm"));
     hyper.payload = problem::parse<problem::Payload>(given.text("payload"));
+    hyper.groups = problem::parse_groups(given.text("groups"));
     hyper.k_rounding = problem::parse<problem::KRounding>(given.text("k-rounding"));
     return hyper;
 }

@@ -39,6 +39,8 @@ check() {
 check 2 --hang 1 abort '^scape: rank 1 did not answer within 2 s in a payload exchange; all ranks end$'
 check 4 --hang 0 abort '^scape: rank 0 did not answer within 2 s in a payload exchange; all ranks end$'
 check 3 --hang 2 abort '^scape: rank 2 did not answer within 2 s in a payload exchange; all ranks end$'
+# By its number among all, not in its group.
+check 4 --hang-in-groups 2 abort '^scape: rank 2 did not answer within 2 s in a (payload|mask) exchange; all ranks end$'
 # Open MPI names the rank that was killed, MPICH only the process.
 of_the_killed() { echo "rank $1 .*exited on signal 9|Killed \(signal 9\)"; }
 check 2 --die 0 killed "$(of_the_killed 0)"

@@ -1,6 +1,6 @@
 // Runs under mpirun with any number of ranks: mpirun -n 3 mpi_test
 // Faults, for mpi_faults.sh: mpi_test --hang RANK | --die RANK | --throw RANK | --late RANK | --lose RANK |
-// --mix RANK
+// --mix RANK | --hang-in-groups RANK
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include <scape/distributed/levels.hpp>
 #include <scape/distributed/mpi_comm.hpp>
 
 namespace {
@@ -88,6 +89,7 @@ class AllGather {
         exchange_ = communicator.start_all_gather(Traffic::mask, own, receive_.data(), sizes_);
     }
 
+    void relay() { exchange_->relay(); }
     bool wait() {
         exchange_->wait();
         std::size_t begin = 0;
@@ -196,6 +198,25 @@ bool mask_travels(Communicator& communicator) {
     return mask->wait() && good;
 }
 
+/// Some groups of so many ranks: one of a single rank, and of the rest.
+std::vector<int> some_groups(int ranks) {
+    return ranks == 1 ? std::vector<int>{1} : std::vector<int>{1, ranks - 1};
+}
+
+/// Gathers by two hops, of which one is relayed before it is waited for, as a step's mask is.
+bool in_groups(Communicator& inner) {
+    LevelsCommunicator communicator(inner, some_groups(inner.size()));
+    bool good = true;
+    for (std::size_t round = 0; round < 8; ++round) {
+        AllGather mask(communicator, round, round % 2 == 0);
+        good = AllGather(communicator, round + 1, true).wait() && good;
+        mask.relay();
+        good = AllToAll(communicator, round).wait() && good;
+        good = mask.wait() && good;
+    }
+    return good;
+}
+
 bool records(Communicator& communicator) {
     for (int round = 0; round < 500; ++round) {
         const auto all = gather_records(communicator, communicator.rank() * 1000 + round);
@@ -257,6 +278,7 @@ void exchanges(Verdict& verdict, Communicator& communicator, const std::string& 
     verdict.check("many in flight" + where, many_in_flight(communicator));
     verdict.check("different orders" + where, different_orders(communicator));
     verdict.check("mask from step to step" + where, mask_travels(communicator));
+    verdict.check("in groups" + where, in_groups(communicator));
 }
 
 int test() {
@@ -265,6 +287,8 @@ int test() {
     verdict.check("name", communicator->name() == "mpi");
     verdict.check("records", records(*communicator));
     verdict.check("wrong sizes are refused", wrong_use_is_refused(*communicator));
+    verdict.check("all are on this machine",
+                  mpi_machine_groups() == std::vector<int>{communicator->size()});
     exchanges(verdict, *communicator, "");
 
     // What stands for 2^31 here: small enough that nearly all goes in pieces, or only some.
@@ -292,7 +316,9 @@ struct Left {};
 void faulty(const std::string& mode, bool guilty) {
     if (guilty && mode == "--late")
         std::this_thread::sleep_for(10 * short_patience);
-    const auto communicator = make_mpi_communicator({.timeout = short_patience});
+    const auto world = make_mpi_communicator({.timeout = short_patience});
+    LevelsCommunicator levels(*world, some_groups(world->size()));
+    Communicator* const communicator = mode == "--hang-in-groups" ? &levels : world.get();
     std::unique_ptr<AllGather> mask; // outside: it is not to be destroyed before abort() has been called
     try {
         for (std::size_t step = 0; step < 20; ++step) {
@@ -300,7 +326,7 @@ void faulty(const std::string& mode, bool guilty) {
                 mask->wait();
             mask = std::make_unique<AllGather>(*communicator, step, true);
             if (guilty && step == 10) {
-                if (mode == "--hang")
+                if (mode == "--hang" || mode == "--hang-in-groups")
                     std::this_thread::sleep_for(10 * short_patience);
                 if (mode == "--die")
                     std::raise(SIGKILL);

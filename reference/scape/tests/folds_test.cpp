@@ -96,6 +96,37 @@ TYPED_TEST(MeanTest, OnAMaskIsTheMeanOfItsCoordinatesInItsOrder) {
     }
 }
 
+TYPED_TEST(MeanTest, InGroupsAddsRanksThenGroupsAndDividesOnce) {
+    using T = TypeParam;
+    const T tiny = this->half_an_ulp;
+    const auto in_groups = [](const problem::Groups& groups, std::initializer_list<T> of_ranks) {
+        PerRank<T> x;
+        for (const T value : of_ranks)
+            x.push_back(vector_of<T>({value}));
+        return mean_in_groups(x, groups)[0];
+    };
+    // 1 + (tiny + tiny) keeps what (1 + tiny) + tiny loses.
+    EXPECT_TRUE(same_bits(in_groups({2, 1}, {T(1), tiny, tiny}), T(1) / T(3)));
+    EXPECT_TRUE(same_bits(in_groups({1, 2}, {T(1), tiny, tiny}), (T(1) + 2 * tiny) / T(3)));
+    // Groups in ascending order: (1 + tiny) + tiny, where backwards it would be (tiny + tiny) + 1.
+    EXPECT_TRUE(same_bits(in_groups({1, 1, 2}, {T(1), tiny, tiny / 2, tiny / 2}), T(1) / T(4)));
+    // Divided by P once, whatever the groups' sizes.
+    EXPECT_TRUE(same_bits(in_groups({1, 2}, {T(1), T(1), T(3)}), T(5) / T(3)));
+    EXPECT_TRUE(same_bits(in_groups({1, 2}, {-T(0), -T(0), -T(0)}), -T(0)));
+}
+
+TYPED_TEST(MeanTest, OfOneGroupAndOfGroupsOfOneIsTheMeanInRankOrder) {
+    using T = TypeParam;
+    for (const int workers : {1, 2, 3, 5, 8}) {
+        const PerRank<T> x = random_gradients<T>(workers, 67, 3);
+        const Vector<T> mean = mean_in_rank_order(x);
+        EXPECT_TRUE(same_bits<T>(mean_in_groups(x, {}), mean));
+        EXPECT_TRUE(same_bits<T>(mean_in_groups(x, {workers}), mean));
+        EXPECT_TRUE(
+            same_bits<T>(mean_in_groups(x, problem::Groups(static_cast<std::size_t>(workers), 1)), mean));
+    }
+}
+
 TYPED_TEST(MeanTest, AgreesWithAPlainLoopForEveryNumberOfWorkers) {
     using T = TypeParam;
     for (const int workers : {1, 2, 3, 4, 5, 7, 8}) {

@@ -166,6 +166,16 @@ TEST(Config, NormAndPayloadAreWhatTheyWereBeforeThereWasAChoice) {
     EXPECT_EQ(parse_config(unclipped, "x").problem, config.problem);
 }
 
+TEST(Config, GroupsAreReadWhereTheyAreAndWrittenWhereThereAreSome) {
+    Config config = parse_config(good_config, "x");
+    EXPECT_TRUE(config.problem.settings.groups.empty());
+    EXPECT_FALSE(contains(config_text(config.problem, 3), "groups"));
+    config = parse_config(replaced(good_config, R"("steps": 3)", R"("steps": 3, "groups": [1, 1])"), "x");
+    EXPECT_EQ(config.problem.settings.groups, (problem::Groups{1, 1}));
+    EXPECT_TRUE(contains(config_text(config.problem, 3), R"("groups":[1,1])"));
+    EXPECT_EQ(parse_config(config_text(config.problem, 3), "x").problem, config.problem);
+}
+
 TEST(Config, AnUnknownKeyIsRefused) {
     EXPECT_TRUE(
         contains(changed_config_error(R"("steps": 3)", R"("steps": 3, "beta3": 0.5)"), "\"beta3\""));
@@ -204,6 +214,11 @@ TEST(Config, AValueOfTheWrongKindIsRefused) {
         {R"("steps": 3)", R"("steps": 3, "payload": 16)", "'payload' is not a string"},
         {R"("steps": 3)", R"("steps": 3, "payload": "e4m3")",
          "payload is 'e4m3'; it must be one of fp32, bf16, e5m2"},
+        {R"("steps": 3)", R"("steps": 3, "groups": 2)", "'groups' is not a list"},
+        {R"("steps": 3)", R"("steps": 3, "groups": [2.5])", "groups: entry 0 is no number of ranks"},
+        {R"("steps": 3)", R"("steps": 3, "groups": [2, -1])", "groups: entry 1 is no number of ranks"},
+        {R"("steps": 3)", R"("steps": 3, "groups": [2, 0])", "each has at least 1 rank"},
+        {R"("steps": 3)", R"("steps": 3, "groups": [2, 1])", "which is 3 ranks together"},
         {R"("always_dense": false)", R"("always_dense": 0)",
          "tensor 0: 'always_dense' is not true or false"},
         {R"("name": "wq")", R"("name": 5)", "tensor 0: 'name' is not a string"},

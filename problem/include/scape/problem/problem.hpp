@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include <scape/problem/groups.hpp>
 #include <scape/problem/layout.hpp>
 #include <scape/problem/partition.hpp>
 
@@ -39,6 +40,7 @@ struct HyperParameters {
     KRounding k_rounding = KRounding::floor;
     NormVersion norm = NormVersion::tree;
     Payload payload = Payload::fp32;
+    Groups groups{}; ///< of the ranks; of no state
 
     friend bool operator==(const HyperParameters&, const HyperParameters&) = default;
 };

@@ -36,6 +36,9 @@ class Exchange {
     virtual ~Exchange() = default;
     /// Returns when the received data is there and the sent buffer may be used again. Throws Aborted.
     virtual void wait() = 0;
+    /// Of one that goes by two hops: waits for the first and starts the second, so that only this is under
+    /// way from here on. On all ranks at the same point; where nobody calls it, wait() does so.
+    virtual void relay() {}
 };
 
 /// Of a part of any size: the bytes from `begin` on, at most `count` of them.
@@ -49,12 +52,19 @@ struct Piece {
     }
 };
 
+/// A part of a buffer, in bytes.
+struct Stretch {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+};
+
 /// How ranks exchange data, and no more than the step needs. Sizes come from the problem and are known on
 /// all ranks: none ever travels. All ranks start the same exchanges in the same order; several may be under
 /// way at once.
 class Communicator {
   public:
     using Sizes = std::span<const std::size_t>; ///< in bytes, one per rank
+    using Stretches = std::span<const Stretch>; ///< one per rank
 
     virtual ~Communicator() = default;
 
@@ -74,10 +84,21 @@ class Communicator {
     /// Whether a piece may be less than the whole part. Not of a communicator that does not say so.
     [[nodiscard]] virtual bool sends_pieces() const { return false; }
 
+    /// An all-to-all of a few among many: stretch r of `send` goes to rank r, and stretch r of `receive`
+    /// comes from it. Where it is empty, nothing travels. Those that are sent may be the same; those that
+    /// are received lie apart from each other, and from what is sent.
+    virtual std::unique_ptr<Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                                      void* receive, Stretches from);
+
     /// Part r of `receive` comes from rank r on all ranks. `send` is this rank's own part; it may be the
     /// very place in `receive` where it belongs.
     virtual std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                        Sizes sizes) = 0;
+
+    /// Bytes that this rank sends to others in such a gather.
+    [[nodiscard]] virtual std::uint64_t sent_by_gather(Sizes sizes) const {
+        return static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(rank())]) * (sizes.size() - 1);
+    }
 
     /// The sum over ranks of part `rank()` of `send`, in an order of the library's own choosing. Sizes are
     /// of floats, in bytes.

@@ -61,6 +61,9 @@ class CountingCommunicator final : public Communicator {
     [[nodiscard]] std::uint64_t exchanges(Traffic traffic) const {
         return exchanges_[static_cast<std::size_t>(traffic)];
     }
+    /// And of how many messages to others they were made, parts that are not empty: what a library makes of
+    /// it is its own matter.
+    [[nodiscard]] const Counts& messages() const { return messages_; }
     void reset();
     /// Of exchanges that are started from here on. On all ranks at the same point.
     void disturb(const Disturbance& disturbance);
@@ -77,6 +80,8 @@ class CountingCommunicator final : public Communicator {
     std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
                                                   Piece piece, void* receive) override;
     [[nodiscard]] bool sends_pieces() const override { return inner_.sends_pieces(); }
+    std::unique_ptr<Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                              void* receive, Stretches from) override;
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override;
     std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
@@ -92,15 +97,15 @@ class CountingCommunicator final : public Communicator {
     /// Starts the inner exchange, which receives at the given place.
     using Start = std::function<std::unique_ptr<Exchange>(void* receive)>;
 
-    /// Where data is received, and what of it stands there from the start: a gather's own part, in place.
+    /// Where data is received, and in which parts of that: a gather's own may stand there from the start.
     struct Place {
         std::byte* begin;
         std::size_t size;
-        std::size_t kept_begin = 0;
-        std::size_t kept_end = 0;
+        std::vector<Stretch> received;
     };
 
-    void count(Traffic traffic, std::size_t sent);
+    [[nodiscard]] static Place whole_place(void* receive, std::size_t size);
+    void count(Traffic traffic, std::size_t sent, std::uint64_t messages);
     std::unique_ptr<Exchange> start(Traffic traffic, const Place& place, Start inner_start);
     void one_more_call();
 
@@ -111,6 +116,7 @@ class CountingCommunicator final : public Communicator {
     bool link_is_lost_ = false;
     Bytes bytes_{};
     Counts exchanges_{};
+    Counts messages_{};
     std::vector<Disturbed*> under_way_; ///< in the order of their starts
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include <scape/distributed/communicator.hpp>
 #include <scape/distributed/peers.hpp>
@@ -49,6 +50,11 @@ class MpiSession {
 /// On a duplicate of MPI_COMM_WORLD; all ranks call it, and it waits for them. One thread calls the
 /// communicator. MPI has to be started before and ended after it.
 [[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator(MpiOptions options = {});
+
+/// How many ranks each machine has, what shares memory: for the setting `groups`. All ranks call it, and it
+/// waits for them, without a timeout. Throws scape::Error on all of them where the ranks of a machine do
+/// not follow each other.
+[[nodiscard]] std::vector<int> mpi_machine_groups();
 
 /// Messages between two of these ranks. All ranks call it, and it waits for them; nothing after it is of
 /// all of them together. One thread calls what it returns.

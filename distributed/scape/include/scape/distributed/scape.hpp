@@ -84,6 +84,8 @@ struct RankState {
 };
 
 class BucketsUnderWay;
+class GroupFold;
+class LevelsCommunicator;
 
 /// One rank of SCAPE (section 4), over any backend and any communicator. All ranks call the same functions
 /// in the same order.
@@ -176,6 +178,7 @@ class Scape {
     void exchange(const Scalars& scalars);
     void fold(const Scalars& scalars, std::span<const std::size_t> by_owner, Index at);
     [[nodiscard]] Index largest_piece() const;
+    [[nodiscard]] Index values_at_once() const;
     [[nodiscard]] std::vector<MaskCode::Part> parts(double density, int rank) const;
     [[nodiscard]] std::vector<Index> selected_by_rank(const Mask& mask) const;
     void sent(Traffic traffic, std::uint64_t bytes_to_others);
@@ -184,7 +187,9 @@ class Scape {
     std::vector<problem::Range> ranges_;
     problem::DensitySchedule density_;
     std::unique_ptr<Backend> backend_;
-    Communicator& communicator_;
+    std::unique_ptr<LevelsCommunicator> levels_; ///< where the ranks are in groups
+    Communicator& communicator_;                 ///< that, or the one that was given
+    std::unique_ptr<GroupFold> groups_;          ///< likewise
     Options options_;
     Index steps_ = 0;
     std::string halted_; ///< why no step can be taken; empty where one can

@@ -9,8 +9,8 @@
 #include <scape/problem/problem.hpp>
 #include <scape/reference/vector.hpp>
 
-// The only two sums whose order can show. Both orders are fixed by section 5; Eigen's own sums and norms,
-// whose order hangs on the width of the machine's registers, are never used.
+// The only sums whose order can show. Each order is fixed, by section 5 and by 32; Eigen's own sums and
+// norms, whose order hangs on the width of the machine's registers, are never used.
 
 namespace scape::reference {
 
@@ -29,6 +29,27 @@ Vector<T> mean_in_rank_order(const PerRank<T>& x) {
     Vector<T> sum = x[0];
     for (std::size_t rank = 1; rank < x.size(); ++rank)
         sum = sum + x[rank];
+    return sum / T(static_cast<double>(x.size()));
+}
+
+/// Section 32: in each group the ranks' x in ascending order, then the groups' sums in ascending order,
+/// divided by P. No groups, one group, and groups of one are the mean in rank order.
+template <class T>
+Vector<T> mean_in_groups(const PerRank<T>& x, const problem::Groups& groups) {
+    if (groups.empty())
+        return mean_in_rank_order(x);
+    PerRank<T> sums;
+    std::size_t rank = 0;
+    for (const int size : groups) {
+        Vector<T> sum = x[rank];
+        for (int more = 1; more < size; ++more)
+            sum = sum + x[rank + static_cast<std::size_t>(more)];
+        rank += static_cast<std::size_t>(size);
+        sums.push_back(sum);
+    }
+    Vector<T> sum = sums[0];
+    for (std::size_t group = 1; group < sums.size(); ++group)
+        sum = sum + sums[group];
     return sum / T(static_cast<double>(x.size()));
 }
 

@@ -98,7 +98,7 @@ class Scape {
         const Exponent own = exponent_of(c, S);
         const Exponent used = scale_of(own);
         const PerRank<T> p = travelling(c, S, used);
-        Vector<T> M = mean_in_rank_order(p);
+        Vector<T> M = mean_in_groups(p, settings.groups);
         result.exchanged = M;
 
         // 5. Reconstruction of the mean gradient, from M and the previous moment alone.
@@ -151,7 +151,8 @@ class Scape {
         const PerRank<T> c = local(g, scalars);
         const std::optional<Coordinates>& coming = mask ? mask : state.S;
         const Coordinates S = coming ? *coming : select_mask(c, problem_, density_.at(t));
-        const Vector<T> M = mean_in_rank_order(travelling(c, S, scale_of(exponent_of(c, S))));
+        const Vector<T> M =
+            mean_in_groups(travelling(c, S, scale_of(exponent_of(c, S))), problem_.settings.groups);
         return reconstructed(M, state.m(S), scalars);
     }
 

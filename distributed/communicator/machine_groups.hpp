@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::distributed {
+
+/// How many ranks each machine has, where `firsts` says of each rank which is the first on its machine.
+/// Throws scape::Error unless the ranks of a machine follow each other.
+inline std::vector<int> groups_of_machines(const std::vector<int>& firsts) {
+    std::vector<int> groups;
+    for (std::size_t rank = 0; rank < firsts.size(); ++rank) {
+        if (firsts[rank] == static_cast<int>(rank))
+            groups.push_back(0);
+        else if (firsts[rank] != firsts[rank - 1])
+            throw Error("rank " + std::to_string(rank) + " is on the machine of rank " +
+                        std::to_string(firsts[rank]) + ", rank " + std::to_string(rank - 1) +
+                        " is not; start the ranks of a machine one after another, or give groups");
+        ++groups.back();
+    }
+    return groups;
+}
+
+} // namespace scape::distributed

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <scape/distributed/backend.hpp>
+#include <scape/distributed/levels.hpp>
+
+namespace scape::distributed {
+
+/// The mean of section 32: what the ranks of a group send is added by the one of them that handles it, and
+/// the groups' sums, in fp32, by its owner. A sum stands where the handler's own values stood.
+///
+/// `selected` is the number of values that each owner has; of all of them `payload` and `sums` are packed.
+class GroupFold {
+  public:
+    using Selected = std::span<const Index>;
+
+    GroupFold(const Levels& levels, Communicator& communicator, Backend& backend, std::size_t value_bytes)
+        : levels_(levels), communicator_(communicator), backend_(backend), value_bytes_(value_bytes) {}
+
+    /// Of a step: to moment(), where this rank is the owner. So many values come at once, of all ranks and
+    /// of all groups, unless `largest_piece` says how many of each.
+    void fold(const Scalars& scalars, Selected selected, Index at_once, Index largest_piece);
+
+    /// Of a bucket, which goes in one piece.
+    [[nodiscard]] std::unique_ptr<Exchange> start(const void* payload, Selected selected) {
+        return to_handlers(payload, selected, {0, all});
+    }
+    /// When that has come: in place of the bucket's values `sums`.
+    void finish(std::size_t bucket, float* sums, const Scalars& scalars, Selected selected);
+
+    /// By this rank.
+    [[nodiscard]] std::uint64_t bytes_sent(Selected selected) const;
+
+  private:
+    /// Of each part, in values.
+    struct Piece {
+        Index begin;
+        Index count;
+        [[nodiscard]] Index of(Index part) const;
+    };
+    static constexpr Index all = Index{1} << 60;
+
+    [[nodiscard]] std::unique_ptr<Exchange> to_handlers(const void* payload, Selected selected,
+                                                        Piece piece);
+    [[nodiscard]] std::unique_ptr<Exchange> to_owners(const float* sums, Selected selected, Piece piece);
+    [[nodiscard]] int ranks_of_group() const { return static_cast<int>(levels_.own_group().size); }
+    [[nodiscard]] int groups() const { return static_cast<int>(levels_.groups().size()); }
+
+    const Levels& levels_;
+    Communicator& communicator_;
+    Backend& backend_;
+    std::size_t value_bytes_;
+};
+
+} // namespace scape::distributed

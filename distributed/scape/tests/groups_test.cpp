@@ -1,0 +1,159 @@
+// Ranks in groups (section 32), beside the reference, and what they send.
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <scape/distributed/levels.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/verify/report.hpp>
+
+#include "sharded_support.hpp"
+
+namespace scape::distributed {
+namespace {
+
+using problem::Groups;
+using problem::PartitionRule;
+using problem::Payload;
+
+problem::HyperParameters in_groups(const Groups& groups, Payload payload = Payload::fp32) {
+    problem::HyperParameters hyper;
+    hyper.groups = groups;
+    hyper.payload = payload;
+    return hyper;
+}
+
+int ranks_of(const Groups& groups) {
+    return std::reduce(groups.begin(), groups.end());
+}
+
+class GroupsOfRanks : public testing::TestWithParam<Groups> {};
+
+TEST_P(GroupsOfRanks, EqualTheReferenceInEveryBit) {
+    const Groups& groups = GetParam();
+    const int workers = ranks_of(groups);
+    for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2})
+        for (const auto partition : {PartitionRule::by_shard, PartitionRule::by_tensor}) {
+            auto setting =
+                make_setting(workers, workers == 4 ? 1.0 : 0.1, partition, in_groups(groups, payload));
+            setting.problem.settings.clip_norm = groups.front() == 3 ? 0.5 : 0.0;
+            setting.threads = groups.back() == 1 ? 3 : 1;
+            setting.largest_piece = partition == PartitionRule::by_shard ? 7 : 0;
+            const auto path = std::filesystem::path(testing::TempDir()) /
+                              (std::to_string(getpid()) + "_groups.safetensors");
+            run_ranks(workers, [&](Communicator& communicator) {
+                const auto outcome = check_sharded(setting, communicator, path);
+                if (communicator.rank() == 0) {
+                    EXPECT_EQ(outcome.status(), verify::Status::passed)
+                        << text_report(*outcome.verdict) << outcome.replica_drift;
+                }
+            });
+            std::filesystem::remove(path);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GroupsOfRanks,
+                         testing::Values(Groups{2, 2}, Groups{3, 2, 1}, Groups{1, 5}, Groups{1, 1, 1},
+                                         Groups{5}, Groups{2, 2, 2, 2, 1}));
+
+/// A step's bits of w, on all ranks the same.
+std::vector<float> parameters_after(const Groups& groups, int workers, Index steps) {
+    const auto setting = make_setting(workers, 0.3, PartitionRule::by_shard, in_groups(groups));
+    std::vector<float> parameters;
+    run_ranks(workers, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        for (Index step = 1; step <= steps; ++step)
+            rank.step(step);
+        if (inner.rank() == 0)
+            parameters.assign(rank.optimizer().parameters().begin(), rank.optimizer().parameters().end());
+        static_cast<void>(rank.optimizer().coming_mask());
+    });
+    return parameters;
+}
+
+TEST(GroupsTest, OneGroupAndGroupsOfOneAreSectionFourAndOthersAreNot) {
+    const auto flat = parameters_after({}, 5, 4);
+    EXPECT_EQ(parameters_after({5}, 5, 4), flat);
+    EXPECT_EQ(parameters_after({1, 1, 1, 1, 1}, 5, 4), flat);
+    EXPECT_NE(parameters_after({1, 4}, 5, 4), flat);
+    EXPECT_NE(parameters_after({3, 2}, 5, 4), flat);
+}
+
+/// Section 32's bytes, of equal groups: n ranks in each of G.
+TEST(GroupsTest, SendTheBytesOfSection32InFewMessages) {
+    constexpr std::uint64_t n = 4;
+    constexpr std::uint64_t G = 3;
+    constexpr std::uint64_t P = n * G;
+    constexpr std::uint64_t d = 120'000;
+    constexpr std::uint64_t k = d / 100;
+    for (const Payload payload : {Payload::fp32, Payload::bf16}) {
+        const auto setting = make_setting(P, 0.01, PartitionRule::by_shard, in_groups({n, n, n}, payload),
+                                          problem::Layout({{"all", d, false}}));
+        run_ranks(P, [&](Communicator& inner) {
+            Rank rank(inner, setting);
+            rank.step(1);
+            for (Index step = 2; step <= 4; ++step) {
+                rank.counting().reset();
+                rank.step(step);
+                const auto& counting = rank.counting();
+                const auto messages = [&](Traffic traffic) {
+                    return counting.messages()[static_cast<std::size_t>(traffic)];
+                };
+                const auto me = static_cast<std::uint64_t>(inner.rank());
+                // Owner and handler of itself, or not.
+                const std::uint64_t across = me / n * n + me * n / P == me ? G - 1 : G;
+                const std::uint64_t value = payload == Payload::bf16 ? 2 : 4;
+                EXPECT_EQ(counting.bytes(Traffic::payload), value * (k - k / n) + 4 * across * k / P);
+                EXPECT_EQ(counting.bytes(Traffic::moment), 4 * (across * k / P + (n - 1) * k / n));
+                const std::uint64_t code = coded_bytes(d / P, k / P);
+                EXPECT_EQ(counting.bytes(Traffic::mask), across * code + (n - 1) * (P / n) * code);
+                EXPECT_EQ(counting.bytes(Traffic::agreement), 16 * (across + (n - 1) * (P / n)));
+                for (const Traffic traffic :
+                     {Traffic::payload, Traffic::moment, Traffic::mask, Traffic::agreement})
+                    EXPECT_EQ(messages(traffic), n - 1 + across);
+                EXPECT_EQ(rank.optimizer().statistics().sent, counting.bytes()) << "its own account";
+            }
+            static_cast<void>(rank.optimizer().coming_mask());
+        });
+    }
+}
+
+/// The second hop is on its way when the step returns: nobody has to wait for another's step to see the
+/// mask.
+TEST(GroupsTest, TheComingMaskIsThereWithoutAnotherStepOfTheOthers) {
+    const auto setting = make_setting(6, 0.1, PartitionRule::by_shard, in_groups({3, 2, 1}));
+    run_ranks(6, [&](Communicator& inner) {
+        Rank rank(inner, setting);
+        rank.step(1);
+        const auto before = rank.counting().exchanges();
+        EXPECT_EQ(rank.optimizer().coming_mask().selected(), rank.optimizer().mask().selected());
+        EXPECT_EQ(rank.counting().exchanges(), before);
+    });
+}
+
+TEST(GroupsTest, WhatCannotBeIsRefused) {
+    using testing::HasSubstr;
+    using testing::ThrowsMessage;
+    run_ranks(3, [](Communicator& inner) {
+        auto setting = make_setting(3, 0.1, PartitionRule::by_shard, in_groups({2, 1}));
+        setting.reduction = Reduction::native;
+        EXPECT_THAT(
+            [&] { Rank rank(inner, setting); },
+            ThrowsMessage<Error>("groups is 2,1; a reduction by the library adds in an order of its "
+                                 "own: set reduction to ordered, or leave groups out"));
+        // Ranks that do not have the same groups: nobody begins.
+        setting.reduction = Reduction::ordered;
+        if (inner.rank() == 1)
+            setting.problem.settings.groups = {1, 2};
+        EXPECT_THAT([&] { Rank rank(inner, setting); },
+                    ThrowsMessage<Error>(HasSubstr("rank 1 was given another problem than rank 0")));
+    });
+}
+
+} // namespace
+} // namespace scape::distributed

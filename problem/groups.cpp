@@ -1,0 +1,52 @@
+#include <scape/problem/groups.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::problem {
+
+bool has_levels(std::span<const int> groups) {
+    return groups.size() > 1 && std::ranges::any_of(groups, [](int size) { return size > 1; });
+}
+
+std::string groups_text(std::span<const int> groups) {
+    std::string text;
+    for (const int size : groups)
+        text += (text.empty() ? "" : ",") + std::to_string(size);
+    return text;
+}
+
+Groups parse_groups(std::string_view text) {
+    Groups groups;
+    for (std::string_view rest = text; !text.empty();) {
+        const std::size_t comma = rest.find(',');
+        const std::string_view number = rest.substr(0, comma);
+        int size = 0;
+        const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), size);
+        if (error != std::errc{} || end != number.data() + number.size())
+            throw Error("groups is '" + std::string(text) +
+                        "'; give the number of ranks of each, with commas between");
+        groups.push_back(size);
+        if (comma == std::string_view::npos)
+            break;
+        rest.remove_prefix(comma + 1);
+    }
+    return groups;
+}
+
+void check_groups(std::span<const int> groups, int workers) {
+    std::int64_t ranks = 0;
+    for (const int size : groups) {
+        if (size < 1)
+            throw Error("groups is " + groups_text(groups) + "; each has at least 1 rank");
+        ranks += size;
+    }
+    if (!groups.empty() && ranks != workers)
+        throw Error("groups is " + groups_text(groups) + ", which is " + std::to_string(ranks) +
+                    " ranks together; the problem has " + std::to_string(workers) + " workers");
+}
+
+} // namespace scape::problem
