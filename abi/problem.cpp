@@ -61,6 +61,8 @@ Setters<Settings> make_setters() {
          [](Settings& to, const std::string& text) {
              to.hyper.payload = problem::parse<problem::Payload>(text);
          }},
+        {"groups",
+         [](Settings& to, const std::string& text) { to.hyper.groups = problem::parse_groups(text); }},
         {"bias_correction",
          [](Settings& to, const std::string& text) {
              to.hyper.bias_correction = problem::parse<problem::BiasCorrection>(text);

@@ -187,6 +187,8 @@ void add_predict(CLI::App& model, int& status) {
     command->add_option("--law", settings->law, "who meets whom in gasloc's rounds")
         ->check(
             CLI::IsMember({"pairs", "two_peers", "ring", "exponential", "hypercube", "complete", "none"}));
+    command->add_option("--group", setting.group, "ranks in each group, of scape-hierarchy; 0: sqrt(P)")
+        ->check(CLI::NonNegativeNumber);
     command->add_option("--compute", setting.compute, "seconds of forward and backward")
         ->check(CLI::NonNegativeNumber);
     command->add_option("--bandwidth", machine.bandwidth, "of a rank's link, bytes a second")

@@ -27,7 +27,7 @@ constexpr std::array<Scheme, 15> all_schemes{{
     {"scape-e5m2", true, false, "the same with payloads of e5m2"},
     {"scape-bitmap", true, false, "SCAPE with bitmap masks"},
     {"scape-entropy", true, false, "SCAPE with masks at their entropy"},
-    {"scape-hierarchy", true, false, "SCAPE in two levels of sqrt(P) ranks each"},
+    {"scape-hierarchy", true, false, "SCAPE with ranks in groups, sqrt(P) in each"},
     {"diloco", false, true, "local AdamS; the mean of all every H steps, sharded, fp32"},
     {"gasloc", false, true, "GASLoC: local AdamS; neighbours every H steps, fp32"},
 }};
@@ -143,6 +143,7 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         work.exchanges = unsharded ? 2 : 3;
         work.messages = work.exchanges * others;
         work.mask_messages = others;
+        work.mask_exchanges = 1;
         work.passes = ((unsharded ? 36 : 24.5) + 4 / P + 40 * rho) * d;
         work.lines = 4 * lines(d, rho);
         if (scheme == "scape-bf16") {
@@ -158,13 +159,16 @@ Work work_of(std::string_view scheme, const Setting& setting) {
             work.passes += 13 * k;
             work.lines += lines(d, rho);
         }
-        if (scheme == "scape-hierarchy") {
-            // In groups, then among groups: the same bytes, since each level sends what it still has to.
-            const double level = std::sqrt(P) - 1;
-            work.values = 8 * k * f + 2 * 16 * level;
+        if (scheme == "scape-hierarchy" && P > 1) {
+            // Section 32, as if no owner handled itself: what the first level has left, the second sends.
+            const double group = setting.group > 0 ? setting.group : std::sqrt(P);
+            const double ways = group - 1 + P / group;
+            work.values = 8 * k + 16 * P;
+            work.mask = mask * d;
+            work.messages = work.exchanges * ways;
             work.exchanges *= 2;
-            work.messages = work.exchanges * level;
-            work.mask_messages = 2 * level;
+            work.mask_messages = ways;
+            work.mask_exchanges = 2;
         }
         return work;
     }
@@ -177,7 +181,8 @@ Seconds seconds_of(const Work& work, const Setting& setting, const Machine& mach
     seconds.values = work.values * per_byte;
     seconds.messages = work.exchanges * machine.latency + work.messages * machine.overhead;
     if (work.mask > 0)
-        seconds.mask = work.mask * per_byte + machine.latency + work.mask_messages * machine.overhead;
+        seconds.mask = work.mask * per_byte + work.mask_exchanges * machine.latency +
+                       work.mask_messages * machine.overhead;
     seconds.local = work.passes / machine.memory + work.lines * machine.irregular;
     seconds.step = setting.compute + seconds.values + seconds.messages + seconds.local +
                    std::max(0.0, seconds.mask - setting.compute);
@@ -224,7 +229,7 @@ Machine fit(std::span<const Measured> measured, const Machine& start) {
             const double bytes = work.values + work.mask;
             const double known =
                 bytes / row.bandwidth + (work.messages + work.mask_messages) * start.overhead;
-            const std::array<double, count + 1> terms{work.exchanges + (work.mask > 0 ? 1 : 0), bytes,
+            const std::array<double, count + 1> terms{work.exchanges + work.mask_exchanges, bytes,
                                                       work.passes, work.lines, row.seconds - known};
             for (std::size_t i = 0; i < count; ++i)
                 for (std::size_t j = 0; j <= count; ++j)

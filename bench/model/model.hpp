@@ -29,6 +29,7 @@ struct Setting {
     double compute = 0;      ///< seconds of forward and backward in a step, behind which a mask may hide
     double inner_steps = 30; ///< H: of which the local ones end a round with an exchange
     gasloc::Law law = gasloc::Law::pairs; ///< who meets whom in it, of gasloc
+    double group = 0;                     ///< ranks in each group, of scape-hierarchy; 0: sqrt(P)
 };
 
 /// How each of the schemes works, as far as its costs go. Those that bench_peers times have its names.
@@ -47,6 +48,7 @@ struct Work {
     double exchanges = 0; ///< other than the mask's
     double messages = 0;  ///< of those, sent by this rank
     double mask_messages = 0;
+    double mask_exchanges = 0;
     double passes = 0; ///< bytes that its passes read and write; slower passes count as more
     double lines = 0;  ///< cache lines that it gathers from or scatters to
 };

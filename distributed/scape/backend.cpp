@@ -82,11 +82,12 @@ void Backend::round_payload() {
 }
 
 // So it does adds_groups().
-void* Backend::received_sums(Index /*count*/) {
+float* Backend::received_sums(Index /*count*/) {
     adds_none();
 }
 
-void Backend::fold_sums(const Scalars& /*scalars*/, int /*groups*/, Index /*count*/, float* /*means*/) {
+void Backend::fold_sums(const Scalars& /*scalars*/, int /*groups*/, Index /*count*/, const float* /*sums*/,
+                        float* /*means*/) {
     adds_none();
 }
 

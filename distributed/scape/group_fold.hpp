@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <scape/distributed/backend.hpp>
 #include <scape/distributed/levels.hpp>
@@ -26,9 +27,7 @@ class GroupFold {
     void fold(const Scalars& scalars, Selected selected, Index at_once, Index largest_piece);
 
     /// Of a bucket, which goes in one piece.
-    [[nodiscard]] std::unique_ptr<Exchange> start(const void* payload, Selected selected) {
-        return to_handlers(payload, selected, {0, all});
-    }
+    [[nodiscard]] std::unique_ptr<Exchange> start(const void* payload, Selected selected);
     /// When that has come: in place of the bucket's values `sums`.
     void finish(std::size_t bucket, float* sums, const Scalars& scalars, Selected selected);
 
@@ -36,17 +35,21 @@ class GroupFold {
     [[nodiscard]] std::uint64_t bytes_sent(Selected selected) const;
 
   private:
+    class Places;
+
     /// Of each part, in values.
     struct Piece {
-        Index begin;
-        Index count;
+        Index begin = 0;
+        Index count = Index{1} << 60;
+        float* sums = nullptr; ///< where groups' are received
         [[nodiscard]] Index of(Index part) const;
     };
-    static constexpr Index all = Index{1} << 60;
 
-    [[nodiscard]] std::unique_ptr<Exchange> to_handlers(const void* payload, Selected selected,
-                                                        Piece piece);
-    [[nodiscard]] std::unique_ptr<Exchange> to_owners(const float* sums, Selected selected, Piece piece);
+    [[nodiscard]] std::unique_ptr<Exchange> to_handlers(const void* payload, const Places& places,
+                                                        const Piece& piece);
+    [[nodiscard]] std::unique_ptr<Exchange> to_owners(const float* sums, const Places& places,
+                                                      Piece& piece);
+    [[nodiscard]] Index largest_block(const Places& places) const;
     [[nodiscard]] int ranks_of_group() const { return static_cast<int>(levels_.own_group().size); }
     [[nodiscard]] int groups() const { return static_cast<int>(levels_.groups().size()); }
 

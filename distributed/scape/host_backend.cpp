@@ -197,18 +197,13 @@ class HostBackend final : public Backend {
         });
     }
 
-    void forget_received() override {
-        folded_ = handed_out_;
-        sums_.forget();
-    }
+    void forget_received() override { folded_ = handed_out_; }
 
     bool adds_groups() const override { return true; }
-    void* received_sums(Index count) override { return sums_.hand_out(count); }
-    void fold_sums(const Scalars& scalars, int groups, Index count, float* means) override {
-        const float* const sums = sums_.next();
-        shares_.over_packed(count, [&](Index begin, Index end) {
-            host::fold(scalars, groups, begin, end, sums, count, means);
-        });
+    float* received_sums(Index count) override { return sums_.hand_out(count); }
+    void fold_sums(const Scalars& s, int groups, Index count, const float* sums, float* means) override {
+        shares_.over_packed(count,
+                            [&](Index a, Index b) { host::fold(s, groups, a, b, sums, count, means); });
     }
 
     /// ghat itself lives in the cache alone, here and in update(): it is made twice where clipping asks for

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 namespace scape::properties {
 
@@ -28,6 +29,21 @@ std::vector<SegmentByHand> segments_by_hand(const Case& run) {
         for (std::size_t number = 0; number < segments.size(); ++number)
             segments[number].owner = static_cast<int>(number % static_cast<std::size_t>(run.workers));
     return segments;
+}
+
+float sum_by_hand(const Case& run, const std::vector<float>& of_ranks) {
+    if (run.groups.empty())
+        return std::accumulate(of_ranks.begin() + 1, of_ranks.end(), of_ranks.front());
+    float all = 0.0F;
+    std::size_t rank = 0;
+    for (std::size_t turn = 0; rank < of_ranks.size(); ++turn) {
+        const int size = run.groups[turn % run.groups.size()];
+        float of_group = of_ranks[rank++];
+        for (int more = 1; more < size && rank < of_ranks.size(); ++more)
+            of_group = of_group + of_ranks[rank++];
+        all = turn == 0 ? of_group : all + of_group;
+    }
+    return all;
 }
 
 double density_by_hand(const Case& run, Index t) {

@@ -21,6 +21,9 @@ struct SegmentByHand {
 
 [[nodiscard]] std::vector<SegmentByHand> segments_by_hand(const Case& run);
 
+/// Of one value of each rank: sections 5 and 32, before the division.
+[[nodiscard]] float sum_by_hand(const Case& run, const std::vector<float>& of_ranks);
+
 /// delta(t).
 [[nodiscard]] double density_by_hand(const Case& run, Index t);
 

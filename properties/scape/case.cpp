@@ -60,6 +60,12 @@ std::vector<problem::Tensor> parse_tensors(const std::string& text) {
     return tensors;
 }
 
+/// A comma stands between the fields.
+std::string with(std::string text, char old_separator, char separator) {
+    std::ranges::replace(text, old_separator, separator);
+    return text;
+}
+
 std::string script_text(const std::vector<Operation>& script) {
     std::string text;
     for (const Operation& operation : script) {
@@ -207,6 +213,12 @@ const std::vector<Field>& fields() {
         {"tensors", [](const Case& run) { return tensors_text(run.tensors); },
          [](Case& run, const std::string& text) { run.tensors = parse_tensors(text); }},
         number_field("workers", &Case::workers),
+        {"groups", [](const Case& run) { return with(problem::groups_text(run.groups), ',', '+'); },
+         [](Case& run, const std::string& text) {
+             run.groups = problem::parse_groups(with(text, '+', ','));
+             if (std::ranges::any_of(run.groups, [](int size) { return size < 1; }))
+                 throw Error("case: groups is '" + text + "'; each has at least 1 rank");
+         }},
         choice_field("partition", &Case::partition),
         {"owners", [](const Case& run) { return std::string(run.owners_in_turn ? "turn" : "range"); },
          [](Case& run, const std::string& text) {
@@ -317,6 +329,7 @@ problem::Problem problem_of(const Case& run) {
     settings.clip_norm = run.clip_norm;
     settings.norm = run.norm;
     settings.payload = run.payload;
+    settings.groups = groups_of(run);
     settings.bias_correction = run.bias_correction;
     auto problem = problem::make_problem(problem::Algorithm::scape, run.workers,
                                          problem::Layout(run.tensors), run.partition, settings);

@@ -1,4 +1,4 @@
-// What the ranks of a case are given at each step, and in which parts.
+// The groups of a case, and what its ranks are given at each step, in which parts.
 #include <scape/properties/case.hpp>
 
 #include <algorithm>
@@ -48,6 +48,16 @@ std::vector<std::size_t> order_of(const Case& run, Index step) {
 }
 
 } // namespace
+
+problem::Groups groups_of(const Case& run) {
+    problem::Groups groups;
+    int left = run.groups.empty() ? 0 : run.workers;
+    for (std::size_t turn = 0; left > 0; ++turn) {
+        groups.push_back(std::min(left, run.groups[turn % run.groups.size()]));
+        left -= groups.back();
+    }
+    return groups;
+}
 
 Gradients gradients_of(const Case& run, Index step) {
     Gradients sum = part_of(run, step, 0);

@@ -24,6 +24,7 @@ PerRank<float> to_vectors(const Gradients& gradients) {
 reference::AdamS<float> dense_twin(const Case& run) {
     problem::Problem problem = problem_of(run);
     problem.algorithm = problem::Algorithm::adams;
+    problem.settings.groups.clear(); // where sums are exact, their order shows in no bit
     return {problem, to_vector(parameters_of(run))};
 }
 
@@ -122,6 +123,7 @@ std::vector<Property> dense_properties() {
         needs_no_clipping(run);
         full(run);
         run.payload = problem::Payload::fp32; // dense AdamS has no residual
+        run.groups.clear();                   // and adds on one level
         run.workers = 1;
         run.silent = nobody;
         run.data = run.data == problem::DataClass::sparse ? run.data : problem::DataClass::normal;

@@ -83,6 +83,8 @@ rc::Gen<Case> case_with(const Choices& choices) {
     const auto all = rc::gen::build<Case>(
         rc::gen::set(&Case::workers, one_of(worker_counts)), rc::gen::set(&Case::tensors, tensors()),
         rc::gen::set(&Case::steps, one_of<Index>({1, 2, 3, 4, 5, 2, 3, 4, 5, 12})),
+        rc::gen::set(&Case::groups,
+                     one_of<problem::Groups>({{}, {}, {}, {2}, {3}, {3, 2, 1}, {1, 5}, {1}, {4}, {64}})),
         rc::gen::set(&Case::partition,
                      one_of<PartitionRule>({PartitionRule::by_shard, PartitionRule::by_tensor})),
         rc::gen::set(&Case::owners_in_turn, one_of<bool>({false, false, true})),

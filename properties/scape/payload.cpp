@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "by_hand.hpp"
 #include "generators.hpp"
 #include "support.hpp"
 
@@ -57,19 +58,19 @@ void rounding_waits_in_the_residual(Trial& trial, const Scenario& scenario) {
             if (!selected(history.after[step].views.front().mask, index))
                 continue;
             const Index t = static_cast<Index>(step) + 1;
-            float sum = 0.0F;
+            std::vector<float> sent;
             for (int rank = 0; rank < run.workers; ++rank) {
                 const auto of_rank = static_cast<std::size_t>(rank);
                 const float c = local_of(run, ran, step, rank, index);
                 const float p = scaled ? nearest_in_e5m2(c, E) : nearest_in_bf16(c);
                 saturates = saturates || (scaled && std::abs(c) > std::ldexp(1.75F, E));
-                sum = rank == 0 ? p : sum + p;
+                sent.push_back(p);
                 const float residual = history.after[step].views[of_rank].residual[at];
                 anything = anything || residual != 0.0F;
                 trial.expect_at(bits_of(residual) == bits_of(c - p), t, index,
                                 "on the mask the residual is not what rounding c took", rank);
             }
-            const float M = sum / static_cast<float>(run.workers);
+            const float M = sum_by_hand(run, sent) / static_cast<float>(run.workers);
             trial.expect_at(bits_of(history.after[step].views.front().moment[at]) == bits_of(M), t, index,
                             "M is not the mean of what was sent, added in fp32 in the order of the ranks");
         }

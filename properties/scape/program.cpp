@@ -44,6 +44,7 @@ Json json_of(const Setup& setup) {
             {"clip_norm", settings.clip_norm},
             {"norm", static_cast<int>(settings.norm)},
             {"payload", problem::name(settings.payload)},
+            {"groups", settings.groups},
             {"bias_correction", problem::name(settings.bias_correction)},
             {"density", setup.density.at(1)},
             {"tensors", std::move(tensors)},

@@ -25,6 +25,7 @@ const std::map<std::string, std::string>& later_settings() {
         {"norm", "the program does not say that it knows 'norm'"},
         {"payload", "the program does not say that it knows 'payload'"},
         {"e5m2", "the program does not say that it knows 'e5m2'"},
+        {"groups", "the program does not say that it knows 'groups'"},
         {"damage", "the program does not say that it knows 'damage'"}};
     return all;
 }
@@ -35,7 +36,8 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
         throw Error("\"knows\" must be a list of texts");
     for (const Json& setting : known)
         if (!setting.is_string() || !later_settings().contains(setting.get<std::string>()))
-            throw Error("\"knows\" has " + setting.dump() + "; there are norm, payload, e5m2, damage");
+            throw Error("\"knows\" has " + setting.dump() +
+                        "; there are norm, payload, e5m2, groups, damage");
     for (const auto& [setting, why] : later_settings())
         if (std::ranges::find(known, Json(setting)) == known.end())
             left_out.emplace(setting, why);

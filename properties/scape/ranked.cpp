@@ -170,6 +170,8 @@ class RankedImplementation final : public Implementation {
             all.insert({"payload", "it takes payloads of fp32 alone"});
         else if (!ranked_.takes_states)
             all.insert({"payload.overflow", "it cannot begin at a state"});
+        if (!ranked_.adds_groups)
+            all.insert({"groups", "its ranks add on one level"});
         return all;
     }
     std::string like() const override { return ranked_.like; }

@@ -281,6 +281,8 @@ std::vector<Property> reference_properties() {
     demands.insert({{"the density rises", 15},
                     {"a payload of bf16", 8},
                     {"a payload of e5m2", 8},
+                    {"several groups", 15},
+                    {"groups of different sizes", 10},
                     {"several parts", 30},
                     {"several buckets", 8},
                     {"buckets change", 5}});

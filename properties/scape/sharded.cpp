@@ -202,6 +202,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .make = host_maker<ScapeCandidate>(Reduction::ordered),
                             .takes_parts = true,
                             .rounds_payloads = true,
+                            .adds_groups = true,
                             .takes_states = true,
                             .shares_folders = true,
                             .most_parameters = threads ? ten_million : million},

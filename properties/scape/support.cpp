@@ -5,6 +5,7 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <scape/problem/error.hpp>
@@ -107,6 +108,11 @@ void classify(Trial& trial) {
     trial.classify(rises(run), "the density rises");
     trial.classify(run.payload == problem::Payload::bf16, "a payload of bf16");
     trial.classify(run.payload == problem::Payload::e5m2, "a payload of e5m2");
+    const problem::Groups groups = groups_of(run);
+    trial.classify(problem::has_levels(groups), "several groups");
+    trial.classify(problem::has_levels(groups) &&
+                       std::ranges::adjacent_find(groups, std::not_equal_to()) != groups.end(),
+                   "groups of different sizes");
 }
 
 std::map<std::string, int> usual_demands() {

@@ -108,16 +108,18 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
     const auto has = [&pins](const char* option) { return pins.contains(option); };
     return (left_out.contains("payload") && is_one_of({"a payload of bf16", "a payload of e5m2"})) ||
            (left_out.contains("e5m2") && is_one_of({"a payload of e5m2"})) ||
+           (left_out.contains("groups") && is_one_of({"several groups", "groups of different sizes"})) ||
            (left_out.contains("parts") && is_one_of({"several parts", "several buckets", "buckets change",
                                                      "a tensor larger than a bucket"})) ||
            (left_out.contains("restart") &&
             is_one_of({"a restart with other ranks", "a step undone", "several restarts",
                        "a restart while the density changes", "several checkpoints",
                        "two checkpoints of one step"})) ||
-           (has("workers") && is_one_of({"several ranks", "no power of two", "fewer", "more",
-                                         "another order", "a restart with other ranks",
-                                         "more parameters than ranks", "fewer parameters than ranks",
-                                         "more than 8 ranks", "several buckets", "buckets change"})) ||
+           (has("workers") &&
+            is_one_of({"several ranks", "no power of two", "fewer", "more", "another order",
+                       "a restart with other ranks", "more parameters than ranks",
+                       "fewer parameters than ranks", "more than 8 ranks", "several buckets",
+                       "buckets change", "several groups", "groups of different sizes"})) ||
            (has("density") &&
             is_one_of({"the density falls", "k is 1 of several", "k is all but one",
                        "rho*n ends in one half", "a restart while the density changes", "the density rises",
@@ -225,6 +227,8 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
         run.payload = problem::Payload::fp32;
     if (left_out.contains("e5m2") && run.payload == problem::Payload::e5m2)
         run.payload = problem::Payload::bf16;
+    if (left_out.contains("groups"))
+        run.groups.clear();
     if (left_out.contains("many steps"))
         run.steps = std::min<Index>(run.steps, 300); // as many as a counter of 8 bits does not have
     if (run.bucket_bytes == 0)

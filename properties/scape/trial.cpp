@@ -19,8 +19,9 @@ Scenario Trial::steps(const Case& run, Index count) const {
     problem::Problem problem = problem_of(run);
     problem.algorithm = implementation_.algorithm();
     if (problem.algorithm == problem::Algorithm::adams) {
-        problem.settings.clip_norm = 0.0; // section 3 has none, and no payload
+        problem.settings.clip_norm = 0.0; // section 3 has none, no payload and no groups
         problem.settings.payload = problem::Payload::fp32;
+        problem.settings.groups.clear();
     }
     auto ranges = problem::ranges(problem.layout, run.workers, run.partition);
     Scenario scenario{{std::move(problem), std::move(ranges), schedule_of(run), parameters_of(run)}, {}};

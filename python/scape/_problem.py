@@ -19,6 +19,8 @@ class Tensor(NamedTuple):
 def _word(key: str, value: object) -> str:
     if isinstance(value, tuple):
         return ":".join(_word(key, part) for part in value)
+    if isinstance(value, list):
+        return ",".join(_word(key, part) for part in value)
     word = repr(value) if isinstance(value, float) else str(value)
     if not word or any(letter.isspace() for letter in word):
         raise Error(f"settings: {key} is {value!r}; give one word or number")
@@ -41,7 +43,7 @@ def settings_text(settings: dict[str, Any]) -> bytes:
 class Problem:
     """A model, a number of workers and the settings of scape.h: beta1, beta2, epsilon, weight_decay, clip_norm,
     bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, norm (1 or 2),
-    payload ("fp32", "bf16" or "e5m2"), algorithm.
+    payload ("fp32", "bf16" or "e5m2"), groups (of ranks, such as [4, 4, 2]), algorithm.
 
         Problem([Tensor("embed", 4096), Tensor("norm", 64, True)], workers=3, density=0.1)
     """

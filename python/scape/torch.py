@@ -23,7 +23,7 @@ from ._torch_parts import Buckets
 from ._torch_recorder import Recorder as Recorder
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
-             "norm", "payload")
+             "norm", "payload", "groups")
 mapl = _torch_mapl
 sys.modules[f"{__name__}.mapl"] = mapl  # so that `import scape.torch.mapl` finds it
 PartHook = Callable[[bool], None]  # a part has been taken, or all are forgotten
@@ -43,6 +43,8 @@ class Scape(flat_model.FlatOptimizer):
 
     ``payload="bf16"`` sends half the bytes to the owners, and keeps what rounding takes in the residual (section 21 of the specification);
     ``"e5m2"`` sends a quarter, with a scale that all ranks share;
+    ``groups`` says how many ranks each machine has, such as ``[8, 8]``: they add among themselves first, so that a rank has a few messages, and
+    little travels between machines (section 32; another order of adding, so other last digits of the mean);
     ``norm`` is the version of the clip norm's order (section 5), 1 for runs that began before there was 2.
 
     Gradients of several backward() add up; ``overlap=True`` exchanges those of a param group as soon as the backward pass has made them all
@@ -61,12 +63,12 @@ class Scape(flat_model.FlatOptimizer):
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.95), eps: float = 1e-8,
                  weight_decay: float = 0.1, *, clip_norm: float = 0.0, bias_correction: str = "adam",
                  density: float | tuple[str, float, float, int] = 0.01, partition: str = "by_shard", threads: int = 1,
-                 norm: int = 2, payload: str = "fp32", always_dense: bool | None = None, overlap: bool = False,
+                 norm: int = 2, payload: str = "fp32", groups: list[int] | None = None, always_dense: bool | None = None, overlap: bool = False,
                  process_group: Any = None, communicator: Communicator | ThreadCommunicator | None = None) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "clip_norm": clip_norm,
             "bias_correction": bias_correction, "density": density, "partition": partition, "threads": threads,
-            "norm": norm, "payload": payload, "always_dense": always_dense})
+            "norm": norm, "payload": payload, "groups": groups, "always_dense": always_dense})
         if communicator is None and dist.is_available() and dist.is_initialized():
             communicator = ProcessGroup(process_group)
         elif process_group is not None:
@@ -162,9 +164,9 @@ class Scape(flat_model.FlatOptimizer):
         """What state_dict() gave on this rank, of the same model and number of ranks. The parameters are the model's to load, before
         or after. What is refused changes nothing."""
         self._check_memory()
-        # Before there was a choice a clipped run had version 1 of the norm, and fp32 travelled.
+        # Before there was a choice a clipped run had version 1 of the norm, and fp32 travelled. Groups are of the ranks, and of no state.
         state_dict = {**state_dict, "param_groups": [
-            {"norm": 1 if group.get("clip_norm") else self._made_with["norm"], "payload": "fp32"} | group
+            {"norm": 1 if group.get("clip_norm") else self._made_with["norm"], "payload": "fp32"} | group | {"groups": self._made_with["groups"]}
             for group in state_dict.get("param_groups", [])]}
         self._check_groups(state_dict["param_groups"], "always_dense")
         parts = _state_of(state_dict, self._all, self._problem.workers, self._rank)
@@ -180,6 +182,9 @@ class Scape(flat_model.FlatOptimizer):
                    for name, parameter, always in zip(self._names, self._all, dense)]
         settings = dict(self._made_with)
         beta1, beta2 = settings.pop("betas")
+        groups = settings.pop("groups")
+        if groups:
+            settings["groups"] = list(groups)
         return Problem(tensors, workers, beta1=float(beta1), beta2=float(beta2), epsilon=float(settings.pop("eps")), **settings)
 
     def _adopt(self, native: Optimizer) -> None:

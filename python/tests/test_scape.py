@@ -262,6 +262,15 @@ class Optimizer(unittest.TestCase):
             queues = [[queue.Queue() for _ in range(ranks)] for _ in range(ranks)]
             self.check(ranks, lambda rank, queues=queues: Queues(rank, queues), density=("linear", 1.0, 0.1, 3))
 
+    def test_ranks_in_groups(self) -> None:
+        for groups in ([2, 2], [3, 2, 1], [1, 5]):
+            ranks = sum(groups)
+            self.check(ranks, scape.ThreadGroup(ranks).communicator, groups=groups, payload="bf16")
+            queues = [[queue.Queue() for _ in range(ranks)] for _ in range(ranks)]
+            self.check(ranks, lambda rank, queues=queues: Queues(rank, queues), groups=groups, clip_norm=0.5)
+        with self.assertRaisesRegex(scape.Error, "groups is 3,2, which is 5 ranks together; the problem has 4 workers"):
+            make_problem(4, groups=[3, 2])
+
     def test_what_a_communicator_raises_is_the_cause(self) -> None:
         for failure, text in ((OSError("the cable is out"), "OSError: the cable is out"),
                               (OSError("half a letter: \ud800"), r"OSError: half a letter: \?"),

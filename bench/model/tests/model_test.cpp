@@ -146,6 +146,19 @@ TEST(Model, AHierarchySendsTheSameBytesInFewerMessages) {
     const Work levels = work_of("scape-hierarchy", setting);
     EXPECT_NEAR(levels.values, flat.values, 1e-3 * flat.values);
     EXPECT_LT(levels.messages, flat.messages / 30);
+    // In groups of 8, as machines have them.
+    const Work in_eights = work_of("scape-hierarchy", {1e9, 4096, 0.01, 0, 30, Law::pairs, 8});
+    EXPECT_EQ(in_eights.messages, 3 * (7 + 512));
+    EXPECT_EQ(in_eights.values, levels.values);
+}
+
+/// 16,384 ranks at 50 GB/s: three exchanges of 16,383 messages of 1 us are 49 ms, of 127 + 128 in groups
+/// 0.8.
+TEST(Model, AHierarchyTakesTheMessagesAway) {
+    const Setting setting{1.8e9, 16384, 0.01};
+    EXPECT_NEAR(seconds_of("scape", setting, Machine{}).messages, 49.2e-3, 0.1e-3);
+    EXPECT_NEAR(seconds_of("scape-hierarchy", setting, Machine{}).messages, 0.795e-3, 0.001e-3);
+    EXPECT_LT(seconds_of("scape-hierarchy", setting, Machine{}).step, 17.5e-3);
 }
 
 TEST(Model, FindsTheBandwidthOfARatio) {

@@ -48,7 +48,7 @@ def answer(message, optimizer):
     do = message["do"]
     if do == "hello":
         return {"did": "hello", "protocol": 1, "name": "plain-python", "level": "exact",
-                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "knows": ["norm", "damage"], "left_out": {}}
+                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "knows": ["norm", "groups", "damage"], "left_out": {}}
     if do == "case":
         optimizer.begin(message, read_floats(message["parameters"]))
         return {"did": "case"}
@@ -146,6 +146,14 @@ def read_checked(path):
 def fp32(value):
     """Rounded once. Sums, products, quotients and roots of two fp32 numbers may be made in double first."""
     return array("f", [value])[0]
+
+
+def added(values):
+    """In fp32, one after another."""
+    total = values[0]
+    for value in values[1:]:
+        total = fp32(total + value)
+    return total
 
 
 def power(base, exponent):
@@ -248,9 +256,11 @@ class Scape:
             parts.reverse()
         M, ghat = {}, {}
         for at, i in enumerate(on):
-            total = parts[0][at]
-            for part in parts[1:]:
-                total = fp32(total + part[at])
+            values = [part[at] for part in parts]
+            for size in case["groups"]:  # which are added before they are added to each other
+                values.append(added(values[:size]))
+                del values[:size]
+            total = added(values)
             M[i] = fp32(total / fp32(RANKS))
             ghat[i] = fp32(fp32(M[i] - fp32(b1 * m[i])) / a1)
         # 6. Residual.

@@ -178,6 +178,28 @@ std::vector<std::pair<std::string, std::string>> of_damage() {
     };
 }
 
+/// Of ranks in groups.
+std::vector<std::pair<std::string, std::string>> of_groups() {
+    return {
+        {"groups are forgotten",
+         "The ranks are added one after another. Needs groups, and sums that round: c_0 + (c_1 "
+         "+ c_2) is another than (c_0 + c_1) + c_2."},
+        {"the mean of the groups' means",
+         "Ranks of a small group weigh more. Needs groups of different sizes; of equal ones "
+         "the last bit differs."},
+        {"the groups' sums are added last to first",
+         "The last bit of M differs. Needs 3 groups and sums that round."},
+        {"a handler begins with its own values",
+         "The last bit of M differs where it is not its group's first. Needs a group of 3 "
+         "among others, and sums that round."},
+        {"the first group's last rank is added to the second group",
+         "The last bit of M differs. Needs groups, a first one of 2 ranks or more, and sums "
+         "that round."},
+        {"the groups' sums travel in bf16",
+         "M has 8 significant bits of each. Needs groups and a payload of bf16."},
+    };
+}
+
 std::vector<Description> all() {
     const std::vector<std::pair<std::string, std::string>> texts{
         {"payload from the own shard only, divided by P",
@@ -292,7 +314,7 @@ std::vector<Description> all() {
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     for (Description& bug : device_descriptions(bugs_of_section_10 + 1))
         result.push_back(std::move(bug));
-    for (const auto& list : {shipped(), of_second_edition(), of_damage()})
+    for (const auto& list : {shipped(), of_second_edition(), of_damage(), of_groups()})
         for (const auto& [name, shows] : list)
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;

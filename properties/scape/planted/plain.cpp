@@ -46,6 +46,7 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
         throw Error(
             "plain: give as many ranks and ranges as the problem has workers, and as many values as "
             "it has parameters");
+    make_groups();
     Index covered = 0;
     for (const problem::Range& range : ranges_) {
         if (range.begin != covered || range.end < range.begin)
@@ -54,7 +55,6 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
     }
     if (covered != d_)
         throw Error("plain: the ranges must end at the last parameter");
-
     if (start.step > 0)
         go_on(start);
     if (has(Bug::ranks_start_apart) && me_ > 0 && me_ == ranks_ - 1)

@@ -100,16 +100,23 @@ void PlainRank::exchange() {
         exchange_buckets();
 }
 
-/// Of each rank, what it sent of this one's range. In bf16 the upper half of a float is all there is; E5M2
-/// has a byte of its own.
+/// Of each rank, what it sent of this one's range.
 Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::size_t>& counts) {
+    return sent_as_payload(payload, counts, std::vector<std::size_t>(at(ranks_), counts[at(me_)]));
+}
+
+/// So many values go to each rank, and come from it. In bf16 the upper half of a float is all there is;
+/// E5M2 has a byte of its own.
+Floats PlainRank::sent_as_payload(const Floats& payload, const std::vector<std::size_t>& to,
+                                  const std::vector<std::size_t>& from) {
     const std::size_t bytes = value_bytes(problem_.settings.payload);
-    const auto ranks = static_cast<std::size_t>(ranks_);
-    const std::size_t all = ranks * counts[at(me_)];
-    std::vector<std::size_t> sizes;
-    sizes.reserve(counts.size());
-    for (const std::size_t count : counts)
-        sizes.push_back(count * bytes);
+    const std::size_t all = std::reduce(from.begin(), from.end());
+    const auto sizes_of = [bytes](const std::vector<std::size_t>& counts) {
+        std::vector<std::size_t> sizes;
+        for (const std::size_t count : counts)
+            sizes.push_back(count * bytes);
+        return sizes;
+    };
     const std::size_t skipped = sizeof(float) - bytes; // the lower half comes first
     std::vector<char> sent(payload.size() * bytes);
     for (std::size_t i = 0; i < payload.size(); ++i)
@@ -119,7 +126,8 @@ Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::si
             std::memcpy(sent.data() + i * bytes, reinterpret_cast<const char*>(&payload[i]) + skipped,
                         bytes);
     std::vector<char> come(all * bytes);
-    const std::vector<std::size_t> from_each(ranks, counts[at(me_)] * bytes);
+    const auto sizes = sizes_of(to);
+    const auto from_each = sizes_of(from);
     const auto on_its_way = communicator_.start_all_to_all(distributed::Traffic::payload, sent.data(),
                                                            sizes, come.data(), from_each);
     if (has(Bug::payload_reused))
@@ -144,6 +152,8 @@ Floats PlainRank::exchanged(const Bits& mask) {
         to_owners.push_back(count * sizeof(float));
 
     const Floats payload = packed_payload(mask);
+    if (!groups_.empty())
+        return exchanged_in_groups(payload, counts);
     const Floats received = to_the_owners(payload, counts);
     Floats means(mine, 0.0F);
     for (std::size_t j = 0; j < mine; ++j)

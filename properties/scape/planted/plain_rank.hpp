@@ -117,6 +117,8 @@ class PlainRank final : public properties::Candidate {
     void exchange();
     [[nodiscard]] Floats exchanged(const Bits& mask);
     [[nodiscard]] Floats to_the_owners(const Floats& payload, const std::vector<std::size_t>& counts);
+    [[nodiscard]] Floats sent_as_payload(const Floats& payload, const std::vector<std::size_t>& to,
+                                         const std::vector<std::size_t>& from);
     void write_means(const Bits& mask, const Floats& packed);
     [[nodiscard]] std::vector<std::size_t> selected_by_range(const Bits& mask) const;
     [[nodiscard]] Floats packed_payload(const Bits& mask) const;
@@ -125,6 +127,21 @@ class PlainRank final : public properties::Candidate {
     [[nodiscard]] bool scaled() const { return problem_.settings.payload == problem::Payload::e5m2; }
     void agree_on_scale(Index t);
     void refuse_what_overflows(const Bits& S) const;
+    // plain_groups.cpp
+    struct GroupOfRanks {
+        std::size_t first = 0;
+        std::size_t size = 0;
+    };
+    void make_groups();
+    [[nodiscard]] std::size_t handler(const GroupOfRanks& group, std::size_t owner) const;
+    [[nodiscard]] Floats exchanged_in_groups(const Floats& payload, const std::vector<std::size_t>& counts);
+    [[nodiscard]] float sum_of_group(const Floats& received, std::size_t values, std::size_t j) const;
+    [[nodiscard]] float mean_of_groups(const Floats& received, std::size_t values, std::size_t j) const;
+    [[nodiscard]] Floats gathered_in_groups(const Floats& mine, const std::vector<std::size_t>& counts);
+    [[nodiscard]] Floats exchange_floats(distributed::Traffic traffic, const Floats& sent,
+                                         const std::vector<std::size_t>& to,
+                                         const std::vector<std::size_t>& from);
+
     [[nodiscard]] float mean_of(const Floats& received, std::size_t values, std::size_t j) const;
 
     // plain_parts.cpp
@@ -151,6 +168,7 @@ class PlainRank final : public properties::Candidate {
     std::size_t asked_ = 0;      ///< for a step, whatever came of it
     int me_;
     int ranks_;
+    std::vector<GroupOfRanks> groups_; ///< of section 32; empty where it is section 4
     Index d_;
 
     Index steps_ = 0;

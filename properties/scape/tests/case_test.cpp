@@ -40,6 +40,8 @@ TEST(Case, WrongTextIsRefusedInOneLineThatSaysWhat) {
              {"workers", "not key=value"},
              {"colour=red", "not key=value"},
              {"workers=0", "workers"},
+             {"groups=2+0", "at least 1 rank"},
+             {"groups=2:1", "with commas between"},
              {"workers=two", "must be a number"},
              {"workers=2147483648", "must be a number"},
              {"density=0", "density"},
@@ -74,6 +76,20 @@ TEST(Case, WrongTextIsRefusedInOneLineThatSaysWhat) {
             EXPECT_NE(message.find(part), std::string::npos) << "'" << line << "': " << message;
             EXPECT_EQ(message.find('\n'), std::string::npos);
         }
+}
+
+TEST(Case, GroupsGoOnAsLongAsThereAreRanks) {
+    Case run;
+    run.workers = 8;
+    EXPECT_TRUE(groups_of(run).empty());
+    run = parse_case("workers=8,groups=3+2");
+    EXPECT_EQ(text(run), "workers=8,groups=3+2");
+    EXPECT_EQ(groups_of(run), (problem::Groups{3, 2, 3}));
+    EXPECT_EQ(problem_of(run).settings.groups, groups_of(run));
+    run.workers = 4;
+    EXPECT_EQ(groups_of(run), (problem::Groups{3, 1}));
+    run.workers = 1;
+    EXPECT_EQ(groups_of(run), problem::Groups{1});
 }
 
 TEST(Case, GradientsFollowFromSeedRankStepAndCoordinate) {

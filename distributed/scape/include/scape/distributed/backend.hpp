@@ -116,11 +116,12 @@ class Backend {
 
     // Ranks in groups (section 32): of a backend that says so.
     [[nodiscard]] virtual bool adds_groups() const { return false; }
-    /// Room for `count` values that groups have added, in fp32: apart from received(), and folded in the
-    /// order in which it was handed out; there are rooms() of it.
-    [[nodiscard]] virtual void* received_sums(Index count);
+    /// Room for `count` values that groups have added, in fp32, until so many rooms() more have been handed
+    /// out.
+    [[nodiscard]] virtual float* received_sums(Index count);
     /// The mean of `groups` parts of `count` values there.
-    virtual void fold_sums(const Scalars& scalars, int groups, Index count, float* means);
+    virtual void fold_sums(const Scalars& scalars, int groups, Index count, const float* sums,
+                           float* means);
 
     // What the communicator moves. Valid until the next call above.
     [[nodiscard]] virtual float* payload() = 0;

@@ -69,6 +69,9 @@ using Cut = std::vector<std::vector<std::size_t>>;
 struct Case {
     std::vector<problem::Tensor> tensors{{"a", 1, false}};
     int workers = 1;
+    /// How many ranks the groups have (section 32), from the first on and over again as long as there are
+    /// ranks; the last one may have fewer. Empty: there are none.
+    problem::Groups groups;
     problem::PartitionRule partition = problem::PartitionRule::by_shard;
     bool owners_in_turn = false; ///< segment i belongs to rank i mod P, as in one version of the artifact
     double density = 1.0;        ///< where the schedule ends
@@ -112,6 +115,7 @@ struct Case {
 [[nodiscard]] Case parse_case(const std::string& text);
 
 [[nodiscard]] problem::Problem problem_of(const Case& run);
+[[nodiscard]] problem::Groups groups_of(const Case& run);
 [[nodiscard]] problem::DensitySchedule schedule_of(const Case& run);
 /// Of step t where the density jumps: falls, stays, rises, falls to something between, rises to all.
 [[nodiscard]] double jumping_density(const Case& run, Index t);

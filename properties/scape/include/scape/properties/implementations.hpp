@@ -56,6 +56,8 @@ struct Ranked {
     bool takes_parts = false;
     /// Whether they take payloads of bf16 and e5m2 (section 21). Where not, cases come with fp32.
     bool rounds_payloads = false;
+    /// Whether they add in groups (section 32). Where not, cases come without.
+    bool adds_groups = false;
     /// Whether its candidates have begin_at(). Where not, what only such a state shows is skipped.
     bool takes_states = false;
     /// Whether all checkpoints of a run may go to one folder, in which others have left theirs. Where not,

@@ -128,6 +128,12 @@ enum class Bug : int {
     overflow_not_refused = 129,
     overflow_before_gradient = 130,
     scale_lost_to_zeros = 131,
+    groups_forgotten = 132,
+    mean_of_means = 133,
+    groups_backwards = 134,
+    handler_first = 135,
+    boundary_off_by_one = 136,
+    sums_in_bf16 = 137,
 };
 
 constexpr int bugs_of_section_10 = 54;
@@ -141,7 +147,7 @@ struct Description {
 
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
 /// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,
-/// and those of damaged checkpoints and overflowing payloads.
+/// those of damaged checkpoints and overflowing payloads, and those of ranks in groups.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted
