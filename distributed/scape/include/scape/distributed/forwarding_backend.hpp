@@ -64,6 +64,13 @@ class ForwardingBackend : public Backend {
     void scale_payload(int exponent) override { to_->scale_payload(exponent); }
     void round_payload() override { to_->round_payload(); }
 
+    bool adds_groups() const override { return to_->adds_groups(); }
+    float* received_sums(Index count) override { return to_->received_sums(count); }
+    void fold_sums(const Scalars& scalars, int groups, Index count, const float* sums,
+                   float* means) override {
+        to_->fold_sums(scalars, groups, count, sums, means);
+    }
+
     float* payload() override { return to_->payload(); }
     const void* sent() override { return to_->sent(); }
     const void* sent(std::size_t bucket) override { return to_->sent(bucket); }
