@@ -132,8 +132,8 @@ struct LocalWords {
     const float* m;
     const std::uint64_t* current;
     float* payload;
-    Watch* watch;  ///< of all of them, or nothing
-    Index watched; ///< the first one's number in it
+    Watch* watch = nullptr; ///< of all of them, or nothing
+    Index watched = 0;      ///< the first one's number in it
 };
 
 /// Whether section 4.1 refuses one of a word's gradients.
@@ -215,7 +215,7 @@ SCAPE_TARGET inline Index local_words(const Scalars& scalars, Index words, Local
     }
     if constexpr (watched)
         *at.watch = watch;
-    at = {g, e, kept, last + word, m, current + word, payload, at.watch, at.watched + word};
+    at = {g, e, kept, last + word, m, current + word, payload, at.watch, at.watched};
     return word;
 }
 
@@ -234,9 +234,7 @@ SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, co
                   pass.last.words() + begin / word_bits,
                   pass.m + pass.last.offset_of_chunk(begin),
                   pass.current.words() + begin / word_bits,
-                  pass.payload + pass.current.offset_of_chunk(begin),
-                  nullptr,
-                  0};
+                  pass.payload + pass.current.offset_of_chunk(begin)};
     std::span<Watch> watches = pass.watches;
     while (begin < end) {
         const Index chunk_end = begin + Mask::chunk < end ? begin + Mask::chunk : end;
