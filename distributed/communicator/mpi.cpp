@@ -70,14 +70,26 @@ struct Parts {
 
     /// A part that ends beyond what an int can say becomes one element of a type of its own, made of pieces
     /// with displacements of full width. The other side may have it otherwise: the bytes have to match.
-    void describe(Communicator::Stretches parts, std::size_t largest) {
+    /// Counted from where the first part that is not empty begins, which is returned: what is sent and what
+    /// is received may lie in one buffer, and one address for both would tell MPI that all is in place.
+    std::size_t describe(Communicator::Stretches parts, std::size_t largest) {
+        std::size_t first = 0;
         for (const auto& [begin, size] : parts) {
+            if (size > 0 && (!any_ || begin < first))
+                first = begin;
+            any_ = any_ || size > 0;
+        }
+        for (const Stretch& part : parts) {
+            const std::size_t begin = part.size > 0 ? part.begin - first : 0;
+            const std::size_t size = part.size;
             const bool fits = begin + size <= largest;
             counts.push_back(fits ? static_cast<int>(size) : size > 0 ? 1 : 0);
             displacements.push_back(fits ? static_cast<int>(begin) : 0);
             types.push_back(fits || size == 0 ? MPI_BYTE : in_pieces(begin, size, largest));
         }
+        return first;
     }
+    [[nodiscard]] bool any() const { return any_; }
 
     MPI_Datatype in_pieces(std::size_t begin, std::size_t size, std::size_t largest) {
         std::vector<int> lengths;
@@ -93,6 +105,9 @@ struct Parts {
         MPI_Type_commit(&type);
         return type;
     }
+
+  private:
+    bool any_ = false;
 };
 
 class Transfer final : public Exchange {
@@ -117,8 +132,12 @@ class Transfer final : public Exchange {
     void all_to_all(const void* send, Communicator::Stretches to, void* receive,
                     Communicator::Stretches from) {
         const std::size_t largest = rank_->options().largest_count;
-        sent_.describe(to, largest);
-        received_.describe(from, largest);
+        static const std::byte nothing{};
+        static std::byte nowhere{};
+        const std::size_t first_sent = sent_.describe(to, largest);
+        const std::size_t first_received = received_.describe(from, largest);
+        send = sent_.any() ? static_cast<const std::byte*>(send) + first_sent : &nothing;
+        receive = received_.any() ? static_cast<std::byte*>(receive) + first_received : &nowhere;
         check(MPI_Ialltoallw(send, sent_.counts.data(), sent_.displacements.data(), sent_.types.data(),
                              receive, received_.counts.data(), received_.displacements.data(),
                              received_.types.data(), rank_->ranks(), new_request()));
