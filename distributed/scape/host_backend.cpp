@@ -59,7 +59,7 @@ class HostBackend final : public Backend {
 
     void extract_payload() override {
         make_room(payload_, current().selected());
-        m_.assign(count_of(current()), 0.0F);
+        m_.assign(static_cast<std::size_t>(current().selected()), 0.0F);
         m_is_on_last_ = false;
         over_coordinates([&](Index begin, Index end) {
             host::extract(begin, end, e_.data(), current(), payload_.data());
@@ -360,15 +360,6 @@ class HostBackend final : public Backend {
                                buckets_[bucket].data() + begin, begin, lost.data());
         });
     }
-
-    /// Of the value at `place` among those that the mask has from `begin` on.
-    static Index coordinate(const Mask& mask, Index begin, Index place) {
-        for (;; ++begin)
-            if (mask.test(begin) && place-- == 0)
-                return begin;
-    }
-
-    static std::size_t count_of(const Mask& mask) { return static_cast<std::size_t>(mask.selected()); }
 
     template <class Work>
     void over_coordinates(const Work& work) {

@@ -19,6 +19,13 @@ void make_room(Vector& vector, Index count) {
     vector.resize(wanted);
 }
 
+/// The coordinate of the value at `place` among those that the mask has from `begin` on.
+[[nodiscard]] inline Index coordinate(const Mask& mask, Index begin, Index place) {
+    for (;; ++begin)
+        if (mask.test(begin) && place-- == 0)
+            return begin;
+}
+
 /// A payload as it travels in the host's memory, where that is not in fp32 (section 21): that of the step,
 /// those of its buckets, and what comes. Counts and places are of values.
 class RoundedPayload {
