@@ -302,6 +302,8 @@ bool Selection::take_watched(std::span<const Watch* const> watches, const Bracke
         above += watch->above;
         capacity += watch->candidates.count;
     }
+    if (watches.size() == 1 && body() == first_word_ && body_end() == last_word_)
+        return take_candidates(watches.front()->candidates, above, bracket, threshold);
     Scratch& memory = scratch();
     memory.make_room(capacity + 2 * word_bits);
     Candidates candidates{memory.scores.get(), memory.positions.get(), 0, capacity};
@@ -534,11 +536,11 @@ void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std
         if (watched_[i])
             watch(i, cuts);
     }
-    // Room for as many as a bracket may hold, of all watches of a part one after the other.
+    // Room for as many as a good guess brings, of all watches of a part one after the other.
     for (Part& part : parts_) {
         Index room = 0;
         for (Watch& watch : part.watches) {
-            watch.candidates.capacity = (watch.end - watch.begin) / 16 + problem::tunable<Index>(1024, 4);
+            watch.candidates.capacity = (watch.end - watch.begin) / 128 + problem::tunable<Index>(1024, 4);
             room += watch.candidates.capacity + 2 * word_bits;
         }
         if (part.room < room) {
@@ -592,9 +594,15 @@ std::uint32_t SelectionAhead::take(std::size_t segment, const float* e, const Ma
         if (selection.take_watched(watches, around(wanted.guess), found))
             return static_cast<std::uint32_t>(found);
         ++missed_;
+        // What the watches found is of no use any more: no memory for both at once, nor between steps.
+        if (std::find(watched_.begin() + static_cast<std::ptrdiff_t>(segment) + 1, watched_.end(), true) ==
+            watched_.end())
+            parts_.clear();
     }
     std::uint32_t threshold = 0;
     Selector::select(wanted.begin, wanted.end, wanted.k, e, current, payload, next_, threshold);
+    if (wanted.end - wanted.begin >= large_segment)
+        scratch() = {};
     return threshold;
 }
 

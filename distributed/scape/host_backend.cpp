@@ -234,7 +234,7 @@ class HostBackend final : public Backend {
         std::atomic<bool> finite{true};
         std::atomic<Index> kept{0};
         over_coordinates([&](Index share_begin, Index share_end) {
-            constexpr Index stretch = 8 * Mask::chunk;
+            constexpr Index stretch = 2 * Mask::chunk;
             std::array<float, stretch> moved; // NOLINT: written before it is read
             std::array<float, stretch> ghat;  // NOLINT: the same; and then u
             for (Index begin = share_begin; begin < share_end; begin += stretch) {
