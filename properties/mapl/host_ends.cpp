@@ -1,4 +1,10 @@
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <utility>
+
+#include <scape/mapl/checkpoint.hpp>
+#include <scape/problem/error.hpp>
 
 #include "subject.hpp"
 
@@ -49,10 +55,21 @@ Starts<Any> starts() {
     };
 }
 
+/// As distributed/mapl saves it and loads it again, in a folder of its own.
+EndState through_a_file(const Settings& settings, const EndState& state, Side side, int boundary) {
+    namespace fs = std::filesystem;
+    std::string folder = (fs::temp_directory_path() / "mapl-restart-XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr)
+        throw Error(folder + ": the folder could not be made; check the disk");
+    EndState loaded = load(save(folder, settings, state, side, boundary), settings, side, boundary);
+    fs::remove_all(folder);
+    return loaded;
+}
+
 } // namespace
 
 Subjects host_ends() {
-    return {starts<AnySender, HostSender>(), starts<AnyReceiver, HostReceiver>()};
+    return {starts<AnySender, HostSender>(), starts<AnyReceiver, HostReceiver>(), through_a_file};
 }
 
 } // namespace scape::mapl

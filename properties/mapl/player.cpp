@@ -60,6 +60,8 @@ class Player {
             take_step(step);
             if (step + 1 == scenario_.run.restart) {
                 keep_states();
+                if (subjects_.kept)
+                    pass_through_files();
                 tapped_.when = "restart";
                 start(true);
             }
@@ -92,6 +94,15 @@ class Player {
             seen_.states["r"] = receiver_->state();
         if (sender_)
             seen_.states["s"] = sender_->state();
+    }
+
+    void pass_through_files() {
+        if (receiver_)
+            seen_.states["r"] = subjects_.kept(scenario_.settings(rank_ - 1, Side::receiver),
+                                               seen_.states["r"], Side::receiver, rank_ - 1);
+        if (sender_)
+            seen_.states["s"] = subjects_.kept(scenario_.settings(rank_, Side::sender), seen_.states["s"],
+                                               Side::sender, rank_);
     }
 
     void show(const std::string& what, Floats values) { seen_.values[what] = std::move(values); }

@@ -42,6 +42,8 @@ using Starts =
 struct Subjects {
     Starts<AnySender> sender;
     Starts<AnyReceiver> receiver;
+    /// What of a state is there after a restart: by way of a file, say. Without it all of it is.
+    std::function<EndState(const Settings&, const EndState&, Side, int boundary)> kept{};
 };
 
 /// distributed/mapl.

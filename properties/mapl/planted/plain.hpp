@@ -51,6 +51,7 @@ enum Wrong : int {
     averaged_over_all,
     one_order_for_all_turns,
     codebooks_not_compared,
+    learned_not_kept,
     wrong_end, ///< one behind the last
 };
 

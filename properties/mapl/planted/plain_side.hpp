@@ -41,6 +41,8 @@ class PlainSide : public Any {
                 value += 0.25F;
         codewords_ = Codewords(wrong, settings, std::move(state.codebooks), std::move(state.learned),
                                side == Side::sender, batches_);
+        if (wrong == learned_not_kept) // as if only the receiver's had been
+            codewords_ = Codewords(wrong, settings, codewords_.books(), {}, side == Side::sender, batches_);
         compare_settings();
         if (wrong == senders_anchor && settings.anchors == Anchors::two)
             exchange_anchors();

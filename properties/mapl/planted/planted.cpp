@@ -75,7 +75,9 @@ std::vector<gate::Mistake> mistakes() {
         {one_order_for_all_turns, "the order of the codewords not renewed",
          "Right but for which of them travel when. Needs a second turn."},
         {codebooks_not_compared, "codebooks of the two sides not compared",
-         "Two sides that were started differently go on."}};
+         "Two sides that were started differently go on."},
+        {learned_not_kept, "the copy that learns not in the checkpoint",
+         "It begins anew with what the receiver has. Needs several subsets, and a restart."}};
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,
