@@ -23,7 +23,7 @@ struct Seen {
     std::map<std::string, Floats> values;
     /// Every byte that was sent: when, and to whom.
     std::map<std::string, std::vector<std::uint8_t>> wire;
-    /// What a call was refused with; "" where it was not.
+    /// What a call was refused with, "" where it was not; "ended": what a stage ended with before its time.
     std::map<std::string, std::string> refused;
     std::map<std::string, EndState> states; ///< s and r, at the end
     [[nodiscard]] const Floats& at(const std::string& key) const;

@@ -126,13 +126,37 @@ Case one_boundary(Case run) {
     return run;
 }
 
+// 19. A stage dies: all end, with its name.
+void faults(Trial& trial) {
+    const Case& run = trial.run;
+    Scenario fatal = trial.scenario;
+    fatal.dies = {static_cast<int>(run.seed % run.workers), run.seed % run.steps, run.seed / 7 % run.micro};
+    std::vector<Seen> seen = trial.play(fatal);
+    const std::string name = "rank " + std::to_string(fatal.dies.rank) + " has died";
+    for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+        const std::string line = seen[rank].refused["ended"];
+        trial.told(line.find(name) != std::string::npos && line.find('\n') == std::string::npos,
+                   fatal.dies.step, [&] {
+                       return name + ", and rank " + std::to_string(rank) +
+                              (line.empty() ? " goes on" : " ends with: " + line);
+                   });
+    }
+}
+Case one_life(Case run) {
+    run.restart = 0;
+    run.micro = std::max<Index>(run.micro, 1);
+    return run;
+}
+
 } // namespace
 
 std::vector<gate::Property> input_properties() {
     return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
                      refusals, {{"several boundaries", 40}}, something_to_refuse),
             property(16, "starts", "Settings that cannot be, or that differ, are refused on both sides.",
-                     refused_starts, {{"anchors", 50}, {"codewords", 25}}, one_boundary)};
+                     refused_starts, {{"anchors", 50}, {"codewords", 25}}, one_boundary),
+            property(19, "faults", "A stage dies, and all end with its name.", faults,
+                     {{"several boundaries", 40}, {"several micro-batches", 40}}, one_life)};
 }
 
 } // namespace scape::mapl

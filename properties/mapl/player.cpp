@@ -2,6 +2,7 @@
 #include "player.hpp"
 
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include <scape/problem/error.hpp>
@@ -56,6 +57,21 @@ class Player {
         seen_.refused["start"] = refused;
         if (!refused.empty())
             return std::move(seen_);
+        if (scenario_.dies.rank < 0) {
+            live();
+            return std::move(seen_);
+        }
+        try {
+            live();
+        } catch (const std::runtime_error& ended) { // the stage's own, or that of one it needed
+            seen_.refused["ended"] = ended.what();
+            tapped_.leave(ended.what());
+        }
+        return std::move(seen_);
+    }
+
+  private:
+    void live() {
         for (Index step = 0; step < scenario_.run.steps; ++step) {
             take_step(step);
             if (step + 1 == scenario_.run.restart) {
@@ -68,10 +84,8 @@ class Player {
         }
         show_sides(scenario_.run.steps);
         keep_states();
-        return std::move(seen_);
     }
 
-  private:
     [[nodiscard]] bool receives() const { return rank_ > 0; }
     [[nodiscard]] bool sends() const { return rank_ + 1 < scenario_.workers(); }
 
@@ -138,6 +152,9 @@ class Player {
 
     void forward(Index step, Index micro) {
         tapped_.when = key(step, micro, "forward");
+        const auto& dies = scenario_.dies;
+        if (rank_ == dies.rank && step == dies.step && micro == dies.micro)
+            throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
         std::vector<Id> ids = scenario_.ids(step, micro);
         Floats arrived;
         if (receiver_) {

@@ -43,6 +43,12 @@ struct Scenario {
     double rate = 0.0;
     double anchor_rate = 0.0;
     Flaw flaw = Flaw::none;
+    /// A stage that dies before it takes that micro-batch forward; of no rank: none.
+    struct {
+        int rank = -1;
+        Index step = 0;
+        Index micro = 0;
+    } dies{};
 
     [[nodiscard]] int workers() const { return static_cast<int>(run.workers); }
     [[nodiscard]] Index boundaries() const { return run.workers - 1; }

@@ -52,6 +52,7 @@ enum Wrong : int {
     one_order_for_all_turns,
     codebooks_not_compared,
     learned_not_kept,
+    failure_swallowed,
     wrong_end, ///< one behind the last
 };
 

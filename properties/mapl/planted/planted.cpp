@@ -77,7 +77,9 @@ std::vector<gate::Mistake> mistakes() {
         {codebooks_not_compared, "codebooks of the two sides not compared",
          "Two sides that were started differently go on."},
         {learned_not_kept, "the copy that learns not in the checkpoint",
-         "It begins anew with what the receiver has. Needs several subsets, and a restart."}};
+         "It begins anew with what the receiver has. Needs several subsets, and a restart."},
+        {failure_swallowed, "a neighbour's failure taken for an empty message",
+         "The rank goes on with zeros. Needs a stage that dies."}};
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,

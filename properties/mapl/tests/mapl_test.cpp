@@ -93,7 +93,7 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
         "restart",   "traffic",   "refusals",     "starts",       "starts",    "lossless",     "gradients",
         "gradients", "reference", "traffic",      "reference",    "reference", "quantization", "reference",
         "restart",   "reference", "quantization", "quantization", "reference", "reference",    "reference",
-        "reference", "starts", "restart"};
+        "reference", "starts",    "restart",      "faults"};
     ASSERT_EQ(catches.size(), mistakes().size());
     for (const gate::Mistake& mistake : mistakes()) {
         const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];
