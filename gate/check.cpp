@@ -26,6 +26,8 @@ int Check::run() {
         return all_passed;
     }
     trust_itself();
+    if (settings_.converge)
+        return train();
     for (const auto& implementation : chosen_)
         results_.add_runs_on(implementation->name(), implementation->runs_on());
     if (settings_.one_case) {
@@ -296,6 +298,16 @@ void Check::run_one_case() {
     result.seconds = watch_.seconds();
     add_property(implementation, property, result, judge(system_, property, result, {}), with,
                  failure(implementation, property, result, with));
+}
+
+int Check::train() const {
+    return system_.train({.candidates = chosen_,
+                          .pairs = settings_.pairs,
+                          .jobs = settings_.jobs,
+                          .run_seconds = case_seconds(),
+                          .json = settings_.json,
+                          .report = settings_.report,
+                          .arguments = arguments_});
 }
 
 int Check::finish() {

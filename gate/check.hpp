@@ -29,6 +29,8 @@ struct CheckSettings {
     std::vector<std::string> without;
     bool matrix_only = false;
     bool thorough = false;
+    bool converge = false;
+    int pairs = Training{}.pairs;
     bool list = false;
     bool brief = false;
     bool verbose = false;
@@ -110,6 +112,7 @@ class Check {
                       const SearchResult& result, const Verdict& verdict, const std::string& with,
                       const nlohmann::ordered_json& failed);
     void run_one_case();
+    [[nodiscard]] int train() const;
     int finish();
 
     const CheckSettings& settings_;

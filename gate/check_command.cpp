@@ -1,5 +1,6 @@
 #include <scape/gate/check_command.hpp>
 
+#include <algorithm>
 #include <cerrno> // program_invocation_short_name
 #include <chrono>
 #include <cstdio>
@@ -122,6 +123,13 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
         .add_option("--without", settings->without,
                     "leave out these properties, or all whose names begin so: restart,traffic")
         ->delimiter(',');
+    if (std::ranges::any_of(systems, [](const System& system) { return system.train != nullptr; })) {
+        command.add_flag("--converge", settings->converge,
+                         "in place of matrix and properties: train a small model with each implementation "
+                         "and with the reference, in pairs, and say whether it learns as much "
+                         "(docs/training.md)");
+        command.add_option("--pairs", settings->pairs, "of these runs, of each implementation");
+    }
     command.add_option("--case", settings->one_case, "one case, as a failure prints it, with one property");
     command.add_option("--cases", settings->cases,
                        "cases of each row and property; without it 4 and 1 larger, and 100, and half as "
@@ -160,8 +168,9 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
         "failed.\n"
         "Examples:\n  " +
         invocation + " --report report\n  " + invocation + " --workers 3,5 --without restart\n  " +
-        (has_mistakes ? invocation + " --planted 6\n  " : std::string()) + invocation +
-        " --program 'python3 my_optimizer.py'\n  " + invocation +
+        (has_mistakes ? invocation + " --planted 6\n  " : std::string()) +
+        (systems.front().train ? invocation + " --converge --implementation host\n  " : std::string()) +
+        invocation + " --program 'python3 my_optimizer.py'\n  " + invocation +
         " --thorough --time-budget 3600\n  mpirun -n 8 " + invocation + " --communicator mpi");
     const auto started = std::make_shared<Started>(Started{arguments, systems, invocation});
     command.callback([settings, &status, started] { status = run(*settings, *started); });

@@ -112,6 +112,13 @@ void Check::check_settings() const {
         throw Error("--timeout is " + shortest(settings_.timeout) + "; it must be 0.001 seconds to a year");
     if (settings_.one_case && (settings_.properties.size() != 1 || implementation_count() != 1))
         throw Error("--case needs one --implementation and one --property to be tried with");
+    at_least("--pairs", settings_.pairs, 2);
+    if (settings_.converge && !system_.train)
+        throw Error("--converge: nothing trains with " + system_.name + " yet; leave it out");
+    if (settings_.converge &&
+        (settings_.matrix_only || !settings_.properties.empty() || group_->name() != "in_process"))
+        throw Error("--converge trains, over threads, and asks nothing else; leave out --matrix, "
+                    "--property, --case and --communicator");
     if (settings_.matrix_only && !settings_.properties.empty())
         throw Error("--matrix and --property exclude each other; leave one out");
 }

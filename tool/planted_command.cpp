@@ -1,4 +1,5 @@
 #include "commands.hpp"
+#include "planted_converge.hpp"
 #include "systems.hpp"
 
 #include <algorithm>
@@ -35,6 +36,8 @@ struct PlantedRun {
     std::vector<std::string> without;
     bool all = false;
     bool list = false;
+    bool converge = false;
+    int pairs = PlantedTraining().pairs;
     int cases = 100;
     int clean_cases = 10'000;
     std::uint64_t seed = 1;
@@ -314,6 +317,16 @@ int list(const std::string& system) {
     return all_passed;
 }
 
+int train(const PlantedRun& settings, const std::vector<std::string>& arguments) {
+    return planted_training({.numbers = settings.numbers,
+                             .pairs = settings.pairs,
+                             .jobs = settings.jobs,
+                             .timeout = settings.timeout,
+                             .json = settings.json,
+                             .report = settings.report},
+                            gate::find_system(all_systems(), settings.system), arguments);
+}
+
 } // namespace
 
 void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
@@ -333,6 +346,9 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
     command->add_option("--seed", settings->seed, "all cases follow from it");
     command->add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
     command->add_option("--jobs", settings->jobs, "processes at work at a time; 0: all in this one");
+    command->add_flag("--converge", settings->converge,
+                      "train with each, and say which ones a loss curve shows; nothing else is asked");
+    command->add_option("--pairs", settings->pairs, "of these runs, of each");
     command->add_flag("--list", settings->list, "list the bugs, and what each one shows");
     command->add_option("--json", settings->json, "write the results to this file (docs/results.md)");
     command->add_option("--report", settings->report,
@@ -344,7 +360,9 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         "  scape planted --bug 41,54 --all --clean-cases 0");
     command->callback([settings, &status, &arguments] {
         gate::tell_of_crashes();
-        status = settings->list ? list(settings->system) : Planted(*settings, arguments).run();
+        status = settings->list       ? list(settings->system)
+                 : settings->converge ? train(*settings, arguments)
+                                      : Planted(*settings, arguments).run();
     });
 }
 

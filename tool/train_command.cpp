@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include <scape/distributed/mpi.hpp>
 #include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
@@ -26,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 struct TrainCall : TrainAsked {
     Plan plan;
+    std::string communicator = "in_process";
     std::optional<std::size_t> warm_up;
     std::string correction{problem::name(Plan().hyper.bias_correction)};
 };
@@ -183,8 +185,8 @@ void run_seeds(const TrainCall& asked, const Plan& plan, const Text& text, const
 }
 
 /// The base line comes first, with all its seeds: what is a difference at all is fixed before a candidate
-/// has run.
-bool train_all(TrainCall asked, const std::vector<std::string>& arguments) {
+/// has run. `begun`: nothing is wrong with what was asked for.
+bool train_all(TrainCall asked, const std::vector<std::string>& arguments, bool& begun) {
     const Text text = training::text_named(asked.text);
     asked.plan.shape.symbols = text.symbols;
     asked.plan.hyper.bias_correction = problem::parse<problem::BiasCorrection>(asked.correction);
@@ -192,6 +194,7 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments) {
     if (!asked.curves.empty())
         return judge_curves(asked, asked.plan, text, arguments);
     TrainResults results(asked, asked.plan, text, arguments);
+    begun = true;
     results.write(); // who cannot have it, is told before the hours
     print_head(asked, text, results.floors(),
                static_cast<double>(training::layout_of(asked.plan.shape).size()));
@@ -212,6 +215,36 @@ bool train_all(TrainCall asked, const std::vector<std::string>& arguments) {
     return results.good();
 }
 
+/// Every process is a rank, and the first speaks. What is wrong with the settings is so on all; what fails
+/// later fails on one, and ends the job.
+int train_on_ranks(TrainCall asked, const std::vector<std::string>& arguments) {
+    bool begun = false;
+    if (asked.communicator == "in_process")
+        return train_all(std::move(asked), arguments, begun) ? all_passed : difference;
+    if (asked.communicator != "mpi")
+        throw Error("--communicator is '" + asked.communicator + "'; it must be in_process or mpi");
+    int no_arguments = 0;
+    char** none = nullptr;
+    const distributed::MpiSession session(no_arguments, none);
+    asked.plan.processes = true;
+    asked.plan.ranks = session.size();
+    if (session.rank() > 0) {
+        asked.json.clear();
+        asked.report.clear();
+        if (std::freopen("/dev/null", "w", stdout) == nullptr)
+            throw Error("/dev/null cannot be written");
+    }
+    try {
+        return train_all(std::move(asked), arguments, begun) ? all_passed : difference;
+    } catch (const Error& error) {
+        if (begun || session.rank() == 0)
+            std::fprintf(stderr, "scape: %s\n", one_line(error.what()).c_str());
+        if (begun)
+            throw;
+        return bad_input;
+    }
+}
+
 void add_runs(CLI::App& command, TrainCall& asked) {
     command
         .add_option("--text", asked.text,
@@ -223,7 +256,10 @@ void add_runs(CLI::App& command, TrainCall& asked) {
         "NAME, NAME:DENSITY or NAME:H, as often as wanted; the first is the base line: adams (sharded, "
         "dense), adamw, "
         "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, unsharded, diloco, gasloc");
-    command.add_option("-P,--ranks", asked.plan.ranks, "that share the training, as threads");
+    command.add_option("-P,--ranks", asked.plan.ranks,
+                       "that share the training, as threads; under mpirun it says how many");
+    command.add_option("--communicator", asked.communicator,
+                       "in_process (threads) or mpi (started by mpirun)");
     command.add_option("--steps", asked.steps,
                        "of each run; of several numbers each, with a map of SCAPE's densities by steps");
     command.add_option("--batch", asked.plan.batch, "windows a rank and step");
@@ -291,9 +327,9 @@ void add_train(CLI::App& app, int& status, const std::vector<std::string>& argum
         "Examples:\n"
         "  scape train --text README.md --steps 200\n"
         "  scape train --text synthetic --optimizer adams scape:0.1 scape:0.01 diloco:30 "
-        "--seeds 4 --base-seeds 10 --report report");
-    command->callback(
-        [asked, &status, arguments] { status = train_all(*asked, arguments) ? all_passed : difference; });
+        "--seeds 4 --base-seeds 10 --report report\n"
+        "  mpirun -n 4 scape train --communicator mpi --text README.md --steps 200");
+    command->callback([asked, &status, arguments] { status = train_on_ranks(*asked, arguments); });
 }
 
 } // namespace scape::tool

@@ -8,6 +8,7 @@
 #include <scape/verify/results.hpp>
 #include <scape/verify/run.hpp>
 
+#include "live.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
@@ -127,6 +128,22 @@ class ReferenceRun {
     bool halted_ = false; ///< in the last step
 };
 
+/// Its state outlives any restart with as many ranks.
+class TrainedReference final : public Lockstep {
+  public:
+    explicit TrainedReference(const Setup& setup)
+        : workers_(static_cast<std::size_t>(setup.problem.workers)), run_(setup) {}
+    std::vector<View> views() override { return run_.views(); }
+    std::vector<Outcome> step(const Action& action) override {
+        return std::vector<Outcome>(workers_, run_.step(action));
+    }
+    void restart() override {}
+
+  private:
+    std::size_t workers_;
+    ReferenceRun run_;
+};
+
 class ReferenceImplementation final : public Implementation {
   public:
     std::string name() const override { return "reference"; }
@@ -153,6 +170,11 @@ class ReferenceImplementation final : public Implementation {
         }
         history.coming = reference.coming();
         return history;
+    }
+
+    void train(const Setup& setup, Live& live) const override {
+        TrainedReference ranks(setup);
+        train_in_lockstep(setup, live, ranks);
     }
 };
 

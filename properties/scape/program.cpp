@@ -1,6 +1,7 @@
 // A program of any language as an implementation: the messages of docs/program-protocol.md.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <scape/gate/program_hello.hpp>
@@ -8,6 +9,7 @@
 #include <scape/problem/error.hpp>
 #include <scape/properties/implementations.hpp>
 
+#include "live.hpp"
 #include "program_hello.hpp"
 
 namespace scape::properties {
@@ -273,6 +275,30 @@ std::vector<std::vector<std::uint8_t>> ProgramRun::coming() {
     return masks;
 }
 
+/// A training: of what there is to see only parameters are asked for.
+class TrainedProgram final : public Lockstep {
+  public:
+    /// `folder`: for a restart, if it can be had.
+    TrainedProgram(Programs& programs, const Setup& setup, std::optional<fs::path> folder)
+        : run_(programs, {false, false, false, false}, setup), setup_(setup), folder_(std::move(folder)) {}
+    std::vector<View> views() override { return run_.views(); }
+    std::vector<Outcome> step(const Action& action) override { return run_.step(action); }
+    void restart() override {
+        if (!folder_)
+            return;
+        Action same;
+        same.problem = setup_.problem;
+        same.ranges = setup_.ranges;
+        run_.save(*folder_);
+        run_.restart(same, *folder_);
+    }
+
+  private:
+    ProgramRun run_;
+    const Setup& setup_;
+    std::optional<fs::path> folder_;
+};
+
 class ProgramImplementation final : public Implementation {
   public:
     ProgramImplementation(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group)
@@ -305,6 +331,14 @@ class ProgramImplementation final : public Implementation {
             history.error = error.what();
         }
         return history;
+    }
+
+    void train(const Setup& setup, Live& live) const override {
+        std::optional<fs::path> folder;
+        if (!left_out().contains("restart"))
+            folder = empty_folder("restart");
+        TrainedProgram ranks(programs_, setup, folder);
+        train_in_lockstep(setup, live, ranks);
     }
 
   private:

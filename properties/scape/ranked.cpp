@@ -13,6 +13,7 @@
 
 #include <scape/distributed/scape.hpp>
 
+#include "live.hpp"
 #include "rank_record.hpp"
 #include "restore_damaged.hpp"
 
@@ -190,6 +191,14 @@ class RankedImplementation final : public Implementation {
             history.error = error.what();
         }
         return history;
+    }
+
+    void train(const Setup& setup, Live& live) const override {
+        fs::path folder;
+        if (!left_out().contains("restart"))
+            make_empty(folder = of_action(0));
+        group_->run(setup.problem.workers,
+                    [&](Communicator& ranks) { train_rank(ranked_, setup, live, folder, ranks); });
     }
 
   private:

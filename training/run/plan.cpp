@@ -105,6 +105,9 @@ void check(const Plan& plan, const Text& text, const std::vector<std::string>& o
     check_length(text, "measure on", text.measured.size(), plan.shape.context);
     problem::check(plan.hyper);
     check_checkpoints(plan);
+    if (plan.processes && !plan.checkpoints.empty())
+        throw Error(
+            "ranks that are processes keep no checkpoints yet; leave the folder of checkpoints out");
     for (const std::string& optimizer : optimizers)
         if (const peers::Choice choice = optimizer_of(optimizer, asked);
             !plan.checkpoints.empty() && !choice.kind->resumes)

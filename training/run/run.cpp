@@ -10,6 +10,7 @@
 
 #include <scape/distributed/counting.hpp>
 #include <scape/distributed/counting_peers.hpp>
+#include <scape/distributed/mpi.hpp>
 #include <scape/distributed/scape.hpp>
 #include <scape/gasloc/worker.hpp>
 #include <scape/problem/error.hpp>
@@ -95,7 +96,8 @@ class Rank {
         const Batch& batch = windows_.drawn(run_.seed, bare_.rank(), step, run_.plan.batch);
         const double loss = model_.loss_and_gradient(peer_->parameters(), batch, gradient_);
         const auto finite = [](float value) { return std::isfinite(value); };
-        if (!std::isfinite(loss) || !std::ranges::all_of(gradient_, finite))
+        const bool diverged = !std::isfinite(loss) || !std::ranges::all_of(gradient_, finite);
+        if (run_.plan.processes ? any(diverged) : diverged)
             throw Diverged();
         const double rate = learning_rate_at(run_.plan, step);
         peers::LocalPeer* const local = peer_->local();
@@ -112,6 +114,15 @@ class Rank {
             open_steps_ = 0;
         }
         return loss;
+    }
+
+    /// True on all ranks if it is on any: a process that leaves alone would end the job, and a thread's
+    /// leaving ends all.
+    bool any(bool here) {
+        for (const int there : distributed::gather_records(bare_, here ? 1 : 0))
+            if (there != 0)
+                return true;
+        return false;
     }
 
     void go_on_from(const Checkpoint& checkpoint) {
@@ -184,6 +195,31 @@ class Rank {
     std::uint64_t sent_before_ = 0; ///< by those whose checkpoint this goes on from
 };
 
+/// Threads do not get lost, nor do processes: whoever waits that long is on a machine that does something
+/// else.
+constexpr std::chrono::hours patience{24};
+
+/// This process is one of the ranks, and calls once.
+void run_as_processes(const std::function<void(const peers::Links&)>& work) {
+    const auto all = distributed::make_mpi_communicator({patience});
+    const auto each = distributed::make_mpi_peers({patience});
+    work({*all, *each});
+}
+
+/// False if it diverged.
+template <class Work>
+bool comes_to_its_end(const Work& work) {
+    try {
+        work();
+        return true;
+    } catch (const Diverged&) {
+    } catch (const distributed::RefusedStep&) { // the optimizers' own words for the same
+    } catch (const distributed::Halted&) {
+    } catch (const gasloc::Halted&) {
+    }
+    return false;
+}
+
 /// What was to be measured after the run had ended has no loss.
 void leave_empty(const Run& run, Curve& curve) {
     const std::uint64_t bytes = curve.points.empty() ? 0 : curve.points.back().bytes;
@@ -207,24 +243,22 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
     const auto ranks = static_cast<std::size_t>(plan.ranks);
     Checkpoint kept{0, {}, std::vector<std::uint64_t>(ranks), std::vector<peers::State>(ranks)};
     Curve curve{optimizer, seed, plan.learning_rate, {}};
-    // Threads do not get lost: whoever waits that long is on a machine that does something else.
-    constexpr std::chrono::hours patience{24};
-    try {
-        peers::run_linked(
-            plan.ranks,
-            [&](const peers::Links& links) {
-                const bool first = links.all.rank() == 0;
-                std::vector<Curve::Point> same;
-                Rank(run, links, kept).train(first ? watch : Watch(), first ? curve.points : same);
-            },
-            patience);
-        return curve;
-    } catch (const Diverged&) {
-    } catch (const distributed::RefusedStep&) { // the optimizers' own words for the same
-    } catch (const distributed::Halted&) {
-    } catch (const gasloc::Halted&) {
-    }
-    leave_empty(run, curve);
+    const auto work = [&](const peers::Links& links) {
+        const bool first = links.all.rank() == 0;
+        std::vector<Curve::Point> same;
+        Rank(run, links, kept)
+            .train(first ? watch : Watch(), first || plan.processes ? curve.points : same);
+    };
+    const auto on_threads = [&] { peers::run_linked(plan.ranks, work, patience); };
+    // All processes come to it together, so that each leaves in good order.
+    bool to_its_end = true;
+    if (plan.processes)
+        run_as_processes(
+            [&](const peers::Links& links) { to_its_end = comes_to_its_end([&] { work(links); }); });
+    else
+        to_its_end = comes_to_its_end(on_threads);
+    if (!to_its_end)
+        leave_empty(run, curve);
     return curve;
 }
 

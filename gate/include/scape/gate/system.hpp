@@ -32,6 +32,17 @@ struct Mistake {
 /// Whose gradients a trace holds: of those that the gate has made up there is nothing to find out.
 enum class Gradients { recorded, made_up };
 
+/// What is to train: `check --converge`.
+struct Training {
+    Implementations candidates;
+    int pairs = 8; ///< of runs, of each candidate beside the base line
+    int jobs = 0;  ///< processes at a time; 0: all in this one
+    double run_seconds = 180.0;
+    std::string json;
+    std::string report;
+    std::vector<std::string> arguments;
+};
+
 /// All that the gate has to be told of a system: docs/adding-a-system.md walks through one.
 struct System {
     std::string name; ///< "scape"
@@ -79,6 +90,10 @@ struct System {
         planted;
     /// Names of those that `planted` accuses of nothing, beside the clean one.
     std::vector<std::string> clean;
+
+    /// Trains with each candidate and with the reference, in pairs, and says whether it learns as much:
+    /// what `check` ends with. None: nobody here can.
+    std::function<int(const Training&)> train;
 
     verify::Traces traces; ///< a system may have none
     /// Which known mistakes make what a trace holds at the step at which it first parts from the reference:

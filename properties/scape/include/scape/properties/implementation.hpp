@@ -185,6 +185,24 @@ struct Shows {
 /// What whoever says nothing of it is asked at most.
 constexpr Index usual_parameters = 200'000;
 
+/// Gradients that follow from what the ranks have become: a training. Where a scenario knows its gradients
+/// beforehand, this one makes them as it is asked.
+class Live {
+  public:
+    struct Step {
+        bool ends = false;     ///< there is no step any more
+        bool restarts = false; ///< before it all ranks save, and new ones go on from there
+        double learning_rate = 0.0;
+        std::vector<std::vector<float>> parts; ///< section 20; their sum is the gradient
+    };
+    virtual ~Live() = default;
+    /// The coming step of a rank whose parameters are these. Asked by each rank once a step, by several of
+    /// them at a time.
+    [[nodiscard]] virtual Step next(int rank, std::span<const float> parameters) = 0;
+};
+/// The gradient of a step as one, for those that take no parts.
+[[nodiscard]] std::vector<float> sum_of(const std::vector<std::vector<float>>& parts);
+
 /// Whatever can be put through a scenario.
 class Implementation : public gate::Implementation {
   public:
@@ -193,6 +211,9 @@ class Implementation : public gate::Implementation {
     /// Of the cases that are tried in every run: larger ones would take it too long.
     [[nodiscard]] virtual Index most_parameters() const { return usual_parameters; }
     [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
+    /// From the setup's parameters until `live` ends it. Throws what a rank throws, and std::runtime_error
+    /// where a step is refused or halts.
+    virtual void train(const Setup& setup, Live& live) const;
 };
 
 } // namespace scape::properties

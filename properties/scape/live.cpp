@@ -1,0 +1,44 @@
+// Trainings of implementations that are asked for all ranks at once.
+#include "live.hpp"
+
+#include <stdexcept>
+
+namespace scape::properties {
+
+std::vector<float> sum_of(const std::vector<std::vector<float>>& parts) {
+    std::vector<float> sum = parts.front();
+    for (std::size_t part = 1; part < parts.size(); ++part)
+        for (std::size_t i = 0; i < sum.size(); ++i)
+            sum[i] += parts[part][i];
+    return sum;
+}
+
+void Implementation::train(const Setup&, Live&) const {
+    throw std::runtime_error(name() + " takes gradients that are known beforehand alone");
+}
+
+void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks) {
+    const auto workers = static_cast<std::size_t>(setup.problem.workers);
+    for (;;) {
+        const std::vector<View> views = ranks.views();
+        Action action;
+        bool ends = false;
+        for (std::size_t rank = 0; rank < workers; ++rank) {
+            const Live::Step step = live.next(static_cast<int>(rank), views[rank].parameters);
+            ends = ends || step.ends;
+            if (step.ends)
+                continue; // the others are asked, too: each takes its last look
+            action.learning_rate = step.learning_rate;
+            action.gradients.push_back(sum_of(step.parts));
+            if (step.restarts && rank + 1 == workers)
+                ranks.restart();
+        }
+        if (ends)
+            return;
+        for (const Outcome& outcome : ranks.step(action))
+            if (outcome.kind != Outcome::Kind::taken)
+                throw std::runtime_error(outcome.text);
+    }
+}
+
+} // namespace scape::properties

@@ -1,0 +1,61 @@
+// A training by one rank of an implementation that is made rank by rank.
+#include <algorithm>
+#include <memory>
+
+#include <scape/distributed/counting.hpp>
+#include <scape/distributed/scape.hpp>
+
+#include "live.hpp"
+
+namespace scape::properties {
+
+namespace {
+
+/// Where it may, in micro-batches, and tensors from the last to the first, as a backward pass has them.
+void give(Candidate& candidate, const Live::Step& step, const problem::Layout& layout, bool in_parts) {
+    if (!in_parts)
+        return candidate.step(sum_of(step.parts), step.learning_rate);
+    for (std::size_t part = 0; part + 1 < step.parts.size(); ++part)
+        candidate.accumulate(step.parts[part]);
+    const std::vector<float>& last = step.parts.back();
+    constexpr std::size_t most = 4;
+    std::vector<std::size_t> bucket;
+    for (std::size_t tensor = layout.tensors().size(); tensor > 0; --tensor) {
+        bucket.push_back(tensor - 1);
+        if (bucket.size() < most && tensor > 1)
+            continue;
+        candidate.bucket(bucket, last);
+        bucket.clear();
+    }
+    candidate.step(last, step.learning_rate);
+}
+
+} // namespace
+
+void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std::filesystem::path& folder,
+                distributed::Communicator& ranks) {
+    const auto place = ranked.place ? ranked.place(setup, ranks) : nullptr;
+    distributed::CountingCommunicator communicator(place ? place->communicator() : ranks);
+    const auto made = [&](const Setup& with) {
+        return place ? place->make(with, communicator) : ranked.make(with, communicator);
+    };
+    auto candidate = made(setup);
+    for (;;) {
+        const Live::Step step = live.next(ranks.rank(), candidate->view().parameters);
+        if (step.ends)
+            break;
+        if (step.restarts && !folder.empty()) {
+            candidate->save(folder);
+            static_cast<void>(distributed::gather_records(ranks, 0)); // all have
+            candidate.reset();
+            Setup anew = setup;
+            std::ranges::fill(anew.parameters, 0.0F); // which what is restored has to replace
+            candidate = made(anew);
+            candidate->restore(folder);
+        }
+        give(*candidate, step, setup.problem.layout, ranked.takes_parts);
+    }
+    static_cast<void>(candidate->coming()); // nothing is left on its way
+}
+
+} // namespace scape::properties

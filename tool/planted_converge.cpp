@@ -1,0 +1,176 @@
+// Which planted mistakes does a loss curve show? docs/converge.md has the table.
+#include "planted_converge.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include <scape/gate/results.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+#include <scape/properties/implementations.hpp>
+#include <scape/report/environment.hpp>
+#include <scape/report/folder.hpp>
+#include <scape/training/convergence.hpp>
+#include <scape/training/tampered.hpp>
+
+#include "commands.hpp"
+
+namespace scape::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using problem::Payload;
+using properties::Implementation;
+using training::Convergence;
+using training::Outcome;
+
+/// One that is put to the test; number 0: the clean one, -1: beside the step.
+struct Candidate {
+    int number = 0;
+    std::string name;
+    std::shared_ptr<const Implementation> implementation;
+    Payload payload = Payload::fp32;
+};
+
+/// What a mistake needs to show at all.
+Payload payload_of(const gate::Mistake& mistake) {
+    for (const Payload payload : {Payload::bf16, Payload::e5m2})
+        if (mistake.shows.find("payload of " + std::string(problem::name(payload))) != std::string::npos)
+            return payload;
+    return Payload::fp32;
+}
+
+class PlantedTable {
+  public:
+    PlantedTable(const PlantedTraining& asked, const gate::System& system,
+                 const std::vector<std::string>& arguments)
+        : asked_(asked), system_(system), arguments_(arguments),
+          group_(gate::make_thread_group(std::chrono::duration_cast<std::chrono::milliseconds>(
+              std::chrono::duration<double>(asked.timeout)))) {}
+
+    int run() {
+        for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2})
+            if (const std::vector<Candidate> chosen = candidates(payload); chosen.size() > 1)
+                run(payload, chosen);
+        return finish();
+    }
+
+  private:
+    /// The clean one first.
+    [[nodiscard]] std::vector<Candidate> candidates(Payload payload) const {
+        const auto made = [&](int number) {
+            return std::dynamic_pointer_cast<const Implementation>(system_.planted(number, group_));
+        };
+        std::vector<Candidate> all{{0, "no mistake", made(0), payload}};
+        if (asked_.numbers.empty() && payload == Payload::fp32)
+            for (const training::Tampered& one : training::all_tampered())
+                all.push_back({-1, one.words, training::tampered(one, group_), payload});
+        for (const gate::Mistake& mistake : system_.mistakes) {
+            const bool wanted = asked_.numbers.empty() ||
+                                std::ranges::find(asked_.numbers, mistake.number) != asked_.numbers.end();
+            if (!wanted || payload_of(mistake) != payload)
+                continue;
+            auto implementation = made(mistake.number);
+            if (implementation->unavailable().empty())
+                all.push_back({mistake.number, mistake.name, std::move(implementation), payload});
+        }
+        return all;
+    }
+
+    void run(Payload payload, const std::vector<Candidate>& chosen) {
+        training::ConvergeSettings settings = training::usual_convergence(payload);
+        settings.pairs = static_cast<std::size_t>(asked_.pairs);
+        settings.base_pairs = std::max<std::size_t>(2 * settings.pairs, 10);
+        Convergence convergence(settings, asked_.jobs, run_seconds());
+        convergence.run_base(properties::reference_implementation());
+        std::printf("payload %s: sigma of a difference is %.4f nats, trigram %.3f, base line %.3f\n",
+                    std::string(problem::name(payload)).c_str(), convergence.results().sigma.of_difference,
+                    training::trigram(convergence.results().levels.floors),
+                    end_of(convergence.results().curves.front()).loss);
+        std::vector<std::shared_ptr<const Implementation>> implementations;
+        for (const Candidate& one : chosen)
+            implementations.push_back(one.implementation);
+        const std::vector<Convergence::Judged> judged = convergence.judge(implementations);
+        for (std::size_t i = 0; i < chosen.size(); ++i)
+            add(chosen[i], judged[i]);
+        const std::string folder =
+            asked_.report.empty()
+                ? ""
+                : (std::filesystem::path(asked_.report) / std::string(problem::name(payload))).string();
+        convergence.write(folder, "", arguments_);
+    }
+
+    void add(const Candidate& candidate, const Convergence::Judged& judged) {
+        const bool shows = !judged.ended.empty() || judged.verdict.outcome == Outcome::worse ||
+                           judged.verdict.outcome == Outcome::mistrusted;
+        const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+        rows_.push_back({{"number", candidate.number},
+                         {"name", candidate.name},
+                         {"payload", problem::name(candidate.payload)},
+                         {"verdict", judged.ended.empty() ? name(judged.verdict.outcome) : "ENDED"},
+                         {"difference", number(judged.verdict.difference)},
+                         {"uncertainty", number(judged.verdict.uncertainty)},
+                         {"same_bits", judged.same_bits},
+                         {"shows", shows},
+                         {"why", judged.verdict.why},
+                         {"seconds", judged.seconds}});
+        if (candidate.number == 0)
+            good_ = good_ && judged.verdict.outcome == Outcome::same;
+        else if (candidate.number < 0)
+            good_ = good_ && shows;
+        if (candidate.number != 0) {
+            ++made_;
+            shown_ += shows ? 1 : 0;
+            undecided_ += !shows && judged.verdict.outcome == Outcome::undecided ? 1 : 0;
+            without_a_bit_ += judged.same_bits ? 1 : 0;
+        }
+        std::printf("%4s %-60s %s%s\n",
+                    candidate.number < 0 ? "-" : std::to_string(candidate.number).c_str(),
+                    candidate.name.c_str(), judged.ended.empty() ? "" : "ENDED ",
+                    judged.same_bits ? "SAME, in every bit" : text(judged.verdict).c_str());
+        std::fflush(stdout);
+    }
+
+    int finish() const {
+        if (!asked_.json.empty())
+            report::write_json(asked_.json, Json{{"command", arguments_},
+                                                 {"environment", report::json_environment()},
+                                                 {"pairs", asked_.pairs},
+                                                 {"rows", rows_}});
+        std::printf(
+            "planted mistakes: %d trained, %d shown by a loss curve, %d not (of which %d change no bit "
+            "of any loss), %d undecided\n",
+            made_, shown_, made_ - shown_ - undecided_, without_a_bit_, undecided_);
+        return good_ ? all_passed : difference;
+    }
+
+    [[nodiscard]] double run_seconds() const { return 6.0 * asked_.timeout; }
+
+    const PlantedTraining& asked_;
+    const gate::System& system_;
+    const std::vector<std::string>& arguments_;
+    std::shared_ptr<const gate::Group> group_;
+    Json rows_ = Json::array();
+    int made_ = 0;
+    int shown_ = 0;
+    int undecided_ = 0;
+    int without_a_bit_ = 0;
+    bool good_ = true;
+};
+
+} // namespace
+
+int planted_training(const PlantedTraining& asked, const gate::System& system,
+                     const std::vector<std::string>& arguments) {
+    if (!system.train)
+        throw Error("--converge: nothing trains with " + system.name + " yet; leave it out");
+    if (asked.pairs < 2)
+        throw Error("--pairs is " + std::to_string(asked.pairs) + "; at least 2 are needed");
+    return PlantedTable(asked, system, arguments).run();
+}
+
+} // namespace scape::tool

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <scape/gate/system.hpp>
+#include <scape/properties/implementation.hpp>
+#include <scape/training/drawing.hpp>
+#include <scape/training/run.hpp>
+
+// Trains a small model with candidates of the gate: section 32 of the specification.
+
+namespace scape::training {
+
+/// What is learned, and how. Every candidate learns the same.
+struct ConvergeSettings {
+    Plan plan;
+    std::string text;
+    double density = 0.1;          ///< of scape, after plan.density_warm_up steps
+    std::size_t micro_batches = 2; ///< whose gradients come one after the other
+    std::size_t restart_at = 0;    ///< before this step all ranks are made anew from what they have saved
+    std::size_t pairs = 8;         ///< of each candidate beside the base line
+    std::size_t base_pairs = 16;   ///< of the base line beside its twin, from which sigma is known
+    double margin = 0.05;          ///< nats a symbol
+};
+/// Those of `check --converge`, for payloads of a kind.
+[[nodiscard]] ConvergeSettings usual_convergence(problem::Payload payload = problem::Payload::fp32);
+
+/// One run of an implementation on the settings' text.
+struct LearnedRun {
+    Curve curve;
+    std::string ended; ///< "", or why it did not come to its end: from there on its losses are NaN
+};
+/// `turned`: the ranks take each other's batches, each the next one's. That must not matter, and changes
+/// the order of sums and whose choice of a mask is made from what: a twin.
+[[nodiscard]] LearnedRun learn(const ConvergeSettings& settings, const Text& text,
+                               const properties::Implementation& implementation, std::uint64_t seed,
+                               bool turned = false);
+
+/// Base line, twins, sigma, and then candidates, one after the other.
+class Convergence {
+  public:
+    /// `jobs` runs at a time, each in a process of its own, of at most so many seconds; 0: here, one after
+    /// the other.
+    Convergence(const ConvergeSettings& settings, int jobs, double run_seconds);
+
+    [[nodiscard]] const Text& text() const { return text_; }
+    [[nodiscard]] const ConvergeSettings& settings() const { return settings_; }
+    [[nodiscard]] const TrainingResults& results() const { return results_; }
+    /// Fixes sigma. Throws scape::Error if the base line says nothing.
+    void run_base(const std::shared_ptr<const properties::Implementation>& base);
+    struct Judged {
+        std::string candidate;
+        Verdict verdict;
+        std::string ended;      ///< of the first run that did not come to its end
+        double seconds = 0;     ///< of its runs, one after the other
+        bool same_bits = false; ///< as the base line: every loss that was measured
+    };
+    /// All of these, a group of runs each, in their order.
+    [[nodiscard]] std::vector<Judged>
+    judge(const std::vector<std::shared_ptr<const properties::Implementation>>& candidates);
+
+    /// index.html with its JSON, or the JSON alone; of neither where the name is "".
+    void write(const std::string& folder, const std::string& json,
+               const std::vector<std::string>& arguments);
+
+  private:
+    struct Wanted {
+        std::shared_ptr<const properties::Implementation> implementation;
+        std::uint64_t seed = 0;
+        bool turned = false;
+    };
+    struct Done {
+        LearnedRun run;
+        double seconds = 0;
+    };
+    [[nodiscard]] std::vector<Done> run_all(const std::vector<Wanted>& wanted) const;
+    [[nodiscard]] Judged judged(const std::string& candidate, const std::vector<Done>& runs);
+
+    ConvergeSettings settings_;
+    int jobs_;
+    double run_seconds_;
+    Text text_;
+    TrainingResults results_;
+    std::vector<Curve> base_;
+};
+
+/// "plain: SAME: ...", one line.
+[[nodiscard]] std::string text(const Convergence::Judged& judged, const std::string& base);
+
+/// Of systems whose implementations are of SCAPE (properties::Implementation): `check --converge`.
+[[nodiscard]] gate::System with_training(gate::System system);
+
+} // namespace scape::training

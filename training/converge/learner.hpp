@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include <scape/properties/implementation.hpp>
+#include <scape/training/convergence.hpp>
+
+#include "windows.hpp"
+
+namespace scape::training {
+
+/// A training as the gate's implementations take it: gradients of the model at what their ranks have
+/// become.
+class Learner final : public properties::Live {
+  public:
+    Learner(const ConvergeSettings& settings, const Text& text, std::uint64_t seed, bool turned);
+
+    [[nodiscard]] Step next(int rank, std::span<const float> parameters) override;
+    /// After the run, or what there is of it.
+    [[nodiscard]] Curve curve(const std::string& name) const;
+
+  private:
+    struct OfRank {
+        Windows windows;
+        Model<float> model;
+        std::size_t step = 0;       ///< taken
+        std::vector<double> losses; ///< of its share of the measured windows, a sum each
+    };
+
+    void measure(int rank, OfRank& mine, std::span<const float> parameters) const;
+    [[nodiscard]] bool is_measured(std::size_t step) const;
+
+    const ConvergeSettings& settings_;
+    const Text& text_;
+    std::uint64_t seed_;
+    bool turned_;
+    std::vector<OfRank> ranks_;
+};
+
+} // namespace scape::training

@@ -1,0 +1,127 @@
+#include <scape/training/tampered.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <scape/distributed/host_backend.hpp>
+#include <scape/distributed/scape.hpp>
+#include <scape/properties/implementations.hpp>
+
+namespace scape::training {
+
+namespace {
+
+using distributed::Mask;
+using distributed::RankState;
+using problem::Index;
+
+std::vector<std::uint8_t> bytes_of(const Mask& mask) {
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>((mask.size() + 7) / 8));
+    for (Index i = 0; i < mask.size(); ++i)
+        if (mask.test(i))
+            bytes[static_cast<std::size_t>(i / 8)] |= static_cast<std::uint8_t>(1U << (i % 8));
+    return bytes;
+}
+
+/// Range r's bits, place by place, in range r + 1, as far as it reaches; what is always dense stays so.
+Mask moved(const Mask& mask, const properties::Setup& setup) {
+    Mask result(mask.size());
+    const auto& ranges = setup.ranges;
+    for (std::size_t r = 0; r < ranges.size(); ++r) {
+        const problem::Range& from = ranges[r];
+        const problem::Range& to = ranges[(r + 1) % ranges.size()];
+        for (Index i = 0; i < to.size(); ++i)
+            if (from.size() > 0 && mask.test(from.begin + i % from.size()))
+                result.set(to.begin + i);
+    }
+    for (const problem::Segment& segment : setup.problem.segments)
+        if (segment.always_dense)
+            result.set_range(segment.begin, segment.end);
+    result.count();
+    return result;
+}
+
+void clip(std::vector<float>& residual, double most) {
+    double norm = 0;
+    for (const float value : residual)
+        norm += static_cast<double>(value) * static_cast<double>(value);
+    norm = std::sqrt(norm);
+    if (norm <= most)
+        return;
+    for (float& value : residual)
+        value = static_cast<float>(static_cast<double>(value) * (most / norm));
+}
+
+class TamperedCandidate final : public properties::Candidate {
+  public:
+    TamperedCandidate(Tampering how, const properties::Setup& setup,
+                      distributed::Communicator& communicator)
+        : how_(how), setup_(setup),
+          optimizer_(setup.problem, setup.ranges, setup.density,
+                     distributed::make_host_backend(setup.problem, setup.parameters), communicator, {}),
+          kept_(setup.problem.layout.size()) {}
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        if (how_ != Tampering::none && optimizer_.steps() > 0)
+            tamper();
+        optimizer_.step(gradient, learning_rate);
+    }
+    properties::View view() override {
+        const auto copy = [](std::span<const float> values) {
+            return std::vector<float>(values.begin(), values.end());
+        };
+        return {optimizer_.steps(), copy(optimizer_.parameters()), optimizer_.moment(),
+                copy(optimizer_.residual()), bytes_of(optimizer_.mask())};
+    }
+    std::vector<std::uint8_t> coming() override { return bytes_of(optimizer_.coming_mask()); }
+    void save(const std::filesystem::path& /*folder*/) override {}
+    void restore(const std::filesystem::path& /*folder*/) override {}
+
+  private:
+    void tamper() {
+        RankState state = optimizer_.state();
+        const Index next = state.step + 1;
+        if (how_ == Tampering::mask_never_changes &&
+            setup_.density.at(next) == setup_.density.at(next + 1000)) {
+            if (kept_.selected() == 0)
+                kept_ = state.coming;
+            state.coming = kept_;
+        }
+        if (how_ == Tampering::residual_clipped)
+            clip(state.residual, setup_.problem.settings.clip_norm / 100);
+        if (how_ == Tampering::choices_moved)
+            state.coming = moved(state.coming, setup_);
+        optimizer_.restore(state);
+    }
+
+    Tampering how_;
+    properties::Setup setup_;
+    distributed::Scape optimizer_;
+    Mask kept_; ///< what stays, once there is one
+};
+
+} // namespace
+
+const std::vector<Tampered>& all_tampered() {
+    static const std::vector<Tampered> all{
+        {Tampering::mask_never_changes, "tampered-mask",
+         "the mask never changes once the density is reached"},
+        {Tampering::residual_clipped, "tampered-residual",
+         "the residual is clipped, to a hundredth of what a gradient is"},
+        {Tampering::choices_moved, "tampered-owner", "an owner's choice is set in the next owner's range"}};
+    return all;
+}
+
+std::shared_ptr<const properties::Implementation>
+tampered(const Tampered& which, const std::shared_ptr<const gate::Group>& group) {
+    return properties::on_ranks(
+        {.name = which.name,
+         .make =
+             [how = which.how](const properties::Setup& setup, distributed::Communicator& communicator) {
+                 return std::make_unique<TamperedCandidate>(how, setup, communicator);
+             },
+         .left_out = {{"restart", "it keeps no checkpoints"}}},
+        group);
+}
+
+} // namespace scape::training
