@@ -91,12 +91,8 @@ class PlantedTable {
                     std::string(problem::name(payload)).c_str(), convergence.results().sigma.of_difference,
                     training::trigram(convergence.results().levels.floors),
                     end_of(convergence.results().curves.front()).loss);
-        std::vector<std::shared_ptr<const Implementation>> implementations;
         for (const Candidate& one : chosen)
-            implementations.push_back(one.implementation);
-        const std::vector<Convergence::Judged> judged = convergence.judge(implementations);
-        for (std::size_t i = 0; i < chosen.size(); ++i)
-            add(chosen[i], judged[i]);
+            add(one, convergence.judge({one.implementation}).front());
         const std::string folder =
             asked_.report.empty()
                 ? ""
