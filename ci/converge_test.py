@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""That ci/converge can fail: a clean implementation that is not the SAME, a mistake beside the step that is not seen, other verdicts than in
+docs/converge.md, each by itself, over results that are made up from that page."""
+
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+loader = importlib.machinery.SourceFileLoader("converge", str(HERE / "converge"))
+sys.dont_write_bytecode = True
+converge = importlib.util.module_from_spec(importlib.util.spec_from_loader("converge", loader))
+loader.exec_module(converge)
+
+
+def rows_of_the_page():
+    """As the command would have written them."""
+    rows = [{"number": 0, "name": "no mistake", "payload": "fp32", "verdict": "SAME", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "shows": False}]
+    for name, verdict in converge.verdicts_in(converge.TABLE.read_text()).items():
+        number, words = name.split(" | ")
+        payload = "fp32"
+        if " (payload " in words:
+            words, payload = words.removesuffix(")").split(" (payload ")
+        same = verdict == "SAME, in every bit"
+        rows.append({"number": -1 if number == "–" else int(number), "name": words, "payload": payload, "verdict": "SAME" if same else verdict, "difference": 0.0,
+                     "uncertainty": 0.03, "same_bits": same, "shows": verdict in {"WORSE", "MISTRUSTED", "ENDED"}})
+    return rows
+
+
+class Converge(unittest.TestCase):
+    def status(self, rows):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"rows": rows}, file)
+            file.flush()
+            done = subprocess.run([HERE / "converge", "none", "--results", file.name], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    def test_the_page_is_held_against(self):
+        self.assertGreater(len(rows_of_the_page()), 100)
+        self.assertEqual(self.status(rows_of_the_page()), (0, "ci/converge: ok\n"))
+        rows = rows_of_the_page()
+        for row in rows[10:40]:
+            row.update(verdict="WORSE" if row["verdict"] == "SAME" else "SAME", same_bits=False, shows=True)
+        status, said = self.status(rows)
+        self.assertEqual(status, 1)
+        self.assertIn("30 of ", said)
+
+    def test_the_clean_one_is_the_same(self):
+        rows = rows_of_the_page()
+        rows[0].update(verdict="WORSE", same_bits=False)
+        self.assertIn("no mistake: WORSE", self.status(rows)[1])
+        self.assertEqual(self.status(rows)[0], 1)
+
+    def test_what_is_beside_the_step_is_seen(self):
+        rows = rows_of_the_page()
+        beside = next(row for row in rows if row["number"] < 0)
+        beside.update(verdict="SAME", shows=False)
+        self.assertEqual(self.status(rows)[0], 1)
+
+
+if __name__ == "__main__":
+    if not converge.verdicts_in(converge.TABLE.read_text()):
+        print("SKIPPED: docs/converge.md has no table yet; ci/converge build/release/bin/scape --update makes it")
+        sys.exit(77)
+    unittest.main()
