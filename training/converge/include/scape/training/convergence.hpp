@@ -13,7 +13,7 @@
 #include <scape/training/drawing.hpp>
 #include <scape/training/run.hpp>
 
-// Trains a small model with candidates of the gate: section 32 of the specification.
+// Trains a small model with candidates of the gate: section 33 of the specification.
 
 namespace scape::training {
 
