@@ -366,7 +366,7 @@ Bracket Selection::sample() const {
     constexpr Index together = problem::tunable<Index>(4096, 16);
     constexpr Index least = problem::tunable<Index>(1024, 8);
     constexpr Index most = Index{1} << 16;
-    const Index samples = std::clamp<Index>(size() / 64, least, std::clamp(size() / 512, together, most));
+    const Index samples = std::clamp<Index>(size() / 64, least, std::clamp(size() / 256, together, most));
     const Index piece = size() / samples;
     std::vector<Score> scores(static_cast<std::size_t>(samples));
     // Where the payload has a coordinate, counting up to it would take longer than all the rest; a value
@@ -505,6 +505,10 @@ void Guess::learn(std::uint32_t found) {
     last = found;
 }
 
+bool Guess::is_good() const {
+    return threshold != 0 && static_cast<Score>(reach) < greatest_reach;
+}
+
 void SelectionAhead::clear_words(const Wanted& segment, bool watched) {
     const Index first = segment.begin / word_bits;
     const Index last = (segment.end + word_bits - 1) / word_bits;
@@ -540,7 +544,7 @@ void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std
     for (Part& part : parts_) {
         Index room = 0;
         for (Watch& watch : part.watches) {
-            watch.candidates.capacity = (watch.end - watch.begin) / 128 + problem::tunable<Index>(1024, 4);
+            watch.candidates.capacity = (watch.end - watch.begin) / 64 + problem::tunable<Index>(1024, 4);
             room += watch.candidates.capacity + 2 * word_bits;
         }
         if (part.room < room) {

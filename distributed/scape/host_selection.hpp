@@ -48,14 +48,19 @@ class HostSelection {
     void give_to(Mask& mask) { mask.swap_words(words_); }
 
   private:
+    static constexpr Index large = Index{1} << 18;
+
     void begin(Parts own, bool guessing, std::span<const Index> cuts) {
         first_ = own.empty() ? 0 : own.front().begin / Mask::word_bits;
         const Index end = own.empty() ? 0 : (own.back().end + Mask::word_bits - 1) / Mask::word_bits;
         words_.resize(static_cast<std::size_t>(end - first_));
         wanted_.clear();
-        for (const MaskCode::Part& part : own)
-            wanted_.push_back(
-                {part.begin, part.end, part.k, guessing ? guesses_[part.begin] : host::Guess{}});
+        for (const MaskCode::Part& part : own) {
+            const host::Guess guess = guesses_[part.begin];
+            // Of a large one the candidates of a bad guess would take memory.
+            const bool use = guessing && (part.end - part.begin < large || guess.is_good());
+            wanted_.push_back({part.begin, part.end, part.k, use ? guess : host::Guess{}});
+        }
         ahead_.begin(wanted_, {words_.data(), first_}, cuts);
     }
 

@@ -203,6 +203,8 @@ struct Guess {
 
     /// From the one that has been found. A threshold of zeros tells nothing.
     void learn(std::uint32_t found);
+    /// False where the threshold jumps: to look for it would bring many candidates, and seldom all.
+    [[nodiscard]] bool is_good() const;
 };
 
 /// Selections that the local pass has begun, so that nothing is read for them again where the guesses were
