@@ -78,9 +78,13 @@ class Map(unittest.TestCase):
         self.assertEqual(self.runs(), whole)
         damaged = sorted(whole)[0]
         curves = json.loads(damaged.read_text())["curves"]
-        damaged.write_bytes(damaged.read_bytes()[:100])
-        self.assertEqual(self.call().stdout.count("seed"), 1)
-        self.assertEqual(json.loads(damaged.read_text())["curves"], curves)
+        whole_file = json.loads(damaged.read_text())
+        # Cut off; and as a run that was killed would have left it.
+        for left in damaged.read_text()[:100], json.dumps(whole_file | {"curves": []}):
+            damaged.write_text(left)
+            self.assertEqual(self.call().stdout.count("seed"), 1)
+            self.assertEqual(json.loads(damaged.read_text())["curves"], curves)
+        self.assertEqual(list(self.folder.glob("runs/**/*.running")), [])
         self.assertEqual((self.folder / "map.md").read_text(), before)
         other = self.call("--width", "32")
         self.assertEqual(other.returncode, 1)
