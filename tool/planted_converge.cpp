@@ -24,7 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using problem::Payload;
-using properties::Implementation;
 using training::Convergence;
 using training::Outcome;
 
@@ -32,7 +31,7 @@ using training::Outcome;
 struct Candidate {
     int number = 0;
     std::string name;
-    std::shared_ptr<const Implementation> implementation;
+    std::shared_ptr<const properties::Implementation> implementation;
     Payload payload = Payload::fp32;
 };
 
@@ -63,7 +62,7 @@ class PlantedTable {
     /// The clean one first.
     [[nodiscard]] std::vector<Candidate> candidates(Payload payload) const {
         const auto made = [&](int number) {
-            return std::dynamic_pointer_cast<const Implementation>(system_.planted(number, group_));
+            return std::dynamic_pointer_cast<const properties::Implementation>(system_.planted(number, group_));
         };
         std::vector<Candidate> all{{0, "no mistake", made(0), payload}};
         if (asked_.numbers.empty() && payload == Payload::fp32)
