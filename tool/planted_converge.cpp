@@ -62,7 +62,8 @@ class PlantedTable {
     /// The clean one first.
     [[nodiscard]] std::vector<Candidate> candidates(Payload payload) const {
         const auto made = [&](int number) {
-            return std::dynamic_pointer_cast<const properties::Implementation>(system_.planted(number, group_));
+            return std::dynamic_pointer_cast<const properties::Implementation>(
+                system_.planted(number, group_));
         };
         std::vector<Candidate> all{{0, "no mistake", made(0), payload}};
         if (asked_.numbers.empty() && payload == Payload::fp32)
