@@ -106,7 +106,8 @@ class Pair {
 
   private:
     static problem::Problem problem_of(Index size) {
-        return problem::make_problem(problem::Algorithm::scape, 1, problem::Layout({{"all", size, false}}),
+        return problem::make_problem(problem::Algorithm::scape, 3, // a rank that is alone codes no mask
+                                     problem::Layout({{"all", size, false}}),
                                      problem::PartitionRule::by_shard, {});
     }
     void each(const std::function<void(Backend&)>& act) {

@@ -23,8 +23,14 @@ void host_local(const Table& table, Workplace& place, const Batch& batch, Outcom
     const Mask& current = place.current(batch.masks);
     float* const residual = outcome.output(1);
     std::copy_n(batch.input(2), batch_size, residual);
-    table.local_pass(batch.scalars, 0, batch_size, batch.input(1), residual, last,
-                     place.pack(last, batch.input(0)), current, place.payload.data());
+    table.local_pass(batch.scalars, 0, batch_size,
+                     {.g = batch.input(1),
+                      .e = residual,
+                      .kept = residual,
+                      .last = last,
+                      .m = place.pack(last, batch.input(0)),
+                      .current = current,
+                      .payload = place.payload.data()});
 }
 
 /// c, wherever the pass has put it; the residual stays in the other output.

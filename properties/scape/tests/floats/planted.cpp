@@ -34,10 +34,9 @@ constexpr unsigned flush_operands = 0x0040;
 constexpr unsigned toward_zero = 0x6000;
 
 template <unsigned bits>
-void local_in_mode(const Scalars& s, Index begin, Index end, const float* g, float* e, const Mask& last,
-                   const float* m, const Mask& current, float* payload) {
+Index local_in_mode(const Scalars& s, Index begin, Index end, const distributed::host::LocalPass& pass) {
     const Mode mode(bits);
-    plain_table.local_pass(s, begin, end, g, e, last, m, current, payload);
+    return plain_table.local_pass(s, begin, end, pass);
 }
 
 template <unsigned bits>
@@ -115,10 +114,11 @@ void reconstruct_off_by_a_lane(const Scalars& s, Index begin, Index end, const f
 }
 
 /// Addition of +0 left out where there is no m: -0 stays.
-void local_without_zero(const Scalars& s, Index begin, Index end, const float* g, float* e, const Mask&,
-                        const float*, const Mask&, float*) {
+Index local_without_zero(const Scalars& s, Index begin, Index end,
+                         const distributed::host::LocalPass& pass) {
     for (Index i = begin; i < end; ++i)
-        e[i] = (s.a1 * g[i]) + e[i];
+        pass.kept[i] = (s.a1 * pass.g[i]) + pass.e[i];
+    return end;
 }
 
 Index first_at_the_limit(const float* g, Index begin, Index end) {
