@@ -57,7 +57,8 @@ class Backend {
     /// Section 4.3: takes the top k of this rank's segments by |c| and writes their code to mask_code(), at
     /// `at`.
     virtual void select(std::span<const MaskCode::Part> own, std::size_t at) = 0;
-    /// The gathered code of all segments becomes the coming mask.
+    /// The gathered code of all segments becomes the coming mask, in the last one's place: after the
+    /// update, which still looks at that.
     virtual void decode_mask(std::span<const MaskCode::Part> all) = 0;
     /// The coming mask becomes S_t, and S_t the last.
     virtual void advance_mask() = 0;
