@@ -166,6 +166,16 @@ void LocalRank::run(Phase phase, const float* gradient) {
     }
 }
 
+namespace {
+
+/// A rank alone codes no mask, and here all are given one.
+std::unique_ptr<distributed::Backend> host_backend(problem::Problem problem, std::span<const float> w) {
+    problem.workers = std::max(problem.workers, 2);
+    return distributed::make_host_backend(problem, w);
+}
+
+} // namespace
+
 Index wrong_values(const Setting& setting, const MakeBackend& make, const Copy& copy, int steps) {
     std::vector<float> w(static_cast<std::size_t>(setting.size));
     std::vector<float> g(w.size());
@@ -175,11 +185,11 @@ Index wrong_values(const Setting& setting, const MakeBackend& make, const Copy& 
     };
     draw(w, 1);
     draw(g, 2);
-    LocalRank host(setting, distributed::make_host_backend(setting.problem, w),
+    LocalRank host(setting, host_backend(setting.problem, w),
                    [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); });
     LocalRank tested(setting, make(setting.problem, w), copy);
     {
-        LocalRank host_scout(setting, distributed::make_host_backend(setting.problem, w), {});
+        LocalRank host_scout(setting, host_backend(setting.problem, w), {});
         LocalRank tested_scout(setting, make(setting.problem, w), {});
         host.start(host_scout.scout(g.data()), g.data());
         tested.start(tested_scout.scout(g.data()), g.data());

@@ -42,7 +42,7 @@ TEST(LocalRank, AWrongBackendIsCounted) {
 }
 
 TEST(LocalRank, AStepThatGoesWrongIsAnError) {
-    const Setting setting(1'000, 0.1, 1);
+    const Setting setting(1'000, 0.1, 2);
     std::vector<float> values(1'000, 1.0F);
     LocalRank scout(setting, distributed::make_host_backend(setting.problem, values), copy);
     LocalRank rank(setting, distributed::make_host_backend(setting.problem, values), copy);
