@@ -94,6 +94,7 @@ namespace {
 
 std::vector<std::size_t> bytes_of(const std::vector<Index>& values, std::size_t value_bytes) {
     std::vector<std::size_t> bytes;
+    bytes.reserve(values.size());
     for (const Index count : values)
         bytes.push_back(static_cast<std::size_t>(count) * value_bytes);
     return bytes;
