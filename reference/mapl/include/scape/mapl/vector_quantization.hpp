@@ -134,7 +134,7 @@ struct Quantizer {
 
     /// One micro-batch on both sides; Z becomes what travelled.
     [[nodiscard]] Indices through(Matrix<T>& Z) {
-        const Indices indices = encoded(Z);
+        Indices indices = encoded(Z);
         L = learned(Z, indices);
         Z = decoded(indices);
         stream();
