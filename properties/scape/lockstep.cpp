@@ -135,7 +135,8 @@ class TrainedReference final : public Lockstep {
         : workers_(static_cast<std::size_t>(setup.problem.workers)), run_(setup) {}
     std::vector<View> views() override { return run_.views(); }
     std::vector<Outcome> step(const Action& action) override {
-        return std::vector<Outcome>(workers_, run_.step(action));
+        std::vector<Outcome> of_all(workers_, run_.step(action));
+        return of_all;
     }
     void restart() override {}
 

@@ -113,6 +113,7 @@ Floats PlainRank::sent_as_payload(const Floats& payload, const std::vector<std::
     const std::size_t all = std::reduce(from.begin(), from.end());
     const auto sizes_of = [bytes](const std::vector<std::size_t>& counts) {
         std::vector<std::size_t> sizes;
+        sizes.reserve(counts.size());
         for (const std::size_t count : counts)
             sizes.push_back(count * bytes);
         return sizes;
