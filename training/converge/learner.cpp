@@ -8,7 +8,7 @@
 namespace scape::training {
 
 Learner::Learner(const ConvergeSettings& settings, const Text& text, std::uint64_t seed, bool turned)
-    : settings_(settings), text_(text), seed_(seed), turned_(turned) {
+    : settings_(settings), seed_(seed), turned_(turned) {
     const Plan& plan = settings.plan;
     ranks_.reserve(static_cast<std::size_t>(plan.ranks));
     for (int rank = 0; rank < plan.ranks; ++rank)

@@ -31,7 +31,6 @@ class Learner final : public properties::Live {
     [[nodiscard]] bool is_measured(std::size_t step) const;
 
     const ConvergeSettings& settings_;
-    const Text& text_;
     std::uint64_t seed_;
     bool turned_;
     std::vector<OfRank> ranks_;

@@ -24,8 +24,8 @@ def main():
     properties.sort()
 
     print("# Which property catches which planted bug\n")
-    print("Made by `coverage.py` from `scape planted --all --cases 30 --clean-cases 0 --json`, and kept true by the test")
-    print("`ci.planted`. A bug that is caught by one property alone escapes when that property is removed; every other one is")
+    print("Made by `coverage.py` from `scape planted --all --cases 30 --clean-cases 0 --json`, and held against that by")
+    print("`ci/nightly planted`. A bug that is caught by one property alone escapes when that property is removed; every other one is")
     print("covered by those named beside it. Left out: 56 and 81, of which timing decides who sees them.\n")
     print("## By bug\n")
     print("| bug | name | caught by |")
