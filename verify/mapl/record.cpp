@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <span>
-#include <utility>
 
 #include <scape/mapl/boundary.hpp>
 #include <scape/mapl/spel.hpp>
@@ -74,8 +73,8 @@ Config config_of(const verify::MadeUpRun& run) {
 /// The reference, and all that goes through it.
 class Recorder {
   public:
-    Recorder(Config config, const verify::Settings& given)
-        : config_(std::move(config)), given_(given), data_(problem::parse_data_class(given.text("data"))),
+    Recorder(const Config& config, const verify::Settings& given)
+        : config_(config), given_(given), data_(problem::parse_data_class(given.text("data"))),
           rate_(given.number("rate")), anchor_rate_(static_cast<float>(given.number("anchor-rate"))) {
         check_rate(rate_);
         recording_.config = config_;
