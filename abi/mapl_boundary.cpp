@@ -1,5 +1,6 @@
 #include "mapl_boundary.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,14 +13,14 @@
 
 namespace scape::abi {
 
-namespace {
-
 std::size_t mapl_side(int32_t side) {
     if (side != SCAPE_MAPL_SENDER && side != SCAPE_MAPL_RECEIVER)
         throw Error("side is " + std::to_string(side) +
                     "; give SCAPE_MAPL_SENDER (0) or SCAPE_MAPL_RECEIVER (1)");
     return static_cast<std::size_t>(side);
 }
+
+namespace {
 
 /// A matrix of D r values.
 mapl::Floats mapl_values(const mapl::Settings& settings, const scape_values& values,
@@ -65,10 +66,16 @@ void begin_mapl_step(scape_mapl_boundary& boundary) {
     boundary.batches = {};
 }
 
+/// One of a caller that knows no codewords ends before them, and is whole where there are none.
+void need_mapl_state(const mapl::Settings& settings, const scape_mapl_state& state) {
+    if (mapl::quantizes(settings) || state.struct_size != offsetof(scape_mapl_state, micro_batches))
+        need_size(state.struct_size, sizeof(scape_mapl_state), "scape_mapl_state");
+}
+
 /// A whole new boundary, which may fail before anything of an old one has changed.
 scape_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm* form,
                               const scape_mapl_state& state) {
-    need_size(state.struct_size, sizeof(scape_mapl_state), "scape_mapl_state");
+    need_mapl_state(settings, state);
     if (state.steps < 0)
         throw Error("state: steps is " + std::to_string(state.steps) + "; it is 0 or more");
     scape_mapl_boundary made{.settings = settings, .form = form, .steps = state.steps};
@@ -78,6 +85,8 @@ scape_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm* fo
     made.m = state.moment.count == 0 ? mapl::Floats(made.a.size(), 0.0F)
                                      : mapl_values(settings, state.moment, "state: moment");
     set_mapl_rows(made, state);
+    if (state.struct_size == sizeof state)
+        made.codewords = made_mapl_codewords(settings, state);
     begin_mapl_step(made);
     return made;
 }
@@ -116,12 +125,18 @@ void follow_mapl(scape_mapl_boundary& boundary, const scape_values& subspace) {
     begin_mapl_step(boundary);
 }
 
-scape_mapl_state state_of_mapl(const scape_mapl_boundary& boundary) {
+void look_at_mapl(const scape_mapl_boundary& boundary, scape_mapl_state& state) {
+    need_mapl_state(boundary.settings, state);
     if (boundary.batches[0] + boundary.batches[1] > 0)
         throw Error("state: a step goes on; end it by step or follow, or forget it");
+    if (state.struct_size == sizeof state)
+        look_at_mapl_codewords(boundary.codewords, state);
     const auto look = [](const mapl::Floats& values) { return view(std::span<const float>(values)); };
-    return {sizeof(scape_mapl_state), boundary.steps,         look(boundary.a),
-            look(boundary.m),         look(boundary.rows[0]), look(boundary.rows[1])};
+    state.steps = boundary.steps;
+    state.subspace = look(boundary.a);
+    state.moment = look(boundary.m);
+    state.sender_rows = look(boundary.rows[0]);
+    state.receiver_rows = look(boundary.rows[1]);
 }
 
 } // namespace
@@ -131,7 +146,6 @@ using scape::abi::guarded;
 using scape::abi::mapl_alive;
 using scape::abi::MaplPass;
 using scape::abi::need;
-using scape::abi::need_size;
 
 scape_status scape_mapl_boundary_create(const char* settings, const scape_mapl_state* state,
                                         scape_mapl_boundary** boundary) {
@@ -240,8 +254,7 @@ scape_status scape_mapl_boundary_distance(const scape_mapl_boundary* boundary, d
 scape_status scape_mapl_boundary_state(const scape_mapl_boundary* boundary, scape_mapl_state* state) {
     return guarded([&] {
         need(state, "state");
-        need_size(state->struct_size, sizeof(scape_mapl_state), "scape_mapl_state");
-        *state = scape::abi::state_of_mapl(mapl_alive(boundary));
+        scape::abi::look_at_mapl(mapl_alive(boundary), *state);
     });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "mapl_codewords.hpp"
 #include "mapl_forms.hpp"
 #include "mapl_settings.hpp"
 #include "outcome.hpp"
@@ -21,6 +22,7 @@ struct scape_mapl_boundary {
     std::array<scape::mapl::Floats, 2> rows{};   ///< P
     std::array<scape::mapl::Floats, 2> parts{};  ///< of the gradient of A, of the step that goes on
     std::array<scape::mapl::Index, 2> batches{}; ///< that have come back in it
+    scape::abi::MaplCodewords codewords{};       ///< which no step ends
 
     [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings.width); }
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings.rank); }
@@ -34,8 +36,8 @@ template <class Boundary>
     need(boundary, "boundary");
     return *boundary;
 }
-/// Throws scape::Error.
-void must_be_finite(std::span<const float> values, const std::string& what);
+/// SCAPE_MAPL_SENDER or SCAPE_MAPL_RECEIVER. Throws scape::Error for what is neither.
+[[nodiscard]] std::size_t mapl_side(int32_t side);
 
 /// A micro-batch through one side, as scape.h has it.
 class MaplPass {
@@ -60,9 +62,11 @@ class MaplPass {
     [[nodiscard]] std::span<const float> finite(const scape_values* values, std::size_t columns,
                                                 Floats& room, const char* what) const;
     [[nodiscard]] std::span<const float> anchor_of(const scape_values* anchor, Floats& room) const;
-    /// Z or dZ, as it travels.
-    void make_payload(float* made, const char* what, std::span<const float> given, const char* given_as,
-                      std::span<const float> anchor = {}) const;
+    /// Z or dZ that was made of what was given.
+    void check_made(const float* made, const char* what, std::span<const float> given, const char* given_as,
+                    std::span<const float> anchor = {}) const;
+    /// To what of it travels.
+    void round_payload(float* made, const char* what) const;
     void check_result(const float* result, std::size_t columns, const char* what,
                       std::span<const float> anchor = {}) const;
     /// A gradient may come back now, and be added to that of the anchor.

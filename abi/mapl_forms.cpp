@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include <scape/mapl/boundary.hpp>
+#include <scape/mapl/codec.hpp>
 #include <scape/mapl/spel.hpp>
 #include <scape/mapl/spel_step.hpp>
+#include <scape/mapl/vector_quantization.hpp>
 
 namespace scape::abi {
 
@@ -20,6 +22,15 @@ class OptimizedMapl final : public MaplForm {
     }
     void round_to_bf16(std::span<float> values) const override {
         static_cast<void>(mapl::round_to_payload(mapl::Payload::bf16, values));
+    }
+    std::vector<mapl::Word> encode(const mapl::Settings& settings, std::span<const float> z,
+                                   std::span<const float> codebooks,
+                                   std::span<float> learned) const override {
+        return mapl::Codec(settings).encode(z, codebooks, learned);
+    }
+    void decode(const mapl::Settings& settings, std::span<const mapl::Word> indices,
+                std::span<const float> codebooks, float* z) const override {
+        mapl::Codec(settings).decode(indices, codebooks, z);
     }
     void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
         mapl::decompress(side, ids, z, xhat);
@@ -43,6 +54,7 @@ class OptimizedMapl final : public MaplForm {
 };
 
 using MaplMatrix = mapl::Matrix<float>;
+using MaplQuantizer = mapl::Quantizer<float>;
 
 MaplMatrix mapl_matrix(const float* values, std::size_t rows, std::size_t columns) {
     if (values == nullptr)
@@ -72,6 +84,32 @@ class ReferenceMapl final : public MaplForm {
     }
     void round_to_bf16(std::span<float> values) const override {
         std::ranges::transform(values, values.begin(), mapl::Sent<float>::bf16);
+    }
+    std::vector<mapl::Word> encode(const mapl::Settings& settings, std::span<const float> z,
+                                   std::span<const float> codebooks,
+                                   std::span<float> learned) const override {
+        const MaplQuantizer quantizer{settings, MaplQuantizer::books(settings, codebooks),
+                                      MaplQuantizer::books(settings, learned)};
+        const auto rank = static_cast<std::size_t>(settings.rank);
+        const MaplMatrix Z = mapl_matrix(z.data(), z.size() / rank, rank);
+        const mapl::Indices indices = quantizer.encoded(Z);
+        float* to = learned.data();
+        for (const MaplMatrix& book : quantizer.learned(Z, indices)) {
+            put_mapl(book, to);
+            to += book.size();
+        }
+        std::vector<mapl::Word> words;
+        for (mapl::Index place = 0; place < indices.size(); ++place)
+            words.push_back(static_cast<mapl::Word>(indices.data()[place]));
+        return words;
+    }
+    void decode(const mapl::Settings& settings, std::span<const mapl::Word> indices,
+                std::span<const float> codebooks, float* z) const override {
+        const MaplQuantizer quantizer{settings, MaplQuantizer::books(settings, codebooks)};
+        const auto books = static_cast<Eigen::Index>(quantizer.C.size());
+        mapl::Indices all(static_cast<Eigen::Index>(indices.size()) / books, books);
+        std::ranges::copy(indices, all.data());
+        put_mapl(quantizer.decoded(all), z);
     }
     void decompress(const Side& side, Ids ids, const float* z, float* xhat) const override {
         put_mapl(of(side).decompressed(mapl_matrix(z, ids.size(), side.rank), mapl_ids(ids)), xhat);

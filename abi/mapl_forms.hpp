@@ -2,14 +2,16 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include <scape/mapl/passes.hpp>
+#include <scape/mapl/quantization.hpp>
 #include <scape/mapl/settings.hpp>
 
 namespace scape::abi {
 
-/// The arithmetic of a boundary, in one of its two forms. The functions are those of scape/mapl/passes.hpp
-/// and scape/mapl/spel_step.hpp; no form checks anything.
+/// The arithmetic of a boundary, in one of its two forms. The functions are those of scape/mapl/passes.hpp,
+/// scape/mapl/codec.hpp and scape/mapl/spel_step.hpp; no form checks anything.
 class MaplForm {
   public:
     using Side = mapl::SideMatrices;
@@ -21,6 +23,12 @@ class MaplForm {
                                    float* dz) const = 0;
     /// What of Z or dZ travels in 16 bits, of finite values.
     virtual void round_to_bf16(std::span<float> values) const = 0;
+    /// Indices of codewords for Z; `learned` goes on.
+    virtual std::vector<mapl::Word> encode(const mapl::Settings& settings, std::span<const float> z,
+                                           std::span<const float> codebooks,
+                                           std::span<float> learned) const = 0;
+    virtual void decode(const mapl::Settings& settings, std::span<const mapl::Word> indices,
+                        std::span<const float> codebooks, float* z) const = 0;
     virtual void decompress(const Side& side, Ids ids, const float* z, float* xhat) const = 0;
     virtual void decompress_gradient(const Side& side, std::size_t tokens, const float* dz,
                                      float* dx) const = 0;

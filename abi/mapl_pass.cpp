@@ -10,11 +10,6 @@
 
 namespace scape::abi {
 
-void must_be_finite(std::span<const float> values, const std::string& what) {
-    if (!mapl::all_finite(values))
-        throw Error(what + " has a value that is not finite; nothing has changed");
-}
-
 MaplPass::MaplPass(scape_mapl_boundary* boundary, int side, const int64_t* ids, int64_t tokens)
     : boundary_(mapl_alive(boundary)), side_(static_cast<std::size_t>(side)) {
     if (tokens < 0 || tokens > std::numeric_limits<int64_t>::max() / boundary_.settings.width)
@@ -72,17 +67,19 @@ void MaplPass::check_result(const float* result, std::size_t columns, const char
                     "; nothing has changed");
 }
 
-void MaplPass::make_payload(float* made, const char* what, std::span<const float> given,
-                            const char* given_as, std::span<const float> anchor) const {
-    const std::span<float> values(made, ids_.size() * boundary_.rank());
+void MaplPass::check_made(const float* made, const char* what, std::span<const float> given,
+                          const char* given_as, std::span<const float> anchor) const {
     // What is not finite goes through to what is made (passes.hpp), so that this alone is looked at.
-    if (!mapl::all_finite(values))
+    if (!mapl::all_finite({made, ids_.size() * boundary_.rank()}))
         must_be_finite(given, given_as);
     check_result(made, boundary_.rank(), what, anchor);
+}
+
+void MaplPass::round_payload(float* made, const char* what) const {
     if (boundary_.settings.payload == mapl::Payload::fp32)
         return;
-    boundary_.form->round_to_bf16(values);
-    check_result(made, boundary_.rank(), what, anchor);
+    boundary_.form->round_to_bf16({made, ids_.size() * boundary_.rank()});
+    check_result(made, boundary_.rank(), what);
 }
 
 void MaplPass::check_backward(int64_t step, const float* anchor_gradient) const {
@@ -108,7 +105,9 @@ void MaplPass::compress(const scape_values* x, const scape_values* anchor, float
     if (boundary_.anchored())
         need(q, "q");
     boundary_.form->compress(matrices(table.data()), ids_, values.data(), q, z);
-    make_payload(z, "z", values, "activations", table);
+    check_made(z, "z", values, "activations", table);
+    if (!mapl::quantizes(boundary_.settings)) // then it travels as indices
+        round_payload(z, "z");
 }
 
 void MaplPass::decompress(const scape_values* z, const scape_values* anchor, float* xhat) const {
@@ -152,7 +151,8 @@ void MaplPass::decompress_backward(int64_t step, const scape_values* z, const sc
         need(dz, "dz");
         const mapl::SideMatrices side = matrices(nullptr);
         boundary_.form->compress_gradient(side, ids_.size(), g.data(), dz);
-        make_payload(dz, "dz", g, "gradient");
+        check_made(dz, "dz", g, "gradient");
+        round_payload(dz, "dz");
         boundary_.form->add_receivers(side, ids_, values.data(), g.data(), boundary_.parts[side_].data(),
                                       anchor_gradient);
     }

@@ -16,6 +16,13 @@ MaplSetters::mapped_type mapl_number(const std::string& key, Number mapl::Settin
         [=](MaplSettings& to, const std::string& text) { to.boundary.*member = number<Number>(key, text); };
 }
 
+template <class Number>
+MaplSetters::mapped_type mapl_codewords(const std::string& key, Number mapl::Quantization::*member) {
+    return [=](MaplSettings& to, const std::string& text) {
+        to.boundary.quantization.*member = number<Number>(key, text);
+    };
+}
+
 bool is_reference(const std::string& text) {
     if (text != "optimized" && text != "reference")
         throw Error("settings: arithmetic is '" + text + "'; give optimized or reference");
@@ -38,6 +45,11 @@ MaplSetters make_mapl_setters() {
         {"seed", mapl_number("seed", &Boundary::seed)},
         {"payload", [](MaplSettings& to,
                        const std::string& text) { to.boundary.payload = mapl::parse_payload(text); }},
+        {"codewords", mapl_codewords("codewords", &mapl::Quantization::codewords)},
+        {"groups", mapl_codewords("groups", &mapl::Quantization::groups)},
+        {"rounds", mapl_codewords("rounds", &mapl::Quantization::rounds)},
+        {"subsets", mapl_codewords("subsets", &mapl::Quantization::subsets)},
+        {"decay", mapl_codewords("decay", &mapl::Quantization::decay)},
         {"arithmetic",
          [](MaplSettings& to, const std::string& text) { to.reference = is_reference(text); }},
     };

@@ -18,6 +18,8 @@ struct scape_optimizer {
     std::shared_ptr<scape::distributed::Communicator> communicator;
     std::unique_ptr<scape::distributed::Scape> optimizer;
     std::vector<float> gathered; ///< a gradient that came in pieces
+    scape::distributed::AlignedFloats
+        used_up;                 ///< room for one that a step may write into; empty until asked for
     std::vector<float> bucketed; ///< one that comes in buckets; it stands as it is until the step
     bool in_buckets = false;     ///< since the last step
     std::vector<float> moment;   ///< in full length, for whoever looked last
@@ -67,10 +69,21 @@ std::unique_ptr<scape_optimizer> make(const scape_problem& problem, scape_commun
     return handle;
 }
 
+void refuse_after_buckets(const scape_optimizer& handle) {
+    if (handle.in_buckets)
+        throw Error("a step with a gradient, after buckets of one; call scape_optimizer_step_of_parts");
+}
+
 std::span<const float> gradient_of(scape_optimizer& handle, const scape_values* gradient,
                                    std::size_t count) {
     return floats(pieces(gradient, count, "gradient"), handle.optimizer->problem().layout.size(),
                   handle.gathered, "gradient");
+}
+
+/// Zeros at first.
+distributed::AlignedFloats& gradient_room(scape_optimizer& handle) {
+    handle.used_up.resize(static_cast<std::size_t>(handle.optimizer->problem().layout.size()));
+    return handle.used_up;
 }
 
 /// The values of these tensors, to where they stand in the gradient.
@@ -207,10 +220,27 @@ scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values
                                   double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
-        if (optimizer->in_buckets)
-            throw scape::Error("a step with a gradient, after buckets of one; call "
-                               "scape_optimizer_step_of_parts");
+        scape::abi::refuse_after_buckets(*optimizer);
         of_rank.step(scape::abi::gradient_of(*optimizer, gradient, count), learning_rate);
+    });
+}
+
+scape_status scape_optimizer_gradient(scape_optimizer* optimizer, scape_values* room) {
+    return guarded([&] {
+        need(optimizer, "optimizer");
+        need(room, "room");
+        *room = scape::abi::view(std::span<const float>(scape::abi::gradient_room(*optimizer)));
+    });
+}
+
+scape_status scape_optimizer_step_using_up(scape_optimizer* optimizer, const scape_values* gradient,
+                                           size_t count, double learning_rate) {
+    return guarded([&] {
+        auto& of_rank = of(optimizer);
+        scape::abi::refuse_after_buckets(*optimizer);
+        auto& room = scape::abi::gradient_room(*optimizer);
+        scape::abi::gather(scape::abi::pieces(gradient, count, "gradient"), room, "gradient");
+        of_rank.step_using_up(room, learning_rate);
     });
 }
 

@@ -28,8 +28,15 @@ void copy(const scape_values& piece, float* to) {
         std::fill_n(to, count, 0.0F);
     else if (piece.type == SCAPE_BF16)
         widen(static_cast<const std::byte*>(piece.data), count, to);
-    else
+    else if (piece.data != to) // it may stand in its place already
         std::copy_n(static_cast<const float*>(piece.data), count, to);
+}
+
+void copy_all(std::span<const scape_values> pieces, float* to) {
+    for (const scape_values& piece : pieces) {
+        copy(piece, to);
+        to += piece.count;
+    }
 }
 
 void check_piece(const scape_values& piece, const std::string& what, std::size_t at) {
@@ -39,6 +46,20 @@ void check_piece(const scape_values& piece, const std::string& what, std::size_t
                     "; give SCAPE_F32 (0) or SCAPE_BF16 (1)");
     if (piece.count < 0)
         throw Error(where + ": its count is " + std::to_string(piece.count) + "; it is 0 or more");
+}
+
+void check_pieces(std::span<const scape_values> pieces, std::int64_t size, const std::string& what,
+                  const char* whole) {
+    std::int64_t given = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        check_piece(pieces[i], what, i);
+        if (pieces[i].count > size - given)
+            throw Error(what + ": it has more than " + std::to_string(size) + " values, the " + whole);
+        given += pieces[i].count;
+    }
+    if (given != size)
+        throw Error(what + ": it has " + std::to_string(given) + " values; there are " +
+                    std::to_string(size) + " " + whole);
 }
 
 } // namespace
@@ -51,25 +72,17 @@ std::span<const scape_values> pieces(const scape_values* first, std::size_t coun
 
 std::span<const float> floats(std::span<const scape_values> pieces, std::int64_t size,
                               std::vector<float>& room, const std::string& what, const char* whole) {
-    std::int64_t given = 0;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-        check_piece(pieces[i], what, i);
-        if (pieces[i].count > size - given)
-            throw Error(what + ": it has more than " + std::to_string(size) + " values, the " + whole);
-        given += pieces[i].count;
-    }
-    if (given != size)
-        throw Error(what + ": it has " + std::to_string(given) + " values; there are " +
-                    std::to_string(size) + " " + whole);
+    check_pieces(pieces, size, what, whole);
     if (pieces.size() == 1 && pieces[0].type == SCAPE_F32 && pieces[0].data != nullptr)
         return {static_cast<const float*>(pieces[0].data), static_cast<std::size_t>(size)};
     room.resize(static_cast<std::size_t>(size));
-    float* to = room.data();
-    for (const scape_values& piece : pieces) {
-        copy(piece, to);
-        to += piece.count;
-    }
+    copy_all(pieces, room.data());
     return room;
+}
+
+void gather(std::span<const scape_values> pieces, std::span<float> room, const std::string& what) {
+    check_pieces(pieces, static_cast<std::int64_t>(room.size()), what, "parameters of the model");
+    copy_all(pieces, room.data());
 }
 
 std::span<const std::uint8_t> bits(const scape_values& values, std::int64_t size, const std::string& what) {

@@ -16,6 +16,9 @@ namespace scape::abi {
                                             std::vector<float>& room, const std::string& what,
                                             const char* whole = "parameters of the model");
 
+/// Pieces as one vector that is all of `room`. Those that stand in their place there are not copied.
+void gather(std::span<const scape_values> pieces, std::span<float> room, const std::string& what);
+
 /// The bytes of a mask over `size` coordinates.
 [[nodiscard]] std::span<const std::uint8_t> bits(const scape_values& values, std::int64_t size,
                                                  const std::string& what);

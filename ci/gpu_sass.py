@@ -188,6 +188,8 @@ def operands_of(instruction):
     """The registers that it reads and that it writes."""
     words = max(1, instruction.width // 4)
     first, _, others = instruction.operands.partition(",")
+    if instruction.base == "SHFL":  # behind the predicate that it writes, too
+        first, _, others = others.strip().partition(",")
     if instruction.base in WRITES_NOTHING or not re.match("U?R", first):
         address, _, value = instruction.operands.rpartition(",")
         stored = registers(value, words) if instruction.base in (*STORES, "STS") else registers(value, 1)

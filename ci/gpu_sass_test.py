@@ -62,6 +62,11 @@ class Sass(unittest.TestCase):
         self.assertEqual(counts_of(*two, "LDG.E R6, desc[UR4][R2.64]", "FADD R0, R4, R1", "FADD R0, R6, R1")["waits"], 1)
         self.assertNotIn("waits", counts_of(two[0], "IMAD.MOV.U32 R4, RZ, RZ, RZ", "FADD R0, R4, R1"))  # written over
 
+    def test_a_shuffle_reads_its_source_and_writes_behind_its_predicate(self):
+        one = "LDG.E R4, desc[UR4][R2.64]"
+        self.assertEqual(counts_of(one, "SHFL.UP P0, R5, R4, 0x1, RZ")["waits"], 1)
+        self.assertNotIn("waits", counts_of(one, "SHFL.IDX PT, R4, R6, 0x1f, 0x1f", "FADD R0, R4, R1"))
+
     def test_waits_for_each_register_of_a_wide_load(self):
         for register in ("R4", "R7"):
             self.assertEqual(counts_of("LDG.E.128 R4, desc[UR4][R2.64]", f"FADD R0, {register}, R1")["waits"], 1)

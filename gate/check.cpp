@@ -54,15 +54,20 @@ void Check::trust_itself() const {
                                "), so that no verdict of it means anything");
 }
 
+/// How many implementations that are put to the test as well it is like: a's, where a is like b and b like
+/// c, are b and c.
+int Check::likenesses(const Implementation& implementation) const {
+    const auto other = std::ranges::find_if(
+        chosen_, [&](const auto& chosen) { return chosen->name() == implementation.like(); });
+    return other == chosen_.end() ? 0 : 1 + likenesses(**other);
+}
+
 SearchOptions Check::options_for(const Implementation& implementation, const Property& property, int usual,
                                  int thorough) {
     SearchOptions options;
     options.cases = settings_.cases > 0 ? settings_.cases : settings_.thorough ? thorough : usual;
-    const bool nobody_said = settings_.cases == 0 && !settings_.thorough;
-    const bool other_is_here = std::ranges::any_of(
-        chosen_, [&](const auto& other) { return other->name() == implementation.like(); });
-    if (nobody_said && other_is_here)
-        options.cases /= 2;
+    if (settings_.cases == 0 && !settings_.thorough)
+        options.cases = std::max(1, options.cases >> likenesses(implementation));
     options.seed = settings_.seed;
     options.pins = pins_;
     options.workers_by_default = workers_by_default_;

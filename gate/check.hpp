@@ -90,6 +90,7 @@ class Check {
                                       const Counterexample& found) const;
 
     // Searches.
+    [[nodiscard]] int likenesses(const Implementation& implementation) const;
     [[nodiscard]] SearchOptions options_for(const Implementation& implementation, const Property& property,
                                             int usual, int thorough);
     /// Finds out later; `told` is called in the order of these.

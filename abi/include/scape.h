@@ -29,8 +29,8 @@ extern "C" {
 
 #define SCAPE_ABI_VERSION 1
 #define SCAPE_ABI_MINOR_VERSION                                                                            \
-    6 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
-       * 5: MAPL's boundary; 6: level bf16 */
+    7 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
+       * 5: MAPL's boundary; 6: level bf16; 7: gradients that are used up, codewords of MAPL */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -152,6 +152,18 @@ void scape_optimizer_destroy(scape_optimizer* optimizer);
  * others waiting: destroy that rank's optimizer, or end its process. */
 scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values* gradient, size_t count,
                                   double learning_rate);
+
+/* A step that may write into its gradient (section 20), which it then need not read twice: the same bits.
+ * The gradient stands in the optimizer's own memory, `*room`: fp32, as many as the model has, zeros at
+ * first, to be written to until the step. There a gradient that is made in its place is not copied either.
+ */
+scape_status scape_optimizer_gradient(scape_optimizer* optimizer, scape_values* room);
+/* Pieces that stand in their place in that room are taken as they are; others, which stand elsewhere, and
+ * zeros are written there first. After the step, also one that was refused, the room is elsewhere or not,
+ * and its values mean nothing: ask for it again, and write all of it. What is left behind lasts as long as
+ * the optimizer, and is not to be written to. All ranks take a step this way, or none. */
+scape_status scape_optimizer_step_using_up(scape_optimizer* optimizer, const scape_values* gradient,
+                                           size_t count, double learning_rate);
 
 /* A step's gradient in parts (section 20): nothing changes before the step, with the bits of their sum at
  * once. A step that is refused or ends with an error has forgotten its parts.
@@ -429,6 +441,8 @@ scape_status scape_gasloc_recorder_write(scape_gasloc_recorder* recorder, const 
  *     direction_iterations retraction_iterations      8 2
  *     seed             1: of P, and of the A that nobody gives
  *     payload          fp32 (default), or bf16: z and dz are floats that bf16 holds, and may travel so
+ *     codewords        0: z travels as it is; else K of each codebook: as indices of them (section 23.1)
+ *     groups rounds subsets decay      1 1 1 0.9: of the codebooks
  *     arithmetic       optimized (default), or reference: the order of sections 22 and 24, slow */
 typedef struct scape_mapl_boundary scape_mapl_boundary;
 
@@ -441,6 +455,11 @@ typedef struct scape_mapl_state {
     scape_values moment;        /* m, D x r; the sender's alone moves */
     scape_values sender_rows;   /* P, r x D; without anchors of count 0 */
     scape_values receiver_rows; /* another one with anchors=two; else of count 0, or the sender's */
+    /* Of codewords. Where there are none a struct that ends before this (of minor version 6) is whole, and
+     * these are 0 and of count 0. */
+    int64_t micro_batches;  /* that have been encoded or decoded, over all steps */
+    scape_values codebooks; /* C, book after book K codewords of r / groups: what both sides have */
+    scape_values learned;   /* L, the sender's alone; of count 0 when it is given: as codebooks */
 } scape_mapl_state;
 /* state NULL: all of it is made. */
 scape_status scape_mapl_boundary_create(const char* settings, const scape_mapl_state* state,
@@ -460,6 +479,23 @@ scape_status scape_mapl_boundary_compress(scape_mapl_boundary* boundary, const s
 scape_status scape_mapl_boundary_decompress(scape_mapl_boundary* boundary, const scape_values* z,
                                             const scape_values* anchor, const int64_t* ids, int64_t tokens,
                                             float* xhat);
+/* With codewords z travels as a message: indices, packed, then those codewords whose turn it is. Every
+ * micro-batch is encoded once, behind compress, and decoded once, before decompress, in the same order:
+ * both change the side's codebooks, which no step and no forget takes back. Ids are the caller's to carry.
+ *
+ * The bytes of a message of so many tokens; 0 without codewords. */
+int64_t scape_mapl_boundary_message_bytes(const scape_mapl_boundary* boundary, int64_t tokens);
+/* Sender: the message of z, and what z will be decoded to, N x r (NULL: it is not wanted). */
+scape_status scape_mapl_boundary_encode(scape_mapl_boundary* boundary, const scape_values* z,
+                                        int64_t tokens, void* message, float* decoded);
+/* Receiver: z, N x r, for decompress and decompress_backward. `version` is what that of the sender was
+ * before it encoded: where this side's is another, the message is refused. NULL: it is not compared. */
+scape_status scape_mapl_boundary_decode(scape_mapl_boundary* boundary, const void* message, int64_t bytes,
+                                        const uint64_t* version, int64_t tokens, float* z);
+/* The same number where the micro-batches so far and all codebooks are the same: of a side, as below. */
+scape_status scape_mapl_boundary_version(const scape_mapl_boundary* boundary, int32_t side,
+                                         uint64_t* version);
+
 /* Backward. `step` is what scape_mapl_boundary_steps said when the micro-batch went forward: what went
  * through another A is refused. Each adds this side's part of the gradient of A to the step's, and the
  * gradient of E to anchor_gradient, V x r, token after token; NULL: it is not wanted, or there is none.

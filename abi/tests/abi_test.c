@@ -22,16 +22,6 @@ static scape_communicator* join(const lockstep* shared, int32_t rank, void* plac
     return communicator;
 }
 
-static void check_views(scape_optimizer* optimizer, scape_reference* reference, int32_t rank) {
-    for (int32_t what = SCAPE_PARAMETERS; what <= SCAPE_NEXT_MASK; ++what) {
-        scape_values mine;
-        scape_values right;
-        CHECK_OK(scape_optimizer_view(optimizer, what, &mine));
-        CHECK_OK(scape_reference_view(reference, what, rank, &right));
-        CHECK(same(mine, right));
-    }
-}
-
 static void run_lockstep(int32_t rank, void* given) {
     const lockstep* shared = given;
     void* place = malloc(exchange_place_size());
@@ -274,6 +264,7 @@ int main(int count, char** arguments) {
     failures_are_told();
     bad_input_is_told();
     parts_are_their_sum();
+    gradients_are_used_up();
     traces_are_judged(folder);
     parts_of_runs_are_judged(folder);
     parts_of_scaled_runs_are_judged(folder);
@@ -281,6 +272,7 @@ int main(int count, char** arguments) {
     what_is_missing_is_told(folder);
     gasloc_is_right(folder);
     mapl_is_right();
+    mapl_codewords_are_right();
     printf("%d failed\n", failed_checks());
     return failed_checks() == 0 ? 0 : 1;
 }

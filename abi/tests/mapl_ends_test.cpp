@@ -1,5 +1,6 @@
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 #include <scape.h>
 #include <scape/distributed/in_process_peers.hpp>
 #include <scape/mapl/ends.hpp>
+#include <scape/mapl/quantization.hpp>
 
 namespace scape::mapl {
 namespace {
@@ -20,8 +22,21 @@ constexpr Index tokens = 7;
 constexpr int steps = 3;
 constexpr int micro_batches = 2;
 
-Settings with(Payload payload) {
-    return {.width = 6, .rank = 3, .vocabulary = 4, .anchors = Anchors::two, .payload = payload};
+Settings with(Payload payload, const Quantization& quantization = {}) {
+    return {.width = 6,
+            .rank = 3,
+            .vocabulary = 4,
+            .anchors = Anchors::two,
+            .payload = payload,
+            .quantization = quantization};
+}
+
+std::string text_of(const Settings& settings) {
+    const Quantization& of = settings.quantization;
+    return "width=6 rank=3 vocabulary=4 anchors=two payload=" + std::string(name(settings.payload)) +
+           " codewords=" + std::to_string(of.codewords) + " groups=" + std::to_string(of.groups) +
+           " rounds=" + std::to_string(of.rounds) + " subsets=" + std::to_string(of.subsets) +
+           " decay=" + std::to_string(of.decay);
 }
 
 Floats made_up(double phase, std::size_t count) {
@@ -46,15 +61,16 @@ std::vector<Id> ids(int number) {
 const Floats sender_anchor = made_up(7.0, 12);
 const Floats receiver_anchor = made_up(8.0, 12);
 
-/// All that comes out, in this order for each micro-batch: Xhat, dX; and for each step dE of both, A.
+/// All that comes out, in this order for each micro-batch: Xhat, dX; and for each step dE of both, A, and
+/// the codebooks.
 struct Came {
-    std::vector<Floats> activations, gradients, of_sender, of_receiver, subspaces;
+    std::vector<Floats> activations, gradients, of_sender, of_receiver, subspaces, codebooks, learned;
+    Floats receivers_codebooks; ///< at the end
     friend bool operator==(const Came&, const Came&) = default;
 };
 
-Came over_ends(Payload payload) {
+Came over_ends(const Settings& settings) {
     Came came;
-    const Settings settings = with(payload);
     const Floats start = first_subspace(6, 3, 1);
     distributed::run_peers(2, [&](Peers& peers) {
         if (peers.rank() == 0) {
@@ -69,6 +85,8 @@ Came over_ends(Payload payload) {
                 EXPECT_TRUE(sender.end_step(0.1));
                 came.of_sender.push_back(sender.anchor_gradient());
                 came.subspaces.push_back(sender.subspace());
+                came.codebooks.push_back(sender.state().codebooks);
+                came.learned.push_back(sender.state().learned);
             }
             return;
         }
@@ -82,6 +100,7 @@ Came over_ends(Payload payload) {
             receiver.end_step();
             came.of_receiver.push_back(receiver.anchor_gradient());
         }
+        came.receivers_codebooks = receiver.state().codebooks;
     });
     return came;
 }
@@ -90,69 +109,95 @@ scape_values view(const Floats& values) {
     return {values.data(), static_cast<int64_t>(values.size()), SCAPE_F32};
 }
 
-/// The same over one handle of the C interface. `rate` of the steps.
-Came over_handle(double rate, Payload payload) {
-    Came came;
-    const std::string text =
-        "width=6 rank=3 vocabulary=4 anchors=two payload=" + std::string(name(payload));
-    scape_mapl_boundary* boundary = nullptr;
-    EXPECT_EQ(scape_mapl_boundary_create(text.c_str(), nullptr, &boundary), SCAPE_OK) << scape_last_error();
+Floats look(const scape_values& view) {
+    const auto* begin = static_cast<const float*>(view.data);
+    return {begin, begin + view.count};
+}
+
+/// The message of Z goes over; Z becomes what the receiver makes of it.
+void send_as_codewords(scape_mapl_boundary* boundary, const Settings& settings, Floats& z) {
+    std::vector<std::byte> message(index_bytes(settings, tokens) + codeword_bytes(settings));
+    const auto bytes = static_cast<int64_t>(message.size());
+    EXPECT_EQ(scape_mapl_boundary_message_bytes(boundary, tokens), bytes);
+    uint64_t version = 0;
+    EXPECT_EQ(scape_mapl_boundary_version(boundary, SCAPE_MAPL_SENDER, &version), SCAPE_OK);
+    const scape_values given = view(z);
+    EXPECT_EQ(scape_mapl_boundary_encode(boundary, &given, tokens, message.data(), nullptr), SCAPE_OK);
+    EXPECT_EQ(scape_mapl_boundary_decode(boundary, message.data(), bytes, &version, tokens, z.data()),
+              SCAPE_OK)
+        << scape_last_error();
+}
+
+/// A micro-batch over one handle of the C interface, forward and back.
+void carry(scape_mapl_boundary* boundary, const Settings& settings, int step, int number, Came& came) {
     const scape_values of_sender = view(sender_anchor);
     const scape_values of_receiver = view(receiver_anchor);
+    const Floats x = activations(number);
+    const Floats g = gradient(number);
+    const std::vector<Id> narrow = ids(number);
+    const std::vector<int64_t> wide(narrow.begin(), narrow.end());
+    Floats q(x.size());
+    Floats z(tokens * 3);
+    Floats xhat(x.size());
+    Floats dz(z.size());
+    Floats dx(x.size());
+    const std::array<scape_values, 5> views{view(x), view(g), view(q), view(z), view(dz)};
+    EXPECT_EQ(scape_mapl_boundary_compress(boundary, &views[0], &of_sender, wide.data(), tokens, q.data(),
+                                           z.data()),
+              SCAPE_OK);
+    if (quantizes(settings))
+        send_as_codewords(boundary, settings, z);
+    EXPECT_EQ(
+        scape_mapl_boundary_decompress(boundary, &views[3], &of_receiver, wide.data(), tokens, xhat.data()),
+        SCAPE_OK);
+    EXPECT_EQ(scape_mapl_boundary_decompress_backward(boundary, step, &views[3], &views[1], wide.data(),
+                                                      tokens, dz.data(), came.of_receiver.back().data()),
+              SCAPE_OK);
+    EXPECT_EQ(scape_mapl_boundary_compress_backward(boundary, step, &views[2], &views[4], wide.data(),
+                                                    tokens, dx.data(), came.of_sender.back().data()),
+              SCAPE_OK);
+    came.activations.push_back(xhat);
+    came.gradients.push_back(dx);
+}
+
+/// The same as over ends. `rate` of the steps.
+Came over_handle(double rate, const Settings& settings) {
+    Came came;
+    scape_mapl_boundary* boundary = nullptr;
+    EXPECT_EQ(scape_mapl_boundary_create(text_of(settings).c_str(), nullptr, &boundary), SCAPE_OK)
+        << scape_last_error();
+    scape_mapl_state state{};
+    state.struct_size = sizeof state;
     for (int step = 0; step < steps; ++step) {
-        Floats sender_sum(12, 0.0F);
-        Floats receiver_sum(12, 0.0F);
-        for (int micro = 0; micro < micro_batches; ++micro) {
-            const int number = step * micro_batches + micro;
-            const Floats x = activations(number);
-            const Floats g = gradient(number);
-            const std::vector<Id> narrow = ids(number);
-            const std::vector<int64_t> wide(narrow.begin(), narrow.end());
-            Floats q(x.size());
-            Floats z(tokens * 3);
-            Floats xhat(x.size());
-            Floats dz(z.size());
-            Floats dx(x.size());
-            const std::array<scape_values, 5> views{view(x), view(g), view(q), view(z), view(dz)};
-            EXPECT_EQ(scape_mapl_boundary_compress(boundary, &views[0], &of_sender, wide.data(), tokens,
-                                                   q.data(), z.data()),
-                      SCAPE_OK);
-            EXPECT_EQ(scape_mapl_boundary_decompress(boundary, &views[3], &of_receiver, wide.data(), tokens,
-                                                     xhat.data()),
-                      SCAPE_OK);
-            EXPECT_EQ(scape_mapl_boundary_decompress_backward(boundary, step, &views[3], &views[1],
-                                                              wide.data(), tokens, dz.data(),
-                                                              receiver_sum.data()),
-                      SCAPE_OK);
-            EXPECT_EQ(scape_mapl_boundary_compress_backward(boundary, step, &views[2], &views[4],
-                                                            wide.data(), tokens, dx.data(),
-                                                            sender_sum.data()),
-                      SCAPE_OK);
-            came.activations.push_back(xhat);
-            came.gradients.push_back(dx);
-        }
+        came.of_sender.emplace_back(12, 0.0F);
+        came.of_receiver.emplace_back(12, 0.0F);
+        for (int micro = 0; micro < micro_batches; ++micro)
+            carry(boundary, settings, step, step * micro_batches + micro, came);
         EXPECT_EQ(scape_mapl_boundary_step(boundary, rate, nullptr, nullptr), SCAPE_OK);
-        came.of_sender.push_back(sender_sum);
-        came.of_receiver.push_back(receiver_sum);
-        scape_mapl_state state{};
-        state.struct_size = sizeof state;
-        EXPECT_EQ(scape_mapl_boundary_state(boundary, &state), SCAPE_OK);
-        const auto* a = static_cast<const float*>(state.subspace.data);
-        came.subspaces.emplace_back(a, a + state.subspace.count);
+        EXPECT_EQ(scape_mapl_boundary_state(boundary, &state), SCAPE_OK) << scape_last_error();
+        came.subspaces.push_back(look(state.subspace));
+        came.codebooks.push_back(look(state.codebooks));
+        came.learned.push_back(look(state.learned));
     }
+    came.receivers_codebooks = came.codebooks.back(); // it has been both
     scape_mapl_boundary_destroy(boundary);
     return came;
 }
 
 // What the caller carries has the bits of what the sender and the receiver send each other.
 TEST(MaplBoundary, HasTheBitsOfTheEnds) {
-    for (const Payload payload : {Payload::fp32, Payload::bf16}) {
-        const Came right = over_ends(payload);
+    const Quantization coded{.codewords = 6, .groups = 3, .rounds = 2, .subsets = 3, .decay = 0.75};
+    for (const Settings& settings : {with(Payload::fp32), with(Payload::bf16), with(Payload::fp32, coded),
+                                     with(Payload::bf16, coded)}) {
+        const Came right = over_ends(settings);
         EXPECT_EQ(right.activations.size(), static_cast<std::size_t>(steps * micro_batches));
-        EXPECT_TRUE(over_handle(0.1, payload) == right);
-        EXPECT_FALSE(over_handle(0.10001, payload) == right); // and the comparison can fail
+        EXPECT_TRUE(over_handle(0.1, settings) == right);
+        EXPECT_FALSE(over_handle(0.10001, settings) == right); // and the comparison can fail
     }
-    EXPECT_FALSE(over_handle(0.1, Payload::fp32) == over_ends(Payload::bf16));
+    EXPECT_FALSE(over_handle(0.1, with(Payload::fp32)) == over_ends(with(Payload::bf16)));
+    Quantization other = coded;
+    other.decay = 0.7;
+    EXPECT_FALSE(over_handle(0.1, with(Payload::fp32, coded)) == over_ends(with(Payload::fp32, other)));
 }
 
 } // namespace

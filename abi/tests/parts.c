@@ -59,27 +59,6 @@ static void step_reference_in_parts(scape_reference* reference, int32_t ranks, i
     CHECK_OK(scape_reference_step(reference, gradients, (size_t)ranks, 0.01));
 }
 
-typedef struct group_of {
-    scape_group* group;
-    int32_t ranks;
-} group_of;
-
-static scape_optimizer* make_rank(const group_of* shared, int32_t rank, scape_reference** reference) {
-    scape_problem* problem = make_problem(shared->ranks, settings);
-    scape_communicator* communicator = NULL;
-    CHECK_OK(scape_group_communicator(shared->group, rank, &communicator));
-    float start[SIZE];
-    make_parameters(start);
-    const scape_values whole = floats(start, SIZE);
-    scape_optimizer* optimizer = NULL;
-    CHECK_OK(scape_optimizer_create(problem, communicator, &whole, 1, &optimizer));
-    if (reference != NULL)
-        CHECK_OK(scape_reference_create(problem, &whole, 1, reference));
-    scape_communicator_destroy(communicator);
-    scape_problem_destroy(problem);
-    return optimizer;
-}
-
 static void run_parts(int32_t rank, void* given) {
     const group_of* shared = given;
     scape_reference* reference = NULL;
@@ -91,13 +70,7 @@ static void run_parts(int32_t rank, void* given) {
         give_parts(optimizer, rank, step);
         CHECK_OK(scape_optimizer_step_of_parts(optimizer, 0.01));
         step_reference_in_parts(reference, shared->ranks, step);
-        for (int32_t what = SCAPE_PARAMETERS; what <= SCAPE_NEXT_MASK; ++what) {
-            scape_values mine;
-            scape_values right;
-            CHECK_OK(scape_optimizer_view(optimizer, what, &mine));
-            CHECK_OK(scape_reference_view(reference, what, rank, &right));
-            CHECK(same(mine, right));
-        }
+        check_views(optimizer, reference, rank);
     }
     scape_optimizer_destroy(optimizer);
     scape_reference_destroy(reference);

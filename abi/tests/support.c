@@ -71,6 +71,16 @@ void reference_step(scape_reference* reference, int32_t ranks, int32_t step) {
     CHECK_OK(scape_reference_step(reference, all, (size_t)ranks, 0.01));
 }
 
+void check_views(scape_optimizer* optimizer, scape_reference* reference, int32_t rank) {
+    for (int32_t what = SCAPE_PARAMETERS; what <= SCAPE_NEXT_MASK; ++what) {
+        scape_values mine;
+        scape_values right;
+        CHECK_OK(scape_optimizer_view(optimizer, what, &mine));
+        CHECK_OK(scape_reference_view(reference, what, rank, &right));
+        CHECK(same(mine, right));
+    }
+}
+
 typedef struct rank_call {
     void (*function)(int32_t, void*);
     int32_t rank;
@@ -93,6 +103,22 @@ void run_ranks(int32_t ranks, void (*function)(int32_t rank, void* shared), void
     }
     for (int32_t rank = 0; rank < ranks; ++rank)
         pthread_join(threads[rank], NULL);
+}
+
+scape_optimizer* make_rank(const group_of* shared, int32_t rank, scape_reference** reference) {
+    scape_problem* problem = make_problem(shared->ranks, settings);
+    scape_communicator* communicator = NULL;
+    CHECK_OK(scape_group_communicator(shared->group, rank, &communicator));
+    float start[SIZE];
+    make_parameters(start);
+    const scape_values whole = floats(start, SIZE);
+    scape_optimizer* optimizer = NULL;
+    CHECK_OK(scape_optimizer_create(problem, communicator, &whole, 1, &optimizer));
+    if (reference != NULL)
+        CHECK_OK(scape_reference_create(problem, &whole, 1, reference));
+    scape_communicator_destroy(communicator);
+    scape_problem_destroy(problem);
+    return optimizer;
 }
 
 int same(scape_values a, scape_values b) {

@@ -37,8 +37,18 @@ void reference_step(scape_reference* reference, int32_t ranks, int32_t step);
 /* Runs the function for each rank in a thread of its own. */
 void run_ranks(int32_t ranks, void (*function)(int32_t rank, void* shared), void* shared);
 
+/* Ranks of this process. */
+typedef struct group_of {
+    scape_group* group;
+    int32_t ranks;
+} group_of;
+/* An optimizer, and the reference beside it unless that is NULL. */
+scape_optimizer* make_rank(const group_of* shared, int32_t rank, scape_reference** reference);
+
 /* Are two views the same, in every bit? */
 int same(scape_values a, scape_values b);
+/* All that an optimizer shows beside what the reference has of this rank. */
+void check_views(scape_optimizer* optimizer, scape_reference* reference, int32_t rank);
 
 /* A communicator of the tests' own among threads, through scape_exchanges. */
 typedef struct exchange_room exchange_room;
@@ -52,8 +62,10 @@ size_t exchange_place_size(void);
 /* Of the other files. */
 void bad_input_is_told(void);
 void parts_are_their_sum(void);
+void gradients_are_used_up(void);
 void gasloc_is_right(const char* folder);
 void mapl_is_right(void);
+void mapl_codewords_are_right(void);
 void traces_are_judged(const char* folder);
 void parts_of_runs_are_judged(const char* folder);
 void parts_of_scaled_runs_are_judged(const char* folder);

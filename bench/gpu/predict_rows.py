@@ -10,6 +10,7 @@ TENSOR = 2**24  # of bench/gpu/rank.cpp
 SWEEP = 2048
 CODE_BLOCK, CODE_TILE = 255, 255 * 256
 OFFSETS_GROUP = 4096
+DECODE_CHUNK = 16 * TILE
 FIRST_HIT = 11  # the selection whose bracket, around the last threshold, holds the new one for the first time
 ONCE = {"": Part()}
 
@@ -69,23 +70,25 @@ def tiles(coordinates):
 
 
 def offsets(counts):
-    """The last block adds up all counts before it."""
+    """Of more than one group, the sums of all but the last first; the last block adds those."""
     blocks = math.ceil(counts / OFFSETS_GROUP)
-    return Launch("prefix/Offsets", blocks, 0, {"": Part(), "1": Part((blocks - 1) * OFFSETS_GROUP / THREADS / 16), "4": Part(), "8": Part()})
+    sums = [Launch("prefix/GroupSums", blocks - 1, 0, ONCE)] if blocks > 1 else []
+    return [*sums, Launch("prefix/Offsets", blocks, 0, {"": Part(), "1": Part((blocks - 1) / 16)})]
 
 
 def count_words(coordinates):
     words = coordinates / 64
-    return [Launch("scape/mask/CountWords", math.ceil(words / 1024), words * 10,
-                   {"": Part(), "4": Part(1, far=1), "5": Part(6), "5.1": Part(6), "7": Part()}), offsets(tiles(coordinates))]
+    return [Launch("scape/mask/CountWords", math.ceil(words / 1024), words * 10, {"": Part(), "1": Part(2, far=1)}), *offsets(tiles(coordinates))]
 
 
 def decode(setting):
     parts = setting.segments * math.ceil(setting.d / setting.segments / CODE_TILE)
     d = setting.d
-    return [None, Launch("scape/code/DecodeCount", parts, d / CODE_BLOCK, ONCE), offsets(parts),
-            Launch("scape/code/Decode", parts, setting.code(d) + 3 * d / 8,
-                   {"": Part(), "2": Part(1, far=1), "2.1": Part(at_most(CODE_BLOCK * setting.density))}), *count_words(d)]
+    positions = DECODE_CHUNK * setting.density / THREADS / 4  # of a thread, four at once
+    return [Launch("scape/code/DecodeCount", parts, d / CODE_BLOCK, ONCE), *offsets(parts),
+            Launch("scape/code/Decode", math.ceil(d / DECODE_CHUNK), setting.code(d) + d / 8 + d / 32,
+                   {"": Part(), "2": Part(2), "3": Part(1, far=1), "3.2": Part(3), "3.3": Part(3), "3.4": Part(), "3.5": Part(max(1, positions), far=1),
+                    "4": Part(2)}), *offsets(tiles(d))]
 
 
 def advance(setting):
@@ -93,9 +96,18 @@ def advance(setting):
 
 
 def local_pass(setting):
-    d = setting.d
-    return [Launch("scape/local/LocalPassWith", tiles(d), 12 * d + 2 * d / 8 + 2 * d / 32 + 12 * setting.k,
-                   {"": Part(), "1": Part(1, far=1, gathered=16)})]
+    """Of this rank's tiles the selection begins here."""
+    own = setting.shard
+    others = setting.d - own
+    packed = max(1, TILE * setting.density / THREADS)  # of a thread, fetched and put back
+
+    def moved(coordinates):
+        return coordinates * (12 + 2 / 8 + 2 / 32 + 12 * setting.density)
+
+    plain = Launch("scape/local/LocalPassWith", tiles(others), moved(others), {"": Part(1, far=1), "1": Part(packed, far=1), "2": Part(packed)})
+    watching = Launch("scape/local/WatchingPass", tiles(own), moved(own) + own / 8 + 6 * setting.inside * own,
+                      {"": Part(1, far=1), "1": Part(packed, far=1), "2": Part(packed), "6": Part()})
+    return [Launch("scape/select/Prepare", setting.segments / setting.workers, 0, ONCE), *([plain] if others else []), watching]
 
 
 def select(setting, hit):
@@ -105,24 +117,24 @@ def select(setting, hit):
     sweeps, inside = group / SWEEP, setting.inside * group
     read = 4 * n + n / 8 + n / 32 + 4 * setting.own
     through = Part(sweeps, far=8, gathered=8)  # for each score: its mask's word, where it stands, and the score
-    few = Part(inside / THREADS / 4)
+    few = Part(max(1, group / TILE / 8) * inside / (group / TILE) / 32 / 4)  # of the cells of a warp, four at once
 
     def digit(first):
         if hit:
-            parts = {"": Part()} if first else {"": Part(), "2": Part(), "5": few, "7": Part(2)}
+            parts = {"": Part()} if first else {"": Part(), "2": Part(2), "4": Part(max(1, group / TILE / 8)), "4.1": few, "6": Part(2)}
         else:
-            parts = {"": Part(), "2": Part(), "3": through, "7": Part(2)}
+            parts = {"": Part(), "2": Part(2), "3": through, "6": Part(2)}
         return [Launch("scape/select/Digit", groups, 0 if hit else read, parts), Launch("scape/select/Pick", segments, 0, ONCE)]
 
-    bracket = Launch("scape/select/Bracket", groups, read + n / 8 + 6 * setting.inside * n, {"": Part(), "1": through})
-    judge = Launch("scape/select/Judge", segments, 0, {"": Part(), "1": Part(math.ceil(groups / segments / THREADS))}, meetings=2 * THREADS)
-    take = Launch("scape/select/Take", groups, 0 if hit else read + n / 8, {"": Part(), "12": few} if hit else {"": Part(), "10": through})
+    bracket = Launch("scape/select/Bracket", groups, 0, ONCE)  # the local pass has looked
+    judge = Launch("scape/select/Judge", segments, 0, {"": Part(), "1": Part(math.ceil(groups / segments / THREADS))})
+    take = Launch("scape/select/Take", groups, 0 if hit else read + n / 8, {"": Part(), "10": Part(max(1, group / TILE / 8)), "10.1": few} if hit else {"": Part(), "9": through})
     words = group / 64 / THREADS
     encode = Launch("scape/code/Encode", groups, n / 8 + n / 32 + setting.code(n),
                     {"": Part(), "1": Part(math.ceil(group / CODE_BLOCK / THREADS / 2)), "2": Part(words, far=1),
                      "2.1": Part(words * at_most(64 * setting.density))})
-    return [Launch("scape/select/Prepare", segments, 0, ONCE), bracket, judge, *digit(True), *digit(False), *digit(False),
-            Launch("scape/select/TieCount", groups, 0, ONCE), offsets(groups), take, *count_words(n), encode]
+    return [bracket, judge, *digit(True), *digit(False), *digit(False), Launch("scape/select/TieCount", groups, 0, ONCE), *offsets(groups), take,
+            *count_words(n), encode]
 
 
 def fold(setting):
@@ -134,7 +146,7 @@ def update(setting):
     d = setting.d
     taken = max(1, TILE * setting.density / THREADS)
     return [None, Launch("scape/update/Update", tiles(d), 8 * d + d / 8 + d / 32 + 8 * setting.k,
-                         {"": Part(), "1": Part(1, far=1), "2": Part(taken, far=1), "3": Part(2)}), WAIT]
+                         {"": Part(1, far=1), "1": Part(taken, far=1)}), WAIT]
 
 
 def check(setting):

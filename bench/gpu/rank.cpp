@@ -141,7 +141,8 @@ void LocalRank::run(Phase phase, const float* gradient) {
         return backend_->decode_mask(setting_.all);
     case Phase::advance:
         return backend_->advance_mask();
-    case Phase::local_pass:
+    case Phase::local_pass: // in which the selection begins
+        backend_->foresee(setting_.own);
         return backend_->local_pass(scalars(), gradient);
     case Phase::select:
         return backend_->select(setting_.own, 0);

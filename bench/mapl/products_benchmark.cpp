@@ -1,15 +1,19 @@
 // MAPL's passes and steps beside the bare matrix products of the same shapes, by the same library. Both
 // sides take turns in one process, since machines are shared and noisy; what counts is the ratio of what
 // the quickest tenth of either takes, in processor time. One thread.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <random>
 #include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include <scape/mapl/codec.hpp>
 #include <scape/mapl/passes.hpp>
 #include <scape/mapl/products.hpp>
+#include <scape/mapl/quantization.hpp>
 #include <scape/mapl/spel_step.hpp>
 
 #include "measure.hpp"
@@ -27,6 +31,18 @@ Floats some(std::size_t count, double step) {
     Floats values(count);
     for (std::size_t i = 0; i < count; ++i)
         values[i] = static_cast<float>(std::sin(step * static_cast<double>(i % 100003)));
+    return values;
+}
+
+/// Each near to one of the codewords, which all are near to some.
+Floats near_to(const Floats& books, std::size_t tokens, std::size_t width) {
+    const std::size_t words = books.size() / width;
+    std::mt19937_64 random(1);
+    std::normal_distribution<float> normal(0.0F, 0.1F);
+    Floats values(tokens * width);
+    for (std::size_t token = 0; token < tokens; ++token)
+        for (std::size_t i = 0; i < width; ++i)
+            values[token * width + i] = books[token * 7919 % words * width + i] + normal(random);
     return values;
 }
 
@@ -161,8 +177,40 @@ void retract_row(benchmark::State& state) {
     iterations(state, Settings{}.retraction_iterations, retract_in_place);
 }
 
+/// The sender's side of one codebook beside the bare product of the same shape: N vectors of w = r / Gr
+/// values and K codewords. It chooses, learns, and makes the indices; no book is streamed.
+void encode(benchmark::State& state) {
+    const auto tokens = static_cast<std::size_t>(state.range(0));
+    const auto width = static_cast<std::size_t>(state.range(1));
+    const auto words = static_cast<std::size_t>(state.range(2));
+    Settings settings{.width = state.range(1), .rank = state.range(1)};
+    settings.quantization.codewords = state.range(2);
+    const Floats books = first_codebooks(settings);
+    const Floats z = near_to(books, tokens, width);
+    // The product in pieces that stay in the cache, where the library is quickest.
+    constexpr std::size_t piece = 128;
+    Floats scores(piece * words);
+    Floats learned = books;
+    Codec codec(settings);
+    std::vector<Word> indices;
+    const Beside seconds = take_turns(
+        state,
+        [&] {
+            for (std::size_t first = 0; first < tokens; first += piece)
+                multiply({.rows = piece, .columns = words, .inner = width, .second_transposed = true},
+                         z.data() + first * width, books.data(), scores.data());
+        },
+        [&] { indices = codec.encode(z, books, learned); });
+    if (std::ranges::count(indices, indices.front()) == static_cast<std::ptrdiff_t>(tokens))
+        state.SkipWithError("ERROR: all tokens have one codeword");
+    report(state, seconds, 2.0 * static_cast<double>(tokens * words * width));
+}
+
 void shapes_of_batches(benchmark::internal::Benchmark* rows) {
     rows->ArgNames({"N", "D", "r"})->ArgsProduct({{4096}, {1024, 2048, 4096}, {40, 64, 256}});
+}
+void shapes_of_codebooks(benchmark::internal::Benchmark* rows) {
+    rows->ArgNames({"N", "w", "K"})->ArgsProduct({{4096}, {8, 16, 64, 256}, {256, 1024, 4096}});
 }
 void shapes_of_subspaces(benchmark::internal::Benchmark* rows) {
     rows->ArgNames({"D", "r"})->ArgsProduct({{1024, 2048, 4096}, {40, 64, 256}});
@@ -175,6 +223,8 @@ BENCHMARK(without_anchors_kept)->Apply(shapes_of_batches)->UseManualTime();
 BENCHMARK(two_anchors)->Apply(shapes_of_batches)->UseManualTime();
 BENCHMARK(polar_row)->Name("polar")->Apply(shapes_of_subspaces)->UseManualTime();
 BENCHMARK(retract_row)->Name("retract")->Apply(shapes_of_subspaces)->UseManualTime();
+
+BENCHMARK(encode)->Apply(shapes_of_codebooks)->UseManualTime();
 
 int main(int argc, char** argv) {
     one_thread_unless_asked();

@@ -39,12 +39,18 @@ struct Sent {
     std::uint64_t messages = 0;
 
     Sent(Communicator::Stretches to, int me) {
-        for (std::size_t rank = 0; rank < to.size(); ++rank) {
-            if (rank == static_cast<std::size_t>(me) || to[rank].size == 0)
-                continue;
-            bytes += to[rank].size;
-            ++messages;
-        }
+        for (std::size_t rank = 0; rank < to.size(); ++rank)
+            add(rank != static_cast<std::size_t>(me) ? to[rank].size : 0);
+    }
+    Sent(Communicator::Sizes sizes, Piece piece, int me) {
+        for (std::size_t rank = 0; rank < sizes.size(); ++rank)
+            add(rank != static_cast<std::size_t>(me) ? piece.size_in(sizes[rank]) : 0);
+    }
+
+  private:
+    void add(std::size_t size) {
+        bytes += size;
+        messages += size > 0 ? 1 : 0;
     }
 };
 
@@ -183,8 +189,6 @@ void CountingCommunicator::one_more_call() {
 
 std::unique_ptr<Exchange> CountingCommunicator::start(Traffic traffic, const Place& place,
                                                       Start inner_start) {
-    if (!disturbs_)
-        return inner_start(place.begin);
     one_more_call();
     return std::make_unique<Disturbed>(*this, traffic, place, std::move(inner_start));
 }
@@ -194,8 +198,10 @@ std::unique_ptr<Exchange> CountingCommunicator::start(Traffic traffic, const Pla
 std::unique_ptr<Exchange> CountingCommunicator::start_all_to_all(Traffic traffic, const void* send,
                                                                  Sizes send_sizes, void* receive,
                                                                  Sizes receive_sizes) {
-    const Sent counted(stretches_of(send_sizes), rank());
+    const Sent counted(send_sizes, {}, rank());
     count(traffic, counted.bytes, counted.messages);
+    if (!disturbs_)
+        return inner_.start_all_to_all(traffic, send, send_sizes, receive, receive_sizes);
     return start(
         traffic, whole_place(receive, total(receive_sizes)),
         [this, traffic, send, sent = copy_of(send_sizes), received = copy_of(receive_sizes)](void* place) {
@@ -207,8 +213,10 @@ std::unique_ptr<Exchange> CountingCommunicator::start_all_to_owners(Traffic traf
                                                                     Sizes sizes, Piece piece,
                                                                     void* receive) {
     const auto me = static_cast<std::size_t>(rank());
-    const Sent counted(stretches_of(sizes, piece), rank());
+    const Sent counted(sizes, piece, rank());
     count(traffic, counted.bytes, counted.messages);
+    if (!disturbs_)
+        return inner_.start_all_to_owners(traffic, send, sizes, piece, receive);
     return start(traffic, whole_place(receive, piece.size_in(sizes[me]) * sizes.size()),
                  [this, traffic, send, all = copy_of(sizes), piece](void* place) {
                      return inner_.start_all_to_owners(traffic, send, all, piece, place);
@@ -220,6 +228,8 @@ std::unique_ptr<Exchange> CountingCommunicator::start_stretches(Traffic traffic,
                                                                 Stretches from) {
     const Sent counted(to, rank());
     count(traffic, counted.bytes, counted.messages);
+    if (!disturbs_)
+        return inner_.start_stretches(traffic, send, to, receive, from);
     std::vector<Stretch> awaited(from.begin(), from.end());
     return start(traffic, {static_cast<std::byte*>(receive), end_of(awaited), awaited},
                  [this, traffic, send, sent = std::vector<Stretch>(to.begin(), to.end()), awaited](
@@ -230,6 +240,8 @@ std::unique_ptr<Exchange> CountingCommunicator::start_all_gather(Traffic traffic
                                                                  void* receive, Sizes sizes) {
     const auto me = static_cast<std::size_t>(rank());
     count(traffic, sizes[me] * (sizes.size() - 1), sizes[me] > 0 ? sizes.size() - 1 : 0);
+    if (!disturbs_)
+        return inner_.start_all_gather(traffic, send, receive, sizes);
     Place place{static_cast<std::byte*>(receive), total(sizes), stretches_of(sizes)};
     if (send == place.begin + place.received[me].begin)
         place.received[me].size = 0;
@@ -241,8 +253,10 @@ std::unique_ptr<Exchange> CountingCommunicator::start_all_gather(Traffic traffic
 std::unique_ptr<Exchange> CountingCommunicator::start_reduce_scatter(Traffic traffic, const float* send,
                                                                      float* receive, Sizes sizes) {
     const std::size_t mine = sizes[static_cast<std::size_t>(rank())];
-    const Sent counted(stretches_of(sizes), rank());
+    const Sent counted(sizes, {}, rank());
     count(traffic, counted.bytes, counted.messages);
+    if (!disturbs_)
+        return inner_.start_reduce_scatter(traffic, send, receive, sizes);
     return start(traffic, whole_place(receive, mine),
                  [this, traffic, send, all = copy_of(sizes)](void* place) {
                      return inner_.start_reduce_scatter(traffic, send, static_cast<float*>(place), all);

@@ -30,28 +30,60 @@ struct Rank {
     int rank;
     std::uint64_t started = 0;
     std::vector<Transfer*> untaken{};
+    std::vector<Stretch> to{}; ///< of an exchange that is being started
+    SpareStretches spare{};
+    std::vector<Meeting*> done{}; ///< to be given back
+    std::size_t under_way = 0;
+    std::vector<float> sums{};
 
     void take_ready();
+    /// So that nothing has to grow when what is under way ends, or comes in another order.
+    void one_more() {
+        ++under_way;
+        untaken.reserve(under_way);
+        done.reserve(done.size() + under_way);
+    }
 };
 
 class Transfer final : public Exchange {
   public:
-    Transfer(std::shared_ptr<Rank> rank, Post post, std::byte* receive, std::vector<Stretch> from)
-        : rank_(std::move(rank)), receive_(receive), from_(std::move(from)), operation_(post.operation),
-          traffic_(post.traffic) {
-        group().throw_if_aborted();
-        post.present = true;
-        rank_->untaken.reserve(rank_->untaken.size() + 1);
-        meeting_ = group().post(rank_->started++, rank_->rank, std::move(post));
-        rank_->untaken.push_back(this);
-    }
+    Transfer(std::shared_ptr<Rank> rank, Operation operation, Traffic traffic, std::byte* receive)
+        : rank_(std::move(rank)), receive_(receive), from_(rank_->spare.take(index(group().size()))),
+          operation_(operation), traffic_(traffic) {}
 
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// Peers may be reading this rank's buffers: an exchange that is dropped ends all, so that they stop.
+    /// Which part goes to each rank, and where each one's is received: for the caller to fill in before
+    /// start().
+    [[nodiscard]] std::vector<Stretch>& to() { return rank_->to; }
+    [[nodiscard]] std::vector<Stretch>& from() { return from_; }
+
+    void start(const void* send) {
+        group().throw_if_aborted();
+        rank_->one_more();
+        meeting_ = group().post(rank_->started++, rank_->rank,
+                                {.present = true,
+                                 .operation = operation_,
+                                 .traffic = traffic_,
+                                 .send = static_cast<const std::byte*>(send),
+                                 .parts = rank_->to},
+                                rank_->done);
+        rank_->untaken.push_back(this);
+    }
+
     ~Transfer() override {
+        end();
+        rank_->spare.give_back(std::move(from_));
+    }
+
+    /// Peers may be reading this rank's buffers: an exchange that is dropped ends all, so that they stop.
+    void end() noexcept {
+        if (meeting_ == nullptr)
+            return;
         std::erase(rank_->untaken, this);
+        --rank_->under_way;
+        rank_->done.push_back(meeting_);
         if (waited_)
             return;
         const bool by_error = std::uncaught_exceptions() > 0;
@@ -141,7 +173,8 @@ class Transfer final : public Exchange {
         const std::size_t ranks = meeting_->posts.size();
         const std::size_t count = from_[me].size / sizeof(float);
         const std::size_t width = std::max<std::size_t>(1, std::bit_ceil(ranks) / 2);
-        std::vector<float> sums(width * block);
+        std::vector<float>& sums = rank_->sums;
+        sums.resize(width * block);
         auto* const receive = reinterpret_cast<float*>(receive_);
         const auto values_of = [&](std::size_t peer) {
             const Post& post = meeting_->posts[peer];
@@ -172,7 +205,7 @@ class Transfer final : public Exchange {
     std::vector<Stretch> from_; ///< where each part is received
     Operation operation_;
     Traffic traffic_;
-    std::shared_ptr<Meeting> meeting_;
+    Meeting* meeting_ = nullptr; ///< where it has been started
     bool taken_ = false;
     bool waited_ = false;
 };
@@ -204,17 +237,21 @@ class InProcessCommunicator final : public Communicator {
                                                void* receive, Sizes receive_sizes) override {
         check(send_sizes);
         check(receive_sizes);
-        return start(Operation::all_to_all, traffic, send, stretches_of(send_sizes), receive,
-                     stretches_of(receive_sizes));
+        auto transfer = make(Operation::all_to_all, traffic, receive);
+        put_stretches(transfer->to(), send_sizes);
+        put_stretches(transfer->from(), receive_sizes);
+        return started(std::move(transfer), send);
     }
 
     std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
                                                   Piece piece, void* receive) override {
         check(sizes);
-        const std::vector<std::size_t> received(sizes.size(),
-                                                piece.size_in(sizes[static_cast<std::size_t>(rank())]));
-        return start(Operation::all_to_all, traffic, send, stretches_of(sizes, piece), receive,
-                     stretches_of(received));
+        auto transfer = make(Operation::all_to_all, traffic, receive);
+        put_stretches(transfer->to(), sizes, piece);
+        const std::size_t received = piece.size_in(sizes[static_cast<std::size_t>(rank())]);
+        for (std::size_t from = 0; from < sizes.size(); ++from)
+            transfer->from().push_back({from * received, received});
+        return started(std::move(transfer), send);
     }
     [[nodiscard]] bool sends_pieces() const override { return true; }
 
@@ -222,25 +259,29 @@ class InProcessCommunicator final : public Communicator {
                                               void* receive, Stretches from) override {
         check(to);
         check(from);
-        return start(Operation::all_to_all, traffic, send, {to.begin(), to.end()}, receive,
-                     {from.begin(), from.end()});
+        auto transfer = make(Operation::all_to_all, traffic, receive);
+        transfer->to().assign(to.begin(), to.end());
+        transfer->from().assign(from.begin(), from.end());
+        return started(std::move(transfer), send);
     }
 
     std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
                                                Sizes sizes) override {
         check(sizes);
-        return start(Operation::all_gather, traffic, send, {{0, sizes[static_cast<std::size_t>(rank())]}},
-                     receive, stretches_of(sizes));
+        auto transfer = make(Operation::all_gather, traffic, receive);
+        transfer->to().assign(1, {0, sizes[static_cast<std::size_t>(rank())]});
+        put_stretches(transfer->from(), sizes);
+        return started(std::move(transfer), send);
     }
 
     std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
                                                    Sizes sizes) override {
         check(sizes);
-        auto parts = stretches_of(sizes);
-        auto received = parts;
-        received[static_cast<std::size_t>(rank())].begin = 0;
-        return start(Operation::reduce_scatter, traffic, send, std::move(parts), receive,
-                     std::move(received));
+        auto transfer = make(Operation::reduce_scatter, traffic, receive);
+        put_stretches(transfer->to(), sizes);
+        put_stretches(transfer->from(), sizes);
+        transfer->from()[static_cast<std::size_t>(rank())].begin = 0;
+        return started(std::move(transfer), send);
     }
 
     void progress() override {
@@ -260,14 +301,11 @@ class InProcessCommunicator final : public Communicator {
                                         " ranks was given " + std::to_string(sizes.size()) + " sizes");
     }
 
-    std::unique_ptr<Exchange> start(Operation operation, Traffic traffic, const void* send,
-                                    std::vector<Stretch> to, void* receive, std::vector<Stretch> from) {
-        Post post{.operation = operation,
-                  .traffic = traffic,
-                  .send = static_cast<const std::byte*>(send),
-                  .parts = std::move(to)};
-        auto transfer = std::make_unique<Transfer>(rank_, std::move(post), static_cast<std::byte*>(receive),
-                                                   std::move(from));
+    std::unique_ptr<Transfer> make(Operation operation, Traffic traffic, void* receive) {
+        return std::make_unique<Transfer>(rank_, operation, traffic, static_cast<std::byte*>(receive));
+    }
+    std::unique_ptr<Exchange> started(std::unique_ptr<Transfer> transfer, const void* send) {
+        transfer->start(send);
         rank_->take_ready();
         return transfer;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -8,11 +9,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,20 +36,41 @@ struct Post {
     Operation operation{};
     Traffic traffic{};
     const std::byte* send = nullptr;
-    std::vector<Stretch> parts;
+    std::span<const Stretch> parts;
 
     [[nodiscard]] const std::byte* begin(std::size_t part) const { return send + parts[part].begin; }
     [[nodiscard]] std::size_t size(std::size_t part) const { return parts[part].size; }
 };
 
-/// One exchange, as all ranks share it.
+/// One exchange, as all ranks share it. When all are done with it, it serves for another.
 struct Meeting {
-    explicit Meeting(std::size_t ranks) : posts(ranks), taken_by(ranks) {}
+    explicit Meeting(std::size_t ranks)
+        : posts(ranks), taken_by(ranks),
+          lists(std::make_unique_for_overwrite<std::byte[]>(ranks * ranks * sizeof(Stretch))) {} // NOLINT
     [[nodiscard]] bool all_posted() const { return posted.load() == posts.size(); }
     [[nodiscard]] bool all_taken() const { return taken.load() == posts.size(); }
+    /// Its list of parts is copied.
+    void put(std::size_t rank, const Post& post) {
+        auto* const list = reinterpret_cast<Stretch*>(lists.get()) + rank * posts.size();
+        std::uninitialized_copy(post.parts.begin(), post.parts.end(), list);
+        posts[rank] = post;
+        posts[rank].parts = {list, post.parts.size()};
+    }
+    void renew() {
+        done = 0;
+        for (Post& post : posts)
+            post.present = false;
+        for (auto& rank : taken_by)
+            rank = false;
+        posted = 0;
+        taken = 0;
+    }
 
+    std::uint64_t number = 0;
+    std::size_t done = 0;    ///< ranks that are; under the group's mutex
     std::vector<Post> posts; ///< under the group's mutex until all are posted; constant from then on
     std::vector<std::atomic<bool>> taken_by;
+    std::unique_ptr<std::byte[]> lists; ///< room for every rank's; NOLINT: most of it is never touched
     std::atomic<std::size_t> posted{0};
     std::atomic<std::size_t> taken{0};
 };
@@ -80,19 +102,23 @@ class Group {
         announce();
     }
 
-    std::shared_ptr<Meeting> post(std::uint64_t number, int rank, Post post) {
-        std::shared_ptr<Meeting> meeting;
+    /// Also gives back the meetings that the rank is done with. They last as long as the group.
+    Meeting* post(std::uint64_t number, int rank, const Post& post, std::vector<Meeting*>& done) {
+        Meeting* meeting = nullptr;
         bool complete = false;
         {
             const std::lock_guard lock(mutex_);
-            auto& entry = open_[number];
-            if (!entry)
-                entry = std::make_shared<Meeting>(claimed_.size());
-            meeting = entry;
-            meeting->posts[static_cast<std::size_t>(rank)] = std::move(post);
+            for (Meeting* const one : done)
+                if (++one->done == claimed_.size()) {
+                    one->renew();
+                    free_.push_back(one);
+                }
+            done.clear();
+            meeting = open(number);
+            meeting->put(static_cast<std::size_t>(rank), post);
             complete = meeting->posted.fetch_add(1) + 1 == claimed_.size();
             if (complete)
-                open_.erase(number);
+                std::erase(open_, meeting);
         }
         if (complete)
             announce();
@@ -176,6 +202,26 @@ class Group {
     }
 
   private:
+    /// Under the mutex. More are made at once than are needed: how far ranks are ahead of each other is a
+    /// matter of chance, and what a program does again shall take no more memory.
+    Meeting* open(std::uint64_t number) {
+        constexpr std::size_t at_first = 16;
+        for (Meeting* const meeting : open_)
+            if (meeting->number == number)
+                return meeting;
+        if (free_.empty()) {
+            const std::size_t all = std::max(at_first, 2 * meetings_.size());
+            free_.reserve(all);
+            open_.reserve(all);
+            while (meetings_.size() < all)
+                free_.push_back(meetings_.emplace_back(std::make_unique<Meeting>(claimed_.size())).get());
+        }
+        open_.push_back(free_.back());
+        free_.pop_back();
+        open_.back()->number = number;
+        return open_.back();
+    }
+
     void announce() {
         events_.fetch_add(1);
         if (sleepers_ == 0)
@@ -255,8 +301,9 @@ class Group {
     std::vector<bool> claimed_;
     std::vector<bool> left_;
     std::vector<std::atomic<bool>> waiting_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Meeting>>
-        open_; ///< by running number, until all have posted
+    std::vector<std::unique_ptr<Meeting>> meetings_;
+    std::vector<Meeting*> open_; ///< until all have posted
+    std::vector<Meeting*> free_; ///< until it is opened
 };
 
 } // namespace scape::distributed::in_process

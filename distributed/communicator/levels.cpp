@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "stretches.hpp"
@@ -27,6 +28,22 @@ Levels::Span Levels::handled(const Group& group, std::size_t j) const {
     return {first(j), first(j + 1)};
 }
 
+/// Where a communicator's gathers have their lists.
+struct LevelsRooms {
+    struct Hop {
+        std::vector<Stretch> to;
+        std::vector<Stretch> from;
+    };
+    Hop& of_hop(std::size_t ranks) {
+        hop.to.assign(ranks, {});
+        hop.from.assign(ranks, {});
+        return hop;
+    }
+
+    SpareStretches spare;
+    Hop hop; ///< that is being started
+};
+
 namespace {
 
 /// What stands from one owner to another.
@@ -40,13 +57,13 @@ Stretch joined(const std::vector<Stretch>& parts, Levels::Span owners) {
 /// The two hops of a gather. What is one's own stands in its place.
 class Relay final : public Exchange {
   public:
-    Relay(Communicator& communicator, const Levels& levels, Traffic traffic, void* receive,
-          Communicator::Sizes sizes)
-        : communicator_(communicator), levels_(levels), traffic_(traffic), receive_(receive),
-          parts_(stretches_of(sizes)) {
+    Relay(Communicator& communicator, const Levels& levels, LevelsRooms& rooms, Traffic traffic,
+          void* receive, Communicator::Sizes sizes)
+        : communicator_(communicator), levels_(levels), rooms_(rooms), traffic_(traffic), receive_(receive),
+          parts_(rooms.spare.take(sizes.size())) {
+        put_stretches(parts_, sizes);
         const std::size_t me = levels_.rank();
-        std::vector<Stretch> to(parts_.size());
-        std::vector<Stretch> from(parts_.size());
+        auto& [to, from] = rooms_.of_hop(parts_.size());
         for (const Levels::Group& group : levels_.groups())
             to[levels_.handler(group, me)] = parts_[me];
         const auto [first, last] = levels_.handled();
@@ -56,14 +73,17 @@ class Relay final : public Exchange {
         hop_ = communicator_.start_stretches(traffic_, receive_, to, receive_, from);
     }
 
+    Relay(const Relay&) = delete;
+    Relay& operator=(const Relay&) = delete;
+    ~Relay() override { rooms_.spare.give_back(std::move(parts_)); }
+
     void relay() override {
         if (relayed_)
             return;
         hop_->wait();
         relayed_ = true;
         const Levels::Group& group = levels_.own_group();
-        std::vector<Stretch> to(parts_.size());
-        std::vector<Stretch> from(parts_.size());
+        auto& [to, from] = rooms_.of_hop(parts_.size());
         for (std::size_t j = 0; j < group.size; ++j) {
             to[group.begin + j] = joined(parts_, levels_.handled());
             from[group.begin + j] = joined(parts_, levels_.handled(group, j));
@@ -80,6 +100,7 @@ class Relay final : public Exchange {
   private:
     Communicator& communicator_;
     const Levels& levels_;
+    LevelsRooms& rooms_;
     Traffic traffic_;
     void* receive_;
     std::vector<Stretch> parts_; ///< by owner
@@ -89,14 +110,20 @@ class Relay final : public Exchange {
 
 } // namespace
 
+LevelsCommunicator::LevelsCommunicator(Communicator& inner, std::span<const int> groups)
+    : inner_(inner), levels_(groups, inner.rank()), rooms_(std::make_unique<LevelsRooms>()) {}
+
+LevelsCommunicator::~LevelsCommunicator() = default;
+
 std::unique_ptr<Exchange> LevelsCommunicator::start_all_gather(Traffic traffic, const void* send,
                                                                void* receive, Sizes sizes) {
-    const std::vector<Stretch> parts = stretches_of(sizes);
-    const auto [begin, size] = parts[levels_.rank()];
+    const std::size_t size = sizes[levels_.rank()];
+    const std::size_t begin =
+        std::reduce(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(levels_.rank()));
     // On a device it is in its place.
     if (std::byte* const own = static_cast<std::byte*>(receive) + begin; size > 0 && own != send)
         std::memcpy(own, send, size);
-    return std::make_unique<Relay>(inner_, levels_, traffic, receive, sizes);
+    return std::make_unique<Relay>(inner_, levels_, *rooms_, traffic, receive, sizes);
 }
 
 std::uint64_t LevelsCommunicator::sent_by_gather(Sizes sizes) const {

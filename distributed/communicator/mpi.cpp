@@ -8,6 +8,7 @@
 #include <scape/distributed/mpi_comm.hpp>
 
 #include "missing.hpp"
+#include "mpi_arguments.hpp"
 #include "mpi_ranks.hpp"
 #include "mpi_watch.hpp"
 #include "stretches.hpp"
@@ -40,79 +41,41 @@ class Rank {
     [[nodiscard]] const MpiOptions& options() const { return options_; }
     [[nodiscard]] std::vector<Transfer*>& pending() { return pending_; }
 
-    void check(int code, const std::string& where) {
+    void check(int code, Traffic traffic) {
         if (code != MPI_SUCCESS)
-            watch_.end("MPI reports in " + where + ": " + mpi_error_text(code));
+            watch_.end("MPI reports in " + exchange_text(traffic) + ": " + mpi_error_text(code));
     }
+
+    [[nodiscard]] std::unique_ptr<MpiArguments> arguments() {
+        if (spare_.empty()) {
+            spare_.reserve(++made_);
+            return std::make_unique<MpiArguments>(static_cast<std::size_t>(watch_.size()));
+        }
+        auto taken = std::move(spare_.back());
+        spare_.pop_back();
+        return taken;
+    }
+    void give_back(std::unique_ptr<MpiArguments> given) noexcept {
+        given->clear();
+        spare_.push_back(std::move(given));
+    }
+
+    std::vector<Stretch> to;   ///< of an exchange that is being started
+    std::vector<Stretch> from; ///< likewise
 
   private:
     MpiOptions options_;
     MPI_Comm ranks_;
     MpiWatch watch_;
     std::vector<Transfer*> pending_;
-};
-
-/// The arguments of one all-to-all. MPI reads them until it is complete.
-struct Parts {
-    std::vector<int> counts;
-    std::vector<int> displacements;
-    std::vector<MPI_Datatype> types;
-    std::vector<MPI_Datatype> own_types;
-
-    Parts() = default;
-    Parts(const Parts&) = delete;
-    Parts& operator=(const Parts&) = delete;
-    ~Parts() {
-        if (mpi_runs())
-            for (MPI_Datatype& type : own_types)
-                MPI_Type_free(&type);
-    }
-
-    /// A part that ends beyond what an int can say becomes one element of a type of its own, made of pieces
-    /// with displacements of full width. The other side may have it otherwise: the bytes have to match.
-    /// Counted from where the first part that is not empty begins, which is returned: what is sent and what
-    /// is received may lie in one buffer, and one address for both would tell MPI that all is in place.
-    std::size_t describe(Communicator::Stretches parts, std::size_t largest) {
-        std::size_t first = 0;
-        for (const auto& [begin, size] : parts) {
-            if (size > 0 && (!any_ || begin < first))
-                first = begin;
-            any_ = any_ || size > 0;
-        }
-        for (const Stretch& part : parts) {
-            const std::size_t begin = part.size > 0 ? part.begin - first : 0;
-            const std::size_t size = part.size;
-            const bool fits = begin + size <= largest;
-            counts.push_back(fits ? static_cast<int>(size) : size > 0 ? 1 : 0);
-            displacements.push_back(fits ? static_cast<int>(begin) : 0);
-            types.push_back(fits || size == 0 ? MPI_BYTE : in_pieces(begin, size, largest));
-        }
-        return first;
-    }
-    [[nodiscard]] bool any() const { return any_; }
-
-    MPI_Datatype in_pieces(std::size_t begin, std::size_t size, std::size_t largest) {
-        std::vector<int> lengths;
-        std::vector<MPI_Aint> places;
-        for (std::size_t done = 0; done < size; done += largest) {
-            lengths.push_back(static_cast<int>(std::min(largest, size - done)));
-            places.push_back(static_cast<MPI_Aint>(begin + done));
-        }
-        MPI_Datatype type = MPI_DATATYPE_NULL;
-        MPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), places.data(), MPI_BYTE,
-                                 &type);
-        own_types.push_back(type);
-        MPI_Type_commit(&type);
-        return type;
-    }
-
-  private:
-    bool any_ = false;
+    std::vector<std::unique_ptr<MpiArguments>> spare_;
+    std::size_t made_ = 0; ///< there is room for all of them
 };
 
 class Transfer final : public Exchange {
   public:
-    Transfer(std::shared_ptr<Rank> rank, Traffic traffic) : rank_(std::move(rank)), traffic_(traffic) {
+    Transfer(std::shared_ptr<Rank> rank, Traffic traffic)
+        : rank_(std::move(rank)), traffic_(traffic), arguments_(rank_->arguments()) {
         rank_->pending().push_back(this);
     }
     Transfer(const Transfer&) = delete;
@@ -121,8 +84,10 @@ class Transfer final : public Exchange {
     /// MPI may still write into the buffers, and cannot be told to stop: nothing is left but to end.
     ~Transfer() override {
         std::erase(rank_->pending(), this);
-        if (waited_)
+        if (waited_) {
+            rank_->give_back(std::move(arguments_));
             return;
+        }
         const bool by_error = std::uncaught_exceptions() > 0;
         rank_->watch().end(by_error ? "an error left " + exchange_text(traffic_) + " unfinished"
                                     : exchange_text(traffic_) + " was never waited for");
@@ -134,13 +99,15 @@ class Transfer final : public Exchange {
         const std::size_t largest = rank_->options().largest_count;
         static const std::byte nothing{};
         static std::byte nowhere{};
-        const std::size_t first_sent = sent_.describe(to, largest);
-        const std::size_t first_received = received_.describe(from, largest);
-        send = sent_.any() ? static_cast<const std::byte*>(send) + first_sent : &nothing;
-        receive = received_.any() ? static_cast<std::byte*>(receive) + first_received : &nowhere;
-        check(MPI_Ialltoallw(send, sent_.counts.data(), sent_.displacements.data(), sent_.types.data(),
-                             receive, received_.counts.data(), received_.displacements.data(),
-                             received_.types.data(), rank_->ranks(), new_request()));
+        MpiParts& sent = arguments_->sent;
+        MpiParts& received = arguments_->received;
+        const std::size_t first_sent = sent.describe(to, largest);
+        const std::size_t first_received = received.describe(from, largest);
+        send = sent.any() ? static_cast<const std::byte*>(send) + first_sent : &nothing;
+        receive = received.any() ? static_cast<std::byte*>(receive) + first_received : &nowhere;
+        check(MPI_Ialltoallw(send, sent.counts.data(), sent.displacements.data(), sent.types.data(),
+                             receive, received.counts.data(), received.displacements.data(),
+                             received.types.data(), rank_->ranks(), new_request()));
     }
 
     /// MPI wants either all ranks' parts in place or none: so each puts its own there. The sizes are the
@@ -153,8 +120,9 @@ class Transfer final : public Exchange {
             std::memcpy(own, send, sizes[me]);
         if (total(sizes) <= rank_->options().largest_count) {
             describe(sizes, 1);
-            check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, receive, received_.counts.data(),
-                                  received_.displacements.data(), MPI_BYTE, rank_->ranks(), new_request()));
+            check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, receive, arguments_->received.counts.data(),
+                                  arguments_->received.displacements.data(), MPI_BYTE, rank_->ranks(),
+                                  new_request()));
             return;
         }
         in_pieces(sizes, 1, [&](int root, std::size_t begin, int count) {
@@ -165,7 +133,7 @@ class Transfer final : public Exchange {
     void reduce_scatter(const float* send, float* receive, Communicator::Sizes sizes) {
         if (total(sizes) / sizeof(float) <= rank_->options().largest_count) {
             describe(sizes, sizeof(float));
-            check(MPI_Ireduce_scatter(send, receive, received_.counts.data(), MPI_FLOAT, MPI_SUM,
+            check(MPI_Ireduce_scatter(send, receive, arguments_->received.counts.data(), MPI_FLOAT, MPI_SUM,
                                       rank_->ranks(), new_request()));
             return;
         }
@@ -191,25 +159,25 @@ class Transfer final : public Exchange {
 
     bool test() {
         int done = 0;
-        check(
-            MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE));
+        check(MPI_Testall(static_cast<int>(arguments_->requests.size()), arguments_->requests.data(), &done,
+                          MPI_STATUSES_IGNORE));
         if (done == 0)
             return false;
-        requests_.clear();
+        arguments_->requests.clear();
         std::erase(rank_->pending(), this);
         return true;
     }
 
   private:
-    void check(int code) { rank_->check(code, exchange_text(traffic_)); }
+    void check(int code) { rank_->check(code, traffic_); }
 
-    MPI_Request* new_request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
+    MPI_Request* new_request() { return &arguments_->requests.emplace_back(MPI_REQUEST_NULL); }
 
     void describe(Communicator::Sizes sizes, std::size_t unit) {
         std::size_t begin = 0;
         for (const std::size_t size : sizes) {
-            received_.counts.push_back(static_cast<int>(size / unit));
-            received_.displacements.push_back(static_cast<int>(begin / unit));
+            arguments_->received.counts.push_back(static_cast<int>(size / unit));
+            arguments_->received.displacements.push_back(static_cast<int>(begin / unit));
             begin += size;
         }
     }
@@ -228,9 +196,7 @@ class Transfer final : public Exchange {
 
     std::shared_ptr<Rank> rank_;
     Traffic traffic_;
-    Parts sent_;
-    Parts received_;
-    std::vector<MPI_Request> requests_;
+    std::unique_ptr<MpiArguments> arguments_;
     bool waited_ = false;
 };
 
@@ -246,15 +212,20 @@ class MpiCommunicator final : public Communicator {
                                                void* receive, Sizes receive_sizes) override {
         check(send_sizes);
         check(receive_sizes);
-        return all_to_all(traffic, send, stretches_of(send_sizes), receive, stretches_of(receive_sizes));
+        put_stretches(rank_->to, send_sizes);
+        put_stretches(rank_->from, receive_sizes);
+        return all_to_all(traffic, send, rank_->to, receive, rank_->from);
     }
 
     std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
                                                   Piece piece, void* receive) override {
         check(sizes);
-        const std::vector<std::size_t> received(sizes.size(),
-                                                piece.size_in(sizes[static_cast<std::size_t>(rank())]));
-        return all_to_all(traffic, send, stretches_of(sizes, piece), receive, stretches_of(received));
+        put_stretches(rank_->to, sizes, piece);
+        const std::size_t received = piece.size_in(sizes[static_cast<std::size_t>(rank())]);
+        rank_->from.resize(sizes.size());
+        for (std::size_t from = 0; from < sizes.size(); ++from)
+            rank_->from[from] = {from * received, received};
+        return all_to_all(traffic, send, rank_->to, receive, rank_->from);
     }
     [[nodiscard]] bool sends_pieces() const override { return true; }
 
@@ -283,9 +254,8 @@ class MpiCommunicator final : public Communicator {
 
     /// test() takes what is complete off the list.
     void progress() override {
-        const auto pending = rank_->pending();
-        for (Transfer* transfer : pending)
-            transfer->test();
+        for (std::size_t i = rank_->pending().size(); i-- > 0;)
+            rank_->pending()[i]->test();
     }
 
     void abort(const std::string& reason) noexcept override { rank_->watch().end(reason); }

@@ -32,7 +32,7 @@ void Workers::stop() {
         thread.join();
 }
 
-void Workers::run(const std::function<void(int part)>& task) {
+void Workers::run(const Task& task) {
     {
         const std::lock_guard lock(mutex_);
         task_ = &task;
@@ -48,7 +48,7 @@ void Workers::run(const std::function<void(int part)>& task) {
 void Workers::serve(int part) {
     std::size_t seen = 0;
     while (true) {
-        const std::function<void(int)>* task = nullptr;
+        const Task* task = nullptr;
         {
             std::unique_lock lock(mutex_);
             begin_.wait(lock, [&] { return stop_ || round_ != seen; });

@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 using storage::DataType;
 using storage::FileKind;
 using storage::FileSystem;
+using storage::make_lasting_folder;
+using storage::require_none;
 using Metadata = std::map<std::string, std::string>;
 
 constexpr std::string_view format = "gasloc-checkpoint-1";
@@ -80,25 +82,6 @@ std::string checksum(const Metadata& metadata, const State& state) {
             add(std::bit_cast<std::uint32_t>(value));
     }
     return std::to_string(sum);
-}
-
-void require_none(const std::error_code& error, const fs::path& path, const std::string& what) {
-    if (error)
-        throw Error(path.string() + ": " + what + ": " + error.message() + "; check the disk");
-}
-
-/// With those above it, so that they last.
-void make_lasting_folder(FileSystem& files, const fs::path& folder) {
-    if (files.kind(folder) == FileKind::none) {
-        const fs::path above = fs::path(folder / "").parent_path().parent_path();
-        make_lasting_folder(files, above.empty() ? "." : above);
-        // Another worker may have been faster.
-        if (const std::error_code error = files.make_folder(folder); error != std::errc::file_exists)
-            require_none(error, folder, "the folder could not be made");
-        require_none(files.sync_folder(folder / ".."), folder, "could not be made to last");
-    }
-    if (files.kind(folder) != FileKind::folder)
-        throw Error(folder.string() + ": it is not a folder; give one that can be written");
 }
 
 /// Of how many workers all files are there; 0: of none.

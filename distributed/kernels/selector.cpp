@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include <scape/distributed/kernels.hpp>
@@ -42,20 +41,21 @@ struct Bracket {
     Score high = greatest_score;
 };
 
+constexpr Index most_bins = 4096;
+
 /// Memory that a thread keeps from one segment to the next. It is not written before it is used: what no
 /// candidate comes to takes no memory.
 struct Scratch {
-    std::unique_ptr<Score[]> scores;            // NOLINT: a vector would write it
-    std::unique_ptr<std::uint32_t[]> positions; // NOLINT
-    Index size = 0;
+    CandidateRoom room;
+    CandidateRoom bins; ///< of take_any()
 
-    void make_room(Index wanted) {
-        if (size >= wanted)
-            return;
-        scores = std::make_unique_for_overwrite<Score[]>(static_cast<std::size_t>(wanted)); // NOLINT
-        positions =
-            std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(wanted)); // NOLINT
-        size = wanted;
+    void make_room(Index wanted) { room.make(wanted); }
+    /// Zeros, for four counts each.
+    std::array<Index, 4>* make_bins(std::size_t count) {
+        bins.make((most_bins + 1) * 4); // a candidate has as many bytes as a count
+        auto* const counts = reinterpret_cast<std::array<Index, 4>*>(bins.scores());
+        std::fill_n(counts, count, std::array<Index, 4>{});
+        return counts;
     }
 };
 
@@ -127,6 +127,8 @@ class Selection {
           first_word_(begin / word_bits), last_word_((end + word_bits - 1) / word_bits), next_(next) {}
 
     [[nodiscard]] Index size() const { return end_ - begin_; }
+    /// How many candidates a pass may put aside.
+    [[nodiscard]] Index capacity() const { return size() / 16 + problem::tunable<Index>(1024, 4); }
 
     Score take_small() {
         std::array<Score, small_segment + 2 * word_bits> scores; // NOLINT: written before it is read
@@ -275,9 +277,8 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
         return false;
 
     Scratch& memory = scratch();
-    const Index capacity = size() / 16 + problem::tunable<Index>(1024, 4);
-    memory.make_room(capacity + 2 * word_bits);
-    Candidates candidates{memory.scores.get(), memory.positions.get(), 0, capacity};
+    memory.make_room(capacity() + 2 * word_bits);
+    Candidates candidates{memory.room.scores(), memory.room.positions(), 0, capacity()};
 
     Index above = 0;
     if (body() > first_word_)
@@ -285,7 +286,7 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
     above += kernels_.bracket(source(body(), current_.offset(body() * word_bits)), body_end() - body(),
                               static_cast<std::uint32_t>((body() - first_word_) * word_bits), bracket.low,
                               bracket.high, next_.at(body()), candidates);
-    if (body_end() < last_word_ && candidates.count <= capacity)
+    if (body_end() < last_word_ && candidates.count <= candidates.capacity)
         above += take_part(last_word_ - 1, bracket, candidates);
     return take_candidates(candidates, above, bracket, threshold);
 }
@@ -293,20 +294,20 @@ bool Selection::take_bracket(const Bracket& bracket, Score& threshold) {
 bool Selection::take_watched(std::span<const Watch* const> watches, const Bracket& bracket,
                              Score& threshold) {
     Index above = 0;
-    Index capacity = 2 * word_bits;
+    Index wanted = 2 * word_bits;
     for (const Watch* watch : watches) {
         if (watch->candidates.count > watch->candidates.capacity) {
             clear();
             return false;
         }
         above += watch->above;
-        capacity += watch->candidates.count;
+        wanted += watch->candidates.count;
     }
     if (watches.size() == 1 && body() == first_word_ && body_end() == last_word_)
         return take_candidates(watches.front()->candidates, above, bracket, threshold);
     Scratch& memory = scratch();
-    memory.make_room(capacity + 2 * word_bits);
-    Candidates candidates{memory.scores.get(), memory.positions.get(), 0, capacity};
+    memory.make_room(std::max(wanted, capacity()) + 2 * word_bits); // as another pass would
+    Candidates candidates{memory.room.scores(), memory.room.positions(), 0, wanted};
     if (body() > first_word_)
         above += take_part(first_word_, bracket, candidates);
     for (const Watch* watch : watches) {
@@ -368,7 +369,9 @@ Bracket Selection::sample() const {
     constexpr Index most = Index{1} << 16;
     const Index samples = std::clamp<Index>(size() / 64, least, std::clamp(size() / 256, together, most));
     const Index piece = size() / samples;
-    std::vector<Score> scores(static_cast<std::size_t>(samples));
+    Scratch& memory = scratch();
+    memory.make_room(std::max(samples, capacity() + 2 * word_bits)); // of the candidates, later
+    Score* const scores = memory.room.scores();
     // Where the payload has a coordinate, counting up to it would take longer than all the rest; a value
     // from about there will do.
     const Index packed_begin = current_.offset(begin_);
@@ -389,7 +392,7 @@ Bracket Selection::sample() const {
             const Index place = places[static_cast<std::size_t>(i - first)];
             const float* const value =
                 current_.test(place) ? payload_ + packed_begin + packed * i / samples : e_ + place;
-            scores[static_cast<std::size_t>(i)] = score_of(*value);
+            scores[i] = score_of(*value);
         }
     }
     // Three standard deviations of the number of samples above T, to each side.
@@ -400,9 +403,9 @@ Bracket Selection::sample() const {
     const Index highest = static_cast<Index>(rank - reach);
     Bracket bracket;
     if (lowest < samples)
-        bracket.low = ranked(kernels_, scores.data(), samples, lowest + 1, {});
+        bracket.low = ranked(kernels_, scores, samples, lowest + 1, {});
     if (highest >= 1)
-        bracket.high = ranked(kernels_, scores.data(), samples, highest, {});
+        bracket.high = ranked(kernels_, scores, samples, highest, {});
     return bracket;
 }
 
@@ -414,7 +417,7 @@ Score Selection::take_any() {
         // Four tables, so that equal scores one after the other do not wait for each other. Scores outside
         // of the bracket go to the bin behind the last.
         const std::size_t bins = (static_cast<std::size_t>(bracket.high - bracket.low) + 1) >> shift;
-        std::vector<std::array<Index, 4>> counts(bins + 1);
+        auto* const counts = scratch().make_bins(bins + 1);
         for_blocks([&](Index, Index words, const Score* scores) {
             for (Index i = 0; i < words * word_bits; i += 4)
                 for (std::size_t lane = 0; lane < 4; ++lane) {
@@ -527,11 +530,9 @@ void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std
     watched_.assign(segments.size(), false);
     next_ = next;
     missed_ = 0;
-    parts_.resize(cuts.empty() ? 0 : cuts.size() - 1);
-    for (Part& part : parts_) {
-        part.watches.clear();
-        part.segments.clear();
-    }
+    forget_watches();
+    if (!cuts.empty())
+        parts_.resize(cuts.size() - 1);
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const Index size = segments[i].end - segments[i].begin;
         watched_[i] = segments[i].guess.threshold != 0 && segments[i].k < size && segments[i].k > 0 &&
@@ -547,18 +548,20 @@ void SelectionAhead::begin(std::span<const Wanted> segments, MaskWords next, std
             watch.candidates.capacity = (watch.end - watch.begin) / 64 + problem::tunable<Index>(1024, 4);
             room += watch.candidates.capacity + 2 * word_bits;
         }
-        if (part.room < room) {
-            part.scores = std::make_unique_for_overwrite<Score[]>(static_cast<std::size_t>(room)); // NOLINT
-            part.positions =
-                std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(room)); // NOLINT
-            part.room = room;
-        }
+        part.room.make(room);
         Index at = 0;
         for (Watch& watch : part.watches) {
-            watch.candidates.scores = part.scores.get() + at;
-            watch.candidates.positions = part.positions.get() + at;
+            watch.candidates.scores = part.room.scores() + at;
+            watch.candidates.positions = part.room.positions() + at;
             at += watch.candidates.capacity + 2 * word_bits;
         }
+    }
+}
+
+void SelectionAhead::forget_watches() {
+    for (Part& part : parts_) {
+        part.watches.clear();
+        part.segments.clear();
     }
 }
 
@@ -588,25 +591,29 @@ std::uint32_t SelectionAhead::take(std::size_t segment, const float* e, const Ma
     const Wanted& wanted = segments_[segment];
     if (watched_[segment]) {
         Selection selection(wanted.begin, wanted.end, wanted.k, e, current, payload, next_);
-        std::vector<const Watch*> watches;
+        found_.clear();
+        found_.reserve(parts_.size());
         for (const Part& part : parts_) {
             const auto at = std::lower_bound(part.segments.begin(), part.segments.end(), segment);
             if (at != part.segments.end() && *at == segment)
-                watches.push_back(&part.watches[static_cast<std::size_t>(at - part.segments.begin())]);
+                found_.push_back(&part.watches[static_cast<std::size_t>(at - part.segments.begin())]);
         }
         Score found = 0;
-        if (selection.take_watched(watches, around(wanted.guess), found))
+        if (selection.take_watched(found_, around(wanted.guess), found))
             return static_cast<std::uint32_t>(found);
         ++missed_;
         // What the watches found is of no use any more: no memory for both at once, nor between steps.
         if (std::find(watched_.begin() + static_cast<std::ptrdiff_t>(segment) + 1, watched_.end(), true) ==
-            watched_.end())
-            parts_.clear();
+            watched_.end()) {
+            forget_watches();
+            for (Part& part : parts_)
+                part.room.give_back();
+        }
     }
     std::uint32_t threshold = 0;
     Selector::select(wanted.begin, wanted.end, wanted.k, e, current, payload, next_, threshold);
     if (wanted.end - wanted.begin >= large_segment)
-        scratch() = {};
+        scratch().room.give_back();
     return threshold;
 }
 

@@ -29,7 +29,7 @@ struct Field {
     const char* what;
     std::string (*told)(std::uint64_t bits);
 };
-constexpr std::array<Field, 20> fields{{{"width", whole},
+constexpr std::array<Field, 21> fields{{{"width", whole},
                                         {"rank", whole},
                                         {"vocabulary", whole},
                                         {"anchors", word<Anchors>},
@@ -48,7 +48,8 @@ constexpr std::array<Field, 20> fields{{{"width", whole},
                                         {"the micro-batch", whole},
                                         {"subspace", nullptr},
                                         {"anchor", nullptr},
-                                        {"codebook", nullptr}}};
+                                        {"codebook", nullptr},
+                                        {"first moment", nullptr}}};
 using Record = std::array<std::uint64_t, fields.size()>;
 
 std::uint64_t digest_of(const Floats& values) {
@@ -58,9 +59,14 @@ std::uint64_t digest_of(const Floats& values) {
     return digest;
 }
 
-Record record_of(const Settings& settings, const EndState& state) {
+/// Who has to agree: the two sides of a boundary, or the replicas of one side.
+enum class Among : std::uint8_t { sides, replicas };
+
+Record record_of(const Settings& settings, const EndState& state, Among among) {
     const auto index = [](auto value) { return static_cast<std::uint64_t>(value); };
-    const bool same_anchor = settings.anchors == Anchors::fixed || settings.anchors == Anchors::shared;
+    const bool replicas = among == Among::replicas;
+    const bool same_anchor =
+        replicas || settings.anchors == Anchors::fixed || settings.anchors == Anchors::shared;
     return {index(settings.width),
             index(settings.rank),
             index(settings.vocabulary),
@@ -77,36 +83,52 @@ Record record_of(const Settings& settings, const EndState& state) {
             index(settings.quantization.subsets),
             std::bit_cast<std::uint64_t>(settings.quantization.decay),
             index(state.steps),
-            index(state.micro_batches),
+            replicas ? 0 : index(state.micro_batches), // of which each has its own
             digest_of(state.a),
             same_anchor ? digest_of(state.anchor) ^ problem::mix64(digest_of(state.rows)) : 0,
-            digest_of(state.codebooks)};
+            replicas ? 0 : digest_of(state.codebooks), // and learns these for itself
+            replicas ? digest_of(state.m) : 0};        // of the sender alone
+}
+
+/// What the second has otherwise than the first, or nothing; `than` is the first, and `where` begins what
+/// it has.
+std::string otherwise(const Record& first, const std::string& than, const std::string& where,
+                      const Record& second) {
+    for (std::size_t i = 0; i < fields.size(); ++i)
+        if (first[i] != second[i])
+            return fields[i].told == nullptr
+                       ? std::string("another ") + fields[i].what + " than " + than
+                       : std::string(fields[i].what) + " " + fields[i].told(second[i]) + where + " has " +
+                             fields[i].told(first[i]);
+    return {};
 }
 
 } // namespace
 
 void agree(distributed::Peers& peers, int peer, Side side, const Settings& settings,
            const EndState& state) {
-    const auto mine = std::make_shared<Record>(record_of(settings, state));
+    const auto mine = std::make_shared<Record>(record_of(settings, state, Among::sides));
     const auto incoming = peers.receive(distributed::Traffic::agreement, peer, 0, sizeof(Record));
     peers.send(distributed::Traffic::agreement, peer, 0, mine, sizeof(Record));
     Record theirs{};
     std::memcpy(theirs.data(), incoming->wait(sizeof(Record)), sizeof(Record));
     const bool sends = side == Side::sender;
-    const Record& sender = sends ? *mine : theirs;
-    const Record& receiver = sends ? theirs : *mine;
-    const std::string sending = "rank " + std::to_string(sends ? peers.rank() : peer);
-    const std::string receiving = "rank " + std::to_string(sends ? peer : peers.rank());
-    for (std::size_t i = 0; i < fields.size(); ++i)
-        if (sender[i] != receiver[i]) {
-            const Field& field = fields[i];
-            const std::string what =
-                field.told == nullptr
-                    ? std::string("another ") + field.what + " than the sender, " + sending
-                    : std::string(field.what) + " " + field.told(receiver[i]) + " where the sender, " +
-                          sending + ", has " + field.told(sender[i]);
-            throw Error("the receiver, " + receiving + ", has " + what + "; start both with the same");
-        }
+    const std::string sending = "the sender, rank " + std::to_string(sends ? peers.rank() : peer);
+    const std::string receiving = "the receiver, rank " + std::to_string(sends ? peer : peers.rank());
+    const std::string other =
+        otherwise(sends ? *mine : theirs, sending, " where " + sending + ",", sends ? theirs : *mine);
+    if (!other.empty())
+        throw Error(receiving + ", has " + other + "; start both with the same");
+}
+
+void agree_among(distributed::Communicator& replicas, const Settings& settings, const EndState& state) {
+    const std::vector<Record> all =
+        distributed::gather_records(replicas, record_of(settings, state, Among::replicas));
+    for (std::size_t replica = 1; replica < all.size(); ++replica)
+        if (const std::string other = otherwise(all[0], "replica 0", " where replica 0", all[replica]);
+            !other.empty())
+            throw Error("replica " + std::to_string(replica) + " of the sender has " + other +
+                        "; start all with the same");
 }
 
 } // namespace scape::mapl

@@ -1,9 +1,9 @@
-#include "codec.hpp"
+#include <scape/mapl/codec.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include <scape/mapl/products.hpp>
 
@@ -24,34 +24,81 @@ float distance(const float* v, const float* c, std::size_t width) {
     return sum;
 }
 
-/// In any order: it only has to be near.
+/// In any order, several at once: it only has to be near.
 float square(const float* v, std::size_t width) {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < width; ++i)
-        sum += static_cast<double>(v[i]) * static_cast<double>(v[i]);
-    return static_cast<float>(sum);
-}
-
-/// Of many, in several at once.
-float least_of(const float* values, std::size_t count) {
-    constexpr std::size_t lanes = 16;
-    float least[lanes];
-    std::fill_n(least, lanes, std::numeric_limits<float>::infinity());
-    const std::size_t whole = count - count % lanes;
+    constexpr std::size_t lanes = 8;
+    double sums[lanes] = {};
+    const std::size_t whole = width - width % lanes;
     for (std::size_t i = 0; i < whole; i += lanes)
         for (std::size_t lane = 0; lane < lanes; ++lane)
-            least[lane] = values[i + lane] < least[lane] ? values[i + lane] : least[lane];
-    float all = *std::min_element(least, least + lanes);
-    for (std::size_t i = whole; i < count; ++i)
-        all = std::min(all, values[i]);
-    return all;
+            sums[lane] += static_cast<double>(v[i + lane]) * static_cast<double>(v[i + lane]);
+    for (std::size_t i = whole; i < width; ++i)
+        sums[i - whole] += static_cast<double>(v[i]) * static_cast<double>(v[i]);
+    return static_cast<float>(std::accumulate(sums, sums + lanes, 0.0));
 }
+
+/// Every so many codewords one is held against the same lane's least.
+constexpr std::size_t score_lanes = 32;
+
+/// The least |c|^2 - 2 v c of each lane.
+void least_of_lanes(const float* products, const float* sizes, std::size_t words, float* least) {
+    std::fill_n(least, score_lanes, std::numeric_limits<float>::infinity());
+    const std::size_t whole = words - words % score_lanes;
+    for (std::size_t i = 0; i < whole; i += score_lanes)
+        for (std::size_t lane = 0; lane < score_lanes; ++lane) {
+            const float score = products[i + lane] + sizes[i + lane];
+            least[lane] = score < least[lane] ? score : least[lane];
+        }
+    for (std::size_t i = whole; i < words; ++i)
+        least[i - whole] = std::min(least[i - whole], products[i] + sizes[i]);
+}
+
+/// Of all lanes.
+float least_of(const float* least) {
+    float folded[score_lanes];
+    std::copy_n(least, score_lanes, folded);
+    for (std::size_t half = score_lanes / 2; half > 0; half /= 2)
+        for (std::size_t lane = 0; lane < half; ++lane)
+            folded[lane] = folded[lane + half] < folded[lane] ? folded[lane + half] : folded[lane];
+    return folded[0];
+}
+
+/// Those that may be the nearest; mostly there is but one, and then nobody measures it.
+class Nearest {
+  public:
+    Nearest(const float* v, const float* words, std::size_t width) : v_(v), words_(words), width_(width) {}
+
+    void consider(std::size_t word) {
+        if (considered_++ == 0) {
+            best_ = word;
+            return;
+        }
+        if (considered_ == 2)
+            least_ = measured(best_);
+        const float off = measured(word);
+        if (off < least_ || (off == least_ && word < best_)) {
+            best_ = word;
+            least_ = off;
+        }
+    }
+    [[nodiscard]] Word best() const { return static_cast<Word>(best_); }
+
+  private:
+    [[nodiscard]] float measured(std::size_t word) const {
+        return distance(v_, words_ + word * width_, width_);
+    }
+
+    const float* v_;
+    const float* words_;
+    std::size_t width_;
+    std::size_t considered_ = 0;
+    std::size_t best_ = 0;
+    float least_ = 0.0F;
+};
 
 } // namespace
 
-Codec::Codec(const Settings& settings)
-    : settings_(settings), shape_(codebooks_of(settings)), scores_(tokens_at_once * shape_.words),
-      sizes_(shape_.words), sums_(shape_.words * shape_.width), counts_(shape_.words) {}
+Codec::Codec(const Settings& settings) : settings_(settings), shape_(codebooks_of(settings)) {}
 
 std::vector<Word> Codec::encode(std::span<const float> z, std::span<const float> codebooks,
                                 std::span<float> learned) {
@@ -60,6 +107,8 @@ std::vector<Word> Codec::encode(std::span<const float> z, std::span<const float>
     const std::size_t tokens = z.size() / rank;
     std::vector<Word> indices(tokens * shape_.books);
     left_.resize(tokens * shape_.width);
+    products_.resize(std::min(tokens, tokens_at_once) * shape_.words);
+    sizes_.resize(shape_.words);
     for (std::size_t book = 0; book < shape_.books; ++book) {
         const std::size_t group = book / rounds;
         if (book % rounds == 0)
@@ -69,7 +118,7 @@ std::vector<Word> Codec::encode(std::span<const float> z, std::span<const float>
         const float* words = codebooks.data() + shape_.at(book, 0);
         choose(tokens, words, indices.data() + book, shape_.books);
         learn(tokens, indices.data() + book, shape_.books, learned.data() + shape_.at(book, 0));
-        for (std::size_t token = 0; token < tokens; ++token) {
+        for (std::size_t token = 0; token < tokens && (book + 1) % rounds != 0; ++token) {
             const float* chosen = words + indices[token * shape_.books + book] * shape_.width;
             for (std::size_t i = 0; i < shape_.width; ++i)
                 left_[token * shape_.width + i] -= chosen[i];
@@ -84,50 +133,45 @@ void Codec::choose(std::size_t tokens, const float* words, Word* indices, std::s
     const float farthest = *std::ranges::max_element(sizes_);
     for (std::size_t first = 0; first < tokens; first += tokens_at_once) {
         const std::size_t some = std::min(tokens_at_once, tokens - first);
-        for (std::size_t token = 0; token < some; ++token)
-            std::ranges::copy(sizes_, scores_.data() + token * shape_.words);
+        const float* v = left_.data() + first * shape_.width;
         multiply({.rows = some,
                   .columns = shape_.words,
                   .inner = shape_.width,
                   .second_transposed = true,
-                  .factor = -2.0F,
-                  .keep = true},
-                 left_.data() + first * shape_.width, words, scores_.data());
+                  .factor = -2.0F},
+                 v, words, products_.data());
         for (std::size_t token = 0; token < some; ++token)
             indices[(first + token) * stride] =
-                nearest(left_.data() + (first + token) * shape_.width, words,
-                        scores_.data() + token * shape_.words, farthest);
+                nearest(v + token * shape_.width, words, products_.data() + token * shape_.words, farthest);
     }
 }
 
-Word Codec::nearest(const float* v, const float* words, const float* scores, float farthest) const {
+Word Codec::nearest(const float* v, const float* words, const float* products, float farthest) const {
+    Nearest found(v, words, shape_.width);
+    const float reach = square(v, shape_.width) + farthest;
+    if (!(reach < 0x1p120F)) { // then a product may overflow, and scores say nothing
+        for (std::size_t word = 0; word < shape_.words; ++word)
+            found.consider(word);
+        return found.best();
+    }
     // A score is off by at most (w + 4) u (|v|^2 + |c|^2), the specification's own sum by (2 w + 4) u of
     // that; u = 2^-24. Of two that are compared both may be, and what underflows is off besides.
-    const float least = least_of(scores, shape_.words);
-    const auto width = static_cast<float>(shape_.width);
-    const float margin = (8.0F * width + 16.0F) * 0x1p-24F * (square(v, shape_.width) + farthest) +
+    const float margin = (8.0F * static_cast<float>(shape_.width) + 16.0F) * 0x1p-24F * reach +
                          std::numeric_limits<float>::min();
-    const float limit = least + margin;
-    const bool decided = std::isfinite(limit) && std::isfinite(least); // else the scores say nothing
-    Word best = 0;
-    float best_distance = 0.0F;
-    bool any = false;
-    for (std::size_t word = 0; word < shape_.words; ++word) {
-        if (decided && scores[word] > limit)
-            continue;
-        const float off = distance(v, words + word * shape_.width, shape_.width);
-        if (!any || off < best_distance) {
-            best = static_cast<Word>(word);
-            best_distance = off;
-        }
-        any = true;
-    }
-    return best;
+    float least[score_lanes];
+    least_of_lanes(products, sizes_.data(), shape_.words, least);
+    const float limit = least_of(least) + margin;
+    for (std::size_t lane = 0; lane < score_lanes; ++lane)
+        if (least[lane] <= limit)
+            for (std::size_t word = lane; word < shape_.words; word += score_lanes)
+                if (products[word] + sizes_[word] <= limit)
+                    found.consider(word);
+    return found.best();
 }
 
 void Codec::learn(std::size_t tokens, const Word* indices, std::size_t stride, float* words) {
-    std::ranges::fill(sums_, 0.0F);
-    std::ranges::fill(counts_, 0U);
+    sums_.assign(shape_.words * shape_.width, 0.0F);
+    counts_.assign(shape_.words, 0U);
     for (std::size_t token = 0; token < tokens; ++token) {
         const std::size_t word = indices[token * stride];
         ++counts_[word];

@@ -5,30 +5,16 @@
 #include <string>
 #include <utility>
 
+#include <scape/mapl/codec.hpp>
 #include <scape/mapl/products.hpp>
 #include <scape/problem/error.hpp>
 
 #include "agreement.hpp"
-#include "codec.hpp"
 #include "payload.hpp"
 
 namespace scape::mapl {
 
 using distributed::Traffic;
-
-namespace {
-
-/// Then no round makes what is left of a vector longer.
-void must_begin_with_zero(const Settings& settings, const Floats& codebooks) {
-    const Codebooks shape = codebooks_of(settings);
-    for (std::size_t book = 0; book < shape.books && !codebooks.empty(); ++book)
-        for (std::size_t i = 0; i < shape.width; ++i)
-            if (codebooks[shape.at(book, 0) + i] != 0.0F)
-                throw Error("state: the first codeword of book " + std::to_string(book) +
-                            " is not 0; it has to be, and stays");
-}
-
-} // namespace
 
 EndState first_state(const Settings& settings, Side side, std::span<const float> subspace,
                      std::span<const float> anchor) {
@@ -67,8 +53,8 @@ End::End(const Settings& settings, EndState state, Side side, distributed::Peers
     const std::size_t codewords = codebooks_of(settings_).size();
     must_have("the codebook", state_.codebooks, codewords);
     must_have("the learned codebook", state_.learned, side == Side::sender ? codewords : 0);
-    must_begin_with_zero(settings_, state_.codebooks);
-    must_begin_with_zero(settings_, state_.learned);
+    check_codebooks(settings_, state_.codebooks, "state");
+    check_codebooks(settings_, state_.learned, "state");
     check_rows(settings_, state_.rows);
     agree(peers_, peer_, side, settings_, state_);
     part_.assign(state_.a.size(), 0.0F);

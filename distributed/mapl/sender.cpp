@@ -5,18 +5,24 @@
 #include <string>
 #include <utility>
 
+#include <scape/mapl/codec.hpp>
 #include <scape/mapl/spel_step.hpp>
 #include <scape/problem/error.hpp>
 
-#include "codec.hpp"
+#include "agreement.hpp"
 #include "payload.hpp"
+#include "replicas.hpp"
 
 namespace scape::mapl {
 
 using distributed::Traffic;
 
-Sender::Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer)
-    : End(settings, std::move(state), Side::sender, peers, peer) {}
+Sender::Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+               distributed::Communicator* replicas)
+    : End(settings, std::move(state), Side::sender, peers, peer), replicas_(replicas) {
+    if (replicas_ != nullptr)
+        agree_among(*replicas_, settings_, state_);
+}
 
 namespace {
 
@@ -143,6 +149,10 @@ bool Sender::end_step(double rate) {
     const auto incoming = peers_.receive(Traffic::parameters, peer_, step, bytes);
     const auto* theirs = reinterpret_cast<const float*>(incoming->wait(bytes));
     gradient_ = whole_gradient(part_, {theirs, part_.size()});
+    if (replicas_ != nullptr) {
+        own_gradient_ = gradient_;
+        mean_over(*replicas_, gradient_);
+    }
     for (std::size_t i = 0; i < table; ++i)
         anchor_sum_[i] += theirs[part_.size() + i];
     const bool finite = spel_step(settings_, gradient_, rate, state_.a, state_.m);

@@ -51,10 +51,11 @@ void AdamS::step(std::span<const float> gradient, double learning_rate) {
     const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
     statistics_ = {};
     const Index refused = host::first_unacceptable(gradient.data(), 0, d);
+    AgreementRoom room;
     statistics_.sent[static_cast<std::size_t>(Traffic::agreement)] =
-        agree_on_gradient(communicator_, problem_, refused,
+        agree_on_gradient(communicator_, room, problem_, refused,
                           refused < d ? gradient[static_cast<std::size_t>(refused)] : 0.0F,
-                          {.what = "step " + std::to_string(steps_ + 1)})
+                          {.step = steps_ + 1})
             .bytes_sent;
 
     // Whatever interrupts the step from here on, nobody goes on with half of it.

@@ -101,27 +101,23 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
 
 namespace {
 
-/// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere; from
-/// d + 1 on: a payload, which comes after all gradients), or, below 0, something else. So ranks that do
-/// different things still exchange the same. `said` is the bits of the refused value, or else what this
-/// rank has restored, but for the lowest bits, which are its claim for the next scale.
-struct Intent {
-    Index refused;
-    std::uint64_t said;
-};
-
 constexpr std::uint64_t claim_bits = 2 * had_some - 1;
 
 std::uint64_t said_of(const Attempt& attempt) {
     return (attempt.restored & ~claim_bits) | static_cast<std::uint64_t>(attempt.claim);
 }
 
-Agreed agreed_by(const Communicator& communicator, const std::vector<Intent>& all) {
-    const std::vector<std::size_t> sizes(all.size(), sizeof(Intent));
+Agreed agreed_by(const Communicator& communicator, const AgreementRoom& room) {
     std::uint64_t claim = 0;
-    for (const Intent& intent : all)
+    for (const Intent& intent : room.all)
         claim = std::max(claim, intent.said & claim_bits);
-    return {communicator.sent_by_gather(sizes), static_cast<int>(claim) % had_some};
+    return {communicator.sent_by_gather(room.sizes), static_cast<int>(claim) % had_some};
+}
+
+/// What begins the line of whatever is wrong with it.
+std::string text_of(const Attempt& attempt) {
+    const std::string step = "step " + std::to_string(attempt.step);
+    return attempt.bucket == 0 ? step : step + ", bucket " + std::to_string(attempt.bucket);
 }
 
 float value_of(const Intent& intent) {
@@ -145,32 +141,38 @@ std::string told(Index intent) {
 }
 
 /// Throws the same on all ranks unless all are about to do the same.
-void expect_same(const std::vector<Intent>& all, const std::string& what) {
+void expect_same(const std::vector<Intent>& all, const Attempt& attempt) {
     const Index first = all.front().refused;
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         const Index other = all[rank].refused;
         if ((first >= 0 && other >= 0) || first == other)
             continue;
         const bool buckets = first < cannot && other < cannot;
-        throw Error(what + ": rank 0 " + told(first) + ", rank " + std::to_string(rank) + " " +
+        throw Error(text_of(attempt) + ": rank 0 " + told(first) + ", rank " + std::to_string(rank) + " " +
                     (buckets ? "another one" : told(other)) +
                     "; all ranks must give the same buckets in the same order, and then the step");
     }
 }
 
 /// Throws the same on all ranks if one goes on from another state; those that refuse say nothing of theirs.
-void expect_same_state(const std::vector<Intent>& all, Index d, const std::string& what) {
+void expect_same_state(const std::vector<Intent>& all, Index d, const Attempt& attempt) {
     const auto says_state = [d](const Intent& intent) { return intent.refused < 0 || intent.refused == d; };
     for (std::size_t rank = 1; rank < all.size(); ++rank)
         if (says_state(all[0]) && says_state(all[rank]) &&
             (all[rank].said & ~claim_bits) != (all[0].said & ~claim_bits))
             throw Error(
-                what + ": rank " + std::to_string(rank) +
+                text_of(attempt) + ": rank " + std::to_string(rank) +
                 " has restored another state than rank 0, or only one of them has; restore the same "
                 "checkpoint on all ranks");
 }
 
 } // namespace
+
+void say_interrupted(std::string& halted, Index step) {
+    halted = "step ";
+    halted += std::to_string(step);
+    halted += " was interrupted";
+}
 
 std::uint64_t digest_of_state(const RankState& state) {
     std::uint64_t digest = digest_of_bits(state.parameters);
@@ -182,15 +184,17 @@ std::uint64_t digest_of_state(const RankState& state) {
     return digest | (claim_bits + 1); // 0 is for none
 }
 
-Agreed agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                         float value, const Attempt& attempt) {
+Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const problem::Problem& problem,
+                         Index refused, float value, const Attempt& attempt) {
     const Index d = problem.layout.size();
     const Index mine = attempt.fault.empty() ? refused : cannot;
-    const auto all = gather_records(
-        communicator, Intent{mine, refused != d ? std::bit_cast<std::uint32_t>(value) : said_of(attempt)});
+    gather_records(communicator,
+                   Intent{mine, refused != d ? std::bit_cast<std::uint32_t>(value) : said_of(attempt)},
+                   room.all, room.sizes);
+    const std::vector<Intent>& all = room.all;
     if (!attempt.fault.empty())
-        throw Error(attempt.what + ": " + attempt.fault);
-    expect_same(all, attempt.what);
+        throw Error(text_of(attempt) + ": " + attempt.fault);
+    expect_same(all, attempt);
     for (std::size_t rank = 0; rank < all.size(); ++rank)
         if (all[rank].refused < d)
             throw RefusedStep(static_cast<int>(rank), all[rank].refused, value_of(all[rank]),
@@ -199,24 +203,24 @@ Agreed agree_on_gradient(Communicator& communicator, const problem::Problem& pro
         if (all[rank].refused > d)
             throw RefusedStep::of_payload(static_cast<int>(rank), all[rank].refused - d - 1,
                                           value_of(all[rank]), problem.layout);
-    expect_same_state(all, d, attempt.what);
-    return agreed_by(communicator, all);
+    expect_same_state(all, d, attempt);
+    return agreed_by(communicator, room);
 }
 
-Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
-                       const Attempt& attempt) {
+Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
+                       std::span<const std::size_t> tensors, const Attempt& attempt) {
     const Index mine = attempt.fault.empty() ? number_of(tensors) : cannot;
-    const auto all = gather_records(communicator, Intent{mine, said_of(attempt)});
+    gather_records(communicator, Intent{mine, said_of(attempt)}, room.all, room.sizes);
     if (!attempt.fault.empty())
-        throw Error(attempt.what + ": " + attempt.fault);
-    expect_same(all, attempt.what);
-    expect_same_state(all, 0, attempt.what);
-    return agreed_by(communicator, all);
+        throw Error(text_of(attempt) + ": " + attempt.fault);
+    expect_same(room.all, attempt);
+    expect_same_state(room.all, 0, attempt);
+    return agreed_by(communicator, room);
 }
 
-Agreed agree_on_exponent(Communicator& communicator, int claim) {
-    return agreed_by(communicator,
-                     gather_records(communicator, Intent{0, static_cast<std::uint64_t>(claim)}));
+Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim) {
+    gather_records(communicator, Intent{0, static_cast<std::uint64_t>(claim)}, room.all, room.sizes);
+    return agreed_by(communicator, room);
 }
 
 } // namespace scape::distributed

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,9 +24,28 @@ void check_finite(const problem::Layout& layout, const std::string& what, std::s
 void check_step(const problem::Layout& layout, const std::string& halted, std::size_t gradient_size,
                 double learning_rate);
 
+/// Says in `halted` that this step was interrupted; its memory is found again at the next one.
+void say_interrupted(std::string& halted, Index step);
+
+/// What a rank is about to do: take the step with a gradient that it refuses at `refused` (d: nowhere; from
+/// d + 1 on: a payload, which comes after all gradients), or, below 0, something else. So ranks that do
+/// different things still exchange the same. `said` is the bits of the refused value, or else what this
+/// rank has restored, but for the lowest bits, which are its claim for the next scale.
+struct Intent {
+    Index refused;
+    std::uint64_t said;
+};
+
+/// Where all ranks' come, and their sizes: a step finds it as the one before left it.
+struct AgreementRoom {
+    std::vector<Intent> all;
+    std::vector<std::size_t> sizes;
+};
+
 /// What a rank is about to do, and what it has to say of it.
 struct Attempt {
-    std::string what;           ///< "step 3"
+    Index step = 0;
+    std::size_t bucket = 0;     ///< of it, from 1 on; 0: the step itself
     std::string fault{};        ///< why it cannot be done here, or ""
     std::uint64_t restored = 0; ///< digest of the state that was restored since the last step; 0: none was
     int claim = 0;              ///< for E of section 21; 0 where nothing is scaled
@@ -49,15 +69,15 @@ struct Agreed {
 /// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
 /// has `value`; and scape::Error if one gives another bucket where this one takes the step, has restored
 /// another state, or finds a fault.
-Agreed agree_on_gradient(Communicator& communicator, const problem::Problem& problem, Index refused,
-                         float value, const Attempt& attempt);
+Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const problem::Problem& problem,
+                         Index refused, float value, const Attempt& attempt);
 
 /// Throws scape::Error on all ranks unless all give a bucket of these tensors, which ascend, and have
 /// restored the same state.
-Agreed agree_on_bucket(Communicator& communicator, std::span<const std::size_t> tensors,
-                       const Attempt& attempt);
+Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
+                       std::span<const std::size_t> tensors, const Attempt& attempt);
 
 /// In the first step, where the exponents are not known before the mask is.
-Agreed agree_on_exponent(Communicator& communicator, int claim);
+Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim);
 
 } // namespace scape::distributed

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include <scape/distributed/buckets.hpp>
 #include <scape/problem/error.hpp>
+
+#include "room.hpp"
 
 namespace scape::distributed {
 
@@ -30,15 +31,13 @@ Buckets buckets_of(const problem::Layout& model, std::size_t bucket_bytes) {
 
 std::string BucketsUnderWay::fault_of(std::span<const std::size_t> tensors) const {
     const auto& all = problem_.layout.tensors();
-    std::vector<bool> given = given_;
-    given.resize(all.size());
-    for (const std::size_t tensor : tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const std::size_t tensor = tensors[i];
         if (tensor >= all.size())
             return "there is no tensor " + std::to_string(tensor) + "; the model has " +
                    std::to_string(all.size()) + ", from 0 on";
-        if (given[tensor])
+        if ((any() && given_[tensor]) || (i > 0 && tensors[i - 1] == tensor))
             return "tensor " + all[tensor].name + " comes a second time; give each one once a step";
-        given[tensor] = true;
     }
     return tensors.empty() ? "it has no tensors; give at least one" : "";
 }
@@ -54,15 +53,17 @@ std::string BucketsUnderWay::missing() const {
 
 Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored,
                               int claim) {
-    std::vector<std::size_t> sorted(tensors.begin(), tensors.end());
-    std::ranges::sort(sorted);
-    const std::string what =
-        "step " + std::to_string(step) + ", bucket " + std::to_string(buckets_.size() + 1);
-    const Agreed agreed = agree_on_bucket(communicator_, sorted, {what, fault_of(sorted), restored, claim});
+    sorted_.assign(tensors.begin(), tensors.end());
+    std::ranges::sort(sorted_);
+    const Agreed agreed = agree_on_bucket(communicator_, agreement_, sorted_,
+                                          {step, count_ + 1, fault_of(sorted_), restored, claim});
 
-    Bucket bucket;
+    if (buckets_.size() == count_)
+        buckets_.emplace_back();
+    Bucket& bucket = buckets_[count_];
+    bucket.where.clear();
     given_.resize(problem_.layout.tensors().size());
-    for (const std::size_t tensor : sorted) {
+    for (const std::size_t tensor : sorted_) {
         given_[tensor] = true;
         const problem::Range range{problem_.layout.begin(tensor), problem_.layout.end(tensor)};
         if (!bucket.where.empty() && bucket.where.back().end == range.begin)
@@ -70,43 +71,39 @@ Agreed BucketsUnderWay::agree(Index step, std::span<const std::size_t> tensors, 
         else
             bucket.where.push_back(range);
     }
-    buckets_.push_back(std::move(bucket));
+    ++count_;
     return agreed;
 }
 
 /// Of what is selected on the coming mask, what each rank's range has.
-std::vector<Index> BucketsUnderWay::selected_by_owner(const std::vector<problem::Range>& where) const {
+void BucketsUnderWay::count_selected(Bucket& bucket) const {
     const Mask& mask = backend_.coming_mask();
-    std::vector<Index> selected(ranges_.size(), 0);
+    bucket.selected.assign(ranges_.size(), 0);
     std::size_t owner = 0;
-    for (const problem::Range& range : where)
+    for (const problem::Range& range : bucket.where)
         for (Index begin = range.begin; begin < range.end;) {
             while (ranges_[owner].end <= begin)
                 ++owner;
             const Index end = std::min(range.end, ranges_[owner].end);
-            selected[owner] += mask.offset(end) - mask.offset(begin);
+            bucket.selected[owner] += mask.offset(end) - mask.offset(begin);
             begin = end;
         }
-    return selected;
 }
 
-namespace {
-
-std::vector<std::size_t> bytes_of(const std::vector<Index>& values, std::size_t value_bytes) {
-    std::vector<std::size_t> bytes;
-    bytes.reserve(values.size());
+/// Until they are asked for again.
+std::span<const std::size_t> BucketsUnderWay::bytes_of(const std::vector<Index>& values,
+                                                       std::size_t value_bytes) {
+    bytes_.clear();
     for (const Index count : values)
-        bytes.push_back(static_cast<std::size_t>(count) * value_bytes);
-    return bytes;
+        bytes_.push_back(static_cast<std::size_t>(count) * value_bytes);
+    return bytes_;
 }
-
-} // namespace
 
 void BucketsUnderWay::start(const Scalars& scalars, const float* gradient, bool added, Bytes& sent) {
     started_ = true;
-    const std::size_t number = buckets_.size() - 1;
-    Bucket& bucket = buckets_.back();
-    bucket.selected = selected_by_owner(bucket.where);
+    const std::size_t number = count_ - 1;
+    Bucket& bucket = buckets_[number];
+    count_selected(bucket);
     bucket.payload = backend_.gather(number, scalars, gradient, added, bucket.where);
     bucket.exchange = start_payload(number, sent);
     // The one before has had a bucket's time to arrive.
@@ -126,10 +123,11 @@ std::unique_ptr<Exchange> BucketsUnderWay::start_payload(std::size_t number, Byt
     bytes += std::reduce(to.begin(), to.end()) - to[me];
     const Index values = bucket.selected[me];
     if (reduction_ == Reduction::ordered)
-        return communicator_.start_all_to_owners(Traffic::payload, backend_.sent(number), to, {},
-                                                 backend_.received(values * communicator_.size()));
-    return communicator_.start_reduce_scatter(Traffic::payload, bucket.payload,
-                                              static_cast<float*>(backend_.received(values)), to);
+        return communicator_.start_all_to_owners(
+            Traffic::payload, backend_.sent(number), to, {},
+            backend_.received(room_to_vary(values) * communicator_.size()));
+    return communicator_.start_reduce_scatter(
+        Traffic::payload, bucket.payload, static_cast<float*>(backend_.received(room_to_vary(values))), to);
 }
 
 /// The owner's means take the place of its values, and go to all.
@@ -152,8 +150,8 @@ void BucketsUnderWay::means_back(std::size_t number, const Scalars& scalars, Byt
 }
 
 void BucketsUnderWay::finish(const Scalars& scalars, Bytes& sent) {
-    means_back(buckets_.size() - 1, scalars, sent);
-    for (std::size_t number = 0; number < buckets_.size(); ++number) {
+    means_back(count_ - 1, scalars, sent);
+    for (std::size_t number = 0; number < count_; ++number) {
         buckets_[number].exchange->wait();
         buckets_[number].exchange.reset();
         backend_.place(number, buckets_[number].where);
@@ -167,7 +165,9 @@ void BucketsUnderWay::forget() noexcept {
                 bucket.exchange->wait();
             } catch (...) { // NOLINT(bugprone-empty-catch): the ranks have been told already
             }
-    buckets_.clear();
+    for (Bucket& bucket : buckets_)
+        bucket.exchange.reset();
+    count_ = 0;
     given_.clear();
     started_ = false;
     backend_.forget_received();

@@ -18,14 +18,15 @@ namespace scape::distributed {
 class BucketsUnderWay {
   public:
     BucketsUnderWay(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
-                    Communicator& communicator, Backend& backend, Reduction reduction, GroupFold* groups)
-        : problem_(problem), ranges_(ranges), communicator_(communicator), backend_(backend),
-          reduction_(reduction), groups_(groups) {}
+                    Communicator& communicator, AgreementRoom& agreement, Backend& backend,
+                    Reduction reduction, GroupFold* groups)
+        : problem_(problem), ranges_(ranges), communicator_(communicator), agreement_(agreement),
+          backend_(backend), reduction_(reduction), groups_(groups) {}
     ~BucketsUnderWay() { forget(); }
     BucketsUnderWay(const BucketsUnderWay&) = delete;
     BucketsUnderWay& operator=(const BucketsUnderWay&) = delete;
 
-    [[nodiscard]] bool any() const { return !buckets_.empty(); }
+    [[nodiscard]] bool any() const { return count_ > 0; }
     /// Throws scape::Error on all ranks unless all gave these tensors, which no bucket of this step had.
     Agreed agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored, int claim);
     /// Why the step cannot be taken with the buckets that there are, or empty.
@@ -47,18 +48,25 @@ class BucketsUnderWay {
         std::unique_ptr<Exchange> exchange{};
     };
 
+    /// Of tensors that ascend.
     [[nodiscard]] std::string fault_of(std::span<const std::size_t> tensors) const;
-    [[nodiscard]] std::vector<Index> selected_by_owner(const std::vector<problem::Range>& where) const;
+    void count_selected(Bucket& bucket) const;
+    [[nodiscard]] std::span<const std::size_t> bytes_of(const std::vector<Index>& values,
+                                                        std::size_t value_bytes);
     [[nodiscard]] std::unique_ptr<Exchange> start_payload(std::size_t number, Bytes& sent);
     void means_back(std::size_t number, const Scalars& scalars, Bytes& sent);
 
     const problem::Problem& problem_;
     const std::vector<problem::Range>& ranges_;
     Communicator& communicator_;
+    AgreementRoom& agreement_;
     Backend& backend_;
     Reduction reduction_;
-    GroupFold* groups_; ///< where the ranks are in groups
-    std::vector<Bucket> buckets_;
+    GroupFold* groups_;           ///< where the ranks are in groups
+    std::vector<Bucket> buckets_; ///< those of this step, and what others had
+    std::size_t count_ = 0;
+    std::vector<std::size_t> sorted_;
+    std::vector<std::size_t> bytes_;
     std::vector<bool> given_; ///< by tensor, where there are buckets
     bool started_ = false;    ///< not in the first step, and not of one rank alone
 };

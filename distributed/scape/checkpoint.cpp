@@ -30,6 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 using storage::FileKind;
 using storage::FileSystem;
+using storage::make_lasting_folder;
+using storage::require_none;
 
 using File = Manifest::File;
 
@@ -47,12 +49,6 @@ std::optional<Index> step_in(const std::string& name) {
         std::from_chars(name.data() + std::min(digits, name.size()), name.data() + name.size(), step);
     return error == std::errc() && step >= 0 && name == step_folder(step) ? std::optional(step)
                                                                           : std::nullopt;
-}
-
-void require_none(const std::error_code& error, const fs::path& path, const std::string& what,
-                  const std::string& advice = "check the disk") {
-    if (error)
-        throw Error(path.string() + ": " + what + ": " + error.message() + "; " + advice);
 }
 
 /// Calls take(bytes) with all of a file, in pieces of whole words but for the last.
@@ -100,25 +96,6 @@ File measure(const storage::InputFile& file, const fs::path& path) {
 /// Makes the names in a folder last, whatever happens to the machine.
 void sync_folder(FileSystem& files, const fs::path& folder) {
     require_none(files.sync_folder(folder), folder, "could not be made to last");
-}
-
-/// Makes a folder and those above it where they are missing, so that they last.
-void make_lasting_folder(FileSystem& files, const fs::path& folder) {
-    const bool missing = files.kind(folder) == FileKind::none;
-    if (missing) {
-        const fs::path above = fs::path(folder / "").parent_path().parent_path();
-        make_lasting_folder(files, above.empty() ? "." : above);
-        if (const std::error_code error = files.make_folder(folder); error != std::errc::file_exists)
-            require_none(error, folder, "the folder could not be made", "give one that can be written");
-    }
-    if (files.kind(folder) != FileKind::folder)
-        throw Error(folder.string() + ": it is not a folder; give one that can be written");
-    // Even one that was there may be of a process that ended before this; one whose parent may not be read
-    // is nothing that was made here.
-    const fs::path parent = folder / "..";
-    if (const std::error_code error = files.sync_folder(parent);
-        missing || error != std::errc::permission_denied)
-        require_none(error, parent, "could not be made to last");
 }
 
 void write_manifest(FileSystem& files, const fs::path& path, const Scape& optimizer,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -32,18 +34,45 @@ class GroupFold {
     void finish(std::size_t bucket, float* sums, const Scalars& scalars, Selected selected);
 
     /// By this rank.
-    [[nodiscard]] std::uint64_t bytes_sent(Selected selected) const;
+    [[nodiscard]] std::uint64_t bytes_sent(Selected selected);
 
   private:
-    class Places;
+    /// Where each owner's values stand among all that are packed.
+    class Places {
+      public:
+        void put(Selected selected) {
+            ends_.assign(selected.size() + 1, 0);
+            std::partial_sum(selected.begin(), selected.end(), ends_.begin() + 1);
+        }
+        [[nodiscard]] std::size_t owners() const { return ends_.size() - 1; }
+        [[nodiscard]] Index begin(std::size_t owner) const { return ends_[owner]; }
+        [[nodiscard]] Index count(std::size_t owner) const { return ends_[owner + 1] - ends_[owner]; }
+        [[nodiscard]] Index count(Levels::Span of) const { return ends_[of.end] - ends_[of.begin]; }
+        [[nodiscard]] Index all() const { return ends_.back(); }
+        [[nodiscard]] Index largest() const {
+            Index largest = 0;
+            for (std::size_t owner = 0; owner < owners(); ++owner)
+                largest = std::max(largest, count(owner));
+            return largest;
+        }
+
+      private:
+        std::vector<Index> ends_; ///< of the owner before
+    };
 
     /// Of each part, in values.
     struct Piece {
+        static constexpr Index all_there_is = Index{1} << 60;
+
         Index begin = 0;
-        Index count = Index{1} << 60;
+        Index count = all_there_is;
         float* sums = nullptr; ///< where groups' are received
         [[nodiscard]] Index of(Index part) const;
+        [[nodiscard]] Index room(Index part) const;
     };
+
+    /// Until they are asked for again.
+    [[nodiscard]] const Places& places_of(Selected selected);
 
     [[nodiscard]] std::unique_ptr<Exchange> to_handlers(const void* payload, const Places& places,
                                                         const Piece& piece);
@@ -57,6 +86,9 @@ class GroupFold {
     Communicator& communicator_;
     Backend& backend_;
     std::size_t value_bytes_;
+    Places places_;
+    std::vector<Stretch> to_; ///< of what is being started
+    std::vector<Stretch> from_;
 };
 
 } // namespace scape::distributed

@@ -12,6 +12,7 @@
 #include "host_selection.hpp"
 #include "moment_on_mask.hpp"
 #include "norm.hpp"
+#include "received_rooms.hpp"
 #include "rounded_payload.hpp"
 #include "shares.hpp"
 #include "sum_rooms.hpp"
@@ -26,7 +27,7 @@ class HostBackend final : public Backend {
         : size_(problem.layout.size()), norm_(problem.settings.norm), rounded_(problem.settings.payload),
           w_(parameters.begin(), parameters.end()),
           e_(static_cast<std::size_t>(size_), 0.0F), masks_{Mask(size_), Mask(size_)},
-          alone_(problem.workers == 1), shares_(threads) {}
+          alone_(problem.workers == 1), shares_(threads), cuts_(shares_.cuts(size_)) {}
 
     Refusal first_refused(const float* gradient) override {
         std::atomic<Index> first{size_};
@@ -114,8 +115,7 @@ class HostBackend final : public Backend {
         Index count = 0;
         for (const problem::Range& range : where)
             count += coming().offset(range.end) - coming().offset(range.begin);
-        make_room(buckets_[bucket], count);
-        float* payload = buckets_[bucket].data();
+        float* payload = buckets_[bucket].make(room_to_vary(count));
         for (const problem::Range& range : where) {
             const Index before = coming().offset(range.begin);
             shares_.share(range.size(), Mask::word_bits, [&](Index from, Index to) {
@@ -197,7 +197,7 @@ class HostBackend final : public Backend {
         });
     }
 
-    void forget_received() override { folded_ = handed_out_; }
+    void forget_received() override { received_.forget(); }
 
     bool adds_groups() const override { return true; }
     float* received_sums(Index count) override { return sums_.hand_out(count); }
@@ -215,17 +215,17 @@ class HostBackend final : public Backend {
         move_moment_now();
         const auto selected = current().selected();
         const Index blocks = (selected + host::norm_block - 1) / host::norm_block;
-        std::vector<double> sums(static_cast<std::size_t>(blocks));
+        block_sums_.resize(static_cast<std::size_t>(blocks));
         shares_.share(blocks, 1, [&](Index begin, Index end) {
             std::array<float, host::norm_block> ghat; // NOLINT: written before it is read
             for (Index block = begin; block < end; ++block) {
                 const Index at = block * host::norm_block;
                 const Index count = std::min(host::norm_block, selected - at);
                 host::reconstruct(scalars, 0, count, payload_.data() + at, m_.data() + at, ghat.data());
-                host::square_sums(0, 1, ghat.data(), count, sums.data() + block);
+                host::square_sums(0, 1, ghat.data(), count, block_sums_.data() + block);
             }
         });
-        verdict_.norm = std::sqrt(sum_of_blocks(norm_, sums));
+        verdict_.norm = std::sqrt(sum_of_blocks(norm_, block_sums_));
         verdict_.clip_factor = static_cast<float>(std::min(1.0, clip_norm / (verdict_.norm + 1e-6)));
     }
 
@@ -261,6 +261,11 @@ class HostBackend final : public Backend {
         });
         m_.swap(payload_);
         m_is_on_last_ = false;
+        received_.end_step();
+        for (auto& bucket : buckets_)
+            bucket.end_step();
+        rounded_.end_step();
+        sums_.end_step();
         verdict_.finite = finite;
         verdict_.kept = kept;
         return verdict_;
@@ -271,14 +276,8 @@ class HostBackend final : public Backend {
     const void* sent(std::size_t bucket) override {
         return rounded_.any() ? rounded_.sent(bucket) : buckets_[bucket].data();
     }
-    void* received(Index count) override {
-        const std::size_t room = handed_out_++ % received_.size();
-        if (rounded_.any())
-            return rounded_.received(room, count);
-        make_room(received_[room], count);
-        return received_[room].data();
-    }
-    int rooms() const override { return static_cast<int>(received_.size()); }
+    void* received(Index count) override { return received_.hand_out(rounded_, count); }
+    int rooms() const override { return ReceivedRooms::rooms; }
     float* moment() override { return payload_.data(); }
     std::uint8_t* mask_code(std::size_t bytes) override {
         code_.resize(bytes);
@@ -318,12 +317,11 @@ class HostBackend final : public Backend {
     Index pass(const Scalars& scalars, const float* gradient, float* kept, bool checks) {
         make_room(payload_, current().selected());
         m_is_on_last_ = true;
-        const std::vector<Index> cuts = shares_.cuts(size_);
-        selecting_.begin(cuts);
+        selecting_.begin(cuts_);
         std::atomic<Index> first{size_};
         shares_.each_part([&](std::size_t part) {
-            const Index begin = cuts[part];
-            const Index end = cuts[part + 1];
+            const Index begin = cuts_[part];
+            const Index end = cuts_[part + 1];
             const Index found = host::local_pass(scalars, begin, end,
                                                  {gradient, e_.data(), kept, last(), m_.data(), current(),
                                                   payload_.data(), selecting_.watches(part), checks});
@@ -341,18 +339,18 @@ class HostBackend final : public Backend {
     }
 
     void fold_to(float* means, const Scalars& scalars, int ranks, Index count) {
-        const std::size_t room = folded_++ % received_.size();
+        const std::size_t room = received_.to_fold();
         shares_.over_packed(count, [&](Index begin, Index end) {
             if (rounded_.any())
                 rounded_.fold(room, scalars, ranks, begin, end, count, means);
             else
-                host::fold(scalars, ranks, begin, end, received_[room].data(), count, means);
+                host::fold(scalars, ranks, begin, end, received_.values(room), count, means);
         });
     }
 
     /// What it loses is made again, and kept, when the step itself is taken.
     void round_bucket(std::size_t bucket, Index count) {
-        rounded_.make_room(bucket, count);
+        rounded_.make_room(bucket, room_to_vary(count));
         shares_.over_packed(count, [&](Index share_begin, Index share_end) {
             std::array<float, Mask::chunk> lost; // NOLINT: nobody reads it
             for (Index begin = share_begin; begin < share_end; begin += Mask::chunk)
@@ -371,14 +369,12 @@ class HostBackend final : public Backend {
     RoundedPayload rounded_;
     AlignedFloats w_;
     AlignedFloats e_;
-    AlignedFloats m_;                       ///< packed on the last mask, or on S_t
-    AlignedFloats payload_;                 ///< c on S_t, then M
-    std::array<AlignedFloats, 2> received_; ///< one is folded while the next is filled
-    std::size_t handed_out_ = 0;
-    std::size_t folded_ = 0;
-    SumRooms sums_;                      ///< of groups
-    AlignedFloats sum_;                  ///< of a gradient's parts, where it comes in parts
-    std::vector<AlignedFloats> buckets_; ///< each one's c on the coming mask, then its means
+    AlignedFloats m_;       ///< packed on the last mask, or on S_t
+    AlignedFloats payload_; ///< c on S_t, then M
+    ReceivedRooms received_;
+    SumRooms sums_;                            ///< of groups
+    AlignedFloats sum_;                        ///< of a gradient's parts, where it comes in parts
+    std::vector<Room<AlignedFloats>> buckets_; ///< each one's c on the coming mask, then its means
     std::array<Mask, 2> masks_;
     std::size_t current_ = 0;
     std::vector<std::uint8_t> code_;
@@ -388,6 +384,8 @@ class HostBackend final : public Backend {
     Verdict verdict_;
     bool clipping_ = false;
     Shares shares_;
+    std::vector<Index> cuts_; ///< of its shares
+    std::vector<double> block_sums_;
 };
 
 } // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -37,7 +36,7 @@ class HostSelection {
         if (!begun_ || !std::ranges::equal(own, foreseen_))
             begin(own, false, {});
         for (std::size_t i = 0; i < own.size(); ++i)
-            guesses_[own[i].begin].learn(ahead_.take(i, e, current, payload));
+            guesses_[i].learn(ahead_.take(i, e, current, payload));
         begun_ = false;
         foreseen_.clear();
     }
@@ -55,18 +54,19 @@ class HostSelection {
         const Index end = own.empty() ? 0 : (own.back().end + Mask::word_bits - 1) / Mask::word_bits;
         words_.resize(static_cast<std::size_t>(end - first_));
         wanted_.clear();
-        for (const MaskCode::Part& part : own) {
-            const host::Guess guess = guesses_[part.begin];
+        guesses_.resize(std::max(guesses_.size(), own.size()));
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            const MaskCode::Part& part = own[i];
             // Of a large one the candidates of a bad guess would take memory.
-            const bool use = guessing && (part.end - part.begin < large || guess.is_good());
-            wanted_.push_back({part.begin, part.end, part.k, use ? guess : host::Guess{}});
+            const bool use = guessing && (part.end - part.begin < large || guesses_[i].is_good());
+            wanted_.push_back({part.begin, part.end, part.k, use ? guesses_[i] : host::Guess{}});
         }
         ahead_.begin(wanted_, {words_.data(), first_}, cuts);
     }
 
     std::vector<MaskCode::Part> foreseen_;
     bool begun_ = false;
-    std::map<Index, host::Guess> guesses_; ///< of this rank's segments, by their begin
+    std::vector<host::Guess> guesses_; ///< of this rank's segments, which are the same at each step
     std::vector<std::uint64_t> words_;
     Index first_ = 0; ///< word
     std::vector<host::SelectionAhead::Wanted> wanted_;

@@ -8,6 +8,8 @@
 #include <scape/distributed/kernels.hpp>
 #include <scape/problem/problem.hpp>
 
+#include "room.hpp"
+
 namespace scape::distributed {
 
 /// What was there may be lost. A falling density leaves no large room behind.
@@ -15,7 +17,7 @@ template <class Vector>
 void make_room(Vector& vector, Index count) {
     const auto wanted = static_cast<std::size_t>(count);
     if (vector.capacity() < wanted || vector.capacity() / 2 > wanted)
-        vector = {};
+        vector = Vector(); // {} would keep it
     vector.resize(wanted);
 }
 
@@ -36,11 +38,18 @@ class RoundedPayload {
     /// Of e5m2; the exponent is as fp32 holds it.
     void scale(int exponent) { scale_ = element::e5m2_scale(exponent); }
 
-    void make_room(Index count) { sent_.resize(bytes(count)); }
+    void make_room(Index count) { sent_.make(in_bytes(count)); }
     void make_room(std::size_t bucket, Index count) {
         if (of_buckets_.size() <= bucket)
             of_buckets_.resize(bucket + 1);
-        distributed::make_room(of_buckets_[bucket], static_cast<Index>(bytes(count)));
+        of_buckets_[bucket].make(in_bytes(count));
+    }
+    void end_step() {
+        sent_.end_step();
+        for (auto& room : of_buckets_)
+            room.end_step();
+        for (auto& room : received_)
+            room.end_step();
     }
 
     /// c in place, and as it travels from the value `at` on; `lost` is what that takes.
@@ -52,8 +61,7 @@ class RoundedPayload {
     [[nodiscard]] const void* sent(std::size_t bucket) const { return of_buckets_[bucket].data(); }
 
     [[nodiscard]] void* received(std::size_t room, Index count) {
-        distributed::make_room(received_[room], static_cast<Index>(bytes(count)));
-        return received_[room].data();
+        return received_[room].make(in_bytes(count));
     }
     void fold(std::size_t room, const Scalars& scalars, int ranks, Index begin, Index end, Index stride,
               float* means) const {
@@ -71,7 +79,9 @@ class RoundedPayload {
         return static_cast<std::size_t>(count) * value_bytes(kind_);
     }
 
-    void round(std::vector<std::byte>& sent, Index count, float* c, Index at, float* lost) const {
+    [[nodiscard]] Index in_bytes(Index count) const { return static_cast<Index>(bytes(count)); }
+
+    void round(Room<std::vector<std::byte>>& sent, Index count, float* c, Index at, float* lost) const {
         std::byte* bits = sent.data() + bytes(at);
         if (kind_ == problem::Payload::bf16)
             host::to_bf16(0, count, c, reinterpret_cast<std::uint16_t*>(bits), lost);
@@ -81,9 +91,9 @@ class RoundedPayload {
 
     problem::Payload kind_;
     element::E5m2Scale scale_{};
-    std::vector<std::byte> sent_;
-    std::vector<std::vector<std::byte>> of_buckets_;
-    std::array<std::vector<std::byte>, 2> received_;
+    Room<std::vector<std::byte>> sent_;
+    std::vector<Room<std::vector<std::byte>>> of_buckets_;
+    std::array<Room<std::vector<std::byte>>, 2> received_;
 };
 
 } // namespace scape::distributed

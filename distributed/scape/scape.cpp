@@ -1,7 +1,6 @@
 #include <scape/distributed/scape.hpp>
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
 #include <utility>
 
@@ -11,14 +10,9 @@
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
 #include "group_fold.hpp"
+#include "step_rooms.hpp"
 
 namespace scape::distributed {
-
-/// The gather of the coming mask's bits: the only thing in flight between two steps.
-struct Scape::MaskInFlight {
-    std::vector<MaskCode::Part> all;
-    std::unique_ptr<Exchange> exchange;
-};
 
 namespace {
 
@@ -35,7 +29,8 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
              std::unique_ptr<Backend> backend, Communicator& communicator, Options options)
     : problem_(std::move(problem)), ranges_(std::move(ranges)), density_(std::move(density)),
       backend_(std::move(backend)), levels_(levels_of(problem_, communicator)),
-      communicator_(levels_ ? static_cast<Communicator&>(*levels_) : communicator), options_(options) {
+      communicator_(levels_ ? static_cast<Communicator&>(*levels_) : communicator), options_(options),
+      rooms_(std::make_unique<Rooms>()) {
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
     if (!payload_is(problem::Payload::fp32) &&
@@ -57,8 +52,8 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
     if (levels_)
         groups_ = std::make_unique<GroupFold>(levels_->levels(), communicator_, *backend_,
                                               value_bytes(problem_.settings.payload));
-    buckets_ = std::make_unique<BucketsUnderWay>(problem_, ranges_, communicator_, *backend_,
-                                                 options_.reduction, groups_.get());
+    buckets_ = std::make_unique<BucketsUnderWay>(problem_, ranges_, communicator_, rooms_->agreement,
+                                                 *backend_, options_.reduction, groups_.get());
 }
 
 // An exchange is waited for, whatever happened: its buffers are about to go.
@@ -151,8 +146,8 @@ void Scape::agree(const float* gradient) {
 
 void Scape::agree(Backend::Refusal refusal) {
     const Agreed agreed =
-        agree_on_gradient(communicator_, problem_, refusal.index, refusal.value,
-                          {"step " + std::to_string(steps_ + 1), buckets_->missing(), restored_, claim_});
+        agree_on_gradient(communicator_, rooms_->agreement, problem_, refusal.index, refusal.value,
+                          {steps_ + 1, 0, buckets_->missing(), restored_, claim_});
     sent(Traffic::agreement, agreed.bytes_sent);
     if (steps_ > 0)
         scale_payload(agreed.exponent);
@@ -174,14 +169,15 @@ void Scape::attempt(const float* gradient, double learning_rate) {
     agree(gradient);
 
     // Whatever interrupts the step from here on, nobody goes on with half of it.
-    halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
+    say_interrupted(halted_, steps_ + 1);
     const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
     if (steps_ == 0) {
         bootstrap(scalars, gradient);
     } else {
         join_mask();
         advance_mask();
-        backend_->foresee(parts(density_.at(steps_ + 2), communicator_.rank()));
+        plan_mask(density_.at(steps_ + 2));
+        backend_->foresee(rooms_->coming.own());
         // 2. Local; with 4's packing and 6's residual, in one pass.
         backend_->local_pass(scalars, gradient);
     }
@@ -195,7 +191,7 @@ void Scape::finish(const Scalars& scalars) {
     statistics_.selected = std::reduce(selected_.begin(), selected_.end());
 
     // 3. Next mask. It travels while all of the rest is done, and beyond, until the next step.
-    start_mask(density_.at(t + 1));
+    start_mask();
     round_payload(t);
 
     // 4. Exchange; of buckets, what is left of theirs.
@@ -212,7 +208,7 @@ void Scape::finish(const Scalars& scalars) {
     statistics_.kept = verdict.kept;
     statistics_.gradient_norm = verdict.norm;
     statistics_.clip_factor = verdict.clip_factor;
-    mask_in_flight_->exchange->relay();
+    mask_in_flight_->relay();
     steps_ = t;
     if (!verdict.finite) {
         // The same on all ranks: M and w are.
@@ -239,7 +235,7 @@ void Scape::round_payload(Index t) {
         const int own = backend_->payload_exponent();
         claim_ = own > 0 ? own + had_some : t == 1 ? least : scale_;
         if (t == 1) {
-            const Agreed agreed = agree_on_exponent(communicator_, claim_);
+            const Agreed agreed = agree_on_exponent(communicator_, rooms_->agreement, claim_);
             sent(Traffic::agreement, agreed.bytes_sent);
             scale_payload(agreed.exponent);
         }
@@ -251,145 +247,17 @@ void Scape::round_payload(Index t) {
 /// S_1 is made from c_1, at once.
 void Scape::bootstrap(const Scalars& scalars, const float* gradient) {
     backend_->local_pass(scalars, gradient);
-    start_mask(density_.at(1));
+    plan_mask(density_.at(1));
+    start_mask();
     join_mask();
     advance_mask();
+    plan_mask(density_.at(2));
     backend_->extract_payload();
 }
 
 void Scape::advance_mask() {
     backend_->advance_mask();
     selected_.swap(coming_selected_);
-}
-
-std::vector<MaskCode::Part> Scape::parts(double density, int rank) const {
-    std::vector<MaskCode::Part> result;
-    for (const problem::Segment& segment : problem_.segments)
-        if (segment.owner == rank)
-            result.push_back({segment.begin, segment.end,
-                              selected_count(segment, density, problem_.settings.k_rounding)});
-    return result;
-}
-
-void Scape::start_mask(double density) {
-    const auto ranks = static_cast<std::size_t>(communicator_.size());
-    auto flight = std::make_unique<MaskInFlight>();
-    std::vector<std::size_t> sizes(ranks);
-    std::vector<Index> selected(ranks, 0);
-    std::vector<MaskCode::Part> own;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-        const auto of_rank = parts(density, static_cast<int>(rank));
-        sizes[rank] = ranks > 1 || backend_->codes_for_itself() ? MaskCode::bytes(of_rank) : 0;
-        flight->all.insert(flight->all.end(), of_rank.begin(), of_rank.end());
-        for (const MaskCode::Part& part : of_rank)
-            selected[rank] += part.k;
-        if (static_cast<int>(rank) == communicator_.rank())
-            own = of_rank;
-    }
-    const std::size_t before =
-        std::accumulate(sizes.begin(), sizes.begin() + communicator_.rank(), std::size_t{0});
-    std::uint8_t* code = backend_->mask_code(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
-    backend_->select(own, before);
-    flight->exchange = communicator_.start_all_gather(Traffic::mask, code + before, code, sizes);
-    sent(Traffic::mask, communicator_.sent_by_gather(sizes));
-    mask_in_flight_ = std::move(flight);
-    coming_selected_ = std::move(selected);
-}
-
-void Scape::join_mask() {
-    if (!mask_in_flight_)
-        return;
-    const auto flight = std::move(mask_in_flight_);
-    flight->exchange->wait();
-    backend_->decode_mask(flight->all);
-}
-
-std::vector<Index> Scape::selected_by_rank(const Mask& mask) const {
-    std::vector<Index> result;
-    for (const problem::Range& range : ranges_)
-        result.push_back(mask.offset(range.end) - mask.offset(range.begin));
-    return result;
-}
-
-void Scape::exchange(const Scalars& scalars) {
-    const int ranks = communicator_.size();
-    const int me = communicator_.rank();
-    const auto bytes = [](Index count) { return static_cast<std::size_t>(count) * sizeof(float); };
-    std::vector<std::size_t> by_owner; // of M
-    std::vector<std::size_t> sent_to;  // of the payload
-    for (const Index selected : selected_) {
-        by_owner.push_back(bytes(selected));
-        sent_to.push_back(static_cast<std::size_t>(selected) * value_bytes(problem_.settings.payload));
-    }
-    const Index own = selected_[static_cast<std::size_t>(me)];
-    const Index at = std::accumulate(selected_.begin(), selected_.begin() + me, Index{0});
-
-    // Of one rank alone the mean is c itself, which stands where M is made.
-    if (groups_) {
-        groups_->fold(scalars, selected_, values_at_once(), options_.largest_piece);
-    } else if (ranks > 1 && options_.reduction == Reduction::ordered) {
-        fold(scalars, sent_to, at);
-    } else if (ranks > 1) {
-        communicator_
-            .start_reduce_scatter(Traffic::payload, backend_->payload(),
-                                  static_cast<float*>(backend_->received(own)), by_owner)
-            ->wait();
-        backend_->divide(scalars, at, own);
-    }
-    sent(Traffic::payload,
-         groups_ ? groups_->bytes_sent(selected_)
-                 : std::reduce(sent_to.begin(), sent_to.end()) - sent_to[static_cast<std::size_t>(me)]);
-
-    float* M = backend_->moment();
-    communicator_.start_all_gather(Traffic::moment, M + at, M, by_owner)->wait();
-    sent(Traffic::moment, communicator_.sent_by_gather(by_owner));
-}
-
-/// What comes from the ranks is folded piece after piece, since room for all of it would be a third vector
-/// on the mask; the next piece is on its way meanwhile. One piece is all where that is little.
-void Scape::fold(const Scalars& scalars, std::span<const std::size_t> by_owner, Index at) {
-    const int ranks = communicator_.size();
-    const Index own = selected_[static_cast<std::size_t>(communicator_.rank())];
-    const Index largest = *std::max_element(selected_.begin(), selected_.end());
-    const Index piece = communicator_.sends_pieces() ? std::min(largest, largest_piece()) : largest;
-    const auto bytes = [this](Index count) {
-        return static_cast<std::size_t>(count) * value_bytes(problem_.settings.payload);
-    };
-    struct UnderWay {
-        Index begin;
-        Index count;
-        std::unique_ptr<Exchange> exchange;
-    };
-    std::deque<UnderWay> under_way;
-    const auto finish_first = [&] {
-        under_way.front().exchange->wait();
-        backend_->fold(scalars, ranks, at + under_way.front().begin, under_way.front().count);
-        under_way.pop_front();
-    };
-    for (Index begin = 0; begin < largest; begin += piece) {
-        if (under_way.size() == static_cast<std::size_t>(backend_->rooms()))
-            finish_first();
-        const Index count = std::clamp<Index>(own - begin, 0, piece);
-        void* received = backend_->received(count * ranks);
-        under_way.push_back({begin, count,
-                             communicator_.start_all_to_owners(Traffic::payload, backend_->sent(), by_owner,
-                                                               {bytes(begin), bytes(piece)}, received)});
-    }
-    while (!under_way.empty())
-        finish_first();
-}
-
-/// Values of each rank that a piece has.
-Index Scape::largest_piece() const {
-    if (options_.largest_piece > 0)
-        return options_.largest_piece;
-    constexpr Index worth_a_message = Index{1} << 13;
-    return std::max(worth_a_message, values_at_once() / communicator_.size());
-}
-
-/// Of all ranks: so many that two pieces take a 128th of the memory of w.
-Index Scape::values_at_once() const {
-    return problem_.layout.size() / 256;
 }
 
 void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {

@@ -4,21 +4,24 @@
 #include <cstddef>
 #include <vector>
 
-#include "rounded_payload.hpp"
+#include "room.hpp"
 
 namespace scape::distributed {
 
 /// Where a host receives what groups have added: one room is folded while the next is filled.
 class SumRooms {
   public:
-    [[nodiscard]] float* hand_out(Index count) {
-        std::vector<float>& room = rooms_[turn_++ % rooms_.size()];
-        make_room(room, count);
-        return room.data();
+    [[nodiscard]] float* hand_out(problem::Index count) {
+        return rooms_[turn_++ % rooms_.size()].make(count);
+    }
+    void end_step() {
+        turn_ = 0;
+        for (auto& room : rooms_)
+            room.end_step();
     }
 
   private:
-    std::array<std::vector<float>, 2> rooms_;
+    std::array<Room<std::vector<float>>, 2> rooms_;
     std::size_t turn_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
+#include "step_rooms.hpp"
 
 namespace scape::distributed {
 
@@ -28,11 +29,12 @@ void Scape::step_using_up(AlignedFloats& gradient, double learning_rate) {
 /// state when they have.
 void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     statistics_ = {};
-    halted_ = "step " + std::to_string(steps_ + 1) + " was interrupted";
+    say_interrupted(halted_, steps_ + 1);
     const Scalars scalars = scalars_of(problem_, steps_ + 1, learning_rate);
     join_mask();
     advance_mask();
-    backend_->foresee(parts(density_.at(steps_ + 2), communicator_.rank()));
+    plan_mask(density_.at(steps_ + 2));
+    backend_->foresee(rooms_->coming.own());
     const Backend::Refusal refusal = backend_->local_pass_over(scalars, gradient);
     try {
         agree(refusal);

@@ -1,4 +1,5 @@
 #include <scape/gpu/algorithms/prefix.hpp>
 #include <scape/gpu/launch.cuh>
 
+SCAPE_LAUNCH(GroupSums);
 SCAPE_LAUNCH(Offsets);

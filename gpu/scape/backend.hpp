@@ -77,11 +77,23 @@ class BlockBackend final : public distributed::Backend {
         const auto [given, here] = std::exchange(gradient_, {});
         const float* const g =
             here != nullptr && given == gradient ? here : machine_.gradient(gradient, size_);
-        machine_.template run<LocalPass>(tiles(),
-                                         {scalars, size_, g, e_.data(), masks_.last().view(), m_.data(),
-                                          current().view(), payload_.data(), spare_.data()});
+        const Watch watch = selection_.begin(is_aligned(g) && is_aligned(e_.data()));
+        const LocalPassArguments a{scalars,
+                                   size_,
+                                   g,
+                                   e_.data(),
+                                   masks_.last().view(),
+                                   m_.data(),
+                                   current().view(),
+                                   payload_.data(),
+                                   spare_.data(),
+                                   watch};
+        machine_.template run<LocalPass>(LocalPass::blocks(tiles(), watch), a);
+        machine_.template run<WatchingPass>(WatchingPass::blocks(tiles(), watch), a);
         m_.swap(spare_);
     }
+
+    void foresee(std::span<const MaskCode::Part> own) override { selection_.foresee(own); }
 
     void extract_payload() override {
         machine_.resize(payload_, current().selected);
@@ -96,19 +108,23 @@ class BlockBackend final : public distributed::Backend {
     }
 
     void decode_mask(std::span<const MaskCode::Part> all) override {
-        static_cast<void>(decode_.set(machine_, all, code_tiles_of(all)));
+        if (decode_.set(machine_, all, [&] { return code_tiles_of(all); })) {
+            const Pieces pieces = pieces_of(all, size_);
+            decode_.place(machine_, pieces_, pieces.pieces);
+            decode_.place(machine_, first_piece_, pieces.first);
+        }
         const Index parts = decode_.part_count();
         machine_.resize(decode_counts_, parts);
         machine_.resize(decode_offsets_, parts + 1);
         auto& mask = masks_.coming();
-        machine_.fill(mask.words, 0);
-        const DecodeArguments a{decode_.segments(),       decode_.parts(),        code_.data(),
-                                decode_counts_.data(),    decode_offsets_.data(), mask.words.data(),
-                                &results_.data()->corrupt};
-        machine_.template run<DecodeCount>(parts, a);
-        machine_.template run<Offsets>(Offsets::blocks(parts), {a.counts, parts, decode_offsets_.data()});
-        machine_.template run<Decode>(parts, a);
-        masks_.count(mask, 0, size_, a.corrupt);
+        machine_.template run<DecodeCount>(
+            parts, {decode_.segments(), decode_.parts(), code_.data(), decode_counts_.data()});
+        decode_sums_.run(machine_, decode_counts_.data(), parts, decode_offsets_.data());
+        machine_.template run<Decode>((size_ + decode_chunk - 1) / decode_chunk,
+                                      {decode_.segments(), pieces_.data(), first_piece_.data(),
+                                       code_.data(), decode_offsets_.data(), masks_.words(), mask.view(),
+                                       masks_.tile_counts(), &results_.data()->corrupt});
+        masks_.sum_up(mask);
         mask.selected = 0;
         for (const MaskCode::Part& part : all)
             mask.selected += part.k;
@@ -258,8 +274,11 @@ class BlockBackend final : public distributed::Backend {
     bool clipping_ = false;
 
     SegmentTable<Machine> decode_;
+    Vector<Group> pieces_;
+    Vector<Index> first_piece_;
     Vector<std::uint32_t> decode_counts_;
     Vector<Index> decode_offsets_;
+    OffsetsOf<Machine> decode_sums_;
 
     std::vector<float> w_mirror_;
     std::vector<float> e_mirror_;

@@ -54,23 +54,25 @@ class Masks {
     [[nodiscard]] Place& last() { return places_[1 - current_]; }
     void advance() { current_ = 1 - current_; }
 
-    /// Ranks and offsets of the words that [begin, end) touches, from their tile's begin on. Where
-    /// `corrupt` is set, the mask is emptied.
-    void count(Place& place, Index begin, Index end, const std::uint32_t* corrupt) {
+    /// Ranks and offsets of the words that [begin, end) touches, from their tile's begin on.
+    void count(Place& place, Index begin, Index end) {
         const Index first = begin / tile;
         const Index last = (end + tile - 1) / tile;
         const Index first_word = first * tile_words;
         const Index last_word = std::min(last * tile_words, words());
-        machine_.template run<CountWords>(
-            (last_word - first_word + CountWords::words - 1) / CountWords::words,
-            {first_word, last_word, corrupt, place.view(), tile_counts_.data()});
-        machine_.template run<Offsets>(Offsets::blocks(last - first),
-                                       {tile_counts_.data(), last - first, place.offsets.data() + first});
+        machine_.template run<CountWords>((last_word - first_word + CountWords::words - 1) /
+                                              CountWords::words,
+                                          {first_word, last_word, place.view(), tile_counts_.data()});
+        sums_.run(machine_, tile_counts_.data(), last - first, place.offsets.data() + first);
     }
+
+    /// Where a kernel that makes ranks writes what each tile selects, and the offsets from that.
+    [[nodiscard]] std::uint32_t* tile_counts() { return tile_counts_.data(); }
+    void sum_up(Place& place) { sums_.run(machine_, tile_counts_.data(), tiles(), place.offsets.data()); }
 
     void set(Place& place, const Mask& host) {
         machine_.upload(place.words.data(), host.words(), words());
-        count(place, 0, size_, nullptr);
+        count(place, 0, size_);
         place.selected = host.selected();
         place.mirrored = false;
     }
@@ -92,6 +94,7 @@ class Masks {
     Place places_[2];
     std::size_t current_ = 0;
     Vector<std::uint32_t> tile_counts_;
+    OffsetsOf<Machine> sums_;
 };
 
 } // namespace scape::gpu

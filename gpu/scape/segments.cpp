@@ -38,10 +38,29 @@ std::vector<Group> groups_of(std::span<const MaskCode::Part> own, Index group_ti
     for (std::size_t number = 0; number < own.size(); ++number)
         for (Index begin = own[number].begin; begin < own[number].end;) {
             const Index end = std::min(own[number].end, (begin / tile + group_tiles) * tile);
-            groups.push_back({begin, end, static_cast<Index>(number)});
+            groups.push_back({begin, end, static_cast<Index>(number), cell_count(groups)});
             begin = end;
         }
     return groups;
+}
+
+WatchedTiles watched_tiles_of(const std::vector<Group>& groups) {
+    WatchedTiles result;
+    if (groups.empty())
+        return result;
+    result.first = std::ranges::min(groups, {}, &Group::begin).begin / tile;
+    const Index end = std::ranges::max(groups, {}, &Group::end).end;
+    result.tiles.assign(static_cast<std::size_t>((end + tile - 1) / tile - result.first), {-1, 0});
+    for (const Group& group : groups)
+        for (int cell = 0; cell < cells_of(group); ++cell)
+            if (const Index begin = first_tile(group) + cell * tile; is_whole(group, begin))
+                result.tiles[static_cast<std::size_t>(begin / tile - result.first)] = {
+                    group.first_cell + cell, group.segment};
+    return result;
+}
+
+Index cell_count(const std::vector<Group>& groups) {
+    return groups.empty() ? 0 : groups.back().first_cell + cells_of(groups.back());
 }
 
 std::vector<Group> code_tiles_of(std::span<const MaskCode::Part> all) {
@@ -49,8 +68,28 @@ std::vector<Group> code_tiles_of(std::span<const MaskCode::Part> all) {
     for (std::size_t number = 0; number < all.size(); ++number)
         for (Index begin = all[number].begin; begin < all[number].end; begin += code_tile)
             parts.push_back(
-                {begin, std::min(all[number].end, begin + code_tile), static_cast<Index>(number)});
+                {begin, std::min(all[number].end, begin + code_tile), static_cast<Index>(number), 0});
     return parts;
+}
+
+Pieces pieces_of(std::span<const MaskCode::Part> all, Index size) {
+    Pieces result;
+    for (std::size_t number = 0; number < all.size(); ++number)
+        for (Index begin = all[number].begin; begin < all[number].end;) {
+            const Index end = std::min(all[number].end, (begin / decode_chunk + 1) * decode_chunk);
+            result.pieces.push_back({begin, end, static_cast<Index>(number), 0});
+            begin = end;
+        }
+    std::ranges::sort(result.pieces, {}, &Group::begin);
+    Index piece = 0;
+    const auto count = static_cast<Index>(result.pieces.size());
+    for (Index chunk = 0; chunk < size; chunk += decode_chunk) {
+        while (piece < count && result.pieces[static_cast<std::size_t>(piece)].begin < chunk)
+            ++piece;
+        result.first.push_back(piece);
+    }
+    result.first.push_back(count);
+    return result;
 }
 
 std::vector<Segment> rows_of(std::span<const MaskCode::Part> segments, const std::vector<Group>& parts) {

@@ -10,6 +10,7 @@
 #include <scape/problem/problem.hpp>
 
 #include "algorithms/code.hpp"
+#include "algorithms/local.hpp"
 
 namespace scape::gpu {
 
@@ -20,8 +21,23 @@ using distributed::MaskCode;
 
 /// The cuts of segments into groups for selection, at tiles of the vector.
 [[nodiscard]] std::vector<Group> groups_of(std::span<const MaskCode::Part> own, Index group_tiles);
+/// The tiles that a local pass looks at for the selection: from the first one on that a group has
+/// coordinates of to the last.
+struct WatchedTiles {
+    Index first = 0;
+    std::vector<Watched> tiles;
+};
+[[nodiscard]] WatchedTiles watched_tiles_of(const std::vector<Group>& groups);
+[[nodiscard]] Index cell_count(const std::vector<Group>& groups);
 /// The cuts of segments into tiles of code, counted from the segment's begin.
 [[nodiscard]] std::vector<Group> code_tiles_of(std::span<const MaskCode::Part> all);
+/// The cuts of segments at chunks of a mask of `size` coordinates, in ascending order; and the number of
+/// each chunk's first, and of all.
+struct Pieces {
+    std::vector<Group> pieces;
+    std::vector<Index> first;
+};
+[[nodiscard]] Pieces pieces_of(std::span<const MaskCode::Part> all, Index size);
 
 /// The segments as blocks see them, whose parts are a message's in ascending order.
 [[nodiscard]] std::vector<Segment> rows_of(std::span<const MaskCode::Part> segments,
@@ -31,9 +47,10 @@ using distributed::MaskCode;
 template <class Machine>
 class SegmentTable {
   public:
-    /// True where begins or ends are not what they were: what has been sized by them is of no use.
-    [[nodiscard]] bool set(Machine& machine, std::span<const MaskCode::Part> segments,
-                           const std::vector<Group>& parts) {
+    /// True where begins or ends are not what they were: what has been sized by them is of no use. Then
+    /// cut() is asked for their parts.
+    template <class Cut>
+    [[nodiscard]] bool set(Machine& machine, std::span<const MaskCode::Part> segments, const Cut& cut) {
         const auto same_place = [](const MaskCode::Part& a, const MaskCode::Part& b) {
             return a.begin == b.begin && a.end == b.end;
         };
@@ -44,9 +61,11 @@ class SegmentTable {
             return false;
         const bool same_places = std::ranges::equal(known_, segments, same_place);
         known_.assign(segments.begin(), segments.end());
-        place(machine, segments_, rows_of(segments, parts));
-        if (!same_places)
-            place(machine, parts_, parts);
+        if (!same_places) {
+            cut_ = cut();
+            place(machine, parts_, cut_);
+        }
+        place(machine, segments_, rows_of(segments, cut_));
         return !same_places;
     }
     /// Whatever is set next is new.
@@ -57,7 +76,6 @@ class SegmentTable {
     [[nodiscard]] Index segment_count() const { return segments_.size(); }
     [[nodiscard]] Index part_count() const { return parts_.size(); }
 
-  private:
     template <class T>
     using Vector = typename Machine::template Vector<T>;
 
@@ -67,7 +85,9 @@ class SegmentTable {
         machine.upload(to.data(), from.data(), to.size());
     }
 
+  private:
     std::vector<MaskCode::Part> known_;
+    std::vector<Group> cut_;
     Vector<Segment> segments_;
     Vector<Group> parts_;
 };

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <scape/problem/tunable.hpp>
 
 #include "algorithms/code.hpp"
+#include "algorithms/local.hpp"
 #include "algorithms/select.hpp"
 #include "masks.hpp"
 #include "segments.hpp"
@@ -23,19 +25,31 @@ class Selection {
     Selection(Machine& machine, Masks<Machine>& masks, Index group_tiles)
         : machine_(machine), masks_(masks), group_tiles_(group_tiles) {}
 
+    using Parts = std::span<const MaskCode::Part>;
+
+    /// What run() will be asked for behind the next local pass.
+    void foresee(Parts own) { foreseen_.assign(own.begin(), own.end()); }
+
+    /// A local pass begins: what it is to look for, if its vectors are aligned.
+    [[nodiscard]] Watch begin(bool aligned) {
+        begun_ = aligned && !foreseen_.empty() && prepare(foreseen_);
+        if (!begun_)
+            return {};
+        return {first_tile_, watched_.size(), watched_.data(), arguments(nullptr, nullptr)};
+    }
+
     /// Of c, which stands in e and, on the current mask, in the payload. Writes the own segments' words of
     /// the coming mask, and their code.
-    void run(std::span<const MaskCode::Part> own, const float* e, const float* payload,
-             std::uint8_t* code) {
-        choose_group_tiles(own);
-        if (table_.set(machine_, own, groups_of(own, group_tiles_)))
-            make_room(table_.segment_count(), table_.part_count());
+    void run(Parts own, const float* e, const float* payload, std::uint8_t* code) {
+        const bool looked_at = begun_ && std::ranges::equal(own, foreseen_);
+        begun_ = false;
+        foreseen_.clear();
+        if (!looked_at && !prepare(own))
+            return;
         const Index segments = table_.segment_count();
         const Index groups = table_.part_count();
-        if (groups == 0)
-            return;
         SelectArguments a = arguments(e, payload);
-        machine_.template run<Prepare>(segments, a);
+        a.looked_at = looked_at;
         machine_.template run<Bracket>(groups, a);
         machine_.template run<Judge>(segments, a);
         for (const std::uint32_t shift : {first_shift, second_shift, 0U}) {
@@ -44,21 +58,42 @@ class Selection {
             machine_.template run<Pick>(segments, a);
         }
         machine_.template run<TieCount>(groups, a);
-        machine_.template run<Offsets>(Offsets::blocks(groups), {ties_.data(), groups, tie_offset_.data()});
+        tie_sums_.run(machine_, ties_.data(), groups, tie_offset_.data());
         machine_.template run<Take>(groups, a);
-        masks_.count(masks_.coming(), own.front().begin, own.back().end, nullptr);
+        masks_.count(masks_.coming(), own.front().begin, own.back().end);
         machine_.template run<Encode>(groups,
                                       {table_.segments(), table_.parts(), masks_.coming().view(), code});
     }
 
     /// The thresholds of the last step, with the segments that they were of.
-    void forget() { table_.forget(); }
+    void forget() {
+        table_.forget();
+        foreseen_.clear();
+        begun_ = false;
+    }
 
   private:
     template <class T>
     using Vector = typename Machine::template Vector<T>;
 
-    void choose_group_tiles(std::span<const MaskCode::Part> own) {
+    /// Where each segment's search begins. False where there is nothing to be selected of.
+    bool prepare(Parts own) {
+        choose_group_tiles(own);
+        const auto cut = [&] {
+            std::vector<Group> groups = groups_of(own, group_tiles_);
+            watch(groups);
+            cells_ = cell_count(groups);
+            return groups;
+        };
+        if (table_.set(machine_, own, cut))
+            make_room(table_.segment_count(), table_.part_count());
+        if (table_.part_count() == 0)
+            return false;
+        machine_.template run<Prepare>(table_.segment_count(), arguments(nullptr, nullptr));
+        return true;
+    }
+
+    void choose_group_tiles(Parts own) {
         if (group_tiles_ != 0 || own.empty())
             return;
         // Enough groups for every multiprocessor to have some, and no more blocks than that takes.
@@ -67,18 +102,23 @@ class Selection {
             std::clamp<Index>((own.back().end - own.front().begin) / tile / wanted, 1, most_group_tiles);
     }
 
+    void watch(const std::vector<Group>& groups) {
+        const WatchedTiles watched = watched_tiles_of(groups);
+        first_tile_ = watched.first;
+        table_.place(machine_, watched_, watched.tiles);
+    }
+
     void make_room(Index segments, Index groups) {
         machine_.resize(searches_, segments);
         machine_.fill(searches_, 0); // no hints
         machine_.resize(bins_, segments * digit_bins);
-        machine_.resize(above_, groups);
-        machine_.resize(inside_, groups);
+        machine_.resize(above_, cells_);
+        machine_.resize(inside_, cells_);
         machine_.resize(ties_, groups);
         machine_.resize(tie_offset_, groups + 1);
-        machine_.resize(keys_, groups * room());
-        machine_.resize(places_, groups * room());
+        machine_.resize(keys_, cells_ * cell_room);
+        machine_.resize(places_, cells_ * cell_room);
     }
-    [[nodiscard]] Index room() const { return group_tiles_ * tile / candidate_share; }
 
     SelectArguments arguments(const float* e, const float* payload) {
         return {table_.segments(),
@@ -88,7 +128,6 @@ class Selection {
                 e,
                 masks_.current().view(),
                 payload,
-                room(),
                 keys_.data(),
                 places_.data(),
                 above_.data(),
@@ -96,19 +135,26 @@ class Selection {
                 ties_.data(),
                 tie_offset_.data(),
                 masks_.coming().words.data(),
-                0};
+                0,
+                false};
     }
 
     Machine& machine_;
     Masks<Machine>& masks_;
     Index group_tiles_;
+    std::vector<MaskCode::Part> foreseen_;
+    bool begun_ = false; ///< a local pass has looked for what was foreseen
     SegmentTable<Machine> table_;
+    Index first_tile_ = 0;
+    Vector<Watched> watched_;
+    Index cells_ = 0;
     Vector<Search> searches_;
     Vector<std::uint32_t> bins_;
     Vector<std::uint32_t> above_;
     Vector<std::uint32_t> inside_;
     Vector<std::uint32_t> ties_;
     Vector<Index> tie_offset_;
+    OffsetsOf<Machine> tie_sums_;
     Vector<std::uint32_t> keys_;
     Vector<std::uint16_t> places_;
 };

@@ -34,7 +34,7 @@ void add_reals(Table& table);
 void add_conversions(Table& table);
 void add_accesses(Table& table);
 
-/// All that the machine knows, but for branches, barriers and votes.
+/// All that the machine knows, but for branches, barriers, votes and shuffles.
 [[nodiscard]] const Table& instructions();
 
 } // namespace scape::simulator

@@ -84,9 +84,10 @@ void pass_barrier(Block& block) {
         const Instruction& own =
             block.kernel->code[static_cast<std::size_t>(missing->next[static_cast<std::size_t>(lane)])];
         fault(*missing, own, lane,
-              "a vote that not all of its members reach (" +
-                  std::to_string(count_of(block, &Warp::at_vote)) + " threads wait here, " +
-                  std::to_string(count_of(block, &Warp::at_barrier)) + " at a barrier)");
+              std::string(own.kind == Kind::shuffle ? "a shuffle" : "a vote") +
+                  " that not all of its members reach (" + std::to_string(count_of(block, &Warp::at_vote)) +
+                  " threads wait here, " + std::to_string(count_of(block, &Warp::at_barrier)) +
+                  " at a barrier)");
     }
     const int live = count_of(block, &Warp::live);
     const auto threads = static_cast<int>(block.warps.front().row(threads_x)[0]);

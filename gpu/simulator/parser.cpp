@@ -13,46 +13,6 @@ namespace scape::simulator {
 
 namespace {
 
-std::uint64_t bytes_of_type(std::string_view type) {
-    const auto digits = type.find_first_of("0123456789");
-    return digits == std::string_view::npos ? 0 : number_in(type.substr(digits)) / 8;
-}
-
-/// ".align 8 .b8 name[24]", of a parameter or of shared memory.
-struct Declared {
-    std::string name;
-    std::uint64_t align = 1;
-    std::uint64_t bytes = 0;
-};
-
-Declared declared(std::string_view text) {
-    Declared result;
-    std::uint64_t element = 0;
-    std::uint64_t count = 1;
-    bool align_given = false;
-    bool align_is_next = false;
-    for (std::string_view word : words_of(text)) {
-        if (align_is_next) {
-            result.align = number_in(word);
-            align_is_next = false;
-            align_given = true;
-        } else if (word == ".align") {
-            align_is_next = true;
-        } else if (word.front() == '.') {
-            element = bytes_of_type(word);
-        } else {
-            const auto bracket = word.find('[');
-            result.name = word.substr(0, bracket);
-            if (bracket != std::string_view::npos)
-                count = number_in(word.substr(bracket + 1));
-        }
-    }
-    if (!align_given)
-        result.align = element;
-    result.bytes = element * count;
-    return result;
-}
-
 class Parser {
   public:
     Program parse(std::string_view ptx) {
@@ -238,10 +198,34 @@ class Parser {
             i.a = value(operands.at(2));
             if (i.guard >= 0)
                 bad("the simulator knows no vote with a guard");
+        } else if (opcode.starts_with("shfl.sync.")) {
+            take_shuffle(i, opcode, operands);
         } else {
             return false;
         }
         return true;
+    }
+
+    /// shfl.sync.MODE.b32 to|predicate, from, lane, limits, members; the predicate may be left out.
+    void take_shuffle(Instruction& i, const std::string& opcode,
+                      const std::vector<std::string_view>& operands) {
+        static const std::unordered_map<std::string_view, Shuffle> modes{
+            {"shfl.sync.up.b32", Shuffle::up},
+            {"shfl.sync.down.b32", Shuffle::down},
+            {"shfl.sync.bfly.b32", Shuffle::butterfly},
+            {"shfl.sync.idx.b32", Shuffle::index}};
+        const auto mode = modes.find(opcode);
+        if (mode == modes.end() || i.guard >= 0)
+            bad("the simulator knows shuffles of 32 bits, without a guard");
+        i.kind = Kind::shuffle;
+        i.shuffle = mode->second;
+        const auto bar = operands.at(0).find('|');
+        i.to = value(operands[0].substr(0, bar));
+        i.target = bar == std::string_view::npos ? always_false : predicate(operands[0].substr(bar + 1));
+        i.b = value(operands.at(1));
+        i.c = value(operands.at(2));
+        i.d = value(operands.at(3));
+        i.a = value(operands.at(4));
     }
 
     void take_plain(Instruction& i, const std::string& opcode,

@@ -1,6 +1,8 @@
-// A warp's turn: which of its lanes run, branches, barriers, votes.
+// A warp's turn: which of its lanes run, branches, barriers, votes, shuffles.
 #include "turn.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -14,6 +16,27 @@ constexpr int nowhere = std::numeric_limits<int>::max();
 
 int first_of(Lanes set) {
     return std::countr_zero(set);
+}
+
+/// The lane whose value a lane gets, or -1 where it keeps its own: PTX's rule, with the end of the lane's
+/// part of the warp in the low bits of `limits`, and the bits that name the part from bit 8 on.
+int partner(Shuffle shuffle, int lane, int by, int limits) {
+    constexpr int bits = lanes - 1;
+    const int part = limits >> 8 & bits;
+    const int last = (lane & part) | (limits & bits & ~part);
+    by &= bits;
+    switch (shuffle) {
+    case Shuffle::up:
+        return lane - by >= last ? lane - by : -1;
+    case Shuffle::down:
+        return lane + by <= last ? lane + by : -1;
+    case Shuffle::butterfly:
+        return (lane ^ by) <= last ? lane ^ by : -1;
+    case Shuffle::index:
+        break;
+    }
+    const int other = (lane & part) | (by & ~part);
+    return other <= last ? other : -1;
 }
 
 class Turn {
@@ -88,6 +111,9 @@ class Turn {
         case Kind::vote:
             vote(i);
             return false;
+        case Kind::shuffle:
+            shuffle(i);
+            return false;
         }
         ++at_;
         return false;
@@ -110,18 +136,19 @@ class Turn {
         return meeting_ == nowhere || (!back && at_ <= meeting_);
     }
 
-    void vote(const Instruction& i) {
+    /// The members of a vote or a shuffle, once all have come to it; nobody before that.
+    Lanes met(const Instruction& i, const std::string& name) {
         const std::uint64_t* const members = warp_.values(i.a);
         const auto named = static_cast<Lanes>(members[first_of(group_)]);
         for_each(group_, [&](int lane) {
             if (static_cast<Lanes>(members[lane]) != named)
-                fault(warp_, i, lane, "threads of one vote name different members");
+                fault(warp_, i, lane, "threads of one " + name + " name different members");
             if ((named >> lane & 1U) == 0)
-                fault(warp_, i, lane, "a thread that is no member of its own vote");
+                fault(warp_, i, lane, "a thread that is no member of its own " + name);
         });
         if ((named & ~warp_.live) != 0)
             fault(warp_, i, first_of(group_),
-                  "a vote with a member that has ended, thread " +
+                  "a " + name + " with a member that has ended, thread " +
                       std::to_string(warp_.first_thread + first_of(named & ~warp_.live)));
         warp_.at_vote |= group_;
         park(group_, at_);
@@ -129,14 +156,48 @@ class Turn {
         for_each(warp_.at_vote, [&](int lane) {
             here |= static_cast<Lanes>(warp_.next[static_cast<std::size_t>(lane)] == at_) << lane;
         });
-        if ((here & named) != named)
-            return; // the others have not come yet
-        const Lanes said = i.c != 0 ? ~warp_.predicate(i.b) : warp_.predicate(i.b);
-        std::uint64_t* const to = warp_.row(i.to);
-        for_each(named, [&](int lane) { to[lane] = said & named; });
+        return (here & named) == named ? named : 0;
+    }
+    void go_on(Lanes named) {
         warp_.at_vote &= ~named;
         park(named, at_ + 1);
         group_ = 0; // parked
+    }
+
+    void vote(const Instruction& i) {
+        const Lanes named = met(i, "vote");
+        if (named == 0)
+            return;
+        const Lanes said = i.c != 0 ? ~warp_.predicate(i.b) : warp_.predicate(i.b);
+        std::uint64_t* const to = warp_.row(i.to);
+        for_each(named, [&](int lane) { to[lane] = said & named; });
+        go_on(named);
+    }
+
+    void shuffle(const Instruction& i) {
+        const Lanes named = met(i, "shuffle");
+        if (named == 0)
+            return;
+        std::array<std::uint64_t, lanes> from{};
+        std::copy_n(warp_.values(i.b), lanes, from.begin());
+        std::uint64_t* const to = warp_.row(i.to);
+        Lanes within = 0;
+        for_each(named, [&](int lane) {
+            const int limits = static_cast<int>(warp_.values(i.d)[lane]);
+            const int other = partner(i.shuffle, lane, static_cast<int>(warp_.values(i.c)[lane]), limits);
+            const int source = other < 0 ? lane : other;
+            if ((named >> source & 1U) == 0)
+                fault(warp_, i, lane,
+                      "a shuffle from a thread that is no member, " +
+                          std::to_string(warp_.first_thread + source));
+            within |= static_cast<Lanes>(other >= 0) << lane;
+            to[lane] = from[static_cast<std::size_t>(source)] & 0xffff'ffffU;
+        });
+        if (i.target >= 0) {
+            warp_.running = named;
+            warp_.set_predicate(i.target, within);
+        }
+        go_on(named);
     }
 
     Warp& warp_;

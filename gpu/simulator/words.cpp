@@ -54,4 +54,41 @@ std::uint64_t number_in(std::string_view text) {
     return number;
 }
 
+namespace {
+
+std::uint64_t bytes_of_type(std::string_view type) {
+    const auto digits = type.find_first_of("0123456789");
+    return digits == std::string_view::npos ? 0 : number_in(type.substr(digits)) / 8;
+}
+
+} // namespace
+
+Declared declared(std::string_view text) {
+    Declared result;
+    std::uint64_t element = 0;
+    std::uint64_t count = 1;
+    bool align_given = false;
+    bool align_is_next = false;
+    for (std::string_view word : words_of(text)) {
+        if (align_is_next) {
+            result.align = number_in(word);
+            align_is_next = false;
+            align_given = true;
+        } else if (word == ".align") {
+            align_is_next = true;
+        } else if (word.front() == '.') {
+            element = bytes_of_type(word);
+        } else {
+            const auto bracket = word.find('[');
+            result.name = word.substr(0, bracket);
+            if (bracket != std::string_view::npos)
+                count = number_in(word.substr(bracket + 1));
+        }
+    }
+    if (!align_given)
+        result.align = element;
+    result.bytes = element * count;
+    return result;
+}
+
 } // namespace scape::simulator

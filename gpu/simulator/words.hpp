@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,14 @@ namespace scape::simulator {
 [[nodiscard]] std::vector<std::string_view> operands_of(std::string_view text);
 /// The decimal number that a text begins with; throws std::invalid_argument where there is none.
 [[nodiscard]] std::uint64_t number_in(std::string_view text);
+
+/// ".align 8 .b8 name[24]", of a parameter or of shared memory.
+struct Declared {
+    std::string name;
+    std::uint64_t align = 1;
+    std::uint64_t bytes = 0;
+};
+[[nodiscard]] Declared declared(std::string_view text);
 
 constexpr std::uint64_t aligned_to(std::uint64_t align, std::uint64_t at) {
     return (at + align - 1) / align * align;

@@ -27,12 +27,86 @@ TEST_P(Threads, OffsetsAreTheSumsOfWhatComesBefore) {
         std::vector<std::uint32_t> counts;
         std::vector<Index> expected{0};
         for (Index i = 0; i < size; ++i) {
-            counts.push_back(static_cast<std::uint32_t>(random()));
+            counts.push_back(static_cast<std::uint32_t>(random()) >> 12U);
             expected.push_back(expected.back() + static_cast<Index>(counts.back()));
         }
         std::vector<Index> offsets(expected.size(), -1);
-        machine.run<Offsets>(Offsets::blocks(size), {counts.data(), size, offsets.data()});
+        OffsetsOf<Machine>().run(machine, counts.data(), size, offsets.data());
         ASSERT_EQ(offsets, expected) << size;
+    }
+}
+
+/// What a scan gives each thread of a block.
+struct Scanned {
+    struct Arguments {
+        const std::uint32_t* values;
+        std::uint32_t* before;
+        std::uint32_t* all;
+    };
+    using Shared = Scan;
+    template <class Block>
+    static void run(Block& block, Shared& shared, const Arguments& a) {
+        for (int round = 0; round < 2; ++round) // the same memory again
+            scan(
+                block, shared, [&](int thread) { return a.values[thread]; },
+                [&](int thread, std::uint32_t before, std::uint32_t all) {
+                    a.before[thread] = before;
+                    a.all[thread] = all;
+                });
+    }
+};
+
+TEST_P(Threads, AScanSumsOverAllWarps) {
+    std::mt19937_64 random(2);
+    const auto threads = static_cast<std::size_t>(GetParam());
+    std::vector<std::uint32_t> values;
+    std::vector<std::uint32_t> expected;
+    std::uint32_t sum = 0;
+    for (std::size_t i = 0; i < threads; ++i) {
+        values.push_back(static_cast<std::uint32_t>(random()) >> 10U);
+        expected.push_back(sum);
+        sum += values.back();
+    }
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        std::vector<std::uint32_t> before(threads);
+        std::vector<std::uint32_t> all(threads);
+        Machine machine(GetParam(), seed);
+        machine.run<Scanned>(1, {values.data(), before.data(), all.data()});
+        EXPECT_EQ(before, expected);
+        EXPECT_EQ(all, std::vector<std::uint32_t>(threads, sum));
+    }
+}
+
+/// A scan whose warps do not wait for each other's sums.
+struct HastyScan {
+    using Arguments = Scanned::Arguments;
+    using Shared = Scan;
+    template <class Block>
+    static void run(Block& block, Shared& shared, const Arguments& a) {
+        block.warp_scan([&](int thread) { return a.values[thread]; },
+                        [&](int thread, std::uint32_t before, std::uint32_t all) {
+                            shared.warps[thread / warp_threads] = all;
+                            for (int warp = 0; warp < thread / warp_threads; ++warp)
+                                before += shared.warps[warp];
+                            a.before[thread] = before;
+                        });
+    }
+};
+
+TEST(Barrier, OneThatIsMissingBetweenWarpsShowsInAShuffledOrderOnly) {
+    constexpr std::size_t threads = 256;
+    const std::vector<std::uint32_t> ones(threads, 1);
+    std::vector<std::uint32_t> expected;
+    for (std::uint32_t thread = 0; thread < threads; ++thread)
+        expected.push_back(thread);
+    std::vector<std::uint32_t> before(threads);
+    Machine ascending(threads, 0);
+    ascending.run<HastyScan>(1, {ones.data(), before.data(), nullptr});
+    EXPECT_EQ(before, expected) << "the ascending order hides it";
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        Machine shuffled(threads, seed);
+        shuffled.run<HastyScan>(1, {ones.data(), before.data(), nullptr});
+        EXPECT_NE(before, expected) << "seed " << seed;
     }
 }
 

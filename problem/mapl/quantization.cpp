@@ -55,6 +55,15 @@ void check_quantization(const Settings& settings) {
         wrong("decay", shortest(of.decay), "it must be at least 0 and less than 1");
 }
 
+void check_codebooks(const Settings& settings, std::span<const float> values, const std::string& what) {
+    const Codebooks shape = codebooks_of(settings);
+    for (std::size_t book = 0; book < shape.books && !values.empty(); ++book)
+        for (std::size_t i = 0; i < shape.width; ++i)
+            if (values[shape.at(book, 0) + i] != 0.0F)
+                throw Error(what + ": the first codeword of book " + std::to_string(book) +
+                            " is not 0; it has to be, and stays");
+}
+
 unsigned index_bits(Index codewords) {
     return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(codewords - 1)));
 }

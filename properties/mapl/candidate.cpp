@@ -94,7 +94,7 @@ Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const 
     : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)) {}
 
 std::vector<Seen> Candidate::run(const Scenario& scenario) const {
-    const int workers = scenario.workers();
+    const int workers = scenario.run.ranks();
     std::vector<Seen> mine(static_cast<std::size_t>(workers));
     group_->run_peers(workers, [&](distributed::Peers& peers) {
         mine[static_cast<std::size_t>(peers.rank())] = play_stage(scenario, subjects_, peers);

@@ -19,9 +19,10 @@ namespace scape::mapl {
 struct Seen {
     /// By step, micro-batch and name: X, Xhat, ids (as the receiver has them), G, dX. Of a whole step,
     /// before it: s.A, s.m, s.E, s.C, s.L of the sender, r.A, r.E, r.C of the receiver; after it: s.gA,
-    /// s.dE, r.dE, and dW of the stage.
+    /// s.dE, r.dE, and dW of the stage; s.gA is this replica's own, s.gM what A has followed. Of a trainer:
+    /// w before a step, all that it trains, and g, its gradient.
     std::map<std::string, Floats> values;
-    /// Every byte that was sent: when, and to whom.
+    /// Every byte that was sent to a neighbour: when, and to which stage; of a "mean", to which replica.
     std::map<std::string, std::vector<std::uint8_t>> wire;
     /// What a call was refused with, "" where it was not; "ended": what a stage ended with before its time.
     std::map<std::string, std::string> refused;
@@ -31,7 +32,7 @@ struct Seen {
 
 [[nodiscard]] std::string key(Index step, Index micro, const std::string& what);
 [[nodiscard]] std::string key(Index step, const std::string& what);
-/// Of the wire: "forward" or "backward" of a micro-batch, or "end" of a step.
+/// Of the wire: "forward" or "backward" of a micro-batch, "end" or "mean" of a step.
 [[nodiscard]] std::string wire_key(const std::string& when, int peer);
 
 /// An implementation that is put to the test on a group's ranks.

@@ -21,9 +21,10 @@ struct CaseNumber {
     Index least;
     Index most;
 };
-constexpr std::array<CaseNumber, 13> case_numbers{{{"rank", &Case::rank, 1, 4096},
+constexpr std::array<CaseNumber, 14> case_numbers{{{"rank", &Case::rank, 1, 4096},
                                                    {"width", &Case::width, 1, 4096},
                                                    {"workers", &Case::workers, 2, 1000},
+                                                   {"replicas", &Case::replicas, 1, 1000},
                                                    {"tokens", &Case::tokens, 0, 1'000'000},
                                                    {"vocabulary", &Case::vocabulary, 1, 1 << 20},
                                                    {"micro", &Case::micro, 0, 1000},
@@ -34,6 +35,8 @@ constexpr std::array<CaseNumber, 13> case_numbers{{{"rank", &Case::rank, 1, 4096
                                                    {"groups", &Case::groups, 1, 4096},
                                                    {"rounds", &Case::rounds, 1, 16},
                                                    {"subsets", &Case::subsets, 1, most_codewords}}};
+
+constexpr std::array<std::string_view, 3> trainer_names{"none", "adams", "scape"};
 
 void read(Case& run, const std::string& key, const std::string& value) {
     const auto one_of = [&](const char* first, const char* second) {
@@ -47,6 +50,11 @@ void read(Case& run, const std::string& key, const std::string& value) {
         run.order = parse_order(value);
     } else if (key == "payload") {
         run.payload = parse_payload(value);
+    } else if (key == "trainer") {
+        const auto* const found = std::ranges::find(trainer_names, value);
+        if (found == trainer_names.end())
+            throw Error("case: trainer is '" + value + "'; use none, adams or scape");
+        run.trainer = static_cast<Trainer>(found - trainer_names.begin());
     } else if (key == "schedule") {
         run.schedule = one_of("gpipe", "1f1b") ? Schedule::gpipe : Schedule::one_forward_one;
     } else if (key == "data") {
@@ -56,9 +64,9 @@ void read(Case& run, const std::string& key, const std::string& value) {
         if (found == case_numbers.end())
             throw Error(
                 "case: '" + key +
-                "' is none of the keys rank, width, workers, tokens, vocabulary, micro, steps, "
+                "' is none of the keys rank, width, workers, replicas, tokens, vocabulary, micro, steps, "
                 "restart, seed, codewords, groups, rounds, subsets, anchors, order, schedule, data, "
-                "payload of KEY=VALUE");
+                "payload, trainer of KEY=VALUE");
         Index& number = run.*found->member;
         const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
         if (error != std::errc{} || end != value.data() + value.size() || number < found->least ||
@@ -78,6 +86,11 @@ void fit_quantization(Case& run) {
     run.groups = any && run.rank % run.groups == 0 ? run.groups : 1;
     run.rounds = any ? run.rounds : 1;
     run.subsets = any && run.subsets > 0 && run.codewords % run.subsets == 0 ? run.subsets : 1;
+}
+
+void fit_replicas(Case& run) {
+    if (run.replicas > 1 && run.trainer == Trainer::none)
+        run.trainer = Trainer::adams;
 }
 
 /// None, or so many that an index takes 0 to 5 bits.
@@ -101,7 +114,8 @@ std::string text(const Case& run) {
     result += "anchors=" + std::string(name(run.anchors)) + ",order=" + std::string(name(run.order));
     result += run.schedule == Schedule::gpipe ? ",schedule=gpipe" : ",schedule=1f1b";
     result += run.dyadic ? ",data=dyadic" : ",data=normal";
-    return result + ",payload=" + std::string(name(run.payload));
+    result += ",payload=" + std::string(name(run.payload));
+    return result + ",trainer=" + std::string(trainer_names.at(static_cast<std::size_t>(run.trainer)));
 }
 
 Case parse_case(const std::string& text) {
@@ -125,19 +139,21 @@ Case parse_case(const std::string& text) {
                     "; it must be at most the width, which is " + std::to_string(run.width));
     run.restart = run.restart >= run.steps ? 0 : run.restart;
     fit_quantization(run);
+    fit_replicas(run);
     return run;
 }
 
 rc::Gen<Case> any_case() {
     using Drawn = std::tuple<std::tuple<Index, Index, Index, Index, Index, Index>,
                              std::tuple<Index, Index, Index, Index, Index, Index, Index>,
-                             std::tuple<Index, Index, Index, Index>>;
+                             std::tuple<Index, Index, Index, Index>, std::tuple<Index, Index>>;
     return rc::gen::map(
         rc::gen::tuple(
             rc::gen::tuple(upto(1, 4), upto(0, 5), upto(2, 4), upto(1, 5), upto(0, 11), upto(1, 4)),
             rc::gen::tuple(upto(1, 3), upto(0, 2), upto(0, 99), upto(0, 3), upto(0, 3), upto(0, 1),
                            upto(0, 2)),
-            rc::gen::tuple(upto(0, 9), upto(0, 1), upto(1, 3), upto(0, 2))),
+            rc::gen::tuple(upto(0, 9), upto(0, 1), upto(1, 3), upto(0, 2)),
+            rc::gen::tuple(upto(0, 5), upto(0, 5))),
         [](const Drawn& drawn) {
             Case run;
             Index wider = 0;
@@ -167,6 +183,10 @@ rc::Gen<Case> any_case() {
             run.groups = groups == 0 ? 1 : run.rank % 2 == 0 ? 2 : run.rank;
             run.subsets = subsets == 0 ? 1 : subsets == 2 && run.codewords % 2 == 0 ? 2 : run.codewords;
             fit_quantization(run);
+            const auto [replicas, trainer] = std::get<3>(drawn);
+            run.replicas = std::max<Index>(1, replicas - 2);           // mostly one, and up to three
+            run.trainer = static_cast<Trainer>((trainer + 1) / 2 % 3); // none, two adams, two scape, none
+            fit_replicas(run);
             return run;
         });
 }

@@ -15,12 +15,20 @@ enum class Schedule : std::uint8_t {
     one_forward_one, ///< 1F1B: back as soon as it can be
 };
 
+/// Who trains a stage's parameters and the anchors at its sides.
+enum class Trainer : std::uint8_t {
+    none,  ///< nobody trains stages; anchors go down their own gradient
+    adams, ///< dense AdamS, over the replicas of the stage
+    scape, ///< SCAPE
+};
+
 /// A few small numbers, from which everything follows: a case is one line of text.
 struct Case {
     Index rank = 1;
-    Index width = 1;   ///< at least the rank
-    Index workers = 2; ///< stages; a boundary between each two
-    Index tokens = 1;  ///< of a micro-batch
+    Index width = 1;    ///< at least the rank
+    Index workers = 2;  ///< stages; a boundary between each two
+    Index replicas = 1; ///< of the whole pipeline, each with micro-batches of its own
+    Index tokens = 1;   ///< of a micro-batch
     Index vocabulary = 1;
     Index micro = 1; ///< micro-batches of a step
     Index steps = 1;
@@ -35,6 +43,9 @@ struct Case {
     Index groups = 1;
     Index rounds = 1;
     Index subsets = 1;
+    Trainer trainer = Trainer::none; ///< of several replicas not none: they would part
+
+    [[nodiscard]] int ranks() const { return static_cast<int>(workers * replicas); }
 };
 
 /// "rank=2,width=4,workers=3,...".

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace scape::mapl {
 [[nodiscard]] std::vector<gate::Property> pipeline_properties();
 [[nodiscard]] std::vector<gate::Property> input_properties();
 [[nodiscard]] std::vector<gate::Property> quantization_properties();
+[[nodiscard]] std::vector<gate::Property> replica_properties();
 
 using Judge = void (*)(Trial&);
 using Change = Case (*)(Case);
@@ -27,8 +29,13 @@ using AtLeast = std::map<std::string, int>;
 /// Z travels as it is.
 [[nodiscard]] Case nothing_lost(Case run);
 
+/// Of what a property speaks: of one pipeline that nobody trains, or also of several beside each other,
+/// whose stages are trained together.
+enum class Replicas : std::uint8_t { one, any };
+
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
-                                      Judge judge, AtLeast at_least = {}, Change change = as_drawn);
+                                      Judge judge, AtLeast at_least = {}, Change change = as_drawn,
+                                      Replicas replicas = Replicas::one);
 
 /// All of them, in the chapter's order.
 [[nodiscard]] std::vector<gate::Property> properties();

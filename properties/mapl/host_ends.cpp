@@ -15,8 +15,10 @@ namespace {
 template <class Any, class Made>
 class Wrapped : public Any {
   public:
-    Wrapped(const Settings& settings, EndState state, distributed::Peers& peers, int peer)
-        : made_(settings, std::move(state), peers, peer) {}
+    template <class... Replicas>
+    Wrapped(const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+            Replicas... replicas)
+        : made_(settings, std::move(state), peers, peer, replicas...) {}
     Floats subspace() override { return made_.subspace(); }
     Floats anchor() override { return made_.anchor(); }
     Floats anchor_gradient() override { return made_.anchor_gradient(); }
@@ -36,6 +38,7 @@ class HostSender final : public Wrapped<AnySender, Sender> {
     Floats backward(Index micro) override { return made_.backward(micro); }
     bool end_step(double rate) override { return made_.end_step(rate); }
     Floats subspace_gradient() override { return made_.subspace_gradient(); }
+    Floats own_subspace_gradient() override { return made_.own_subspace_gradient(); }
 };
 
 class HostReceiver final : public Wrapped<AnyReceiver, Receiver> {
@@ -48,11 +51,16 @@ class HostReceiver final : public Wrapped<AnyReceiver, Receiver> {
     void end_step() override { made_.end_step(); }
 };
 
-template <class Any, class Made>
-Starts<Any> starts() {
-    return [](const Settings& settings, EndState state, distributed::Peers& peers, int peer) {
-        return std::make_unique<Made>(settings, std::move(state), peers, peer);
-    };
+std::unique_ptr<AnySender> host_sender(const Settings& settings, EndState state, distributed::Peers& peers,
+                                       int peer, distributed::Communicator* replicas) {
+    return std::make_unique<HostSender>(settings, std::move(state), peers, peer, replicas);
+}
+
+/// Which gets its A from its own sender.
+std::unique_ptr<AnyReceiver> host_receiver(const Settings& settings, EndState state,
+                                           distributed::Peers& peers, int peer,
+                                           distributed::Communicator* /*replicas*/) {
+    return std::make_unique<HostReceiver>(settings, std::move(state), peers, peer);
 }
 
 /// As distributed/mapl saves it and loads it again, in a folder of its own.
@@ -69,7 +77,7 @@ EndState through_a_file(const Settings& settings, const EndState& state, Side si
 } // namespace
 
 Subjects host_ends() {
-    return {starts<AnySender, HostSender>(), starts<AnyReceiver, HostReceiver>(), through_a_file};
+    return {host_sender, host_receiver, through_a_file, host_trainers()};
 }
 
 } // namespace scape::mapl

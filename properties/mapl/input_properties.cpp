@@ -130,7 +130,7 @@ Case one_boundary(Case run) {
 void faults(Trial& trial) {
     const Case& run = trial.run;
     Scenario fatal = trial.scenario;
-    fatal.dies = {static_cast<int>(run.seed % run.workers), run.seed % run.steps, run.seed / 7 % run.micro};
+    fatal.dies = {static_cast<int>(run.seed % run.ranks()), run.seed % run.steps, run.seed / 7 % run.micro};
     std::vector<Seen> seen = trial.play(fatal);
     const std::string name = "rank " + std::to_string(fatal.dies.rank) + " has died";
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
@@ -156,7 +156,7 @@ std::vector<gate::Property> input_properties() {
             property(16, "starts", "Settings that cannot be, or that differ, are refused on both sides.",
                      refused_starts, {{"anchors", 50}, {"codewords", 25}}, one_boundary),
             property(19, "faults", "A stage dies, and all end with its name.", faults,
-                     {{"several boundaries", 40}, {"several micro-batches", 40}}, one_life)};
+                     {{"several boundaries", 40}, {"several micro-batches", 40}}, one_life, Replicas::any)};
 }
 
 } // namespace scape::mapl

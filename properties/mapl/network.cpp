@@ -1,5 +1,7 @@
 #include "network.hpp"
 
+#include <algorithm>
+
 #include <scape/problem/mix64.hpp>
 
 namespace scape::mapl {
@@ -61,6 +63,17 @@ class NetworkStage final : public Stage {
         all.insert(all.end(), second.begin(), second.end());
         forget();
         return all;
+    }
+    Floats parameters() override {
+        Floats all = rows_of(network_.W1);
+        const Floats second = rows_of(network_.W2);
+        all.insert(all.end(), second.begin(), second.end());
+        return all;
+    }
+    void set_parameters(std::span<const float> trained) override {
+        const auto half = static_cast<std::ptrdiff_t>(trained.size() / 2);
+        std::copy_n(trained.begin(), half, network_.W1.data());
+        std::copy_n(trained.begin() + half, half, network_.W2.data());
     }
 
   private:

@@ -15,9 +15,7 @@ Case no_restart(Case run) {
 
 namespace {
 
-// 9. Both sides of a boundary have the same bits, whenever they use them.
-void replicas(Trial& trial) {
-    trial.seen = trial.play(trial.scenario);
+void same_on_both_sides(Trial& trial) {
     const bool one_table = trial.run.anchors == Anchors::fixed || trial.run.anchors == Anchors::shared;
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const Seen& sender = trial.seen[static_cast<std::size_t>(boundary)];
@@ -37,6 +35,12 @@ void replicas(Trial& trial) {
     }
 }
 
+// 9. Both sides of a boundary have the same bits, whenever they use them.
+void both_sides(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    trial.each_replica(same_on_both_sides);
+}
+
 /// As many tokens in one micro-batch as there were in all.
 class Joined final : public Stage {
   public:
@@ -52,7 +56,7 @@ class Joined final : public Stage {
     template <class Part>
     Floats joined(const Part& part) const {
         Floats all;
-        for (Index micro = 0; micro < run_.micro; ++micro) {
+        for (Index micro = 0; micro < run_.micro * run_.replicas; ++micro) {
             const Floats one = part(micro);
             all.insert(all.end(), one.begin(), one.end());
         }
@@ -63,16 +67,28 @@ class Joined final : public Stage {
     std::unique_ptr<Stage> inner_;
 };
 
-// 10. How a batch is split into micro-batches changes no sum.
+/// What all replicas of a stage have of it together.
+Floats over_replicas(const Trial& trial, std::size_t stage, const std::string& what) {
+    Floats sum = trial.seen[stage].at(what);
+    for (std::size_t rank = stage + static_cast<std::size_t>(trial.run.workers); rank < trial.seen.size();
+         rank += static_cast<std::size_t>(trial.run.workers))
+        for (std::size_t i = 0; i < sum.size(); ++i)
+            sum[i] += trial.seen[rank].at(what).at(i);
+    return sum;
+}
+
+// 10. How a batch is split into micro-batches, and over replicas, changes no sum.
 void splitting(Trial& trial) {
     const Case run = trial.run;
     trial.seen = trial.play(trial.scenario);
     Scenario whole = trial.scenario;
-    whole.run.micro = 1;
-    whole.run.tokens = run.tokens * run.micro;
-    whole.ids = [run, inner = trial.scenario.ids](Index step, Index) {
+    const Index parts = run.micro * run.replicas;
+    whole.run.micro = whole.run.replicas = 1;
+    whole.run.trainer = Trainer::none;
+    whole.run.tokens = run.tokens * parts;
+    whole.ids = [parts, inner = trial.scenario.ids](Index step, Index) {
         std::vector<Id> all;
-        for (Index micro = 0; micro < run.micro; ++micro) {
+        for (Index micro = 0; micro < parts; ++micro) {
             const std::vector<Id> one = inner(step, micro);
             all.insert(all.end(), one.begin(), one.end());
         }
@@ -83,7 +99,7 @@ void splitting(Trial& trial) {
     for (std::size_t rank = 0; rank < seen.size(); ++rank)
         for (const char* what : {"s.gA", "s.dE", "r.dE"})
             if (const auto found = seen[rank].values.find(key(0, what)); found != seen[rank].values.end())
-                trial.same(found->second, trial.seen[rank].at(key(0, what)), 0,
+                trial.same(found->second, over_replicas(trial, rank, key(0, what)), 0,
                            "on rank " + std::to_string(rank) + ", " + key(0, what),
                            "that of one micro-batch with all tokens");
 }
@@ -169,10 +185,19 @@ void every_id(Trial& trial) {
             }
 }
 
-// 13. To the byte, and between neighbours alone.
-void traffic(Trial& trial) {
+/// What a sender sends another replica's for the mean that A follows: the piece that the other adds, and
+/// the mean of its own.
+Index bytes_of_mean(const Case& run, Index from, Index to) {
+    const Index values = run.width * run.rank;
+    const Index each = (values + run.replicas - 1) / run.replicas;
+    const auto piece = [&](Index replica) {
+        return std::min(values, (replica + 1) * each) - std::min(values, replica * each);
+    };
+    return 4 * (piece(to) + piece(from));
+}
+
+void traffic_of_pipeline(Trial& trial) {
     const Case& run = trial.run;
-    trial.seen = trial.play(trial.scenario);
     const auto each = static_cast<Index>(id_bytes(run.vocabulary));
     const auto value = static_cast<Index>(value_bytes(run.payload));
     unsigned bits = 0; // of an index
@@ -197,6 +222,10 @@ void traffic(Trial& trial) {
             for (const int peer : {rank - 1, rank + 1})
                 if (peer >= 0 && peer < run.workers)
                     wanted[wire_key(key(step, "end"), peer)] = 4 * (run.width * run.rank + table);
+            for (int replica = 0; sends && replica < run.replicas; ++replica)
+                if (replica != trial.replica)
+                    wanted[wire_key(key(step, "mean"), replica)] =
+                        bytes_of_mean(run, trial.replica, replica);
         }
         const Seen& seen = trial.seen[static_cast<std::size_t>(rank)];
         std::map<std::string, Index> got;
@@ -216,6 +245,12 @@ void traffic(Trial& trial) {
             if (!wanted.contains(when))
                 told(when, bytes, 0);
     }
+}
+
+// 13. To the byte, and between neighbours alone; and between replicas of a sender.
+void traffic(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    trial.each_replica(traffic_of_pipeline);
 }
 
 // 15. A restart changes no bit.
@@ -244,9 +279,10 @@ std::vector<gate::Line> all_ids(const gate::Implementation& /*of*/, const gate::
 std::vector<gate::Property> pipeline_properties() {
     std::vector<gate::Property> all{
         property(9, "replicas", "Both sides of a boundary have the same bits of what is common to them.",
-                 replicas, {{"several steps", 40}, {"anchors", 50}, {"codewords", 25}}),
-        property(10, "splitting", "How a batch is split into micro-batches changes no sum.", splitting,
-                 {{"several micro-batches", 40}}, exact_step),
+                 both_sides, {{"several steps", 40}, {"anchors", 50}, {"codewords", 25}}, as_drawn,
+                 Replicas::any),
+        property(10, "splitting", "How a batch is split into micro-batches and replicas changes no sum.",
+                 splitting, {{"several micro-batches", 40}}, exact_step, Replicas::any),
         property(11, "pipeline", "A pipeline with full rank is the network without boundaries.",
                  whole_pipeline, {{"several boundaries", 40}, {"several micro-batches", 40}},
                  full_and_exact),
@@ -254,9 +290,9 @@ std::vector<gate::Property> pipeline_properties() {
         property(
             13, "traffic", "What travels goes to the neighbour it is for, to the byte.", traffic,
             {{"anchors", 50}, {"several boundaries", 40}, {"payload of 16 bits", 15}, {"codewords", 25}},
-            no_restart),
+            no_restart, Replicas::any),
         property(15, "restart", "A restart after any step changes no bit.", restart,
-                 {{"restart", 90}, {"streamed", 12}}, restarted)};
+                 {{"restart", 90}, {"streamed", 12}}, restarted, Replicas::any)};
     for (gate::Property& one : all)
         if (one.name == "ids")
             one.also = all_ids;

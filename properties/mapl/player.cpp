@@ -1,22 +1,27 @@
 // A pipeline of stages: each rank takes its micro-batches forward and back in the order of the schedule.
 #include "player.hpp"
 
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include <scape/distributed/peer_communicator.hpp>
 #include <scape/problem/error.hpp>
 
 namespace scape::mapl {
 
 namespace {
 
-/// Other peers, and every byte that is sent.
+/// Other peers, and every byte that is sent while it is said what for.
 class Tapped final : public distributed::Peers {
   public:
-    Tapped(distributed::Peers& inner, Seen& seen) : inner_(inner), seen_(seen) {}
+    /// Whom a rank is told to be: its stage, or its replica.
+    using Named = std::function<int(int rank)>;
+    Tapped(distributed::Peers& inner, Seen& seen, Named named)
+        : inner_(inner), seen_(seen), named_(std::move(named)) {}
 
-    std::string when; ///< what the rank is doing
+    std::string when{}; ///< what the rank is doing
 
     [[nodiscard]] int rank() const override { return inner_.rank(); }
     [[nodiscard]] int size() const override { return inner_.size(); }
@@ -24,8 +29,10 @@ class Tapped final : public distributed::Peers {
     void send(distributed::Traffic traffic, int peer, std::uint64_t number,
               std::shared_ptr<const void> message, std::size_t bytes) override {
         const auto* begin = static_cast<const std::uint8_t*>(message.get());
-        auto& all = seen_.wire[wire_key(when, peer)];
-        all.insert(all.end(), begin, begin + bytes);
+        if (!when.empty()) {
+            auto& all = seen_.wire[wire_key(when, named_(peer))];
+            all.insert(all.end(), begin, begin + bytes);
+        }
         inner_.send(traffic, peer, number, std::move(message), bytes);
     }
     [[nodiscard]] std::unique_ptr<distributed::Incoming>
@@ -38,13 +45,24 @@ class Tapped final : public distributed::Peers {
   private:
     distributed::Peers& inner_;
     Seen& seen_;
+    Named named_;
 };
+
+using distributed::PeerCommunicator;
 
 class Player {
   public:
     Player(const Scenario& scenario, const Subjects& subjects, distributed::Peers& peers)
-        : scenario_(scenario), subjects_(subjects), tapped_(peers, seen_), rank_(peers.rank()),
-          stage_(scenario.stage(rank_)) {}
+        : scenario_(scenario), subjects_(subjects),
+          tapped_(peers, seen_, [&scenario](int rank) { return scenario.stage_of(rank); }),
+          between_(peers, seen_, [&scenario](int rank) { return scenario.replica_of(rank); }),
+          rank_(peers.rank()), place_(scenario.stage_of(rank_)), stage_(scenario.stage(place_)) {
+        if (scenario.run.trainer == Trainer::none)
+            return;
+        replicas_ = std::make_unique<PeerCommunicator>(between_, scenario.ranks_of(place_));
+        if (subjects.joined)
+            joined_ = std::make_unique<PeerCommunicator>(peers, subjects.joined(scenario, rank_));
+    }
 
     Seen play() {
         tapped_.when = "start";
@@ -86,8 +104,12 @@ class Player {
         keep_states();
     }
 
-    [[nodiscard]] bool receives() const { return rank_ > 0; }
-    [[nodiscard]] bool sends() const { return rank_ + 1 < scenario_.workers(); }
+    [[nodiscard]] bool receives() const { return place_ > 0; }
+    [[nodiscard]] bool sends() const { return place_ + 1 < scenario_.workers(); }
+    /// Of the whole step, over all replicas.
+    [[nodiscard]] Index number_of(Index micro) const {
+        return scenario_.replica_of(rank_) * scenario_.run.micro + micro;
+    }
 
     void start(bool again) {
         const auto state = [&](Index boundary, Side side, const char* kept) {
@@ -96,11 +118,42 @@ class Player {
         receiver_.reset();
         sender_.reset();
         if (receives())
-            receiver_ = subjects_.receiver(scenario_.settings(rank_ - 1, Side::receiver),
-                                           state(rank_ - 1, Side::receiver, "r"), tapped_, rank_ - 1);
+            receiver_ = subjects_.receiver(scenario_.settings(place_ - 1, Side::receiver),
+                                           state(place_ - 1, Side::receiver, "r"), tapped_, rank_ - 1,
+                                           replicas_.get());
         if (sends())
-            sender_ = subjects_.sender(scenario_.settings(rank_, Side::sender),
-                                       state(rank_, Side::sender, "s"), tapped_, rank_ + 1);
+            sender_ =
+                subjects_.sender(scenario_.settings(place_, Side::sender), state(place_, Side::sender, "s"),
+                                 tapped_, rank_ + 1, replicas_.get());
+        if (replicas_)
+            start_trainer(again);
+    }
+
+    void start_trainer(bool again) {
+        Floats parameters = stage_->parameters();
+        const StageModel model = stage_model(scenario_, place_, static_cast<Index>(parameters.size()),
+                                             subjects_.masks_shared_tables);
+        for (AnySide* side : trained_sides()) {
+            const Floats table = side->anchor();
+            parameters.insert(parameters.end(), table.begin(), table.end());
+        }
+        const std::any kept = again ? trainer_->state() : std::any();
+        trainer_.reset();
+        trainer_ = subjects_.trainer(model, parameters, joined_ ? *joined_ : *replicas_);
+        if (again)
+            trainer_->restore(kept);
+    }
+
+    /// Those whose table the trainer has, in its order.
+    [[nodiscard]] std::vector<AnySide*> trained_sides() const {
+        std::vector<AnySide*> sides;
+        if (scenario_.run.anchors != Anchors::shared && scenario_.run.anchors != Anchors::two)
+            return sides;
+        if (sender_)
+            sides.push_back(sender_.get());
+        if (receiver_)
+            sides.push_back(receiver_.get());
+        return sides;
     }
 
     void keep_states() {
@@ -112,11 +165,11 @@ class Player {
 
     void pass_through_files() {
         if (receiver_)
-            seen_.states["r"] = subjects_.kept(scenario_.settings(rank_ - 1, Side::receiver),
-                                               seen_.states["r"], Side::receiver, rank_ - 1);
+            seen_.states["r"] = subjects_.kept(scenario_.settings(place_ - 1, Side::receiver),
+                                               seen_.states["r"], Side::receiver, place_ - 1);
         if (sender_)
-            seen_.states["s"] = subjects_.kept(scenario_.settings(rank_, Side::sender), seen_.states["s"],
-                                               Side::sender, rank_);
+            seen_.states["s"] = subjects_.kept(scenario_.settings(place_, Side::sender), seen_.states["s"],
+                                               Side::sender, place_);
     }
 
     void show(const std::string& what, Floats values) { seen_.values[what] = std::move(values); }
@@ -136,6 +189,8 @@ class Player {
             if (scenario_.run.codewords > 0)
                 show(key(step, "r.C"), receiver_->state().codebooks);
         }
+        if (trainer_)
+            show(key(step, "w"), trainer_->parameters());
     }
 
     /// A call with bad input, which has to be refused.
@@ -155,7 +210,7 @@ class Player {
         const auto& dies = scenario_.dies;
         if (rank_ == dies.rank && step == dies.step && micro == dies.micro)
             throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
-        std::vector<Id> ids = scenario_.ids(step, micro);
+        std::vector<Id> ids = scenario_.ids(step, number_of(micro));
         Floats arrived;
         if (receiver_) {
             Receiver::Arrived came = receiver_->forward(micro, static_cast<Index>(ids.size()));
@@ -164,7 +219,7 @@ class Player {
             show(key(step, micro, "Xhat"), arrived);
             show(key(step, micro, "ids"), {ids.begin(), ids.end()});
         }
-        Floats x = stage_->forward(step, micro, arrived);
+        Floats x = stage_->forward(step, number_of(micro), arrived);
         if (!sender_)
             return;
         if (step == 0 && micro == 0 && scenario_.flaw == Flaw::id_beyond) {
@@ -188,7 +243,7 @@ class Player {
             dx = sender_->backward(micro);
             show(key(step, micro, "dX"), dx);
         }
-        Floats g = stage_->backward(step, micro, dx);
+        Floats g = stage_->backward(step, number_of(micro), dx);
         if (!receiver_)
             return;
         if (step == 0 && scenario_.flaw == Flaw::gradient_not_finite && !seen_.refused.contains("flaw")) {
@@ -203,7 +258,7 @@ class Player {
     void take_step(Index step) {
         show_sides(step);
         for (const Turn& turn :
-             turns(scenario_.run.schedule, rank_, scenario_.workers(), scenario_.run.micro))
+             turns(scenario_.run.schedule, place_, scenario_.workers(), scenario_.run.micro))
             if (turn.forward)
                 forward(step, turn.micro);
             else
@@ -212,19 +267,44 @@ class Player {
         if (receiver_)
             receiver_->end_step();
         if (sender_) {
+            between_.when = key(step, "mean");
             show(key(step, "updated"), {sender_->end_step(scenario_.rate) ? 1.0F : 0.0F});
-            show(key(step, "s.gA"), sender_->subspace_gradient());
+            between_.when.clear();
+            show(key(step, "s.gA"), sender_->own_subspace_gradient());
+            show(key(step, "s.gM"), sender_->subspace_gradient());
             train(*sender_, key(step, "s.dE"));
         }
         if (receiver_)
             train(*receiver_, key(step, "r.dE"));
         show(key(step, "dW"), stage_->parameter_gradient(step));
+        if (trainer_)
+            train_stage(step);
     }
 
-    /// Plain SGD on an anchor, as a caller's optimizer would.
+    void train_stage(Index step) {
+        Floats gradient = seen_.at(key(step, "dW"));
+        const auto own = static_cast<std::ptrdiff_t>(gradient.size());
+        for (AnySide* side : trained_sides()) {
+            const Floats of_table = side->anchor_gradient();
+            gradient.insert(gradient.end(), of_table.begin(), of_table.end());
+        }
+        trainer_->step(gradient, scenario_.learning_rate);
+        show(key(step, "g"), std::move(gradient));
+        const Floats trained = trainer_->parameters();
+        auto next = trained.begin() + own;
+        stage_->set_parameters({trained.begin(), next});
+        for (AnySide* side : trained_sides()) {
+            const auto count = static_cast<std::ptrdiff_t>(side->anchor().size());
+            side->set_anchor({next, next + count});
+            next += count;
+        }
+    }
+
+    /// Plain SGD on an anchor, as a caller's optimizer would; a trainer has the stage's parameters besides.
     void train(AnySide& side, const std::string& shown) {
         const Floats gradient = side.anchor_gradient();
-        if (scenario_.run.anchors == Anchors::shared || scenario_.run.anchors == Anchors::two) {
+        if (!trainer_ &&
+            (scenario_.run.anchors == Anchors::shared || scenario_.run.anchors == Anchors::two)) {
             Floats table = side.anchor();
             for (std::size_t i = 0; i < table.size() && i < gradient.size(); ++i)
                 table[i] -= static_cast<float>(scenario_.anchor_rate) * gradient[i];
@@ -236,11 +316,16 @@ class Player {
     const Scenario& scenario_;
     const Subjects& subjects_;
     Seen seen_;
-    Tapped tapped_;
+    Tapped tapped_;  ///< what goes to neighbours
+    Tapped between_; ///< and to other replicas, of which the trainer's is its own matter
     int rank_;
+    int place_; ///< of its stage in the pipeline
     std::unique_ptr<Stage> stage_;
+    std::unique_ptr<PeerCommunicator> replicas_; ///< of this stage, where there is a trainer
+    std::unique_ptr<PeerCommunicator> joined_;   ///< what the trainer has in its place, of a mistake
     std::unique_ptr<AnyReceiver> receiver_;
     std::unique_ptr<AnySender> sender_;
+    std::unique_ptr<AnyTrainer> trainer_;
 };
 
 } // namespace

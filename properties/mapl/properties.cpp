@@ -17,15 +17,33 @@ Case nothing_lost(Case run) {
     return run;
 }
 
+namespace {
+
+/// Under mpirun there may be fewer ranks than replicas need.
+Case as_many_as_there_are(Case run, const gate::Implementation& implementation) {
+    while (run.replicas > 1 && !implementation.takes(run.ranks()))
+        --run.replicas;
+    return run;
+}
+
+} // namespace
+
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        AtLeast at_least, Change change) {
+                        AtLeast at_least, Change change_it, Replicas replicas) {
+    const auto change = [change_it, replicas](Case run) {
+        if (replicas == Replicas::one) {
+            run.replicas = 1;
+            run.trainer = Trainer::none;
+        }
+        return change_it(run);
+    };
     return {
         number,
         name,
         says,
         [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
         [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
-            Trial trial(implementation, change(parse_case(line)));
+            Trial trial(implementation, as_many_as_there_are(change(parse_case(line)), implementation));
             judge(trial);
             return trial.judged;
         },
@@ -37,7 +55,7 @@ gate::Property property(int number, const std::string& name, const std::string& 
 std::vector<gate::Property> properties() {
     std::vector<gate::Property> all;
     for (const auto& family : {boundary_properties(), training_properties(), pipeline_properties(),
-                               input_properties(), quantization_properties()})
+                               input_properties(), quantization_properties(), replica_properties()})
         all.insert(all.end(), family.begin(), family.end());
     // The reference's number is 0, and it comes last.
     std::ranges::stable_sort(

@@ -54,8 +54,8 @@ void decoded_is_itself(Trial& trial) {
     };
     const std::vector<Seen> seen = trial.play(again);
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
-        trial.told(coded(trial, seen, boundary, 0, 0).indices ==
-                       coded(trial, trial.seen, boundary, 0, 0).indices,
+        trial.told(coded(trial.scenario, seen, boundary, 0, 0).indices ==
+                       coded(trial.scenario, trial.seen, boundary, 0, 0).indices,
                    0, [&] { return boundary_text(boundary, "what was decoded has other indices"); });
 }
 
@@ -83,7 +83,7 @@ void quantization(Trial& trial) {
         Quantizer<double> quantizer{settings,
                                     Quantizer<double>::books(settings, trial.seen[b].at(key(0, "s.C")))};
         for (Index micro = 0; micro < run.micro; ++micro) {
-            const Coded wire = coded(trial, trial.seen, boundary, 0, micro);
+            const Coded wire = coded(trial.scenario, trial.seen, boundary, 0, micro);
             trial.told(wire.cannot_be.empty(), 0,
                        [&] { return boundary_text(boundary, key(0, micro, wire.cannot_be)); });
             const Matrix<double> X = matrix_of(trial.seen[b].at(key(0, micro, "X")), run.width);

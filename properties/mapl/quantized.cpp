@@ -1,28 +1,12 @@
 #include "quantized.hpp"
 
-#include <algorithm>
 #include <cstring>
+
+#include <scape/mapl/judgement.hpp>
 
 namespace scape::mapl {
 
 namespace {
-
-/// Whether no codeword is nearer, and of those that are as near none comes first.
-bool is_nearest(const Eigen::Matrix<float, 1, Eigen::Dynamic>& v, const Matrix<float>& book, Index word) {
-    return Quantizer<float>::nearest(v, book) == word;
-}
-
-/// Whether rounding leaves it possible that it is.
-bool is_nearest(const Eigen::Matrix<Bounded, 1, Eigen::Dynamic>& v, const Matrix<Bounded>& book,
-                Index word) {
-    const auto distance = [&](Index of) { return Quantizer<Bounded>::distance(v, book.row(of)); };
-    const Bounded chosen = distance(word);
-    for (Index other = 0; other < book.rows(); ++other)
-        if (const Bounded off = distance(other);
-            chosen.value() - 2.0 * chosen.error() > off.value() + 2.0 * off.error())
-            return false;
-    return true;
-}
 
 template <class T>
 Matrix<T> scalars_of(const Matrix<float>& values) {
@@ -31,10 +15,11 @@ Matrix<T> scalars_of(const Matrix<float>& values) {
 
 } // namespace
 
-Coded coded(const Trial& trial, const std::vector<Seen>& seen, Index boundary, Index step, Index micro) {
-    const Settings settings = trial.scenario.settings(boundary, Side::sender);
+Coded coded(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary, Index step,
+            Index micro) {
+    const Settings settings = scenario.settings(boundary, Side::sender);
     const Codebooks shape = codebooks_of(settings);
-    const std::size_t tokens = trial.scenario.ids(step, micro).size();
+    const std::size_t tokens = scenario.ids(step, micro).size();
     const unsigned bits = index_bits(settings.quantization.codewords);
     const std::size_t words_at = index_bytes(settings, tokens) + tokens * id_bytes(settings.vocabulary);
     Coded made{Indices::Zero(static_cast<Index>(tokens), static_cast<Index>(shape.books)),
@@ -103,7 +88,7 @@ void FollowedBooks<Bounded>::judge(const std::vector<Matrix<Bounded>>& expected,
 
 template <class T>
 Matrix<T> FollowedBooks<T>::follow(const Matrix<T>& Z, Index micro) {
-    Coded wire = coded(trial_, trial_.seen, boundary_, step_, micro);
+    Coded wire = coded(trial_.scenario, trial_.seen, boundary_, step_, micro);
     trial_.told(wire.cannot_be.empty(), step_,
                 [&] { return boundary_text(boundary_, key(step_, micro, wire.cannot_be)); });
     made_.rounds(Z, wire.indices, [&](const Matrix<T>& v, std::size_t book) {

@@ -12,8 +12,8 @@ struct Coded {
     Floats codewords;      ///< those of each book, one behind the other
     std::string cannot_be; ///< what of it cannot be, or nothing
 };
-[[nodiscard]] Coded coded(const Trial& trial, const std::vector<Seen>& seen, Index boundary, Index step,
-                          Index micro);
+[[nodiscard]] Coded coded(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary,
+                          Index step, Index micro);
 
 /// The codebooks of a boundary from one step's begin on, as its messages make them: the receiver's to the
 /// bit, and what the sender learns by the reference, over float or Bounded.

@@ -1,5 +1,8 @@
 #include "recorded.hpp"
 
+#include <scape/problem/error.hpp>
+
+#include "quantized.hpp"
 #include "trial.hpp"
 
 namespace scape::mapl {
@@ -10,6 +13,14 @@ namespace {
 Floats rows_in_use(const Scenario& scenario, Index boundary, Side side) {
     Floats rows = scenario.state(boundary, side).rows;
     return rows.empty() ? anchor_rows(scenario.settings(boundary, side), side) : rows;
+}
+
+/// One number of a trace each.
+Floats numbers_of(const Indices& indices) {
+    Floats numbers;
+    for (Index place = 0; place < indices.size(); ++place)
+        numbers.push_back(static_cast<float>(indices.data()[place]));
+    return numbers;
 }
 
 } // namespace
@@ -24,6 +35,10 @@ Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, 
                    {}};
     made.vectors["initial/A"] = sender.at(key(0, "s.A"));
     made.vectors["initial/m"] = sender.at(key(0, "s.m"));
+    if (run.codewords > 0) {
+        made.vectors["initial/C"] = sender.at(key(0, "s.C"));
+        made.vectors["initial/L"] = sender.at(key(0, "s.L"));
+    }
     if (run.anchors != Anchors::none) {
         made.vectors["P_sender"] = rows_in_use(scenario, boundary, Side::sender);
         made.vectors["P_receiver"] = rows_in_use(scenario, boundary, Side::receiver);
@@ -42,9 +57,23 @@ Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, 
             keep(of_micro("dX", micro + 1), sender.at(key(step, micro, "dX")));
             keep(of_micro("G", micro + 1), receiver.at(key(step, micro, "G")));
             keep(of_micro("Xhat", micro + 1), receiver.at(key(step, micro, "Xhat")));
-            keep(of_micro("Z", micro + 1), sent_values(scenario, seen, boundary, step, micro, true).values);
+            if (run.codewords > 0) {
+                const Coded wire = coded(scenario, seen, boundary, step, micro);
+                if (!wire.cannot_be.empty())
+                    throw Error(boundary_text(boundary, key(step, micro, wire.cannot_be)));
+                keep(of_micro("indices", micro + 1), numbers_of(wire.indices));
+                keep(of_micro("codewords", micro + 1), wire.codewords);
+            } else {
+                keep(of_micro("Z", micro + 1),
+                     sent_values(scenario, seen, boundary, step, micro, true).values);
+            }
             keep(of_micro("dZ", micro + 1),
                  sent_values(scenario, seen, boundary, step, micro, false).values);
+        }
+        if (run.codewords > 0) {
+            keep("L", sender.at(key(step + 1, "s.L")));
+            keep("C", sender.at(key(step + 1, "s.C")));
+            keep("C_receiver", receiver.at(key(step + 1, "r.C")));
         }
         keep("gradient", sender.at(key(step, "s.gA")));
         keep("dE_sender", sender.at(key(step, "s.dE")));

@@ -6,7 +6,8 @@
 
 namespace scape::mapl {
 
-/// What was seen at one boundary, as a trace holds it. Not of Z as codewords, which traces do not know.
+/// What was seen at one boundary, as a trace holds it. Of codewords Z is not seen, but what travelled.
+/// Throws scape::Error where that is no message.
 [[nodiscard]] Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen,
                                      Index boundary);
 

@@ -1,5 +1,6 @@
 // MAPL, in the gate's terms.
 #include <algorithm>
+#include <utility>
 
 #include <scape/gate/system.hpp>
 #include <scape/mapl/traces.hpp>
@@ -38,6 +39,8 @@ constexpr MaplOption mapl_options[]{
     {"codewords", "codewords", "of a codebook for Z, 0 is none: 0,6; any without it"},
     {"rounds", "rounds", "of vector quantization; any without it"},
     {"schedule", "schedule", "of the pipeline: gpipe,1f1b"},
+    {"replicas", "replicas", "copies of the pipeline side by side: 1,2; any without it"},
+    {"trainer", "trainer", "of stages, over their replicas: none,adams,scape; any without it"},
 };
 
 /// Which of the values a case gets: any, but always the same for the same case; shrinking leads to the
@@ -69,39 +72,68 @@ gate::Line pinned_mapl(const gate::Line& line, const Pins& pins) {
     return text(parse_case(changed));
 }
 
-std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const Pins& pins) {
-    const auto values = [&pins](const char* option, const std::vector<std::string>& usual) {
-        const auto found = pins.find(option);
-        return found == pins.end() ? usual : found->second;
+/// The main settings, and what rows have of them where nobody asks.
+struct RowSetting {
+    const char* name;
+    std::vector<std::string> usual;
+};
+const std::vector<RowSetting>& row_settings() {
+    static const std::vector<RowSetting> all{{"workers", {"2", "3", "4"}},
+                                             {"rank", {"1", "2", "4"}},
+                                             {"width", {"4", "7"}},
+                                             {"anchors", {"none", "fixed", "shared", "two"}},
+                                             {"order", {"project_first", "momentum_first"}},
+                                             {"payload", {"fp32", "bf16"}},
+                                             {"codewords", {"0", "6"}},
+                                             {"replicas", {"1", "2"}},
+                                             {"trainer", {"none", "adams", "scape"}}};
+    return all;
+}
+
+/// Whether these values make a row together.
+bool meet(const Pins& row, const Pins& asked) {
+    const auto is = [&](const char* setting, const char* value) {
+        return row.at(setting).front() == value;
     };
-    std::vector<Pins> all;
     // What travels knows nothing of SPEL: bf16 and codewords with one of the orders, and not both at once,
     // unless it is asked for.
-    const auto meet = [&pins](const std::string& payload, const std::string& order,
-                              const std::string& codewords) {
-        const bool as_it_is = payload == "fp32" && codewords == "0";
-        const bool both = payload != "fp32" && codewords != "0";
-        return (as_it_is || order == "project_first" || pins.contains("order") ||
-                pins.contains("payload") || pins.contains("codewords")) &&
-               (!both || pins.contains("payload") || pins.contains("codewords"));
+    const bool travels = asked.contains("payload") || asked.contains("codewords");
+    const bool as_it_is = is("payload", "fp32") && is("codewords", "0");
+    const bool both = !is("payload", "fp32") && !is("codewords", "0");
+    if (!travels && (both || !(as_it_is || is("order", "project_first") || asked.contains("order"))))
+        return false;
+    // Replicas know of nothing but A and the anchors: with one of all else. Several have a trainer.
+    if (is("replicas", "1"))
+        return is("trainer", "none") || asked.contains("trainer");
+    if (is("trainer", "none") || (is("workers", "4") && !asked.contains("workers")))
+        return false;
+    for (const auto& [setting, value] :
+         {std::pair("rank", "2"), std::pair("width", "7"), std::pair("order", "project_first"),
+          std::pair("payload", "fp32"), std::pair("codewords", "0")})
+        if (!is(setting, value) && !asked.contains(setting))
+            return false;
+    return true;
+}
+
+std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const Pins& pins) {
+    std::vector<Pins> all(1);
+    for (const RowSetting& setting : row_settings()) {
+        const auto found = pins.find(setting.name);
+        std::vector<Pins> longer;
+        for (const Pins& row : all)
+            for (const std::string& value : found == pins.end() ? setting.usual : found->second) {
+                longer.push_back(row);
+                longer.back()[setting.name] = {value};
+            }
+        all = std::move(longer);
+    }
+    const auto number = [](const Pins& row, const char* setting) {
+        return std::stoi(row.at(setting).front());
     };
-    for (const std::string& workers : values("workers", {"2", "3", "4"}))
-        for (const std::string& rank : values("rank", {"1", "2", "4"}))
-            for (const std::string& width : values("width", {"4", "7"}))
-                for (const std::string& anchors : values("anchors", {"none", "fixed", "shared", "two"}))
-                    for (const std::string& order : values("order", {"project_first", "momentum_first"}))
-                        for (const std::string& payload : values("payload", {"fp32", "bf16"}))
-                            for (const std::string& codewords : values("codewords", {"0", "6"}))
-                                if (implementation.takes(std::stoi(workers)) &&
-                                    std::stoll(rank) <= std::stoll(width) &&
-                                    meet(payload, order, codewords))
-                                    all.push_back({{"workers", {workers}},
-                                                   {"rank", {rank}},
-                                                   {"width", {width}},
-                                                   {"anchors", {anchors}},
-                                                   {"order", {order}},
-                                                   {"payload", {payload}},
-                                                   {"codewords", {codewords}}});
+    std::erase_if(all, [&](const Pins& row) {
+        return !implementation.takes(number(row, "workers") * number(row, "replicas")) ||
+               number(row, "rank") > number(row, "width") || !meet(row, pins);
+    });
     return all;
 }
 
@@ -127,7 +159,7 @@ gate::System mapl_system() {
     system.says = "MAPL: stages of a pipeline send activations and gradients in a learned subspace.";
     system.parsed = [](const gate::Line& line) { return text(parse_case(line)); };
     system.fewest_workers = 2; // the two ends of a boundary
-    system.most_workers = [](const gate::Line& line) { return static_cast<int>(parse_case(line).workers); };
+    system.most_workers = [](const gate::Line& line) { return parse_case(line).ranks(); };
     for (const MaplOption& option : mapl_options)
         system.pins.push_back(
             {option.option, option.help, true,
@@ -136,6 +168,10 @@ gate::System mapl_system() {
     system.decided = [](const std::string& kind, const Pins& pins, const gate::LeftOut&) {
         if (kind == "several boundaries")
             return pins.contains("workers");
+        if (kind == "several replicas")
+            return pins.contains("replicas") || pins.contains("workers");
+        if (kind == "trained by SCAPE")
+            return pins.contains("trainer");
         if (kind == "compressed")
             return pins.contains("rank") || pins.contains("width");
         if (kind == "payload of 16 bits")
@@ -146,7 +182,8 @@ gate::System mapl_system() {
             return pins.contains("codewords") || pins.contains("rounds");
         return kind == "anchors" && pins.contains("anchors");
     };
-    system.settings = {"workers", "rank", "width", "anchors", "order", "payload", "codewords"};
+    for (const RowSetting& setting : row_settings())
+        system.settings.emplace_back(setting.name);
     system.rows = rows_of_mapl;
     system.properties = mapl::properties();
     for (gate::Property& property : system.properties)

@@ -20,11 +20,21 @@ std::uint64_t drawn(const Case& run, std::uint64_t what, Index step, Index micro
     return value;
 }
 
-enum What : std::uint64_t { of_activations = 1000, of_gradients = 2000, of_anchors = 3000, of_ids = 4000 };
+enum What : std::uint64_t {
+    of_activations = 1000,
+    of_gradients = 2000,
+    of_anchors = 3000,
+    of_ids = 4000,
+    of_parameters = 5000,
+    of_parameter_gradients = 6000
+};
 
 class MadeUp final : public Stage {
   public:
-    MadeUp(const Case& run, int stage) : run_(run), stage_(static_cast<std::uint64_t>(stage)) {}
+    MadeUp(const Case& run, int stage)
+        : run_(run), stage_(static_cast<std::uint64_t>(stage)),
+          parameters_(made_up(run, of_parameters + stage_, 0, 0, run.width + 1)),
+          summed_(parameters_.size(), 0.0F) {}
     Floats forward(Index step, Index micro, const Floats&) override {
         Floats x = made_up(run_, of_activations + stage_, step, micro, run_.tokens * run_.width);
         if (run_.dyadic && run_.payload == Payload::bf16) // so fine that bf16 does not hold all of Z
@@ -33,12 +43,24 @@ class MadeUp final : public Stage {
         return x;
     }
     Floats backward(Index step, Index micro, const Floats&) override {
+        const Floats more = made_up(run_, of_parameter_gradients + stage_, step, micro, run_.width + 1);
+        for (std::size_t i = 0; i < more.size(); ++i)
+            summed_[i] += more[i];
         return made_up(run_, of_gradients + stage_, step, micro, run_.tokens * run_.width);
+    }
+    Floats parameter_gradient(Index) override {
+        return std::exchange(summed_, Floats(parameters_.size(), 0.0F));
+    }
+    Floats parameters() override { return parameters_; }
+    void set_parameters(std::span<const float> trained) override {
+        parameters_.assign(trained.begin(), trained.end());
     }
 
   private:
     Case run_;
     std::uint64_t stage_;
+    Floats parameters_; ///< of which nothing comes
+    Floats summed_;
 };
 
 } // namespace
@@ -97,6 +119,13 @@ std::unique_ptr<Stage> made_up_stage(const Case& run, int stage) {
     return std::make_unique<MadeUp>(run, stage);
 }
 
+std::vector<int> Scenario::ranks_of(int of_stage) const {
+    std::vector<int> ranks;
+    for (int rank = of_stage; rank < run.ranks(); rank += workers())
+        ranks.push_back(rank);
+    return ranks;
+}
+
 Scenario scenario_of(const Case& run) {
     Scenario scenario;
     scenario.run = run;
@@ -145,6 +174,7 @@ Scenario scenario_of(const Case& run) {
     // On dyadic data some runs keep A, so that all their steps are exact.
     scenario.rate = run.dyadic ? (run.seed % 2 == 0 ? 0.0625 : 0.0) : 0.05;
     scenario.anchor_rate = run.dyadic ? 0.125 : 0.1;
+    scenario.learning_rate = 0.05;
     return scenario;
 }
 

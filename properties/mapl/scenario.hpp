@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ class Stage {
     virtual Floats backward(Index step, Index micro, const Floats& gradient) = 0;
     /// Of its own parameters, all together, once a step has ended.
     virtual Floats parameter_gradient(Index /*step*/) { return {}; }
+    /// And these, as many; where a case has a trainer there is one at least.
+    virtual Floats parameters() { return {}; }
+    virtual void set_parameters(std::span<const float> /*trained*/) {}
 };
 
 /// Bad input, tried before the good one.
@@ -34,6 +38,9 @@ enum class Flaw : std::uint8_t {
 
 /// All that is given to the two sides of each boundary and to the stages between them. Properties change
 /// parts of it.
+///
+/// Of several replicas rank r has stage r mod S of replica r / S. Micro-batch m of replica p is number
+/// p * micro + m of the step, for ids and for stages.
 struct Scenario {
     Case run;
     std::function<Settings(Index boundary, Side)> settings;
@@ -42,6 +49,7 @@ struct Scenario {
     std::function<std::unique_ptr<Stage>(int stage)> stage;
     double rate = 0.0;
     double anchor_rate = 0.0;
+    double learning_rate = 0.0; ///< of a trainer
     Flaw flaw = Flaw::none;
     /// A stage that dies before it takes that micro-batch forward; of no rank: none.
     struct {
@@ -51,6 +59,10 @@ struct Scenario {
     } dies{};
 
     [[nodiscard]] int workers() const { return static_cast<int>(run.workers); }
+    [[nodiscard]] int stage_of(int rank) const { return rank % workers(); }
+    [[nodiscard]] int replica_of(int rank) const { return rank / workers(); }
+    /// The ranks that have a stage, replica after replica.
+    [[nodiscard]] std::vector<int> ranks_of(int of_stage) const;
     [[nodiscard]] Index boundaries() const { return run.workers - 1; }
 };
 

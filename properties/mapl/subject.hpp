@@ -1,5 +1,6 @@
 #pragma once
 
+#include <any>
 #include <functional>
 #include <memory>
 #include <span>
@@ -8,6 +9,10 @@
 
 #include <scape/distributed/peers.hpp>
 #include <scape/mapl/ends.hpp>
+#include <scape/problem/density.hpp>
+#include <scape/problem/problem.hpp>
+
+#include "scenario.hpp"
 
 namespace scape::mapl {
 
@@ -27,6 +32,8 @@ class AnySender : public AnySide {
     [[nodiscard]] virtual Floats backward(Index micro) = 0;
     virtual bool end_step(double rate) = 0;
     [[nodiscard]] virtual Floats subspace_gradient() = 0;
+    /// Before the mean over replicas.
+    [[nodiscard]] virtual Floats own_subspace_gradient() = 0;
 };
 class AnyReceiver : public AnySide {
   public:
@@ -35,18 +42,48 @@ class AnyReceiver : public AnySide {
     virtual void end_step() = 0;
 };
 
+/// What the ranks of a stage train together: the stage's own parameters, then the tables of anchors at its
+/// sides.
+struct StageModel {
+    problem::Problem problem;
+    std::vector<problem::Range> ranges;
+    problem::DensitySchedule density;
+};
+/// `own` parameters; `masks_shared_tables` is a mistake (section 22.1).
+[[nodiscard]] StageModel stage_model(const Scenario& scenario, int stage, Index own,
+                                     bool masks_shared_tables = false);
+
+/// What trains them, on one of the ranks.
+class AnyTrainer {
+  public:
+    virtual ~AnyTrainer() = default;
+    virtual void step(std::span<const float> gradient, double learning_rate) = 0;
+    [[nodiscard]] virtual Floats parameters() = 0;
+    /// All that it goes on from, on this rank.
+    [[nodiscard]] virtual std::any state() = 0;
+    virtual void restore(const std::any& state) = 0;
+};
+using StartsTrainer = std::function<std::unique_ptr<AnyTrainer>(const StageModel&, const Floats& parameters,
+                                                                distributed::Communicator& replicas)>;
+
+/// `replicas`: the ranks that have the same side of the same boundary; nullptr where there is no trainer.
 template <class Made>
-using Starts =
-    std::function<std::unique_ptr<Made>(const Settings&, EndState, distributed::Peers&, int peer)>;
+using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, distributed::Peers&, int peer,
+                                                   distributed::Communicator* replicas)>;
 
 struct Subjects {
     Starts<AnySender> sender;
     Starts<AnyReceiver> receiver;
     /// What of a state is there after a restart: by way of a file, say. Without it all of it is.
     std::function<EndState(const Settings&, const EndState&, Side, int boundary)> kept{};
+    StartsTrainer trainer{};
+    /// The ranks that one's trainer runs over; without it those of its stage.
+    std::function<std::vector<int>(const Scenario&, int rank)> joined{};
+    bool masks_shared_tables = false;
 };
 
-/// distributed/mapl.
+/// distributed/mapl, and the sharded SCAPE and AdamS of distributed/scape.
 [[nodiscard]] Subjects host_ends();
+[[nodiscard]] StartsTrainer host_trainers();
 
 } // namespace scape::mapl

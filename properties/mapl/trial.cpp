@@ -22,11 +22,11 @@ class MaplDifference final : public gate::Finding {
     std::string message() const override { return message_; }
     Size size() const override {
         const Case& run = scenario_.run;
-        return {run.width * run.rank, static_cast<int>(run.workers), step_ + 1}; // those of A
+        return {run.width * run.rank, run.ranks(), step_ + 1}; // those of A
     }
-    /// Of one boundary, of which all was seen; traces do not know codewords.
+    /// Of one boundary, of which all was seen; traces do not know means over replicas.
     bool save(const std::filesystem::path& path, const std::string& source) const override {
-        if (scenario_.run.codewords > 0 || scenario_.boundaries() != 1 || seen_.size() != 2)
+        if (scenario_.run.replicas > 1 || scenario_.boundaries() != 1 || seen_.size() != 2)
             return false;
         try {
             write(path, recording_of(scenario_, seen_, 0), source);
@@ -69,6 +69,8 @@ std::set<std::string> kinds_of(const Case& run) {
     add(run.codewords > 0, "codewords");
     add(run.codewords > 0 && run.rounds > 1, "several rounds");
     add(run.codewords > 0 && run.subsets > 1, "streamed");
+    add(run.replicas > 1, "several replicas");
+    add(run.trainer == Trainer::scape, "trained by SCAPE");
     return kinds;
 }
 
@@ -132,6 +134,20 @@ Trial::Trial(const gate::Implementation& implementation, const Case& of)
     judged.kinds = kinds_of(run);
 }
 
+Trial Trial::of_replica(Index number) const {
+    Trial one = *this;
+    if (run.replicas == 1)
+        return one;
+    one.replica = number;
+    one.where_ = "in replica " + std::to_string(number) + ", ";
+    const auto begin = seen.begin() + number * run.workers;
+    one.seen.assign(begin, begin + run.workers);
+    one.scenario.ids = [inner = scenario.ids, before = number * run.micro](Index step, Index micro) {
+        return inner(step, before + micro);
+    };
+    return one;
+}
+
 OnTheWire sent_values(const Scenario& scenario, const std::vector<Seen>& all, Index boundary, Index step,
                       Index micro, bool forward) {
     const Seen& from = all[static_cast<std::size_t>(forward ? boundary : boundary + 1)];
@@ -161,7 +177,7 @@ OnTheWire Trial::sent(const std::vector<Seen>& all, Index boundary, Index step, 
 
 void Trial::violated(Index step, const std::string& message) {
     if (!judged.finding)
-        judged.finding = std::make_shared<MaplDifference>(message, scenario, seen, step);
+        judged.finding = std::make_shared<MaplDifference>(where_ + message, scenario, seen, step);
 }
 
 void Trial::add(const verify::Comparison& compared, Index step, const std::string& what,

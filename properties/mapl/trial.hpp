@@ -33,6 +33,16 @@ class Trial {
     Trial(const gate::Implementation& implementation, const Case& of);
 
     [[nodiscard]] std::vector<Seen> play(const Scenario& of) const { return candidate.run(of); }
+    /// Judges each replica of the pipeline that was seen as if it were the only one: `seen` and the ids are
+    /// its own then.
+    template <class Judge>
+    void each_replica(const Judge& judge) {
+        for (Index number = 0; number < run.replicas; ++number) {
+            Trial one = of_replica(number);
+            judge(one);
+            judged = one.judged;
+        }
+    }
     [[nodiscard]] OnTheWire sent(const std::vector<Seen>& seen, Index boundary, Index step, Index micro,
                                  bool forward) const;
 
@@ -60,9 +70,12 @@ class Trial {
     Scenario scenario;
     const Candidate& candidate;
     std::vector<Seen> seen; ///< of the scenario, once it has been played
+    Index replica = 0;      ///< of which it is, where each is judged by itself
     gate::Judged judged;
 
   private:
+    std::string where_; ///< which replica, where there are several
+    [[nodiscard]] Trial of_replica(Index number) const;
     void add(const verify::Comparison& compared, Index step, const std::string& what,
              const std::string& whose);
 };

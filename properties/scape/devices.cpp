@@ -161,6 +161,7 @@ std::vector<Ranked> on_devices(const Group& group) {
          .level = LevelKind::exact,
          .variants = names(block_variants(Reduction::ordered)),
          .place = blocks(group, Reduction::ordered),
+         .like = "host", // the step, what ranks agree on and the files are the host's
          .shares_folders = true});
     add({.name = "cuda-blocks-native",
          .level = LevelKind::rel,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 6  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 7  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -81,7 +81,7 @@ class MaplState(ctypes.Structure):
     """scape_mapl_state."""
 
     _fields_ = [("struct_size", c_size_t), ("steps", c_int64), ("subspace", Values), ("moment", Values), ("sender_rows", Values),
-                ("receiver_rows", Values)]
+                ("receiver_rows", Values), ("micro_batches", c_int64), ("codebooks", Values), ("learned", Values)]
 
 
 def _found() -> Path:
@@ -118,6 +118,8 @@ _STATUS: dict[str, list[Any]] = {
     "scape_group_communicator": [_HANDLE, c_int32, _OUT],
     "scape_optimizer_create": [_HANDLE, _HANDLE, _PIECES, c_size_t, _OUT],
     "scape_optimizer_step": [_HANDLE, _PIECES, c_size_t, c_double],
+    "scape_optimizer_gradient": [_HANDLE, POINTER(Values)],
+    "scape_optimizer_step_using_up": [_HANDLE, _PIECES, c_size_t, c_double],
     "scape_optimizer_accumulate": [_HANDLE, _PIECES, c_size_t],
     "scape_optimizer_bucket": [_HANDLE, POINTER(c_size_t), c_size_t, _PIECES, c_size_t],
     "scape_optimizer_step_of_parts": [_HANDLE, c_double],
@@ -152,6 +154,9 @@ _STATUS: dict[str, list[Any]] = {
     "scape_mapl_boundary_decompress": [_HANDLE, _PIECES, _PIECES, *_IDS, c_void_p],
     "scape_mapl_boundary_compress_backward": [_HANDLE, c_int64, _PIECES, _PIECES, *_IDS, c_void_p, c_void_p],
     "scape_mapl_boundary_decompress_backward": [_HANDLE, c_int64, _PIECES, _PIECES, *_IDS, c_void_p, c_void_p],
+    "scape_mapl_boundary_encode": [_HANDLE, _PIECES, c_int64, c_void_p, c_void_p],
+    "scape_mapl_boundary_decode": [_HANDLE, c_void_p, c_int64, POINTER(c_uint64), c_int64, c_void_p],
+    "scape_mapl_boundary_version": [_HANDLE, c_int32, POINTER(c_uint64)],
     "scape_mapl_boundary_part": [_HANDLE, c_int32, POINTER(Values)],
     "scape_mapl_boundary_step": [_HANDLE, c_double, _PIECES, POINTER(c_int32)],
     "scape_mapl_boundary_follow": [_HANDLE, _PIECES],
@@ -184,6 +189,7 @@ _OTHERS: dict[str, tuple[type | None, list[Any]]] = {
     "scape_gasloc_problem_size": (c_int64, [_HANDLE]),
     "scape_gasloc_worker_rounds": (c_int64, [_HANDLE]),
     "scape_mapl_boundary_steps": (c_int64, [_HANDLE]),
+    "scape_mapl_boundary_message_bytes": (c_int64, [_HANDLE, c_int64]),
     "scape_verdict_passed": (c_int32, [_HANDLE]),
     "scape_verdict_text": (c_char_p, [_HANDLE]),
     "scape_verdict_json": (c_char_p, [_HANDLE]),

@@ -11,8 +11,10 @@ from ._errors import Error
 
 _SETTINGS = {"width": None, "rank": None, "vocabulary": 1, "anchors": "none", "order": "project_first", "beta": 0.9, "direction_iterations": 8,
              "retraction_iterations": 2, "payload": "fp32"}
-_OF_MICRO = {"X", "G", "Z", "Xhat", "dZ", "dX"}
-_OF_STEP = {"E_sender", "E_receiver", "gradient_sender", "gradient_receiver", "gradient", "dE_sender", "dE_receiver", "m", "A", "A_receiver"}
+# Of codewords; what is left out is its default.
+_OF_CODEWORDS = {"codewords": 0, "groups": 1, "rounds": 1, "subsets": 1, "decay": 0.9, "seed": 1}
+_OF_MICRO = {"X", "G", "Z", "Xhat", "dZ", "dX", "indices", "codewords"}
+_OF_STEP = {"L", "C", "C_receiver", "E_sender", "E_receiver", "gradient_sender", "gradient_receiver", "gradient", "dE_sender", "dE_receiver", "m", "A", "A_receiver"}
 
 
 class Recorder:
@@ -25,21 +27,29 @@ class Recorder:
         recorder.write("run.safetensors")                                               # as they were before it
 
     Micro-batches of a step are as many, and as long, as those of the first. ``back="descending"``: their gradients came back in the other
-    order, which to the bit is another sum.
+    order, which to the bit is another sum. With codewords: codebooks (C) and learned (L, if it is another) of before the first step, and how many
+    micro-batches went before it; of each micro-batch ``**recorder.of_message(message, tokens)``, and Z is what it was decoded to; of each step L and C.
     """
 
     def __init__(self, settings: Mapping[str, Any], subspace: Any, *, moment: Any = None, sender_rows: Any = None, receiver_rows: Any = None,
-                 source: str = "scape.mapl.Recorder", back: str = "ascending") -> None:
-        unknown = set(settings) - set(_SETTINGS) - {"seed", "arithmetic"}
+                 codebooks: Any = None, learned: Any = None, micro_batches_before: int = 0, source: str = "scape.mapl.Recorder",
+                 back: str = "ascending") -> None:
+        unknown = set(settings) - set(_SETTINGS) - set(_OF_CODEWORDS) - {"arithmetic"}
         if unknown:
-            raise Error(f"Recorder: there is no setting {sorted(unknown)[0]!r}; settings are {', '.join(_SETTINGS)}")
+            raise Error(f"Recorder: there is no setting {sorted(unknown)[0]!r}; settings are {', '.join([*_SETTINGS, *_OF_CODEWORDS])}")
         self._config = {"algorithm": "mapl", "workers": 1} | {
             "subspace_rank" if name == "rank" else name: settings.get(name, usual) for name, usual in _SETTINGS.items()}
+        self._coded = {name: settings.get(name, usual) for name, usual in _OF_CODEWORDS.items()}
+        if self._coded["codewords"]:
+            if codebooks is None:
+                raise Error("Recorder: there are codewords, and no codebooks to begin with; give codebooks=")
+            self._config |= self._coded | {"micro_batches_before": int(micro_batches_before)}
         if back != "ascending":
             self._config["back"] = back
         self._source = source
         self._vectors: dict[str, Any] = {"initial/A": _floats(subspace)}
-        for name, values in (("initial/m", moment), ("P_sender", sender_rows), ("P_receiver", receiver_rows)):
+        for name, values in (("initial/m", moment), ("initial/C", codebooks), ("initial/L", learned), ("P_sender", sender_rows),
+                             ("P_receiver", receiver_rows)):
             if values is not None:
                 self._vectors[name] = _floats(values)
         self._rates: list[float] = []
@@ -52,6 +62,15 @@ class Recorder:
         self._micro += 1
         self._ids.append(np.asarray(ids, np.float64).reshape(-1))
         self._keep(_OF_MICRO, {f"{name}.{self._micro}": values for name, values in vectors.items()})
+
+    def of_message(self, message: Any, tokens: int) -> dict[str, Any]:
+        """The indices and codewords of a message as section 23.1 has it, without ids, for micro_batch."""
+        data = np.frombuffer(bytes(message), np.uint8) if isinstance(message, (bytes, bytearray, memoryview)) else np.asarray(message, np.uint8)
+        books = self._coded["groups"] * self._coded["rounds"]
+        bits = (self._coded["codewords"] - 1).bit_length()
+        at = (tokens * books * bits + 7) // 8
+        each = np.unpackbits(data[:at], count=tokens * books * bits, bitorder="little").reshape(tokens * books, bits)
+        return {"indices": (each * 2.0 ** np.arange(bits)).sum(axis=1), "codewords": data[at:].copy().view(np.float32)}
 
     def step(self, rate: float, **vectors: Any) -> None:
         """The micro-batches since the last one are a step."""

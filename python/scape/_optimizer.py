@@ -69,6 +69,21 @@ class Optimizer:
         given, count = _values.pieces(gradient, "gradient")
         self._call("optimizer_step", given, count, learning_rate)
 
+    @property
+    def gradient(self) -> Floats:
+        """Room for a gradient that step_using_up() may write into: memory of the optimizer's own, zeros at first. To be written to until that
+        step, and afterwards no more: ask for it again, for it may be elsewhere, and write all of it."""
+        room = _library.Values()
+        self._call("optimizer_gradient", ctypes.byref(room))
+        return _values.look(self._open_handle, room)
+
+    def step_using_up(self, gradient: Any, learning_rate: float) -> None:
+        """step() with a gradient that may be written into, which it then need not read twice (section 20): the same bits. What stands in its
+        place in `gradient`, the property, is not copied; other pieces, which stand elsewhere, are copied there. All ranks step this way, or
+        none."""
+        given, count = _values.pieces(gradient, "gradient")
+        self._call("optimizer_step_using_up", given, count, learning_rate)
+
     def accumulate(self, gradient: Any) -> None:
         """A micro-batch (section 20): what is given here, in this order, and what step() is given are added, in fp32. Talks to nobody."""
         given, count = _values.pieces(gradient, "gradient")

@@ -13,6 +13,8 @@ from ._errors import Error
 __all__ = ["Boundary", "Recorder"]
 
 _MATRICES = ("subspace", "moment", "sender_rows", "receiver_rows")
+_BOOKS = ("codebooks", "learned")
+_WITHOUT_CODEWORDS = {"codewords": 0, "groups": 1, "rounds": 1, "subsets": 1, "decay": 0.9}
 _once: Any = once_differentiable
 
 
@@ -67,6 +69,18 @@ class _Receive(torch.autograd.Function):
     backward = staticmethod(_once(_receiver_backward))
 
 
+class _Encode(torch.autograd.Function):
+    """Z as it will be decoded. Its gradient goes straight through."""
+
+    @staticmethod
+    def forward(_ctx: Any, z: torch.Tensor, boundary: "Boundary") -> torch.Tensor:
+        message, decoded = boundary.native.encode(z.detach().contiguous())
+        boundary.message = torch.from_numpy(message)
+        return torch.from_numpy(decoded)
+
+    backward = staticmethod(_once(lambda _ctx, dz: (dz, None)))
+
+
 class Boundary(torch.nn.Module):
     """MAPL (docs/specification/mapl.md) between two stages, on the CPU, the bits of libscape: what travels is z, of ``rank`` features in
     place of ``width``. Each stage makes one with the same arguments; a process that has both stages makes one for both.
@@ -81,18 +95,29 @@ class Boundary(torch.nn.Module):
     trains it, by SPEL, with the gradient that the backward passes since the last one have left. With payload="bf16" z and dz are floats
     that ``.bfloat16()`` holds as they are: send those, and give ``.float()`` of what came.
 
-    ``state_dict`` holds A, m and the number of steps beside the tables, between two steps.
+    With codewords=K (and groups, rounds, subsets, decay: section 23.1) z is what the other side will have, and ``message`` travels:
+
+        z = boundary.send(x, ids)                # boundary.message, a vector of uint8, and ids go to the next stage
+        z = boundary.decode(message, ids)        # there, boundary.message_bytes(ids.numel()) bytes; then receive(z, ids) as ever
+
+    Every micro-batch that is sent is learned from, under torch.no_grad() too, and has to be decoded, in the same order.
+
+    ``state_dict`` holds A, m, the number of steps and the codebooks beside the tables, between two steps.
     """
 
     def __init__(self, width: int, rank: int, vocabulary: int = 1, *, anchors: str = "none", order: str = "project_first", beta: float = 0.9,
                  direction_iterations: int = 8, retraction_iterations: int = 2, seed: int = 1, payload: str = "fp32", arithmetic: str = "optimized",
-                 state: mapl.State | None = None) -> None:
+                 codewords: int = 0, groups: int = 1, rounds: int = 1, subsets: int = 1, decay: float = 0.9, state: mapl.State | None = None) -> None:
         super().__init__()
         self.settings: dict[str, Any] = {
             "width": width, "rank": rank, "vocabulary": vocabulary, "anchors": anchors, "order": order, "beta": float(beta),
             "direction_iterations": direction_iterations, "retraction_iterations": retraction_iterations, "seed": seed, "payload": payload,
             "arithmetic": arithmetic}
+        quantization = {"codewords": codewords, "groups": groups, "rounds": rounds, "subsets": subsets, "decay": float(decay)}
+        if quantization != _WITHOUT_CODEWORDS:  # so that a state_dict of before there were any still fits
+            self.settings |= quantization
         self.native = mapl.Boundary(**self.settings, state=state)
+        self.message: torch.Tensor | None = None  # what travels of the last micro-batch that was sent as codewords
         self.recorder: Recorder | None = None
         self._rows = _rows_of(self.native)
         for name in {"none": (), "two": ("sender_anchor", "receiver_anchor")}.get(anchors, ("anchor",)):
@@ -108,9 +133,21 @@ class Boundary(torch.nn.Module):
         """z, (..., rank), for the stage behind."""
         flat = self._flat(x, ids, "sender", self.native.width)
         z = self._through(_Send, flat, ids, "sender", self.native.rank)
+        if self.native.codewords:
+            z = _Encode.apply(z.reshape(-1, self.native.rank), self).reshape(z.shape)
         if self.recorder is not None:
             self.recorder.sent(flat, ids, z)
         return z
+
+    def message_bytes(self, tokens: int) -> int:
+        """Of the message of so many tokens, where there are codewords."""
+        return self.native.message_bytes(tokens)
+
+    def decode(self, message: torch.Tensor, ids: torch.Tensor, *, version: int | None = None) -> torch.Tensor:
+        """z, (..., rank), of the message that the stage before has sent; it requires grad, and z.grad is what travels back. version: what
+        native.version("sender") was there before it was sent; where it is another here, the message is refused."""
+        z = torch.from_numpy(self.native.decode(message, ids.numel(), version=version))
+        return z.reshape(*ids.shape, self.native.rank).requires_grad_(torch.is_grad_enabled())
 
     def receive(self, z: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """xhat, (..., width), of what the stage before has sent."""
@@ -147,12 +184,15 @@ class Boundary(torch.nn.Module):
 
     def get_extra_state(self) -> dict[str, Any]:
         state = self.native.state
-        return {"settings": dict(self.settings), "steps": state.steps} | {name: torch.from_numpy(getattr(state, name)) for name in _MATRICES}
+        books = {"micro_batches": state.micro_batches} if self.native.codewords else {}
+        names = _MATRICES + (_BOOKS if books else ())
+        return {"settings": dict(self.settings), "steps": state.steps} | books | {name: torch.from_numpy(getattr(state, name)) for name in names}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if state["settings"] != self.settings:
             raise Error(f"load_state_dict: it is of a boundary with {state['settings']}, and this one has {self.settings}; make it with those")
-        self.native.restore(mapl.State(state["steps"], **{name: state[name].numpy() for name in _MATRICES}))
+        arrays = {name: state[name].numpy() for name in _MATRICES + _BOOKS if name in state}
+        self.native.restore(mapl.State(state["steps"], micro_batches=state.get("micro_batches", 0), **arrays))
         self._rows = _rows_of(self.native)
 
     def extra_repr(self) -> str:
@@ -179,7 +219,7 @@ class Boundary(torch.nn.Module):
     def _lead(self, rate: float, messages: "_Messages") -> bool:
         if not 0 <= rate < 0.52:  # before the other side waits for what comes of it
             raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
-        messages.agree(self._digest(), "receiver", sends_first=False)
+        messages.agree(self._digest("sender"), "receiver", sends_first=False)
         shared = self._shared_gradient()
         count = self.native.width * self.native.rank
         theirs = torch.empty(count + shared.numel())
@@ -191,7 +231,7 @@ class Boundary(torch.nn.Module):
         return stepped
 
     def _follow(self, messages: "_Messages") -> bool:
-        messages.agree(self._digest(), "sender", sends_first=True)
+        messages.agree(self._digest("receiver"), "sender", sends_first=True)
         shared = self._shared_gradient()
         part = torch.from_numpy(self.native.part("receiver"))
         messages.send(torch.cat([part.reshape(-1), shared.reshape(-1)]))
@@ -215,9 +255,10 @@ class Boundary(torch.nn.Module):
             assert table is not None
             table.grad = gradient.detach().clone()
 
-    def _digest(self) -> int:
+    def _digest(self, side: str) -> int:
         """Of all that both sides have alike."""
-        digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps)).encode(), digest_size=7)
+        version = self.native.version(side) if self.native.codewords else 0
+        digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps, version)).encode(), digest_size=7)
         digest.update(self.native.subspace.tobytes() + self._rows)
         if self.settings["anchors"] in ("fixed", "shared"):
             table = self._table("sender")
@@ -240,7 +281,9 @@ class Recorder:
         self._boundary = boundary
         self._inner = mapl.Recorder(boundary.settings, state.subspace, moment=state.moment, source=source,
                                     sender_rows=state.sender_rows if state.sender_rows.size else None,
-                                    receiver_rows=state.receiver_rows if boundary.settings["anchors"] == "two" else None)
+                                    receiver_rows=state.receiver_rows if boundary.settings["anchors"] == "two" else None,
+                                    codebooks=state.codebooks if boundary.native.codewords else None,
+                                    learned=state.learned if boundary.native.codewords else None, micro_batches_before=state.micro_batches)
         self._batches: list[dict[str, Any]] = []
         self._received = 0
         self._before: dict[str, Any] = {}
@@ -255,6 +298,8 @@ class Recorder:
         for what, tensor in (("dX", x), ("dZ", z)):
             if tensor.requires_grad:
                 _watch(tensor, batch, what)
+        if self._boundary.message is not None:
+            batch |= self._inner.of_message(self._boundary.message, ids.numel())
         self._batches.append(batch)
 
     def received(self, xhat: torch.Tensor) -> None:
@@ -279,7 +324,8 @@ class Recorder:
 
     def ended(self, rate: float) -> None:
         state = self._boundary.native.state
-        self._inner.step(rate, m=state.moment, A=state.subspace, **self._before)
+        books = {"C": state.codebooks, "L": state.learned} if self._boundary.native.codewords else {}
+        self._inner.step(rate, m=state.moment, A=state.subspace, **books, **self._before)
         self._batches, self._received, self._before = [], 0, {}
 
 
@@ -314,5 +360,5 @@ class _Messages:
         if not sends_first:
             self.send(mine)
         if not torch.equal(mine, theirs):
-            raise Error(f"the boundary's {other}, rank {self._peer}, has other settings, another subspace or another anchor than this side; "
-                        "start both with the same, and restore both")
+            raise Error(f"the boundary's {other}, rank {self._peer}, has other settings, another subspace, another anchor or other "
+                        "codewords than this side; start both with the same, and restore both")

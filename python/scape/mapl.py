@@ -17,6 +17,7 @@ __all__ = ["Boundary", "Recorder", "State"]
 
 _SIDES = {"sender": 0, "receiver": 1}
 _MATRICES = ("subspace", "moment", "sender_rows", "receiver_rows")
+_BOOKS = ("codebooks", "learned")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class State:
     moment: Floats = field(default_factory=_values.empty)  # m, D x r; the sender's alone moves
     sender_rows: Floats = field(default_factory=_values.empty)  # P, r x D; empty without anchors
     receiver_rows: Floats = field(default_factory=_values.empty)
+    # Of codewords; without them 0 and empty. What is not given is from the seed, what is learned as the codebooks.
+    micro_batches: int = 0  # that have been encoded or decoded, over all steps
+    codebooks: Floats = field(default_factory=_values.empty)  # C, groups * rounds x codewords x rank / groups
+    learned: Floats = field(default_factory=_values.empty)  # L, the sender's alone
 
 
 class Boundary:
@@ -42,6 +47,11 @@ class Boundary:
         dx = boundary.compress_backward(q, dz, ids)
         boundary.step(0.1 * learning_rate, receivers_part)              # the sender's; then the receiver's: boundary.follow(A)
 
+    With codewords=K (and groups, rounds, subsets, decay) z travels as a message, each micro-batch in the order in which it was encoded:
+
+        message, decoded = boundary.encode(z)                           # behind compress; decoded is what z will be there
+        z = boundary.decode(message, tokens)                            # before decompress; decompress_backward takes this one, too
+
     Matrices are contiguous float32 in their shape, tokens by features; ids are whole numbers, one a token.
     """
 
@@ -51,6 +61,8 @@ class Boundary:
         self._handle = _library.Handle("mapl_boundary", settings_text(self.settings), None if entry is None else ctypes.byref(entry))
         self.width, self.rank, self.vocabulary = int(width), int(rank), int(vocabulary)
         self.anchored = settings.get("anchors", "none") != "none"
+        self.codewords, groups, rounds = (int(str(settings.get(name, usual))) for name, usual in (("codewords", 0), ("groups", 1), ("rounds", 1)))
+        self._books = (groups * rounds, self.codewords, self.rank // groups)
 
     def compress(self, x: Any, ids: Any, anchor: Any = None) -> tuple[Floats, Any]:
         """Z, and Q, which the gradient wants again: without anchors it is x itself."""
@@ -60,6 +72,35 @@ class Boundary:
         self._call("compress", self._tokens(x, numbers, self.width, "x"), self._table(anchor), *_pointer(numbers),
                    q.ctypes.data if self.anchored else None, z.ctypes.data)
         return z, q
+
+    def message_bytes(self, tokens: int) -> int:
+        """Of the message of so many tokens; 0 without codewords."""
+        return _library.ask("mapl_boundary_message_bytes", self._handle.pointer, _library.whole(tokens, "tokens", 64))
+
+    def encode(self, z: Any) -> tuple[NDArray[np.uint8], Floats]:
+        """The sender's: the message that travels in the place of z, indices of codewords and some codewords; and what z will be decoded to.
+        The sender learns from it."""
+        tokens = _rows_of(z, "z")
+        message, decoded = np.empty(self.message_bytes(tokens), np.uint8), np.empty((tokens, self.rank), np.float32)
+        self._call("encode", ctypes.byref(_matrix(z, (tokens, self.rank), "z")), tokens, message.ctypes.data or None, decoded.ctypes.data)
+        return message, decoded
+
+    def decode(self, message: Any, tokens: int, *, version: int | None = None) -> Floats:
+        """The receiver's: z of a message of so many tokens. version: what version("sender") was before it was encoded; where this side's is
+        another the message is refused."""
+        array = _bytes_of(message)
+        fits = array.size == self.message_bytes(tokens)  # else it is refused, before there is room for so many
+        z = np.empty((tokens if fits else 0, self.rank), np.float32)
+        number = None if version is None else ctypes.byref(ctypes.c_uint64(version))
+        self._call("decode", array.ctypes.data if array.size else None, array.size, number, tokens, z.ctypes.data)
+        return z
+
+    def version(self, side: str) -> int:
+        """Of the codebooks that the "sender" encodes with, or the "receiver" decodes with: the same number where they are the same, and as many
+        micro-batches have gone."""
+        version = ctypes.c_uint64()
+        self._call("version", self._side(side, "version"), ctypes.byref(version))
+        return version.value
 
     def decompress(self, z: Any, ids: Any, anchor: Any = None) -> Floats:
         """Xhat."""
@@ -88,10 +129,8 @@ class Boundary:
 
     def part(self, side: str) -> Floats:
         """Of the step's gradient of A, what has come back so far through the "sender" or the "receiver". A copy."""
-        if side not in _SIDES:
-            raise Error(f"part: there is no side {side!r}; give sender or receiver")
         view = _library.Values()
-        self._call("part", _SIDES[side], ctypes.byref(view))
+        self._call("part", self._side(side, "part"), ctypes.byref(view))
         return self._copy(view, (self.width, self.rank))
 
     def step(self, rate: float, receivers_part: Any = None) -> bool:
@@ -135,8 +174,9 @@ class Boundary:
         entry = _library.MaplState(struct_size=ctypes.sizeof(_library.MaplState))
         self._call("state", ctypes.byref(entry))
         tall, wide = (self.width, self.rank), (self.rank, self.width)
-        shapes = (tall, tall, wide, wide)
-        return State(entry.steps, *(self._copy(getattr(entry, name), shape) for name, shape in zip(_MATRICES, shapes)))
+        matrices = {name: self._copy(getattr(entry, name), shape) for name, shape in zip(_MATRICES, (tall, tall, wide, wide))}
+        books = {name: self._copy(getattr(entry, name), self._books) for name in _BOOKS}
+        return State(entry.steps, **matrices, micro_batches=entry.micro_batches, **books)
 
     def restore(self, state: State) -> None:
         """Goes on from a state; what has come back since the last step is forgotten. What is refused changes nothing."""
@@ -145,7 +185,13 @@ class Boundary:
     def _call(self, name: str, *arguments: object) -> None:
         _library.call(f"mapl_boundary_{name}", self._handle.pointer, *arguments)
 
-    def _copy(self, view: _library.Values, shape: tuple[int, int]) -> Floats:
+    @staticmethod
+    def _side(side: str, what: str) -> int:
+        if side not in _SIDES:
+            raise Error(f"{what}: there is no side {side!r}; give sender or receiver")
+        return _SIDES[side]
+
+    def _copy(self, view: _library.Values, shape: tuple[int, ...]) -> Floats:
         return _values.look(self._handle, view).copy().reshape(shape) if view.count else _values.empty()
 
     def _at(self, step: int | None) -> int:
@@ -171,7 +217,9 @@ class Boundary:
 
 def _entry_of(state: State) -> _library.MaplState:
     return _library.MaplState(ctypes.sizeof(_library.MaplState), _library.whole(state.steps, "steps", 64),
-                              *(_values.one(getattr(state, name), f"state: {name}") for name in _MATRICES))
+                              *(_values.one(getattr(state, name), f"state: {name}") for name in _MATRICES),
+                              _library.whole(state.micro_batches, "micro_batches", 64),
+                              *(_values.one(getattr(state, name), f"state: {name}") for name in _BOOKS))
 
 
 def _matrix(array: Any, shape: tuple[int, int], what: str) -> _library.Values:
@@ -179,6 +227,26 @@ def _matrix(array: Any, shape: tuple[int, int], what: str) -> _library.Values:
     if tuple(array.shape) != shape:
         raise Error(f"{what}: its shape is {tuple(array.shape)}; give {shape}")
     return values
+
+
+def _rows_of(array: Any, what: str) -> int:
+    shape = tuple(getattr(array, "shape", ()))
+    if len(shape) != 2:
+        raise Error(f"{what}: its shape is {shape}; give a matrix, a token a row")
+    return int(shape[0])
+
+
+def _bytes_of(message: Any) -> NDArray[np.uint8]:
+    """Where they stand, if they are what C takes."""
+    if isinstance(message, (bytes, bytearray, memoryview)):
+        return np.frombuffer(message, np.uint8)
+    try:
+        array = np.asarray(message)
+    except (TypeError, ValueError, RuntimeError) as error:  # on a device, or no array
+        raise Error(f"message: {error}; give bytes on the CPU") from None
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise Error(f"message: it is {array.dtype} in {array.ndim} dimensions; give a vector of uint8, as encode has made it")
+    return np.ascontiguousarray(array)
 
 
 def _ids_of(ids: Any) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from ._torch_gasloc import GASLoC as GASLoC
 from ._torch_gasloc_recorder import RoundRecorder as RoundRecorder
 from ._torch_parts import Buckets
 from ._torch_recorder import Recorder as Recorder
+from ._torch_room import GradientRoom
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
              "norm", "payload", "groups")
@@ -51,6 +52,10 @@ class Scape(flat_model.FlatOptimizer):
     (PyTorch 2.1 or newer; at step() else), the last group first: then all backward() of a step but the last stand under
     ``optimizer.no_sync()``, and nothing may write to a gradient between backward() and step(). The bits are the same.
 
+    ``using_up_gradients=True``: the step may write into the gradients, which it then reads once, and takes no copy of: after ``zero_grad()`` the
+    ``.grad`` of fp32 parameters are zeros in memory of the optimizer, where backward() adds to them, and after ``step()``, also one that was
+    refused, every ``.grad`` is None. The bits are the same. Not with ``overlap=True``; on all ranks, or on none.
+
     ``process_group``: whose backend moves the CPU's memory, such as gloo; by default the world, or this process alone where
     torch.distributed has not been initialized. ``step`` raises scape.RefusedStep on all ranks, with nothing changed, where a gradient
     is not finite.
@@ -64,11 +69,13 @@ class Scape(flat_model.FlatOptimizer):
                  weight_decay: float = 0.1, *, clip_norm: float = 0.0, bias_correction: str = "adam",
                  density: float | tuple[str, float, float, int] = 0.01, partition: str = "by_shard", threads: int = 1,
                  norm: int = 2, payload: str = "fp32", groups: list[int] | None = None, always_dense: bool | None = None, overlap: bool = False,
-                 process_group: Any = None, communicator: Communicator | ThreadCommunicator | None = None) -> None:
+                 using_up_gradients: bool = False, process_group: Any = None, communicator: Communicator | ThreadCommunicator | None = None) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "clip_norm": clip_norm,
             "bias_correction": bias_correction, "density": density, "partition": partition, "threads": threads,
             "norm": norm, "payload": payload, "groups": groups, "always_dense": always_dense})
+        if overlap and using_up_gradients:
+            raise Error("overlap and using_up_gradients are both True; gradients that are exchanged as they are made are not used up, give one")
         if communicator is None and dist.is_available() and dist.is_initialized():
             communicator = ProcessGroup(process_group)
         elif process_group is not None:
@@ -80,6 +87,7 @@ class Scape(flat_model.FlatOptimizer):
         self._accumulated = False
         self._part_hooks: list[PartHook] = []
         self._buckets = Buckets(self.param_groups, self._names, self._native) if overlap else None
+        self._room = GradientRoom(self._all, self._ranges, self._native) if using_up_gradients else None
 
     @property
     def problem(self) -> Problem:
@@ -109,10 +117,18 @@ class Scape(flat_model.FlatOptimizer):
         self._accumulated = False  # whatever comes of it
         if self._buckets is not None:
             self._buckets.step(rate)
+        elif self._room is not None:
+            self._room.step(self._gradients(), rate)
         else:
             self.native.step(self._gradients(), rate)
         self._write_copies()
         return loss
+
+    def zero_grad(self, *arguments: Any, **options: Any) -> None:
+        """As every optimizer's; with using_up_gradients=True the gradients of fp32 parameters become zeros where the step uses them up."""
+        super().zero_grad(*arguments, **options)
+        if self._room is not None:
+            self._room.hand_out()
 
     def accumulate(self) -> None:
         """Takes the gradients that there are as a micro-batch of the coming step, and leaves none. They are added in fp32, where bf16

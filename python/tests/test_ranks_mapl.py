@@ -12,12 +12,12 @@ import torch  # noqa: E402
 from ranks import run  # noqa: E402
 
 TRAINING = Path(__file__).parent / "training_mapl.py"
-CASES = 4
+CASES = 5
 
 
 def bits(path: Path) -> list[tuple[str, bytes]]:
     saved: dict[str, Any] = torch.load(path)
-    flat = [("subspace", saved["subspace"])] + [(f"{name} {i}", t) for name in ("layers", "tables") for i, t in enumerate(saved[name])]
+    flat = [(name, saved[name]) for name in ("subspace", "codebooks")] + [(f"{name} {i}", t) for name in ("layers", "tables") for i, t in enumerate(saved[name])]
     return [(name, tensor.numpy().tobytes()) for name, tensor in flat]
 
 
@@ -55,6 +55,11 @@ class Pipeline(unittest.TestCase):
             (self.folder / "store").unlink(missing_ok=True)
             self.start(2, mistake)
             self.assertIn("0 subspace", self.differing(2), mistake)
+
+    def test_messages_in_another_order_are_told_on_both(self) -> None:
+        for rank, (status, text) in enumerate(run(TRAINING, 2, str(self.folder), "order")):
+            self.assertEqual(status, 1, text)
+            self.assertRegex(text, rf"scape._errors.Error: the boundary's (sender|receiver), rank {1 - rank}, has .* other codewords than this side")
 
     def test_sides_that_differ_are_told_on_both(self) -> None:
         for rank, (status, text) in enumerate(run(TRAINING, 2, str(self.folder), "seed")):

@@ -115,6 +115,69 @@ class Gradients(unittest.TestCase):
             self.assertFalse(boundary.send(torch.zeros(TOKENS, WIDTH), ids).requires_grad)
 
 
+CODED: dict[str, Any] = {"codewords": 6, "groups": 2, "rounds": 2, "subsets": 3}
+
+
+class Codewords(unittest.TestCase):
+    """In the place of z a message travels; the gradient goes straight through."""
+
+    def pass_through(self, boundary: Boundary, x: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        z = boundary.send(x, ids_of(seed))
+        assert boundary.message is not None
+        return z, boundary.message
+
+    def test_they_have_the_bits_of_libscape(self) -> None:
+        boundary, native = Boundary(WIDTH, RANK, IDS, **CODED), scape.mapl.Boundary(WIDTH, RANK, IDS, **CODED)
+        for step in range(2):
+            x, g, ids = made_up(step, TOKENS, WIDTH), made_up(step + 7, TOKENS, WIDTH), some_ids(step)
+            sent = torch.from_numpy(x).requires_grad_()
+            z, message = self.pass_through(boundary, sent, step)
+            came = boundary.decode(message, ids_of(step), version=native.version("sender"))
+            self.assertTrue(came.requires_grad and came.is_leaf)
+            boundary.receive(came, ids_of(step)).backward(torch.from_numpy(g))
+            z.backward(came.grad)
+            plain, q = native.compress(x, ids)
+            wanted, decoded = native.encode(plain)
+            dz = native.decompress_backward(native.decode(wanted, TOKENS), g, ids)
+            dx = native.compress_backward(q, dz, ids)
+            for mine, theirs in ((message, wanted), (z, decoded), (came, decoded), (came.grad, dz), (sent.grad, dx)):
+                self.assertEqual(mine.detach().numpy().tobytes(), theirs.tobytes())
+            self.assertTrue(boundary.step(0.1) and native.step(0.1))
+            self.assertEqual(boundary.subspace.numpy().tobytes(), native.subspace.tobytes())
+
+    def test_a_state_dict_goes_on_inside_a_turn(self) -> None:
+        def train(boundary: Boundary, steps: range) -> bytes:
+            for step in steps:
+                x = torch.from_numpy(made_up(step, TOKENS, WIDTH))
+                (boundary.receive(boundary.send(x, ids_of(step)), ids_of(step)) - x).square().sum().backward()
+                boundary.step(0.1)
+            return boundary.subspace.numpy().tobytes() + boundary.native.state.learned.tobytes() + boundary.native.state.codebooks.tobytes()
+        boundary = Boundary(WIDTH, RANK, IDS, **CODED)
+        train(boundary, range(2))
+        file = io.BytesIO()
+        torch.save(boundary.state_dict(), file)
+        wanted = train(boundary, range(2, 5))
+        file.seek(0)
+        saved = torch.load(file)
+        later = Boundary(WIDTH, RANK, IDS, **CODED)
+        later.load_state_dict(saved)
+        self.assertEqual(train(later, range(2, 5)), wanted)
+        with self.assertRaisesRegex(scape.Error, "of a boundary with .*'codewords': 6"):
+            Boundary(WIDTH, RANK, IDS, codewords=6).load_state_dict(saved)
+        self.assertNotIn("codewords", Boundary(WIDTH, RANK, IDS).state_dict()["_extra_state"]["settings"])  # one of before they were there fits
+
+    def test_what_is_wrong_is_told(self) -> None:
+        boundary = Boundary(WIDTH, RANK, IDS, **CODED)
+        _, message = self.pass_through(boundary, torch.zeros(TOKENS, WIDTH), 1)
+        self.assertEqual((message.dtype, message.numel()), (torch.uint8, boundary.message_bytes(TOKENS)))
+        for call, text in ((lambda: boundary.decode(message[1:], ids_of(1)), "message: it has .* bytes; 6 tokens"),
+                           (lambda: boundary.decode(message.float(), ids_of(1)), "message: it is float32"),
+                           (lambda: Boundary(WIDTH, RANK, IDS, rounds=2), "codewords is 0"),
+                           (lambda: boundary.decode(message, ids_of(1), version=1), "of other codebooks")):
+            with self.assertRaisesRegex(scape.Error, text):
+                call()
+
+
 class Recorded(unittest.TestCase):
     """`scape verify` of what the recorder has seen, and of the same with a mistake."""
 
@@ -140,9 +203,9 @@ class Recorded(unittest.TestCase):
 
     def test_a_run_is_right(self) -> None:
         for anchors in ("none", "fixed", "shared", "two"):
-            for payload in ("fp32", "bf16"):
-                with self.subTest(anchors, payload=payload):
-                    boundary = Boundary(WIDTH, RANK, IDS, anchors=anchors, payload=payload)
+            for settings in ({"payload": "fp32"}, {"payload": "bf16"}, CODED):
+                with self.subTest(anchors, settings=settings):
+                    boundary = Boundary(WIDTH, RANK, IDS, anchors=anchors, **settings)
                     with torch.no_grad():
                         for table in [*boundary.parameters(), *boundary.buffers()]:
                             table.normal_()
@@ -157,6 +220,22 @@ class Recorded(unittest.TestCase):
             with mock.patch.object(boundary.native, name, wrong(getattr(boundary.native, name))):
                 result = self.verified(self.train(boundary))
             self.assertFalse(result.passed)
+            self.assertEqual(result.first_divergence["phase"], phase)
+
+    def test_a_mistake_of_codewords_is_told_where_it_is(self) -> None:
+        def first_index_is_another(right: Any) -> Any:
+            def wrong(z: Any) -> Any:
+                message, decoded = right(z)
+                message[0] ^= 1
+                return message, decoded
+            return wrong
+
+        def other_z(right: Any) -> Any:
+            return lambda z: (right(z)[0], z.numpy())
+        for wrong, phase in ((first_index_is_another, "encode"), (other_z, "decode")):
+            boundary = Boundary(WIDTH, RANK, IDS, **CODED)
+            with mock.patch.object(boundary.native, "encode", wrong(boundary.native.encode)):
+                result = self.verified(self.train(boundary))
             self.assertEqual(result.first_divergence["phase"], phase)
 
     def test_what_cannot_be_recorded_is_told(self) -> None:

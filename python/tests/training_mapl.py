@@ -4,7 +4,8 @@
 
 For each of CASES what the stages, tables and the subspace came to is saved as FOLDER/SIZE-<number>-<stage>.pt. MISTAKE, in two processes: "part"
 (the receiver's part of the gradient of A does not arrive), "micro" (gradients of one micro-batch are taken for the other's), "ids" (the
-receiver takes the ids of the next token), "seed" (the receiver begins with another subspace), "leaves" (the receiver ends after two steps).
+receiver takes the ids of the next token), "seed" (the receiver begins with another subspace), "leaves" (the receiver ends after two steps),
+"order" (codewords: the receiver decodes the messages in the other order).
 """
 
 import os
@@ -18,7 +19,8 @@ import torch.distributed as dist
 import scape.torch.mapl
 
 STEPS, MICRO, TOKENS, VOCABULARY, WIDTH, RANK = 5, 2, 24, 23, 16, 4
-CASES: list[dict[str, Any]] = [{"anchors": "none"}, {"anchors": "fixed"}, {"anchors": "two", "order": "momentum_first"}, {"anchors": "shared"}]
+CASES: list[dict[str, Any]] = [{"anchors": "none"}, {"anchors": "fixed"}, {"anchors": "two", "order": "momentum_first"}, {"anchors": "shared"},
+                               {"anchors": "two", "codewords": 6, "groups": 2, "rounds": 2, "subsets": 3}]
 RATE = 0.05
 
 
@@ -50,7 +52,7 @@ class Stage:
 
     def save(self, folder: Path, size: int, number: int) -> None:
         torch.save({"layers": [p.detach() for p in self.layers.parameters()], "tables": [t.detach() for t in self.tables],
-                    "subspace": self.boundary.subspace}, folder / f"{size}-{number}-{self.stage}.pt")
+                    "subspace": self.boundary.subspace, "codebooks": torch.from_numpy(self.boundary.native.state.codebooks)}, folder / f"{size}-{number}-{self.stage}.pt")
 
 
 def batch(step: int, micro: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -93,7 +95,7 @@ def sends(stage: Stage, mistake: str) -> None:
         for micro in range(MICRO):
             ids, _ = batch(step, micro)
             z = stage.send(ids)
-            dist.send(z.detach(), 1)
+            dist.send(z.detach() if stage.boundary.message is None else stage.boundary.message, 1)
             dist.send(ids, 1)
             under_way.append(z)
         for z in under_way[::-1] if mistake == "micro" else under_way:
@@ -110,12 +112,19 @@ def receives(stage: Stage, mistake: str) -> None:
             os._exit(7)
         stage.optimizer.zero_grad()
         under_way = []
+        arrived = []
+        coded = stage.boundary.native.codewords > 0
         for micro in range(MICRO):
-            z, ids = torch.empty(TOKENS, RANK), torch.empty(TOKENS, dtype=torch.int64)
-            dist.recv(z, 0)
+            ids = torch.empty(TOKENS, dtype=torch.int64)
+            came = torch.empty(stage.boundary.message_bytes(TOKENS), dtype=torch.uint8) if coded else torch.empty(TOKENS, RANK)
+            dist.recv(came, 0)
             dist.recv(ids, 0)
             assert torch.equal(ids, batch(step, micro)[0]), "ids"
-            under_way.append((z.requires_grad_(), stage.loss(z, ids.roll(1) if mistake == "ids" else ids, batch(step, micro)[1])))
+            arrived.append((came, ids))
+        decoded = [stage.boundary.decode(*one) if coded else one[0].requires_grad_() for one in (arrived[::-1] if mistake == "order" else arrived)]
+        for micro, (_, ids) in enumerate(arrived):
+            z = decoded[-1 - micro if mistake == "order" else micro]
+            under_way.append((z, stage.loss(z, ids.roll(1) if mistake == "ids" else ids, batch(step, micro)[1])))
         for z, loss in under_way:
             loss.backward()
             dist.send(z.grad, 0)
@@ -134,7 +143,7 @@ def main() -> None:
             in_one(case, folder, number)
         return
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
-    for number, case in enumerate(CASES[2:3] if mistake else CASES):
+    for number, case in enumerate(CASES[4:] if mistake == "order" else CASES[2:3] if mistake else CASES):
         stage = Stage(rank, make_boundary(case, **({"seed": 2} if mistake == "seed" and rank == 1 else {})))
         (sends, receives)[rank](stage, mistake)
         stage.save(folder, size, CASES.index(case))

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <scape/mapl/quantization.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 #include <scape/trace/config.hpp>
@@ -22,6 +23,20 @@ Index counted(trace::ObjectReader& reader, const char* key, Index least, Index m
         throw Error(std::string(key) + " is " + std::to_string(value) + "; it must be from " +
                     std::to_string(least) + " to " + std::to_string(most));
     return value;
+}
+
+/// What codewords need besides. Orders of turns follow from the seed.
+void parse_codewords(trace::ObjectReader& reader, Config& config) {
+    Quantization& of = config.settings.quantization;
+    of.groups = counted(reader, "groups", 1, most_rows);
+    of.rounds = counted(reader, "rounds", 1, most_rounds);
+    of.subsets = counted(reader, "subsets", 1, most_codewords);
+    of.decay = reader.number("decay");
+    config.settings.seed = static_cast<std::uint64_t>(counted(reader, "seed", 0, Index{1} << 62U));
+    config.before = reader.integer_or("micro_batches_before", 0);
+    if (config.before < 0)
+        throw Error("micro_batches_before is " + std::to_string(config.before) +
+                    "; it must not be negative");
 }
 
 Config parse(const nlohmann::json& json, const std::string& what) {
@@ -48,6 +63,9 @@ Config parse(const nlohmann::json& json, const std::string& what) {
     settings.retraction_iterations =
         static_cast<int>(counted(reader, "retraction_iterations", 1, most_iterations));
     settings.payload = parse_payload(reader.text("payload"));
+    settings.quantization.codewords = reader.integer_or("codewords", 0);
+    if (quantizes(settings))
+        parse_codewords(reader, config);
     const std::string back = reader.text_or("back", "ascending");
     if (back != "ascending" && back != "descending")
         throw Error("back is '" + one_line(back) + "'; it must be ascending or descending");
@@ -88,6 +106,16 @@ std::string config_text(const Config& config) {
     json["direction_iterations"] = settings.direction_iterations;
     json["retraction_iterations"] = settings.retraction_iterations;
     json["payload"] = name(settings.payload);
+    if (quantizes(settings)) {
+        const Quantization& of = settings.quantization;
+        json["codewords"] = of.codewords;
+        json["groups"] = of.groups;
+        json["rounds"] = of.rounds;
+        json["subsets"] = of.subsets;
+        json["decay"] = of.decay;
+        json["seed"] = settings.seed;
+        json["micro_batches_before"] = config.before;
+    }
     if (!config.ascending)
         json["back"] = "descending";
     return json.dump();

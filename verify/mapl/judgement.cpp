@@ -13,6 +13,20 @@ constexpr double roundoff = 0x1p-24;
 
 } // namespace
 
+bool is_nearest(const Quantizer<float>::Row& v, const Matrix<float>& book, Index word) {
+    return Quantizer<float>::nearest(v, book) == word;
+}
+
+bool is_nearest(const Quantizer<Bounded>::Row& v, const Matrix<Bounded>& book, Index word) {
+    const auto distance = [&](Index of) { return Quantizer<Bounded>::distance(v, book.row(of)); };
+    const Bounded chosen = distance(word);
+    for (Index other = 0; other < book.rows(); ++other)
+        if (const Bounded off = distance(other);
+            chosen.value() - 2.0 * chosen.error() > off.value() + 2.0 * off.error())
+            return false;
+    return true;
+}
+
 double spectral_norm(const Matrix<double>& of) {
     if (of.size() == 0)
         return 0.0;

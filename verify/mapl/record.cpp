@@ -2,6 +2,7 @@
 #include <scape/mapl/traces.hpp>
 
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include <scape/mapl/boundary.hpp>
@@ -11,6 +12,8 @@
 #include <scape/problem/mix64.hpp>
 #include <scape/problem/text.hpp>
 #include <scape/verify/made_up.hpp>
+
+#include "codewords.hpp"
 
 namespace scape::mapl {
 
@@ -30,6 +33,11 @@ std::vector<Setting> made_up_settings() {
         {"anchors", "two", "none, fixed, shared or two"},
         {"order", std::string(name(usual.order)), "of SPEL: project_first or momentum_first"},
         {"payload", std::string(name(usual.payload)), "of Z and dZ: fp32 or bf16"},
+        {"codewords", "0", "of each codebook; 0: Z travels as it is"},
+        {"groups", "1", "of columns of Z, each with codebooks of its own"},
+        {"rounds", "1", "each encodes what the one before has left"},
+        {"subsets", "1", "of codewords, of which one travels with each micro-batch"},
+        {"decay", shortest(usual.quantization.decay), "of what codewords were, in [0, 1)"},
         {"beta", shortest(usual.beta), "decay of m, in [0, 1)"},
         {"direction-iterations", std::to_string(usual.direction_iterations), "of the polar factor"},
         {"retraction-iterations", std::to_string(usual.retraction_iterations), "of the retraction"},
@@ -55,6 +63,8 @@ Config config_of(const verify::MadeUpRun& run) {
     settings.direction_iterations = static_cast<int>(given.integer("direction-iterations"));
     settings.retraction_iterations = static_cast<int>(given.integer("retraction-iterations"));
     settings.seed = given.seed("seed");
+    settings.quantization = {given.integer("codewords"), given.integer("groups"), given.integer("rounds"),
+                             given.integer("subsets"), given.number("decay")};
     config.steps = given.integer("steps");
     config.micro = given.integer("micro-batches");
     config.tokens = given.integer("tokens");
@@ -84,6 +94,11 @@ class Recorder {
         boundary_.payload = of.payload;
         m_ = Matrix<float>::Zero(of.width, of.rank);
         keep("initial/A", boundary_.A);
+        if (quantizes(of)) {
+            const auto books = Quantizer<float>::books(of, first_codebooks(of));
+            quantizer_.emplace(Quantizer<float>{of, books, books, config_.before});
+            keep("initial/C", in_one_row(books));
+        }
         if (of.anchors == Anchors::none)
             return;
         boundary_.p = {made_up(of.vocabulary, of.rank, 1, 1),
@@ -111,8 +126,8 @@ class Recorder {
         std::vector<Forward<float>> went;
         for (Index micro = 1; micro <= config_.micro; ++micro) {
             const Matrix<float> X = made_up(config_.tokens, of.width, 3, number(step, micro));
-            went.push_back(boundary_.forward(X, ids(step, micro)));
             kept(of_micro("X", micro), X);
+            went.push_back(forward(X, step, micro));
             kept(of_micro("Z", micro), went.back().Z);
             kept(of_micro("Xhat", micro), went.back().Xhat);
         }
@@ -125,6 +140,8 @@ class Recorder {
             kept(of_micro("dZ", micro), back.dZ);
             kept(of_micro("dX", micro), back.dX);
         }
+        if (quantizer_)
+            keep_codebooks(step);
         kept("gradient_sender", gradients.sender);
         kept("gradient_receiver", gradients.receiver);
         kept("gradient", gradients.of_basis());
@@ -173,6 +190,31 @@ class Recorder {
         return made;
     }
 
+    /// And what travels of it.
+    [[nodiscard]] Forward<float> forward(const Matrix<float>& X, Index step, Index micro) {
+        const Ids of_tokens = ids(step, micro);
+        if (!quantizer_)
+            return boundary_.forward(X, of_tokens);
+        Forward<float> made{of_tokens, boundary_.less_anchor(X, of_tokens), {}, {}};
+        made.Z = times(made.Q, boundary_.A);
+        const std::vector<Word> words = travelling(config_.settings, quantizer_->travelled);
+        const Indices indices = quantizer_->through(made.Z);
+        keep(of_step(step, of_micro("indices", micro)), indices.cast<float>());
+        keep(of_step(step, of_micro("codewords", micro)), in_one_row(quantizer_->C, words));
+        made.Xhat = boundary_.decompressed(made.Z, of_tokens);
+        return made;
+    }
+
+    void keep_codebooks(Index step) {
+        const Matrix<float> learned = in_one_row(quantizer_->L);
+        if (!learned.allFinite())
+            throw Error("not written: a codeword is not finite after step " + std::to_string(step) +
+                        " (choose other settings)");
+        keep(of_step(step, "L"), learned);
+        for (const char* side : {"C", "C_receiver"})
+            keep(of_step(step, side), in_one_row(quantizer_->C));
+    }
+
     template <class Kept>
     void train_anchors(const Gradients<float>& gradients, const Kept& kept) {
         const bool shared = config_.settings.anchors == Anchors::shared;
@@ -191,6 +233,7 @@ class Recorder {
     float anchor_rate_;
     Boundary<float> boundary_;
     Matrix<float> m_;
+    std::optional<Quantizer<float>> quantizer_;
     Recording recording_;
 };
 

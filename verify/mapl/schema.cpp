@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include <scape/mapl/quantization.hpp>
+
 namespace scape::mapl {
 
 namespace {
@@ -49,6 +51,11 @@ trace::Schema schema(const Config& config) {
         add("P_sender", count(of.rank, of.width), false);
     if (two)
         add("P_receiver", count(of.rank, of.width), false);
+    const auto books = static_cast<Index>(codebooks_of(of).size());
+    if (quantizes(of)) {
+        add("initial/C", count(books), false);
+        add("initial/L", count(books), true);
+    }
     for (Index step = 1; step <= config.steps; ++step) {
         const auto of_side = [&](const char* what, const char* side, bool optional) {
             add(of_step(step, std::string(what) + side), count(of.vocabulary, of.rank), optional);
@@ -63,6 +70,14 @@ trace::Schema schema(const Config& config) {
               std::tuple("dZ", of.rank, true), std::tuple("dX", of.width, true)})
             for (Index micro = 1; micro <= config.micro; ++micro)
                 add(of_step(step, of_micro(name, micro)), count(config.tokens, columns), optional);
+        for (Index micro = 1; micro <= config.micro && quantizes(of); ++micro) {
+            const auto each = static_cast<Index>(codebooks_of(of).books);
+            add(of_step(step, of_micro("indices", micro)), count(config.tokens, each), false);
+            add(of_step(step, of_micro("codewords", micro)), count(books / of.quantization.subsets), false);
+        }
+        if (quantizes(of))
+            for (const char* name : {"L", "C", "C_receiver"})
+                add(of_step(step, name), count(books), true);
         if (config.trains_anchors())
             for (const char* side : {"sender", "receiver"})
                 of_side("dE_", side, true);

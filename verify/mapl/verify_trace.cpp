@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <utility>
@@ -11,6 +12,9 @@
 #include <scape/problem/text.hpp>
 #include <scape/verify/beside.hpp>
 
+#include "codewords.hpp"
+#include "head.hpp"
+
 namespace scape::mapl {
 
 namespace {
@@ -19,56 +23,6 @@ using verify::Comparison;
 using verify::Divergence;
 using verify::From;
 using verify::Row;
-
-/// What a trace says before its first step.
-struct Head {
-    Config config;
-    std::vector<double> rates;
-    std::vector<Index> ids;
-    std::vector<float> a;
-    std::vector<float> m;
-    std::vector<float> rows[2]; ///< P of sender and receiver, nothing without anchors
-};
-
-Head read_head(const trace::Reader& file) {
-    const std::string path = file.path().string();
-    Head head{parse_config(file.schema().config, path + ": config"),
-              file.series_f64("rate"),
-              {},
-              file.series_f32("initial/A"),
-              {},
-              {}};
-    const Settings& settings = head.config.settings;
-    try {
-        for (const double rate : head.rates)
-            check_rate(rate);
-        for (const double id : file.series_f64("ids")) {
-            if (!(id >= 0.0 && id < static_cast<double>(settings.vocabulary)) || id != std::floor(id))
-                throw Error("ids, entry " + std::to_string(head.ids.size()) + ", is " + shortest(id) +
-                            "; the vocabulary is " + std::to_string(settings.vocabulary));
-            head.ids.push_back(static_cast<Index>(id));
-        }
-        check_on_manifold(settings, head.a, 1); // it may be of a later step
-        const bool begins = std::ranges::none_of(
-            file.schema().series, [](const trace::Series& one) { return one.name == "initial/m"; });
-        head.m = begins ? std::vector<float>(head.a.size(), 0.0F) : file.series_f32("initial/m");
-        if (settings.anchors != Anchors::none)
-            head.rows[0] = file.series_f32("P_sender");
-        head.rows[1] = settings.anchors == Anchors::two ? file.series_f32("P_receiver") : head.rows[0];
-        for (const std::vector<float>& rows : head.rows)
-            if (!rows.empty())
-                check_rows(settings, rows);
-    } catch (const Error& error) {
-        throw Error(path + ": " + error.what());
-    }
-    return head;
-}
-
-template <class T>
-Comparison compared(const Matrix<T>& expected, const std::vector<float>& actual) {
-    const Eigen::Map<const verify::Values<T>> flat(expected.data(), expected.size());
-    return verify::compare_with(verify::Values<T>(flat), actual);
-}
 
 bool finite(const std::vector<float>& values) {
     return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
@@ -82,10 +36,23 @@ class TraceCheck {
         : trace_(trace), head_(head), config_(head.config), settings_(head.config.settings), from_(from),
           a_(head.a), m_(head.m) {
         rows_.push_back({"manifold", "distance"});
-        for (const auto& [result, phase] :
-             {std::pair("Z", "compress"), std::pair("Xhat", "decompress"),
-              std::pair("dZ", "compress_gradient"), std::pair("dX", "decompress_gradient")})
-            rows_.push_back({phase, result});
+        const auto add_rows = [&](std::initializer_list<std::pair<const char*, const char*>> all) {
+            for (const auto& [result, phase] : all)
+                rows_.push_back({phase, result});
+        };
+        if (quantizes(settings_)) {
+            codewords_.emplace(settings_, head.codebooks, head.learned, config_.before,
+                               from == From::start);
+            add_rows({{"indices", "encode"},
+                      {"codewords", "learn"},
+                      {"L", "learn"},
+                      {"Z", "decode"},
+                      {"C", "codebooks"},
+                      {"C_receiver", "codebooks"}});
+        } else {
+            add_rows({{"Z", "compress"}});
+        }
+        add_rows({{"Xhat", "decompress"}, {"dZ", "compress_gradient"}, {"dX", "decompress_gradient"}});
         for (const trace::Result& result : trace.schema().results)
             rows_.push_back({result.phase, std::string(result.kind.name)});
         if (config_.trains_anchors())
@@ -101,6 +68,8 @@ class TraceCheck {
             const Boundary<T> boundary = sides();
             Gradients<T> gradients = boundary.no_gradients();
             through(boundary, gradients);
+            if (codewords_)
+                codewords_->end_step(step_of_trace());
             sums(gradients);
             const double rate = head_.rates[static_cast<std::size_t>(step_ - 1)];
             train(gradients.of_basis(), rate);
@@ -137,12 +106,35 @@ class TraceCheck {
         return {begin, begin + config_.tokens};
     }
 
+    [[nodiscard]] StepOfTrace step_of_trace() {
+        return {[this](const char* name, Index micro) { return values(name, micro); },
+                [this](const char* name, Index micro, Comparison comparison, const std::string& note) {
+                    add(name, micro, std::move(comparison), note);
+                }};
+    }
+
+    Forward<T> forward(const Boundary<T>& boundary, Index micro) {
+        const Matrix<T> X = rows_of<T>(input("X", micro), settings_.width);
+        if (!codewords_) {
+            Forward<T> made = boundary.forward(X, ids_of(micro));
+            compare("Z", micro, made.Z);
+            return made;
+        }
+        Forward<T> made{ids_of(micro), boundary.less_anchor(X, ids_of(micro)), {}, {}};
+        try {
+            made.Z = codewords_->through(times(made.Q, boundary.A), micro, step_of_trace());
+        } catch (const Error& error) {
+            throw Error(trace_.path().string() + ": " + of_step(step_, error.what()));
+        }
+        made.Xhat = boundary.decompressed(made.Z, made.ids);
+        return made;
+    }
+
     /// All micro-batches forward, then back.
     void through(const Boundary<T>& boundary, Gradients<T>& gradients) {
         std::vector<Forward<T>> went;
         for (Index micro = 1; micro <= config_.micro; ++micro) {
-            went.push_back(boundary.forward(rows_of<T>(input("X", micro), settings_.width), ids_of(micro)));
-            compare("Z", micro, went.back().Z);
+            went.push_back(forward(boundary, micro));
             compare("Xhat", micro, went.back().Xhat);
         }
         for (Index i = 1; i <= config_.micro; ++i) {
@@ -289,16 +281,20 @@ class TraceCheck {
         if (comparison.first.empty())
             return;
         const verify::Pair pair = comparison.first.front();
-        if (!name.starts_with("d") && name != "Z" && name != "Xhat") {
+        std::string place;
+        if (is_of_codebooks(name)) {
+            place = place_in_codebooks(settings_, name, pair.index);
+        } else if (name.starts_with("d") || name == "Z" || name == "Xhat") {
+            const bool narrow = name == "Z" || name == "dZ" || name.starts_with("dE");
+            const Index columns = narrow ? settings_.rank : settings_.width;
+            place = (name.starts_with("dE") ? "id " : "token ") + std::to_string(pair.index / columns) +
+                    ", column " + std::to_string(pair.index % columns);
+        } else {
             first_->index = pair.index;
             return;
         }
-        const bool narrow = name == "Z" || name == "dZ" || name.starts_with("dE");
-        const Index columns = narrow ? settings_.rank : settings_.width;
-        first_->note = (name.starts_with("dE") ? "id " : "token ") + std::to_string(pair.index / columns) +
-                       ", column " + std::to_string(pair.index % columns) + ": expected " +
-                       verify::with_bits(pair.expected) + ", got " + verify::with_bits(pair.actual) + "; " +
-                       verify::summary(comparison);
+        first_->note = place + ": expected " + verify::with_bits(pair.expected) + ", got " +
+                       verify::with_bits(pair.actual) + "; " + verify::summary(comparison);
         comparison.before.clear();
         comparison.first.clear();
         comparison.last.clear();
@@ -315,8 +311,17 @@ class TraceCheck {
     std::vector<float> m_;
     std::vector<Row> rows_;
     std::set<std::string> held_; ///< of the series
+    std::optional<TracedCodewords<T>> codewords_;
     std::optional<Divergence> first_;
 };
+
+std::string codewords_text(const Settings& settings) {
+    const Quantization& of = settings.quantization;
+    if (!quantizes(settings))
+        return "";
+    return ", codewords " + std::to_string(of.codewords) + " (groups " + std::to_string(of.groups) +
+           ", rounds " + std::to_string(of.rounds) + ", subsets " + std::to_string(of.subsets) + ")";
+}
 
 std::string describe(const Config& config) {
     const auto count_of = [](Index count, const std::string& thing) {
@@ -328,7 +333,7 @@ std::string describe(const Config& config) {
            ", rank " + std::to_string(config.settings.rank) + ", anchors " +
            std::string(name(config.settings.anchors)) + ", order " +
            std::string(name(config.settings.order)) + ", payload " +
-           std::string(name(config.settings.payload));
+           std::string(name(config.settings.payload)) + codewords_text(config.settings);
 }
 
 template <class T>

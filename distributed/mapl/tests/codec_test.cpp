@@ -9,11 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <scape/distributed/in_process_peers.hpp>
+#include <scape/mapl/codec.hpp>
 #include <scape/mapl/ends.hpp>
 #include <scape/mapl/vector_quantization.hpp>
 #include <scape/problem/error.hpp>
-
-#include "codec.hpp"
 
 namespace scape::mapl {
 namespace {

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "kernel_support.hpp"
+#include "room.hpp"
+#include "rounded_payload.hpp"
 
 namespace scape::distributed {
 namespace {
@@ -78,6 +80,28 @@ TEST(HostBackend, MovesTheMomentBetweenAnyTwoMasks) {
             ASSERT_EQ(host::bits(moved.data(), static_cast<Index>(moved.size())), host::bits(expected_m));
             ASSERT_EQ(host::bits(backend->payload(), current.selected()), host::bits(expected_c));
         }
+}
+
+/// A step finds the room that the one before had; one that needs less than half of it leaves no more
+/// behind.
+TEST(Rooms, AreKeptUntilTheyAreMuchTooLarge) {
+    Room<std::vector<float>> room;
+    const float* const first = room.make(1000);
+    room.end_step();
+    EXPECT_EQ(room.make(600), first);
+    static_cast<void>(room.make(100));
+    room.end_step();
+    EXPECT_EQ(room.make(499), first);
+    room.end_step();
+    EXPECT_EQ(room.size(), 499U);
+
+    std::vector<float> vector;
+    make_room(vector, 1000);
+    make_room(vector, 600);
+    EXPECT_GE(vector.capacity(), 1000U);
+    make_room(vector, 400);
+    EXPECT_EQ(vector.size(), 400U);
+    EXPECT_LT(vector.capacity(), 1000U);
 }
 
 } // namespace

@@ -88,22 +88,15 @@ struct Encode {
     }
 };
 
-struct DecodeArguments {
-    const Segment* segments;
-    const Group* tiles; ///< of all segments
-    const std::uint8_t* code;
-    std::uint32_t* counts;  ///< of each tile: the coordinates that its code selects
-    const Index* offsets;   ///< and those of the tiles before
-    std::uint64_t* words;   ///< 0 before
-    std::uint32_t* corrupt; ///< set if the code is none of these segments and ks
-};
-
-/// What a tile's code selects. One block a tile of code.
+/// What each tile of code selects. One block a tile of code.
 struct DecodeCount {
-    using Arguments = DecodeArguments;
-    struct Shared {
-        std::uint32_t count;
+    struct Arguments {
+        const Segment* segments;
+        const Group* tiles; ///< of all segments
+        const std::uint8_t* code;
+        std::uint32_t* counts;
     };
+    using Shared = Scan;
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
@@ -111,134 +104,220 @@ struct DecodeCount {
         const Segment segment = a.segments[part.segment];
         const Index begin = part.begin - segment.begin;
         const Index end = part.end - segment.begin;
+        const std::uint8_t* const code = a.code + segment.code;
+        auto count = static_cast<std::uint32_t>(end - begin);
+        if (segment.kind != SegmentCode::nothing)
+            count = sum_of(block, shared, [&](int thread) {
+                std::uint32_t mine = 0;
+                if (segment.kind == SegmentCode::bitmap)
+                    for (Index byte = begin / 8 + thread; byte * 8 < end; byte += block.threads())
+                        mine += static_cast<std::uint32_t>(bits_set(code[byte]));
+                else
+                    for (Index number = begin / code_block + thread; number * code_block < end;
+                         number += block.threads())
+                        mine += code[number];
+                return mine;
+            });
         block.phase([&](int thread) {
             if (thread == 0)
-                shared.count =
-                    segment.kind == SegmentCode::nothing ? static_cast<std::uint32_t>(end - begin) : 0U;
-        });
-        block.phase([&](int thread) {
-            std::uint32_t count = 0;
-            const std::uint8_t* const code = a.code + segment.code;
-            if (segment.kind == SegmentCode::bitmap)
-                for (Index byte = begin / 8 + thread; byte * 8 < end; byte += block.threads())
-                    count += static_cast<std::uint32_t>(bits_set(code[byte]));
-            if (segment.kind == SegmentCode::positions)
-                for (Index number = begin / code_block + thread; number * code_block < end;
-                     number += block.threads())
-                    count += code[number];
-            if (count != 0)
-                block.add(shared.count, count);
-        });
-        block.phase([&](int thread) {
-            if (thread == 0)
-                a.counts[block.index()] = shared.count;
+                a.counts[block.index()] = count;
         });
     }
 };
 
-/// Sets the bits. One block a tile of code.
+/// The coordinates of a mask that a block decodes.
+constexpr Index decode_tiles = problem::tunable<Index>(16, 2);
+constexpr Index decode_chunk = decode_tiles * tile;
+
+/// The mask of all segments from their code: a chunk's bits are gathered in the block's memory, and its
+/// words, ranks and counts stored once. A code that is not of these segments and ks is told, and selects no
+/// more than they do: what is packed on the mask stays within its bounds. One block a chunk.
 struct Decode {
-    using Arguments = DecodeArguments;
+    struct Arguments {
+        const Segment* segments;
+        const Group* pieces;      ///< of all segments, cut at chunks, in ascending order
+        const Index* first_piece; ///< of each chunk, and how many there are
+        const std::uint8_t* code;
+        const Index* offsets; ///< what the tiles of code select, summed up
+        Index words;          ///< of the mask
+        MaskView mask;
+        std::uint32_t* counts;  ///< of the mask's tiles
+        std::uint32_t* corrupt; ///< set if the code is none of these segments and ks
+    };
+    static constexpr int most_blocks = 512; ///< of a piece: a power of two, for the search
+    static_assert(decode_chunk / code_block + 2 < most_blocks);
+    /// Positions that a thread has under way at once.
+    static constexpr int at_once = 4;
     struct Shared {
-        Scan<Index> scan;
+        std::uint32_t halves[decode_chunk / half_bits];
+        std::uint32_t begins[most_blocks]; ///< of a piece's blocks, among the positions of a tile of code
+        Scan scan;
     };
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
-        const Group part = a.tiles[block.index()];
-        const Segment segment = a.segments[part.segment];
-        const Index selected = a.offsets[segment.last_part] - a.offsets[segment.first_part];
-        if (selected != segment.k) { // the same in all of its blocks: none reads beyond the code
-            block.phase([&](int thread) {
-                if (thread == 0)
-                    block.set_bits(*a.corrupt, 1U);
-            });
-            return;
+        block.phase([&](int thread) {
+            for (int i = thread; i < static_cast<int>(decode_chunk) / half_bits; i += block.threads())
+                shared.halves[i] = 0;
+        });
+        const Index last = a.first_piece[block.index() + 1];
+        for (Index number = a.first_piece[block.index()]; number < last; ++number) {
+            const Group piece = a.pieces[number];
+            const Segment segment = a.segments[piece.segment];
+            if (a.offsets[segment.last_part] - a.offsets[segment.first_part] != segment.k)
+                block.phase([&](int thread) { // the same in all blocks: none reads beyond the code
+                    if (thread == 0)
+                        block.set_bits(*a.corrupt, 1U);
+                });
+            else if (segment.kind == SegmentCode::positions)
+                positions(block, shared, a, piece, segment);
+            else
+                whole_words(block, shared, a, piece, segment);
         }
-        if (segment.kind == SegmentCode::positions)
-            positions(block, shared, a, part, segment);
-        else
-            block.phase([&](int thread) {
-                for (Index word = part.begin / word_bits + thread; word * word_bits < part.end;
-                     word += block.threads())
-                    bitmap_word(block, a, part, segment, word * word_bits);
-            });
+        const Index first_word = block.index() * decode_chunk / word_bits;
+        std::uint64_t* const words = a.mask.words + first_word;
+        rank_words(block, static_cast<int>(least(decode_chunk / word_bits, a.words - first_word)),
+                   a.mask.ranks + first_word, a.counts + block.index() * decode_tiles, [&](int at) {
+                       const std::uint64_t high = shared.halves[2 * at + 1];
+                       return words[at] = shared.halves[2 * at] | high << half_bits;
+                   });
     }
 
   private:
+    template <class Block>
+    SCAPE_BLOCK static void whole_words(Block& block, Shared& shared, const Arguments& a,
+                                        const Group& piece, const Segment& segment) {
+        const Index first_word = block.index() * decode_chunk / word_bits;
+        block.phase([&](int thread) {
+            for (Index word = piece.begin / word_bits + thread; word * word_bits < piece.end;
+                 word += block.threads()) {
+                const std::uint64_t bits = bits_of(block, a, piece, segment, word * word_bits);
+                const auto half = static_cast<int>(2 * (word - first_word));
+                block.set_bits(shared.halves[half], static_cast<std::uint32_t>(bits));
+                block.set_bits(shared.halves[half + 1], static_cast<std::uint32_t>(bits >> half_bits));
+            }
+        });
+    }
+
     /// The bits of a word from a bitmap, whose bytes begin where the segment does, or all of them.
     template <class Block>
-    SCAPE_BLOCK static void bitmap_word(Block& block, const Arguments& a, const Group& part,
-                                        const Segment& segment, Index at) {
-        const std::uint64_t own = own_bits(at, part.begin, part.end);
-        std::uint64_t bits = own;
-        if (segment.kind == SegmentCode::bitmap) {
-            const Index begin = greatest(at, part.begin);
-            const Index end = least(at + word_bits, part.end);
-            bits = 0;
-            for (Index byte = (begin - segment.begin) / 8; segment.begin + byte * 8 < end; ++byte) {
-                const std::uint64_t eight = a.code[segment.code + byte];
-                const Index first = segment.begin + byte * 8;
-                bits |= first >= at ? eight << static_cast<unsigned>(first - at)
-                                    : eight >> static_cast<unsigned>(at - first);
-                if (first + 8 > segment.end && (eight >> static_cast<unsigned>(segment.end - first)) != 0)
-                    block.set_bits(*a.corrupt, 1U); // a bit beyond the end
-            }
-            bits &= own;
+    SCAPE_BLOCK static std::uint64_t bits_of(Block& block, const Arguments& a, const Group& piece,
+                                             const Segment& segment, Index at) {
+        const std::uint64_t own = own_bits(at, piece.begin, piece.end);
+        if (segment.kind != SegmentCode::bitmap)
+            return own;
+        const Index begin = greatest(at, piece.begin);
+        const Index end = least(at + word_bits, piece.end);
+        std::uint64_t bits = 0;
+        for (Index byte = (begin - segment.begin) / 8; segment.begin + byte * 8 < end; ++byte) {
+            const std::uint64_t eight = a.code[segment.code + byte];
+            const Index first = segment.begin + byte * 8;
+            bits |= first >= at ? eight << static_cast<unsigned>(first - at)
+                                : eight >> static_cast<unsigned>(at - first);
+            if (first + 8 > segment.end && (eight >> static_cast<unsigned>(segment.end - first)) != 0)
+                block.set_bits(*a.corrupt, 1U); // a bit beyond the end
         }
-        store_bits(block, a.words[at / word_bits], own, bits);
+        return bits & own;
     }
 
+    /// A piece of positions: where they stand, counted from the begin of the chunk.
+    struct Places {
+        const std::uint8_t* positions; ///< of the tile of code in which the first block is
+        int blocks;                    ///< that have coordinates of the piece
+        int origin;                    ///< of the first of them
+        int begin;                     ///< of the piece
+        int end;
+        int segment_end;
+    };
+
     template <class Block>
-    SCAPE_BLOCK static void positions(Block& block, Shared& shared, const Arguments& a, const Group& part,
+    SCAPE_BLOCK static void positions(Block& block, Shared& shared, const Arguments& a, const Group& piece,
                                       const Segment& segment) {
         const std::uint8_t* const counts = a.code + segment.code;
-        const Index blocks = (segment.end - segment.begin + code_block - 1) / code_block;
-        const std::uint8_t* const all = counts + blocks;
-        const Index first = (part.begin - segment.begin) / code_block;
-        const Index last = (part.end - segment.begin + code_block - 1) / code_block;
-        Index base = a.offsets[block.index()] - a.offsets[segment.first_part];
-        typename Block::template PerThread<Index> mine(block);
-        typename Block::template PerThread<Index> before(block);
-        // As many blocks at once as there are threads.
-        for (Index round = first; round < last; round += block.threads()) {
-            block.phase(
-                [&](int thread) { mine[thread] = round + thread < last ? counts[round + thread] : 0; });
-            scan(block, shared.scan, mine, before);
-            block.phase([&](int thread) {
-                if (mine[thread] > 0)
-                    one_block(block, a, segment, round + thread, all + base + before[thread], mine[thread]);
+        const Index all_blocks = (segment.end - segment.begin + code_block - 1) / code_block;
+        const Index first = (piece.begin - segment.begin) / code_block;
+        const Index tile_of_code = first / code_tile_blocks;
+        const std::uint8_t* const of_tile = counts + tile_of_code * code_tile_blocks;
+        // Those of the tile before the piece's are counted, too.
+        const auto skipped = static_cast<int>(first - tile_of_code * code_tile_blocks);
+        const auto last = static_cast<int>((piece.end - segment.begin + code_block - 1) / code_block -
+                                           tile_of_code * code_tile_blocks);
+        const int share = (last + block.threads() - 1) / block.threads();
+        scan(
+            block, shared.scan,
+            [&](int thread) {
+                std::uint32_t mine = 0;
+                SCAPE_ROLLED
+                for (int i = thread * share; i < least((thread + 1) * share, last); ++i)
+                    mine += of_tile[i];
+                return mine;
+            },
+            [&](int thread, std::uint32_t before, std::uint32_t) {
+                SCAPE_ROLLED
+                for (int i = thread * share; i < least((thread + 1) * share, last); ++i) {
+                    if (i >= skipped)
+                        shared.begins[i - skipped] = before;
+                    before += of_tile[i];
+                    if (i == last - 1)
+                        shared.begins[last - skipped] = before;
+                }
+                SCAPE_ROLLED
+                for (int i = last - skipped + 1 + thread; i < most_blocks; i += block.threads())
+                    shared.begins[i] = ~std::uint32_t{0};
             });
-            base += shared.scan.total;
-        }
+        const Index chunk = block.index() * decode_chunk;
+        const Index selected_before =
+            a.offsets[segment.first_part + tile_of_code] - a.offsets[segment.first_part];
+        const Places places{counts + all_blocks + selected_before,
+                            last - skipped,
+                            static_cast<int>(segment.begin + first * code_block - chunk),
+                            static_cast<int>(piece.begin - chunk),
+                            static_cast<int>(piece.end - chunk),
+                            static_cast<int>(least(segment.end - chunk, decode_chunk + code_block))};
+        block.phase([&](int thread) {
+            const std::uint32_t end = shared.begins[places.blocks];
+            for (std::uint32_t at = shared.begins[0] + static_cast<std::uint32_t>(at_once * thread);
+                 at < end; at += static_cast<std::uint32_t>(at_once * block.threads()))
+                some_positions(block, shared, a, places, at, end);
+        });
     }
 
     template <class Block>
-    SCAPE_BLOCK static void one_block(Block& block, const Arguments& a, const Segment& segment,
-                                      Index number, const std::uint8_t* positions, Index count) {
-        const Index begin = segment.begin + number * code_block;
-        const Index size = least(code_block, segment.end - begin);
-        Index previous = -1;
-        Index word = begin / word_bits;
-        std::uint64_t bits = 0;
-        for (Index i = 0; i < count; ++i) {
-            const Index position = positions[i];
-            if (position <= previous || position >= size) {
-                block.set_bits(*a.corrupt, 1U);
-                break;
-            }
-            previous = position;
-            const Index at = begin + position;
-            if (at / word_bits != word) {
-                if (bits != 0)
-                    block.set_bits(a.words[word], bits);
-                word = at / word_bits;
-                bits = 0;
-            }
-            bits |= std::uint64_t{1} << static_cast<unsigned>(at % word_bits);
+    SCAPE_BLOCK static void some_positions(Block& block, Shared& shared, const Arguments& a,
+                                           const Places& places, std::uint32_t at, std::uint32_t end) {
+        int values[at_once + 1]; // the one before them, too
+        SCAPE_UNROLL
+        for (int i = 0; i <= at_once; ++i) {
+            const std::uint32_t from = at + static_cast<std::uint32_t>(i);
+            values[i] = from > 0 && from <= end ? places.positions[from - 1] : 0;
         }
-        if (bits != 0)
-            block.set_bits(a.words[word], bits);
+        int number = block_of(shared, at);
+        SCAPE_UNROLL
+        for (int i = 0; i < at_once; ++i) {
+            const std::uint32_t from = at + static_cast<std::uint32_t>(i);
+            if (from >= end)
+                continue;
+            while (from >= shared.begins[number + 1])
+                ++number;
+            const int previous = from == shared.begins[number] ? -1 : values[i];
+            const int position = values[i + 1];
+            const int place = places.origin + number * static_cast<int>(code_block) + position;
+            if (position <= previous || position >= code_block || place >= places.segment_end)
+                block.set_bits(*a.corrupt, 1U);
+            else if (place >= places.begin && place < places.end)
+                block.set_bits(shared.halves[place / half_bits],
+                               std::uint32_t{1} << static_cast<unsigned>(place % half_bits));
+        }
+    }
+
+    /// The last block that begins at a position or before it.
+    SCAPE_BLOCK static int block_of(const Shared& shared, std::uint32_t at) {
+        int number = 0;
+        SCAPE_UNROLL
+        for (int step = most_blocks / 2; step > 0; step /= 2)
+            if (shared.begins[number + step] <= at)
+                number += step;
+        return number;
     }
 };
 

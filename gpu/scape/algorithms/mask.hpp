@@ -44,6 +44,32 @@ SCAPE_BLOCK std::uint64_t own_bits(Index at, Index begin, Index end) {
     return bits;
 }
 
+/// Of a word, where bits are set by a block's own atomics.
+constexpr int half_bits = 32;
+
+/// A tile of a mask, where a block has it at hand.
+struct MaskTile {
+    std::uint64_t words[tile_words];
+    std::uint16_t ranks[tile_words];
+};
+
+/// Loads the tile of a number that the mask has `size` coordinates of: a thread's share of it. It is there
+/// behind the phase.
+template <class Block>
+SCAPE_BLOCK void load_tile(const Block& block, int thread, const MaskView& mask, Index number, int size,
+                           MaskTile& to) {
+    const std::uint64_t* const words = mask.words + number * tile_words;
+    const std::uint16_t* const ranks = mask.ranks + number * tile_words;
+    SCAPE_UNROLL
+    for (int first = 0; first < tile_words; first += block.threads()) {
+        const int i = first + thread;
+        if (i < tile_words && i * static_cast<int>(word_bits) < size) {
+            to.words[i] = words[i];
+            to.ranks[i] = ranks[i];
+        }
+    }
+}
+
 /// Sets the own bits of a word to `bits`; others may write the rest of it at the same time.
 template <class Block>
 SCAPE_BLOCK void store_bits(Block& block, std::uint64_t& word, std::uint64_t own, std::uint64_t bits) {
@@ -55,8 +81,51 @@ SCAPE_BLOCK void store_bits(Block& block, std::uint64_t& word, std::uint64_t own
     }
 }
 
-/// Ranks of the words, and selected coordinates of each tile; Offsets does the rest. Where `corrupt` is
-/// set, the mask is emptied: what is packed on it stays within its bounds.
+/// Words that a thread has of a tile which a warp has.
+constexpr int warp_share = (static_cast<int>(tile_words) + warp_threads - 1) / warp_threads;
+struct BitsOfWords {
+    std::uint32_t set[warp_share];
+};
+
+/// Ranks of `count` words from a tile's first one on, `ranks`, and what their tiles select, `counts`. A
+/// warp does a tile; word(i) is asked once for each.
+template <class Block, class Word>
+SCAPE_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, std::uint32_t* counts,
+                            const Word& word) {
+    constexpr int words = static_cast<int>(tile_words);
+    typename Block::template PerThread<BitsOfWords> bits(block);
+    for (int first = 0; first * words < count; first += block.threads() / warp_threads) {
+        const auto tile_of = [&](int thread) { return first + thread / warp_threads; };
+        // `count` where a thread has no such word.
+        const auto place = [&](int thread, int i) {
+            const int in_tile = thread % warp_threads * warp_share + i;
+            return in_tile < words ? least(tile_of(thread) * words + in_tile, count) : count;
+        };
+        block.warp_scan(
+            [&](int thread) {
+                std::uint32_t sum = 0;
+                SCAPE_UNROLL
+                for (int i = 0; i < warp_share; ++i) {
+                    const int at = place(thread, i);
+                    bits[thread].set[i] = at < count ? static_cast<std::uint32_t>(bits_set(word(at))) : 0U;
+                    sum += bits[thread].set[i];
+                }
+                return sum;
+            },
+            [&](int thread, std::uint32_t before, std::uint32_t all) {
+                if (place(thread, 0) % words == 0 && place(thread, 0) < count)
+                    counts[tile_of(thread)] = all;
+                SCAPE_UNROLL
+                for (int i = 0; i < warp_share; ++i) {
+                    if (const int at = place(thread, i); at < count)
+                        ranks[at] = static_cast<std::uint16_t>(before);
+                    before += bits[thread].set[i];
+                }
+            });
+    }
+}
+
+/// Ranks of the words, and selected coordinates of each tile; Offsets does the rest.
 struct CountWords {
     static constexpr Index tiles = problem::tunable<Index>(16, 2); ///< of a block
     static constexpr Index words = tiles * tile_words;
@@ -64,45 +133,17 @@ struct CountWords {
     struct Arguments {
         Index first_word; ///< a tile's first one
         Index last_word;
-        const std::uint32_t* corrupt; ///< or null
         MaskView mask;
         std::uint32_t* counts; ///< of the tiles, from the first word's on
     };
-    struct Shared {
-        std::uint32_t sums[2][words];
-    };
+    struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = a.first_word + block.index() * words;
-        const Index count = least(words, a.last_word - begin);
-        const bool corrupt = a.corrupt != nullptr && *a.corrupt != 0;
-        block.phase([&](int thread) {
-            for (Index i = thread; i < words; i += block.threads()) {
-                if (corrupt && i < count)
-                    a.mask.words[begin + i] = 0;
-                shared.sums[0][i] =
-                    i < count ? static_cast<std::uint32_t>(bits_set(a.mask.words[begin + i])) : 0U;
-            }
-        });
-        int side = 0;
-        for (Index reach = 1; reach < tile_words; reach *= 2, side = 1 - side)
-            block.phase([&](int thread) {
-                for (Index i = thread; i < words; i += block.threads()) {
-                    const std::uint32_t value = shared.sums[side][i];
-                    shared.sums[1 - side][i] =
-                        i % tile_words >= reach ? value + shared.sums[side][i - reach] : value;
-                }
-            });
-        block.phase([&](int thread) {
-            for (Index i = thread; i < count; i += block.threads()) {
-                a.mask.ranks[begin + i] = i % tile_words == 0
-                                              ? std::uint16_t{0}
-                                              : static_cast<std::uint16_t>(shared.sums[side][i - 1]);
-                if (i % tile_words == tile_words - 1 || i == count - 1)
-                    a.counts[block.index() * tiles + i / tile_words] = shared.sums[side][i];
-            }
-        });
+        const std::uint64_t* const from = a.mask.words + begin;
+        rank_words(block, static_cast<int>(least(words, a.last_word - begin)), a.mask.ranks + begin,
+                   a.counts + block.index() * tiles, [&](int at) { return from[at]; });
     }
 };
 
@@ -116,28 +157,21 @@ struct InCommon {
         Index words;
         Index* common; ///< 0 before
     };
-    struct Shared {
-        std::uint32_t sum;
-    };
+    using Shared = Scan;
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * words;
         const Index end = least(begin + words, a.words);
-        block.phase([&](int thread) {
-            if (thread == 0)
-                shared.sum = 0;
-        });
-        block.phase([&](int thread) {
-            std::uint32_t sum = 0;
+        const std::uint32_t sum = sum_of(block, shared, [&](int thread) {
+            std::uint32_t mine = 0;
             for (Index i = begin + thread; i < end; i += block.threads())
-                sum += static_cast<std::uint32_t>(bits_set(a.one[i] & a.other[i]));
-            if (sum != 0)
-                block.add(shared.sum, sum);
+                mine += static_cast<std::uint32_t>(bits_set(a.one[i] & a.other[i]));
+            return mine;
         });
         block.phase([&](int thread) {
             if (thread == 0)
-                block.add(*a.common, static_cast<Index>(shared.sum));
+                block.add(*a.common, Index{sum});
         });
     }
 };

@@ -11,7 +11,8 @@
 // bracket around the last step's threshold makes that one pass over memory: what is above it is selected at
 // once, what is inside is put aside, and T is looked for there, digit by digit. Where the bracket does not
 // hold T, or too much is inside, T is looked for among all coordinates: other bytes, the same bits. What
-// was put aside stands in any order; it is only counted, or looked up by its coordinate.
+// was put aside stands in any order; it is only counted, or looked up by its coordinate. Of whole tiles the
+// local pass has gone before (local.hpp): then there is nothing left of that one pass, either.
 //
 // The launches, in this order, are always the same; what a segment does not need returns at once:
 //   Prepare, Bracket, Judge, 3 times (Digit, Pick), TieCount, Offsets of the ties, Take.
@@ -32,17 +33,19 @@ struct Segment {
     SegmentCode kind;
 };
 
-/// A block's share of a segment: up to group_tiles tiles. Groups are the same at every step.
+/// A block's share of a segment: up to group_tiles tiles, each with a place for its candidates, its cell.
+/// Groups are the same at every step.
 struct Group {
     Index begin;
     Index end;
     Index segment;
+    Index first_cell; ///< the number of its first tile's
 };
 constexpr Index most_group_tiles = 16;
 /// Coordinates whose scores a block holds at once.
 constexpr Index sweep = tile / 2;
-/// Candidates that a group has room for: a part of its coordinates.
-constexpr Index candidate_share = 8;
+/// Candidates that a cell has room for: a part of a tile's coordinates.
+constexpr Index cell_room = tile / 8;
 
 enum class SearchState : std::uint32_t {
     whole,      ///< all are selected, and nothing is to be looked for
@@ -58,7 +61,8 @@ struct Search {
     std::uint32_t low;
     Index rank;
     Index equal;        ///< once T is low: how many equal it
-    std::uint32_t hint; ///< the last threshold + 1, or 0
+    std::uint32_t hint; ///< where the next threshold should be, and 1; or 0
+    std::uint32_t last; ///< the last one, and 1; or 0
 };
 
 constexpr std::uint32_t no_key = 0xffff'ffffU;
@@ -69,6 +73,16 @@ constexpr std::uint32_t second_shift = 10;
 /// A bracket is as wide as a bin of the first digit, so that its candidates go on with the second.
 constexpr std::uint32_t bracket_width = 1U << first_shift;
 
+/// Where the next threshold should be: as far on as it went the last time, unless it jumped. Decides
+/// nothing but the speed.
+SCAPE_BLOCK std::uint32_t guess_from(std::uint32_t found, std::uint32_t last) {
+    constexpr Index jump = Index{1} << 22;
+    const Index drift = last == 0 ? 0 : Index{found} - (Index{last} - 1);
+    const Index next = Index{found} + drift;
+    const bool goes_on = drift > -jump && drift < jump && next > jump && next < greatest_key - jump;
+    return goes_on ? static_cast<std::uint32_t>(next) : found;
+}
+
 struct SelectArguments {
     const Segment* segments;
     const Group* groups;
@@ -76,20 +90,41 @@ struct SelectArguments {
     std::uint32_t* bins; ///< digit_bins for each segment, 0 where they are not in use
     const float* e;
     MaskView current;
-    const float* payload; ///< c where `current` has a bit
-    Index room;           ///< for the candidates of a group
-    std::uint32_t* keys;
-    std::uint16_t* places;   ///< of the candidates, from the first coordinate of the group's first tile
-    std::uint32_t* above;    ///< of each group: how many are above the bracket,
-    std::uint32_t* inside;   ///< how many inside, more than `room` if there was none for all,
-    std::uint32_t* ties;     ///< how many equal T, where that matters,
+    const float* payload;    ///< c where `current` has a bit
+    std::uint32_t* keys;     ///< of the candidates, `cell_room` for each cell
+    std::uint16_t* places;   ///< and their coordinates, from the tile's begin
+    std::uint32_t* above;    ///< of each cell: how many are above the bracket,
+    std::uint32_t* inside;   ///< and inside, more than `cell_room` if there was none for all
+    std::uint32_t* ties;     ///< of each group: how many equal T, where that matters,
     const Index* tie_offset; ///< and how many do in the groups before
     std::uint64_t* next;     ///< the words of the mask in the making
     std::uint32_t shift;     ///< of the digit
+    bool looked_at;          ///< a local pass has done what Bracket does with whole tiles
 };
 
 SCAPE_BLOCK Index first_tile(const Group& group) {
     return group.begin / tile * tile;
+}
+SCAPE_BLOCK int cells_of(const Group& group) {
+    return static_cast<int>((group.end - 1) / tile - group.begin / tile) + 1;
+}
+/// All of the tile that begins there is the group's.
+SCAPE_BLOCK bool is_whole(const Group& group, Index begin) {
+    return begin >= group.begin && begin + tile <= group.end;
+}
+
+/// Calls work(score, place) for each of the group's candidates, whose places count from the begin of its
+/// first tile: a thread's share, of the cells of its warp.
+template <class Block, class Work>
+SCAPE_BLOCK void over_candidates(const Block& block, int thread, const SelectArguments& a,
+                                 const Group& group, const Work& work) {
+    for (int cell = thread / warp_threads; cell < cells_of(group); cell += block.threads() / warp_threads) {
+        const Index number = group.first_cell + cell;
+        const auto size = static_cast<int>(a.inside[number]);
+        for (int i = thread % warp_threads; i < size; i += warp_threads)
+            work(a.keys[number * cell_room + i],
+                 cell * static_cast<int>(tile) + a.places[number * cell_room + i]);
+    }
 }
 
 /// The score of a coordinate.
@@ -188,6 +223,16 @@ struct Bracket {
         const Group group = a.groups[block.index()];
         if (a.searches[group.segment].state != SearchState::bracket)
             return;
+        Index cell = group.first_cell;
+        for (Index begin = first_tile(group); begin < group.end; begin += tile, ++cell)
+            if (!a.looked_at || !is_whole(group, begin))
+                one_tile(block, shared, a, group, begin, cell);
+    }
+
+  private:
+    template <class Block>
+    SCAPE_BLOCK static void one_tile(Block& block, Shared& shared, const SelectArguments& a,
+                                     const Group& group, Index tile_begin, Index cell) {
         const std::uint32_t low = a.searches[group.segment].low;
         const std::uint32_t high = low + (bracket_width - 1);
         block.phase([&](int thread) {
@@ -195,7 +240,7 @@ struct Bracket {
                 shared.above = shared.inside = 0;
         });
         typename Block::template PerSweep<std::uint32_t, sweep> keys(block);
-        for (Index begin = first_tile(group); begin < group.end; begin += sweep) {
+        for (Index begin = tile_begin; begin < least(tile_begin + tile, group.end); begin += sweep) {
             load_keys(block, a, group, begin, keys);
             write_words(
                 block, a, group, begin, keys, [&](std::uint32_t key, Index) { return key > high; },
@@ -210,20 +255,19 @@ struct Bracket {
                     if (key < low || key > high)
                         continue;
                     const Index free = block.add(shared.inside, 1U);
-                    if (free >= a.room)
+                    if (free >= cell_room)
                         continue;
                     const Index at = begin + place_in_sweep(block, thread, number / 2, number % 2);
-                    a.keys[block.index() * a.room + free] = key;
-                    a.places[block.index() * a.room + free] =
-                        static_cast<std::uint16_t>(at - first_tile(group));
+                    a.keys[cell * cell_room + free] = key;
+                    a.places[cell * cell_room + free] = static_cast<std::uint16_t>(at - tile_begin);
                 }
             });
         }
         block.phase([&](int thread) {
             if (thread != 0)
                 return;
-            a.above[block.index()] = shared.above;
-            a.inside[block.index()] = shared.inside;
+            a.above[cell] = shared.above;
+            a.inside[cell] = shared.inside;
         });
     }
 };
@@ -231,11 +275,7 @@ struct Bracket {
 /// Whether the bracket held T. One block a segment.
 struct Judge {
     using Arguments = SelectArguments;
-    struct Shared {
-        Index above;
-        Index inside;
-        std::uint32_t overflow;
-    };
+    using Shared = Scan;
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
@@ -243,29 +283,29 @@ struct Judge {
         Search& search = a.searches[block.index()];
         if (search.state != SearchState::bracket)
             return;
-        block.phase([&](int thread) {
-            if (thread == 0) {
-                shared.above = shared.inside = 0;
-                shared.overflow = 0;
+        const Group& last = a.groups[segment.last_part - 1];
+        const Index end = last.first_cell + cells_of(last);
+        typename Block::template PerThread<std::uint32_t> inside(block);
+        typename Block::template PerThread<std::uint32_t> full(block); // cells without room for all
+        // A segment has fewer than 2^32 coordinates.
+        const std::uint32_t above = sum_of(block, shared, [&](int thread) {
+            std::uint32_t mine = 0;
+            inside[thread] = full[thread] = 0;
+            for (Index cell = a.groups[segment.first_part].first_cell + thread; cell < end;
+                 cell += block.threads()) {
+                mine += a.above[cell];
+                inside[thread] += a.inside[cell];
+                full[thread] += a.inside[cell] > cell_room ? 1U : 0U;
             }
+            return mine;
         });
-        block.phase([&](int thread) {
-            Index above = 0;
-            Index inside = 0;
-            for (Index i = segment.first_part + thread; i < segment.last_part; i += block.threads()) {
-                above += a.above[i];
-                inside += a.inside[i];
-                if (a.inside[i] > a.room)
-                    block.set_bits(shared.overflow, 1U);
-            }
-            block.add(shared.above, above);
-            block.add(shared.inside, inside);
-        });
+        const std::uint32_t candidates = sum_of(block, shared, [&](int thread) { return inside[thread]; });
+        const bool overflow = sum_of(block, shared, [&](int thread) { return full[thread]; }) != 0;
         block.phase([&](int thread) {
             if (thread != 0)
                 return;
-            const Index left = segment.k - shared.above;
-            if (shared.overflow == 0 && left > 0 && left <= shared.inside) {
+            const Index left = segment.k - Index{above};
+            if (!overflow && left > 0 && left <= Index{candidates}) {
                 search.state = SearchState::candidates;
                 search.rank = left;
             } else {
@@ -303,9 +343,7 @@ struct Digit {
         };
         if (state == SearchState::candidates) {
             block.phase([&](int thread) {
-                const Index size = a.inside[block.index()];
-                for (Index i = thread; i < size; i += block.threads())
-                    count(a.keys[block.index() * a.room + i]);
+                over_candidates(block, thread, a, group, [&](std::uint32_t key, int) { count(key); });
             });
         } else {
             typename Block::template PerSweep<std::uint32_t, sweep> keys(block);
@@ -330,9 +368,7 @@ struct Digit {
 /// Finds T's digit, from the top, and clears the bins. One block a segment.
 struct Pick {
     using Arguments = SelectArguments;
-    struct Shared {
-        Scan<Index> scan;
-    };
+    using Shared = Scan;
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
@@ -342,72 +378,69 @@ struct Pick {
             return;
         std::uint32_t* const bins = a.bins + block.index() * digit_bins;
         const int share = digit_bins / block.threads();
-        typename Block::template PerThread<Index> mine(block);
-        typename Block::template PerThread<Index> higher(block);
+        typename Block::template PerSweep<std::uint32_t, digit_bins> counts(block);
         typename Block::template PerThread<Index> rank(block);
         // The first thread has the highest bins.
         const auto bin_of = [&](int thread, int i) { return digit_bins - 1 - (thread * share + i); };
-        block.phase([&](int thread) {
-            rank[thread] = search.rank;
-            mine[thread] = 0;
-            for (int i = 0; i < share; ++i)
-                mine[thread] += bins[bin_of(thread, i)];
-        });
-        scan(block, shared.scan, mine, higher);
-        block.phase([&](int thread) {
-            Index left = rank[thread] - higher[thread];
-            for (int i = 0; i < share; ++i) {
-                const int bin = bin_of(thread, i);
-                const Index count = bins[bin];
-                bins[bin] = 0;
-                if (left > 0 && left <= count) { // true of one bin in all
-                    search.low += static_cast<std::uint32_t>(bin) << a.shift;
-                    search.rank = left;
-                    if (a.shift == 0) {
-                        search.equal = count;
-                        search.hint = search.low + 1;
-                    }
+        scan(
+            block, shared,
+            [&](int thread) {
+                rank[thread] = search.rank;
+                std::uint32_t mine = 0;
+                SCAPE_UNROLL
+                for (int i = 0; i < share; ++i) {
+                    counts(thread, i) = bins[bin_of(thread, i)];
+                    mine += counts(thread, i);
                 }
-                left -= count;
-            }
-        });
+                return mine;
+            },
+            [&](int thread, std::uint32_t higher, std::uint32_t) {
+                Index left = rank[thread] - Index{higher};
+                SCAPE_UNROLL
+                for (int i = 0; i < share; ++i) {
+                    const int bin = bin_of(thread, i);
+                    const Index count = counts(thread, i);
+                    bins[bin] = 0;
+                    if (left > 0 && left <= count) { // true of one bin in all
+                        search.low += static_cast<std::uint32_t>(bin) << a.shift;
+                        search.rank = left;
+                        if (a.shift == 0) {
+                            search.equal = count;
+                            search.hint = guess_from(search.low, search.last) + 1;
+                            search.last = search.low + 1;
+                        }
+                    }
+                    left -= count;
+                }
+            });
     }
 };
 
 /// How many equal T in each group, where not all of them are taken. One block a group.
 struct TieCount {
     using Arguments = SelectArguments;
-    struct Shared {
-        std::uint32_t count;
-    };
+    using Shared = Scan;
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Group group = a.groups[block.index()];
         const Search search = a.searches[group.segment];
+        std::uint32_t ties = 0;
+        if (search.state != SearchState::whole && search.rank < search.equal)
+            ties = sum_of(block, shared, [&](int thread) {
+                std::uint32_t mine = 0;
+                if (search.state == SearchState::candidates) {
+                    over_candidates(block, thread, a, group,
+                                    [&](std::uint32_t key, int) { mine += key == search.low ? 1U : 0U; });
+                } else {
+                    for (Index at = group.begin + thread; at < group.end; at += block.threads())
+                        mine += key_at(a, at) == search.low ? 1U : 0U;
+                }
+                return mine;
+            });
         block.phase([&](int thread) {
             if (thread == 0)
-                shared.count = 0;
-        });
-        if (search.state == SearchState::candidates && search.rank < search.equal) {
-            block.phase([&](int thread) {
-                const Index size = a.inside[block.index()];
-                for (Index i = thread; i < size; i += block.threads())
-                    if (a.keys[block.index() * a.room + i] == search.low)
-                        block.add(shared.count, 1U);
-            });
-        } else if (search.state == SearchState::everywhere && search.rank < search.equal) {
-            block.phase([&](int thread) {
-                std::uint32_t count = 0;
-                for (Index at = group.begin + thread; at < group.end; at += block.threads())
-                    count += key_at(a, at) == search.low ? 1U : 0U;
-                if (count != 0)
-                    block.add(shared.count, count);
-            });
-        }
-        block.phase([&](int thread) {
-            if (thread == 0)
-                a.ties[block.index()] = shared.count;
+                a.ties[block.index()] = ties;
         });
     }
 };
@@ -418,7 +451,7 @@ struct Take {
     static constexpr Index group_words = most_group_tiles * tile_words;
     struct Shared {
         std::uint64_t equal[group_words]; ///< in the one group of a segment that takes a part of its ties
-        Scan<std::uint32_t> scan;
+        Scan scan;
     };
 
     template <class Block>
@@ -446,13 +479,11 @@ struct Take {
         const Index first = first_tile(group);
         if (search.state == SearchState::candidates) {
             block.phase([&](int thread) {
-                const Index size = a.inside[block.index()];
-                for (Index i = thread; i < size; i += block.threads()) {
-                    const Index place = a.places[block.index() * a.room + i];
-                    if (taken(a.keys[block.index() * a.room + i], place))
+                over_candidates(block, thread, a, group, [&](std::uint32_t key, int place) {
+                    if (taken(key, place))
                         block.set_bits(a.next[(first + place) / word_bits],
                                        std::uint64_t{1} << static_cast<unsigned>(place % word_bits));
-                }
+                });
             });
             return;
         }
@@ -482,10 +513,10 @@ struct Take {
         };
         block.phase([&](int thread) {
             if (search.state == SearchState::candidates) {
-                const Index size = a.inside[block.index()];
-                for (Index i = thread; i < size; i += block.threads())
-                    if (a.keys[block.index() * a.room + i] == search.low)
-                        mark(a.places[block.index() * a.room + i]);
+                over_candidates(block, thread, a, group, [&](std::uint32_t key, int place) {
+                    if (key == search.low)
+                        mark(place);
+                });
             } else {
                 for (Index at = group.begin + thread; at < group.end; at += block.threads())
                     if (key_at(a, at) == search.low)
@@ -493,24 +524,24 @@ struct Take {
             }
         });
         const Index share = group_words / block.threads();
-        typename Block::template PerThread<std::uint32_t> mine(block);
-        typename Block::template PerThread<std::uint32_t> before(block);
-        block.phase([&](int thread) {
-            mine[thread] = 0;
-            for (Index i = 0; i < share; ++i)
-                mine[thread] += static_cast<std::uint32_t>(bits_set(shared.equal[thread * share + i]));
-        });
-        scan(block, shared.scan, mine, before);
-        block.phase([&](int thread) {
-            std::uint32_t left = room > before[thread] ? room - before[thread] : 0;
-            for (Index i = 0; i < share; ++i) {
-                std::uint64_t& word = shared.equal[thread * share + i];
-                std::uint64_t kept = 0;
-                for (std::uint64_t rest = word; rest != 0 && left > 0; rest &= rest - 1, --left)
-                    kept |= rest & (~rest + 1);
-                word = kept;
-            }
-        });
+        scan(
+            block, shared.scan,
+            [&](int thread) {
+                std::uint32_t mine = 0;
+                for (Index i = 0; i < share; ++i)
+                    mine += static_cast<std::uint32_t>(bits_set(shared.equal[thread * share + i]));
+                return mine;
+            },
+            [&](int thread, std::uint32_t before, std::uint32_t) {
+                std::uint32_t left = room > before ? room - before : 0;
+                for (Index i = 0; i < share; ++i) {
+                    std::uint64_t& word = shared.equal[thread * share + i];
+                    std::uint64_t kept = 0;
+                    for (std::uint64_t rest = word; rest != 0 && left > 0; rest &= rest - 1, --left)
+                        kept |= rest & (~rest + 1);
+                    word = kept;
+                }
+            });
     }
 };
 

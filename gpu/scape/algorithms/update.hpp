@@ -198,9 +198,9 @@ struct Clip {
 enum class Direction : std::uint8_t { adam, momentum };
 
 /// Sections 4.5, 4.7 and 4.8 on all coordinates: the decay everywhere and the update on the mask, of which
-/// M comes back clipped. Without decay, only what is selected is touched. One block a tile, in three
-/// phases: the decayed tile and the places of what is selected, the selected by themselves, so that all
-/// threads have one, and the tile back to memory.
+/// M comes back clipped. Without decay, only what is selected is touched. One block a tile, in four
+/// phases: the tile from memory, decayed with the places of what is selected, the selected by themselves,
+/// so that all threads have one, and the tile back to memory.
 struct Update {
     struct Arguments {
         Scalars scalars;
@@ -214,7 +214,8 @@ struct Update {
         Results* results;
     };
     struct Shared {
-        Quad w[tile / quad_size];
+        Quad w[tile_quads];
+        MaskTile current;
         std::uint16_t places[tile];
     };
 
@@ -242,61 +243,102 @@ struct Update {
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
-        const Index begin = block.index() * tile;
-        const Index end = least(begin + tile, a.size);
+        if (block.index() * tile + tile <= a.size && is_aligned(a.w))
+            pass<true>(block, shared, a);
+        else
+            pass<false>(block, shared, a);
+    }
+
+  private:
+    SCAPE_BLOCK static unsigned selected(const Shared& shared, int at) {
+        return four_bits(shared.current.words[at / static_cast<int>(word_bits)], at);
+    }
+
+    /// `Whole`: all quads of the tile are there, and aligned.
+    template <bool Whole, class Block>
+    SCAPE_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a) {
+        float* const tile_w = a.w + block.index() * tile;
+        const int size = static_cast<int>(Whole ? tile : least(tile, a.size - block.index() * tile));
         const Index first = a.current.offsets[block.index()];
-        const Index count = a.current.offsets[block.index() + 1] - first;
+        const int count = static_cast<int>(a.current.offsets[block.index() + 1] - first);
         const bool aligned = is_aligned(a.w);
         const bool decaying = a.scalars.decay != 1.0F;
         const float factor = a.clipping ? a.results->clip_factor : 1.0F;
+        typename Block::template PerSweep<Quad, tile_quads> w(block);
         block.phase([&](int thread) {
-            Quad w[quads_in_flight]{};
-            std::uint64_t current[quads_in_flight]{};
-            bool all_finite = true;
-            for_quads(
-                block, thread, begin, end,
-                [&](int number, Index at) {
-                    current[number] = word_of(a.current, at);
-                    if (decaying || four_bits(current[number], at) != 0)
-                        w[number] = load(a.w, at, a.size, aligned);
-                },
-                [&](int number, Index at) {
-                    const unsigned has = four_bits(current[number], at);
-                    Quad values = w[number];
-                    if (decaying) {
-                        SCAPE_UNROLL
-                        for (Index i = 0; i < quad_size; ++i) {
-                            values.value[i] = values.value[i] * a.scalars.decay;
-                            if (at + i < a.size)
-                                all_finite = finite(values.value[i]) && all_finite;
-                        }
-                    }
-                    if (decaying || has != 0)
-                        shared.w[(at - begin) / quad_size] = values;
-                    Index packed = has == 0 ? 0 : before(a.current, at, current[number]) - first;
-                    SCAPE_UNROLL
-                    for (Index i = 0; i < quad_size; ++i)
-                        if (has_bit(has, i))
-                            shared.places[packed++] = static_cast<std::uint16_t>(at - begin + i);
-                });
-            if (!all_finite)
-                block.set_bits(a.results->not_finite, 1U);
+            load_tile(block, thread, a.current, block.index(), size, shared.current);
+            if (decaying) {
+                SCAPE_UNROLL
+                for (int number = 0; number < quads_of_thread(block); ++number)
+                    w(thread, number) =
+                        load_in_tile<Whole>(tile_w, place_of_quad(block, thread, number), size, aligned);
+            }
         });
         block.phase([&](int thread) {
+            if (!decaying) {
+                SCAPE_UNROLL
+                for (int number = 0; number < quads_of_thread(block); ++number) {
+                    const int at = place_of_quad(block, thread, number);
+                    if ((Whole || at < size) && selected(shared, at) != 0)
+                        w(thread, number) = load_in_tile<Whole>(tile_w, at, size, aligned);
+                }
+            }
             bool all_finite = true;
-            for (Index i = thread; i < count; i += block.threads()) {
-                const Index place = shared.places[i];
-                float& w = shared.w[place / quad_size].value[place % quad_size];
-                all_finite = select(a, factor, first + i, w) && all_finite;
+            SCAPE_UNROLL
+            for (int number = 0; number < quads_of_thread(block); ++number) {
+                const int at = place_of_quad(block, thread, number);
+                if ((!Whole && at >= size) || (!decaying && selected(shared, at) == 0))
+                    continue;
+                if (decaying)
+                    all_finite = decay(a.scalars.decay, w(thread, number)) && all_finite;
+                shared.w[at / quad_size] = w(thread, number);
+                note_places(shared, at);
             }
             if (!all_finite)
                 block.set_bits(a.results->not_finite, 1U);
         });
         block.phase([&](int thread) {
-            for (Index at = begin + quad_size * thread; at < end; at += quad_size * block.threads())
-                if (decaying || four_bits(word_of(a.current, at), at) != 0)
-                    store(a.w, at, a.size, aligned, shared.w[(at - begin) / quad_size]);
+            bool all_finite = true;
+            SCAPE_ROLLED
+            for (int i = thread; i < count; i += block.threads()) {
+                const int place = shared.places[i];
+                float& value = shared.w[place / quad_size].value[place % quad_size];
+                all_finite = select(a, factor, first + i, value) && all_finite;
+            }
+            if (!all_finite)
+                block.set_bits(a.results->not_finite, 1U);
         });
+        block.phase([&](int thread) {
+            SCAPE_UNROLL
+            for (int number = 0; number < quads_of_thread(block); ++number) {
+                const int at = place_of_quad(block, thread, number);
+                if ((Whole || at < size) && (decaying || selected(shared, at) != 0))
+                    store_in_tile<Whole>(tile_w, at, size, aligned, shared.w[at / quad_size]);
+            }
+        });
+    }
+
+    /// False if one is not finite. Behind the end stand zeros.
+    SCAPE_BLOCK static bool decay(float factor, Quad& quad) {
+        bool all_finite = true;
+        SCAPE_UNROLL
+        for (float& value : quad.value) {
+            value = value * factor;
+            all_finite = finite(value) && all_finite;
+        }
+        return all_finite;
+    }
+
+    /// Where the selected of four neighbours stand, in the order in which they are packed.
+    SCAPE_BLOCK static void note_places(Shared& shared, int at) {
+        const std::uint64_t word = shared.current.words[at / static_cast<int>(word_bits)];
+        const unsigned has = four_bits(word, at);
+        int packed = shared.current.ranks[at / static_cast<int>(word_bits)] +
+                     bits_set(word & bits_below(at % static_cast<int>(word_bits)));
+        SCAPE_UNROLL
+        for (int i = 0; i < quad_size; ++i)
+            if (has_bit(has, i))
+                shared.places[packed++] = static_cast<std::uint16_t>(at + i);
     }
 };
 

@@ -3,4 +3,5 @@
 
 SCAPE_LAUNCH(FirstRefused);
 SCAPE_LAUNCH(LocalPass);
+SCAPE_LAUNCH(WatchingPass);
 SCAPE_LAUNCH(Extract);

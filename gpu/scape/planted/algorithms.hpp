@@ -15,7 +15,8 @@ struct Fused {
         return std::fma(s.a1, g, s.b1 * m) + e;
     }
 };
-using FusedLocalPass = LocalPassWith<Fused>;
+template <bool Watching>
+using FusedLocalPass = LocalPassWith<Fused, Watching>;
 
 /// What a device's mode without subnormals leaves of a vector.
 struct FlushToZero {

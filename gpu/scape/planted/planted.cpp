@@ -23,8 +23,9 @@ class Machine : public Base {
 
     template <class Algorithm>
     void run(Index blocks, const typename Algorithm::Arguments& arguments) {
-        if constexpr (std::is_same_v<Algorithm, LocalPass>) {
-            LocalPass::Arguments a = arguments;
+        constexpr bool watching = std::is_same_v<Algorithm, WatchingPass>;
+        if constexpr (watching || std::is_same_v<Algorithm, LocalPass>) {
+            LocalPassArguments a = arguments;
             if (bug_ == Bug::offsets_of_previous_mask) {
                 a.current.ranks = a.last.ranks;
                 a.current.offsets = a.last.offsets;
@@ -32,11 +33,11 @@ class Machine : public Base {
             if (bug_ == Bug::tail_of_last_block)
                 a.size -= a.size % quad_size; // whole loads of 16 bytes, and nothing after them
             if (bug_ == Bug::fused_multiply_add)
-                Base::template run<FusedLocalPass>(blocks, a);
+                Base::template run<FusedLocalPass<watching>>(blocks, a);
             else
-                Base::template run<LocalPass>(blocks, a);
-            if (bug_ == Bug::subnormals_flushed)
-                Base::template run<FlushToZero>(blocks, {a.size, a.e});
+                Base::template run<Algorithm>(blocks, a);
+            if (bug_ == Bug::subnormals_flushed && watching) // which comes last
+                Base::template run<FlushToZero>((a.size + tile - 1) / tile, {a.size, a.e});
         } else if constexpr (std::is_same_v<Algorithm, SquareSums>) {
             if (bug_ == Bug::missing_barrier)
                 return Base::template run<Unbarred<SquareSums>>(blocks, arguments);

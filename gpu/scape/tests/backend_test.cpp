@@ -63,6 +63,8 @@ class Pair {
             each([&](Backend& backend) {
                 ASSERT_EQ(backend.first_refused(g.data()).index, size_);
                 backend.advance_mask();
+                if (number % 4 != 0) // or nothing is known of it, or something else comes
+                    backend.foresee(number == 5 ? std::span(own_).first(own_.size() / 2) : std::span(own_));
                 backend.local_pass(s, g.data());
             });
         }
@@ -314,6 +316,38 @@ TEST(BlockBackend, BlocksEqualTheHost) {
                     EXPECT_EQ(bits(host.coming_mask()), bits(blocks.coming_mask()));
                 });
             }
+}
+
+TEST(Segments, PiecesOfAMaskAreInOrderAndWithinTheirChunk) {
+    const Parts all{
+        {2 * decode_chunk + 5, 3 * decode_chunk + 1, 0}, {0, 7, 0}, {7, 2 * decode_chunk + 5, 0}};
+    const Pieces found = pieces_of(all, 3 * decode_chunk + 9);
+    std::vector<std::vector<Index>> pieces;
+    for (const Group& piece : found.pieces)
+        pieces.push_back({piece.begin, piece.end, piece.segment});
+    const std::vector<std::vector<Index>> expected{{0, 7, 1},
+                                                   {7, decode_chunk, 2},
+                                                   {decode_chunk, 2 * decode_chunk, 2},
+                                                   {2 * decode_chunk, 2 * decode_chunk + 5, 2},
+                                                   {2 * decode_chunk + 5, 3 * decode_chunk, 0},
+                                                   {3 * decode_chunk, 3 * decode_chunk + 1, 0}};
+    EXPECT_EQ(pieces, expected);
+    EXPECT_EQ(found.first, (std::vector<Index>{0, 2, 3, 5, 6}));
+}
+
+TEST(Segments, TilesOfOneSegmentAreWatchedInTheirCells) {
+    const Parts own{{5 * tile + 9, 8 * tile, 1}, {8 * tile, 9 * tile, 1}, {9 * tile, 9 * tile + 3, 1}};
+    for (const Index group_tiles : {1, 2, 16}) {
+        const std::vector<Group> groups = groups_of(own, group_tiles);
+        const WatchedTiles found = watched_tiles_of(groups);
+        EXPECT_EQ(cell_count(groups), 5);
+        EXPECT_EQ(found.first, 5);
+        std::vector<std::vector<Index>> tiles;
+        for (const Watched& one : found.tiles)
+            tiles.push_back({one.cell, one.segment});
+        EXPECT_EQ(tiles, (std::vector<std::vector<Index>>{{-1, 0}, {1, 0}, {2, 0}, {3, 1}, {-1, 0}}));
+    }
+    EXPECT_TRUE(watched_tiles_of({}).tiles.empty());
 }
 
 // Before there is any memory for it.

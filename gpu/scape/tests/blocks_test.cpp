@@ -33,8 +33,8 @@ struct BlockMask {
         machine.resize(counts, tiles);
         machine.upload(words.data(), mask.words(), count);
         machine.run<CountWords>((count + CountWords::words - 1) / CountWords::words,
-                                {0, count, nullptr, view(), counts.data()});
-        machine.run<Offsets>(Offsets::blocks(tiles), {counts.data(), tiles, offsets.data()});
+                                {0, count, view(), counts.data()});
+        OffsetsOf<Machine>().run(machine, counts.data(), tiles, offsets.data());
     }
     MaskView view() { return {words.data(), ranks.data(), offsets.data()}; }
 
@@ -62,18 +62,14 @@ TEST_P(Blocks, PlacesInAMaskAreThoseOfTheMask) {
         }
 }
 
-TEST_P(Blocks, ACorruptMaskIsEmptied) {
-    std::mt19937_64 random(3);
-    const Mask mask = random_mask(random, 9000, 0.3);
-    BlockMask here(machine, mask);
-    const std::uint32_t corrupt = 1;
-    const auto count = static_cast<Index>(mask.word_count());
-    machine.run<CountWords>((count + CountWords::words - 1) / CountWords::words,
-                            {0, count, &corrupt, here.view(), here.counts.data()});
-    machine.run<Offsets>(1, {here.counts.data(), 3, here.offsets.data()});
-    EXPECT_EQ(here.offsets.data()[3], 0);
-    EXPECT_TRUE(std::all_of(here.words.data(), here.words.data() + count,
-                            [](std::uint64_t word) { return word == 0; }));
+TEST(Guess, GoesOnAsTheThresholdWentUnlessItJumped) {
+    constexpr std::uint32_t one = 0x3f80'0000;
+    EXPECT_EQ(guess_from(one, 0), one) << "nothing is known";
+    EXPECT_EQ(guess_from(one + 1000, one + 1), one + 2000);
+    EXPECT_EQ(guess_from(one - 1000, one + 1), one - 2000);
+    EXPECT_EQ(guess_from(one + (1U << 22U), one + 1), one + (1U << 22U));
+    EXPECT_EQ(guess_from(5, 1005), 5U) << "no number below zero";
+    EXPECT_EQ(guess_from(greatest_key, greatest_key - 1000), greatest_key) << "and none that no score has";
 }
 
 TEST_P(Blocks, InCommon) {
@@ -133,10 +129,16 @@ TEST_P(Blocks, LocalPassAndExtract) {
                     std::vector<float> result = e;
                     std::vector<float> payload(packed, 7.0F);
                     std::vector<float> moment(packed, 7.0F);
-                    machine.run<LocalPass>((size + tile - 1) / tile,
-                                           {scalars(), size, g.data() + unaligned, result.data(),
-                                            last_here.view(), m.data(), current_here.view(), payload.data(),
-                                            moment.data()});
+                    machine.run<LocalPass>((size + tile - 1) / tile, {scalars(),
+                                                                      size,
+                                                                      g.data() + unaligned,
+                                                                      result.data(),
+                                                                      last_here.view(),
+                                                                      m.data(),
+                                                                      current_here.view(),
+                                                                      payload.data(),
+                                                                      moment.data(),
+                                                                      {}});
                     ASSERT_EQ(bits(result), bits(expected_e)) << size << ' ' << density;
                     ASSERT_EQ(bits(payload), bits(expected_payload));
                     ASSERT_EQ(bits(moment), bits(expected_m));

@@ -181,6 +181,13 @@ TEST_P(Cuda, SmallRunWithTiesEqualsTheHost) {
     equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7, tied);
 }
 
+/// Whole tiles are one segment's, and the local pass looks for the coming mask in them.
+TEST_P(Cuda, SmallRunAloneEqualsTheHost) {
+    if (const std::string why = unavailable(GetParam()); !why.empty())
+        GTEST_SKIP() << why;
+    equals_the_host(GetParam(), small_layout(), 1, 0.05, 0.7);
+}
+
 #if defined(SCAPE_WITH_NCCL)
 /// Rank 0 fails with an exchange under way that rank 1 will never join, and rank 1 learns of it by the host
 /// alone: neither stays for the other.

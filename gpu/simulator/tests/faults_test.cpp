@@ -164,6 +164,19 @@ TEST(Vote, ThatNotAllMembersReachIsFound) {
               "");
 }
 
+TEST(Shuffle, ThatNotAllMembersReachOrThatAsksAStrangerIsFound) {
+    Bench bench;
+    const std::string shuffle = "shfl.sync.up.b32 %r3|%p2, %r1, 1, 0, ";
+    EXPECT_THAT(bench.fault_of(half + "@%p1 bra END;\n" + shuffle + "-1;\nEND:\nbar.sync 0;\n", {}),
+                HasSubstr("a shuffle that not all of its members reach"));
+    EXPECT_THAT(bench.fault_of(half + shuffle + "2147483647;\n", {}),
+                HasSubstr("no member of its own shuffle"));
+    // The odd ones alone: each would have its even neighbour's.
+    EXPECT_THAT(bench.fault_of(half + "@!%p1 bra END;\n" + shuffle + "-1431655766;\nEND:\n", {}),
+                HasSubstr("a shuffle from a thread that is no member, "));
+    EXPECT_EQ(bench.fault_of(half + shuffle + "-1;\n", {}), "");
+}
+
 std::string refused(const std::string& body) {
     try {
         static_cast<void>(parse(kernel_of(body)));
@@ -180,6 +193,8 @@ TEST(Ptx, WhatTheMachineDoesNotKnowIsAnErrorWithItsLine) {
     EXPECT_THAT(refused("bar.sync 1;\n"), HasSubstr("barrier of the whole block only"));
     EXPECT_THAT(refused("mov.u32 %r1, %tid.y;\n"), HasSubstr("does not know"));
     EXPECT_THAT(refused("bra NOWHERE;\n"), HasSubstr("no label NOWHERE"));
+    EXPECT_THAT(refused("shfl.sync.up.b64 %rd5, %rd4, 1, 0, -1;\n"), HasSubstr("shuffles of 32 bits"));
+    EXPECT_THAT(refused("@%p1 shfl.sync.up.b32 %r2, %r1, 1, 0, -1;\n"), HasSubstr("without a guard"));
     EXPECT_THAT(refused("add.s32 %r1, %r2;\n"), HasSubstr("cannot be read"));
     EXPECT_THAT(refused("call.uni other;\n"), HasSubstr("call.uni"));
     EXPECT_THAT(refused(".local .b8 x[8];\n"), HasSubstr("directive"));

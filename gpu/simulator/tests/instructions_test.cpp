@@ -266,10 +266,59 @@ TEST(Control, BranchesVotesAndBarriersAreThoseOfTheWholeWarpAndBlock) {
     }
 }
 
+/// Whose value a lane gets, in parts of the warp of `size` lanes; -1 where it keeps its own.
+struct Shuffled {
+    std::string mode;
+    int (*partner)(int lane, int by, int size);
+};
+const std::vector<Shuffled>& shuffles() {
+    static const std::vector<Shuffled> all{
+        {"up", [](int lane, int by, int size) { return lane % size < by ? -1 : lane - by; }},
+        {"down", [](int lane, int by, int size) { return lane % size + by < size ? lane + by : -1; }},
+        {"bfly", // which may reach into an earlier part, and not into a later one
+         [](int lane, int by, int size) {
+             int other = 0;
+             for (int bit = 1; bit < lanes; bit *= 2)
+                 other += lane / bit % 2 != by / bit % 2 ? bit : 0;
+             return other / size <= lane / size ? other : -1;
+         }},
+        {"idx", [](int lane, int by, int size) { return lane / size * size + by % size; }}};
+    return all;
+}
+
+TEST(Control, ShufflesMoveTheValuesOfTheWarp) {
+    for (const Shuffled& one : shuffles())
+        for (const int size : {32, 8, 1})
+            for (const int by : {0, 1, 3, 7, 16, 31}) {
+                Bench bench;
+                const u64 to = bench.memory(std::vector<u64>(64));
+                const int limits = (32 - size) * 256 + (one.mode == "up" ? 0 : 31);
+                for (const bool told : {false, true}) {
+                    const std::string predicate = told ? "|%p1" : "";
+                    bench.run("add.s64 %rd5, %rd1, %rd4;\nmad.lo.s32 %r2, %r1, 7, 100;\n"
+                              "setp.eq.s32 %p1, %r1, 1000;\nshfl.sync." +
+                                  one.mode + ".b32 %r2" + predicate + ", %r2, " + std::to_string(by) +
+                                  ", " + std::to_string(limits) +
+                                  ", -1;\nselp.b32 %r3, 4096, 0, %p1;\nadd.s32 %r2, %r2, %r3;\n"
+                                  "cvt.u64.u32 %rd6, %r2;\nst.global.u64 [%rd5], %rd6;\n",
+                              {to}, 1, 64, static_cast<u64>(by) + 1);
+                    for (int thread = 0; thread < 64; ++thread) {
+                        const int found = one.partner(thread % lanes, by, size);
+                        const int source = found < 0 ? thread : thread / lanes * lanes + found;
+                        ASSERT_EQ(bench.words(0)[static_cast<std::size_t>(thread)],
+                                  static_cast<u64>(7 * source + 100) + (told && found >= 0 ? 4096U : 0U))
+                            << one.mode << " by " << by << " in parts of " << size << ", thread " << thread;
+                    }
+                }
+            }
+}
+
 } // namespace
 
 std::vector<std::string> tested_opcodes() {
     std::vector<std::string> all{"bra", "bra.uni", "ret", "bar.sync", "vote.sync.ballot.b32"};
+    for (const Shuffled& one : shuffles())
+        all.push_back("shfl.sync." + one.mode + ".b32");
     for (const OpcodeCase& one : opcode_cases())
         all.push_back(one.opcode);
     for (const std::string& type : access_types)

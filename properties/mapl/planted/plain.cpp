@@ -6,6 +6,7 @@
 
 #include <scape/problem/error.hpp>
 
+#include "plain_replicas.hpp"
 #include "plain_side.hpp"
 
 namespace scape::mapl {
@@ -24,7 +25,9 @@ using plain::Table;
 
 class PlainSender final : public PlainSide<AnySender> {
   public:
-    using PlainSide::PlainSide;
+    PlainSender(Wrong wrong, const Settings& settings, EndState state, Peers& peers, int peer,
+                distributed::Communicator* replicas)
+        : PlainSide(wrong, settings, std::move(state), Side::sender, peers, peer), replicas_(replicas) {}
 
     void forward(Index micro, std::span<const float> activations, std::span<const Id> given) override {
         const std::vector<Id> ids(given.begin(), given.end());
@@ -86,6 +89,9 @@ class PlainSender final : public PlainSide<AnySender> {
             gradient_ = mixed(0.5F, gradient_, 0.0F, gradient_);
         if (wrong_ == divided_by_micro_batches && micro_batches_ > 0)
             gradient_ = mixed(1.0F / static_cast<float>(micro_batches_), gradient_, 0.0F, gradient_);
+        own_gradient_ = gradient_;
+        if (replicas_ != nullptr)
+            gradient_.values = plain::mean_over_replicas(wrong_, *replicas_, gradient_.values);
         if (wrong_ != shared_gradient_not_summed)
             for (std::size_t i = 0; i < table; ++i)
                 sum_.values[i] += floats(message, own + i, 1).front();
@@ -103,6 +109,7 @@ class PlainSender final : public PlainSide<AnySender> {
         return true;
     }
     Floats subspace_gradient() override { return gradient_.values; }
+    Floats own_subspace_gradient() override { return own_gradient_.values; }
 
   private:
     struct Kept {
@@ -116,7 +123,9 @@ class PlainSender final : public PlainSide<AnySender> {
     }
 
     std::map<Index, Kept> kept_;
+    distributed::Communicator* replicas_;
     Table gradient_;
+    Table own_gradient_;
 };
 
 class PlainReceiver final : public PlainSide<AnyReceiver> {
@@ -212,17 +221,33 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
     bool waits_ = false;
 };
 
+/// As if ranks were numbered stage after stage, and not replica after replica.
+std::vector<int> ranks_in_a_row(const Scenario& scenario, int rank) {
+    const auto replicas = static_cast<int>(scenario.run.replicas);
+    std::vector<int> ranks;
+    for (int other = rank / replicas * replicas; static_cast<int>(ranks.size()) < replicas; ++other)
+        ranks.push_back(other);
+    return ranks;
+}
+
 } // namespace
 
 Subjects plain_ends(Wrong wrong) {
-    return {[wrong](const Settings& settings, EndState state, Peers& peers, int peer) {
-                return std::make_unique<PlainSender>(wrong, settings, std::move(state), Side::sender, peers,
-                                                     peer);
-            },
-            [wrong](const Settings& settings, EndState state, Peers& peers, int peer) {
-                return std::make_unique<PlainReceiver>(wrong, settings, std::move(state), Side::receiver,
-                                                       peers, peer);
-            }};
+    Subjects made;
+    made.sender = [wrong](const Settings& settings, EndState state, Peers& peers, int peer,
+                          distributed::Communicator* replicas) {
+        return std::make_unique<PlainSender>(wrong, settings, std::move(state), peers, peer, replicas);
+    };
+    made.receiver = [wrong](const Settings& settings, EndState state, Peers& peers, int peer,
+                            distributed::Communicator* /*replicas*/) {
+        return std::make_unique<PlainReceiver>(wrong, settings, std::move(state), Side::receiver, peers,
+                                               peer);
+    };
+    made.trainer = plain::plain_trainers(wrong);
+    if (wrong == wrong_ranks_joined)
+        made.joined = ranks_in_a_row;
+    made.masks_shared_tables = wrong == shared_table_masked;
+    return made;
 }
 
 } // namespace scape::mapl

@@ -53,6 +53,13 @@ enum Wrong : int {
     codebooks_not_compared,
     learned_not_kept,
     failure_swallowed,
+    replica_left_out,
+    own_gradient_followed,
+    own_part_first,
+    divided_twice,
+    wrong_ranks_joined,
+    shared_table_masked,
+    whole_copies,
     wrong_end, ///< one behind the last
 };
 

@@ -79,7 +79,21 @@ std::vector<gate::Mistake> mistakes() {
         {learned_not_kept, "the copy that learns not in the checkpoint",
          "It begins anew with what the receiver has. Needs several subsets, and a restart."},
         {failure_swallowed, "a neighbour's failure taken for an empty message",
-         "The rank goes on with zeros. Needs a stage that dies."}};
+         "The rank goes on with zeros. Needs a stage that dies."},
+        {replica_left_out, "a replica left out of the mean that A follows",
+         "A never learns from its micro-batches. Needs two replicas."},
+        {own_gradient_followed, "each replica's A follows its own gradient",
+         "The replicas part after the first step."},
+        {own_part_first, "the mean added with the rank's own part first",
+         "The replicas part by their rounding. Needs three, and sums that are not exact."},
+        {divided_twice, "a stage's gradients divided by the replicas twice",
+         "By the caller, and then in the mean: epsilon, clipping and AdamS's ratio see another size."},
+        {wrong_ranks_joined, "a stage trained together with other stages",
+         "Ranks are taken to be numbered stage after stage. Needs two replicas."},
+        {shared_table_masked, "a shared anchor under the masks of two stages",
+         "Each side selects other coordinates of it, and the one table becomes two. Needs SCAPE."},
+        {whole_copies, "a replica's gradient of A sent to all others as a whole",
+         "Right, but P/2 times as much on the wire. Needs three replicas."}};
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,

@@ -42,18 +42,20 @@ std::optional<gate::Counterexample> counterexample(const gate::Implementation& i
 }
 
 TEST(MaplCase, IsALineAndBack) {
-    const std::string line = "rank=2,width=5,workers=3,tokens=4,vocabulary=257,micro=2,steps=3,restart=1,"
-                             "seed=7,codewords=6,groups=2,rounds=2,subsets=3,anchors=two,order=momentum_"
-                             "first,schedule=1f1b,data=normal,payload=bf16";
+    const std::string line = "rank=2,width=5,workers=3,replicas=2,tokens=4,vocabulary=257,micro=2,steps=3,"
+                             "restart=1,seed=7,codewords=6,groups=2,rounds=2,subsets=3,anchors=two,order="
+                             "momentum_first,schedule=1f1b,data=normal,payload=bf16,trainer=scape";
     EXPECT_EQ(text(parse_case(line)), line);
     EXPECT_EQ(parse_case("rank=3").width, 3);
     EXPECT_EQ(parse_case("rank=3,codewords=4,groups=2,subsets=3,rounds=2").groups, 1); // what does not fit
     EXPECT_EQ(parse_case("rank=3,codewords=4,groups=2,subsets=3,rounds=2").subsets, 1);
     EXPECT_EQ(parse_case("rank=3,rounds=2").rounds, 1);
+    EXPECT_EQ(parse_case("rank=3,replicas=2").trainer, Trainer::adams);
+    EXPECT_EQ(parse_case("rank=3").trainer, Trainer::none);
     for (const char* wrong :
          {"", "width=2", "rank=0", "rank=2,width=1", "rank=1,workers=1", "rank=1,law=ring",
           "rank=1,anchors=both", "rank=1,data=odd", "rank=1,payload=e5m2", "rank=1,codewords=65537",
-          "rank=1,rounds=0", "rank=x", "rank=1,tokens"})
+          "rank=1,rounds=0", "rank=1,replicas=0", "rank=1,trainer=sgd", "rank=x", "rank=1,tokens"})
         EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
 }
 
@@ -75,6 +77,34 @@ TEST(MaplSchedules, EachMicroBatchGoesOnceAndComesBackOnce) {
         }
 }
 
+TEST(MaplReplicas, RanksAreReplicaAfterReplica) {
+    const Scenario scenario = scenario_of(parse_case("rank=1,workers=3,replicas=2"));
+    EXPECT_EQ(scenario.run.ranks(), 6);
+    EXPECT_EQ(scenario.ranks_of(1), (std::vector<int>{1, 4}));
+    EXPECT_EQ(scenario.stage_of(5), 2);
+    EXPECT_EQ(scenario.replica_of(5), 1);
+    EXPECT_EQ(scenario.replica_of(2), 0);
+    EXPECT_EQ(tested().most_workers("rank=1,workers=3,replicas=2"), 6);
+}
+
+// What stands in the gate's table, and that no row asks for what would be another.
+TEST(MaplReplicas, AreRowsOfTheMatrix) {
+    const auto host = tested().implementations(threads()).front();
+    const auto several = [&](const gate::Pins& pins) {
+        int count = 0;
+        for (const gate::Pins& row : tested().rows(*host, pins)) {
+            const bool one = row.at("replicas").front() == "1";
+            EXPECT_EQ(one && !pins.contains("trainer"), row.at("trainer").front() == "none");
+            count += one ? 0 : 1;
+        }
+        return count;
+    };
+    EXPECT_EQ(several({}), 2 * 4 * 2); // numbers of stages, anchors, trainers
+    EXPECT_EQ(several({{"replicas", {"1"}}}), 0);
+    EXPECT_EQ(several({{"replicas", {"3"}}, {"workers", {"4"}}, {"anchors", {"two"}}}), 2);
+    EXPECT_EQ(several({{"trainer", {"scape"}}}), 2 * 4);
+}
+
 TEST(MaplProperties, HoldOfBothImplementations) {
     for (const auto& implementation : tested().implementations(threads()))
         for (const gate::Property& property : tested().properties) {
@@ -93,7 +123,8 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
         "restart",   "traffic",   "refusals",     "starts",       "starts",    "lossless",     "gradients",
         "gradients", "reference", "traffic",      "reference",    "reference", "quantization", "reference",
         "restart",   "reference", "quantization", "quantization", "reference", "reference",    "reference",
-        "reference", "starts",    "restart",      "faults"};
+        "reference", "starts",    "restart",      "faults",       "composed",  "composed",     "composed",
+        "composed",  "composed",  "composed",     "traffic"};
     ASSERT_EQ(catches.size(), mistakes().size());
     for (const gate::Mistake& mistake : mistakes()) {
         const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];

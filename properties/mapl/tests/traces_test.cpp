@@ -48,21 +48,46 @@ class MaplTraces : public ::testing::Test {
 
 const std::string usual = "rank=2,width=5,tokens=5,vocabulary=3,micro=2,steps=3,seed=1,data=normal";
 
+/// Of codewords, and with sums of few bits: to the bit.
+const std::string few_bits_coded =
+    "rank=2,width=4,tokens=40,vocabulary=3,micro=1,steps=1,seed=1,anchors=two,codewords=12,rounds=2";
+
+Recording without_new_state(Recording of) {
+    for (const char* what : {"m", "A", "A_receiver"})
+        of.vectors.erase(of_step(1, what));
+    return of;
+}
+
 TEST_F(MaplTraces, OfTheCleanPass) {
     for (const Subjects& subjects : {host_ends(), plain_ends(nothing)})
-        for (const char* more : {",anchors=none", ",anchors=fixed", ",anchors=shared,order=momentum_first",
-                                 ",anchors=two,schedule=1f1b", ",anchors=two,payload=bf16", ",workers=3"}) {
+        for (const char* more :
+             {",anchors=none", ",anchors=fixed", ",anchors=shared,order=momentum_first",
+              ",anchors=two,schedule=1f1b", ",anchors=two,payload=bf16", ",workers=3", ",codewords=6",
+              ",anchors=two,codewords=6,groups=2,rounds=2,subsets=3,restart=1",
+              ",codewords=1,payload=bf16,schedule=1f1b"}) {
             const verify::TraceVerdict verdict =
                 verified(recorded(subjects, usual + more), verify::Level::rel());
             EXPECT_EQ(verdict.status, verify::Status::passed)
                 << more << (verdict.first ? verdict.first->result + ": " + verdict.first->note : "");
         }
     // Sums of few bits, and A as it was: to the bit.
-    Recording exact =
-        recorded(host_ends(), "rank=2,width=4,tokens=5,vocabulary=3,micro=2,steps=1,seed=1,anchors=two");
-    for (const char* what : {"m", "A", "A_receiver"})
-        exact.vectors.erase(of_step(1, what));
+    const Recording exact = without_new_state(
+        recorded(host_ends(), "rank=2,width=4,tokens=5,vocabulary=3,micro=2,steps=1,seed=1,anchors=two"));
     EXPECT_EQ(verified(exact, verify::Level::exact()).status, verify::Status::passed);
+}
+
+TEST_F(MaplTraces, OfCodewordsToTheBit) {
+    const auto of = [&](Wrong wrong) {
+        return verified(without_new_state(recorded(plain_ends(wrong), few_bits_coded)),
+                        verify::Level::exact());
+    };
+    EXPECT_EQ(of(nothing).status, verify::Status::passed);
+    const verify::TraceVerdict verdict = of(ties_to_higher);
+    ASSERT_TRUE(verdict.first);
+    EXPECT_EQ(verdict.first->phase, "encode");
+    EXPECT_EQ(verdict.first->result, "indices.1");
+    EXPECT_NE(verdict.first->note.find("is not the nearest, or not the first of those"), std::string::npos)
+        << verdict.first->note;
 }
 
 struct Told {
@@ -101,12 +126,24 @@ TEST_F(MaplTraces, OfAMistakeFailWhereItIsMade) {
         {activations_kept_by_order, "", "gradient", "gradient"},
         {payload_cut_off, ",payload=bf16", "compress", "Z.1"},
         {payload_of_activations, ",payload=bf16", "compress", "Z.1"},
+        {newer_codebook_decodes, ",codewords=6", "decompress", "Xhat.1"},
+        {learning_copy_encodes, ",codewords=6,subsets=3", "encode", "indices", 2},
+        {cursor_not_kept, ",codewords=6,subsets=3,restart=1", "learn", "codewords.1", 2},
+        {residual_not_subtracted, ",codewords=6,rounds=2", "encode", "indices.1"},
+        {packed_within_bytes, ",codewords=20,rounds=3", "encode", "indices.1"},
+        {zero_word_learned, ",codewords=2", "learn", "codewords.1"},
+        {unused_words_decay, ",codewords=6", "learn", "codewords.1"},
+        {averaged_over_all, ",codewords=6", "learn", "codewords.1"},
+        {one_order_for_all_turns, ",codewords=6,subsets=3", "learn", "codewords.2", 2},
+        {learned_not_kept, ",codewords=6,subsets=3,restart=1", "learn", "L"},
     };
     for (const Told& told : all) {
         const verify::TraceVerdict verdict =
             verified(recorded(plain_ends(told.wrong), usual + told.more), verify::Level::rel());
         EXPECT_EQ(verdict.status, verify::Status::failed) << told.wrong;
-        ASSERT_TRUE(verdict.first) << told.wrong;
+        EXPECT_TRUE(verdict.first) << told.wrong;
+        if (!verdict.first)
+            continue;
         EXPECT_EQ(verdict.first->phase, told.phase) << told.wrong << " " << verdict.first->result;
         EXPECT_TRUE(verdict.first->result.starts_with(told.result))
             << told.wrong << " " << verdict.first->result;
@@ -144,6 +181,17 @@ TEST_F(MaplTraces, WhatCannotBeIsALine) {
               std::string::npos);
     EXPECT_NE(refused([](Recording& of) { of.vectors["P_receiver"][0] += 0.5F; }).find("orthonormal"),
               std::string::npos);
+    const Recording coded = recorded(host_ends(), usual + ",codewords=6,rounds=2");
+    const auto refused_coded = [&](const std::string& name, std::size_t place, float value) {
+        return refused([&](Recording& of) {
+            of = coded;
+            of.vectors[name][place] = value;
+        });
+    };
+    EXPECT_EQ(refused_coded(of_step(2, "indices.2"), 3, 6.0F),
+              "step/0002/indices.2, entry 3, is 6; there are 6 codewords");
+    EXPECT_EQ(refused_coded("initial/C", 1, 0.5F),
+              "initial/C: the first codeword of book 0 is not 0; it has to be, and stays");
     EXPECT_NE(refused([](Recording& of) { of.numbers["rate"][1] = 0.6; }).find("0.52"), std::string::npos);
     EXPECT_NE(refused([](Recording& of) { of.vectors.erase(of_step(2, "X.1")); }).find("step/0002/X.1"),
               std::string::npos);
@@ -164,6 +212,12 @@ TEST_F(MaplTraces, APlaceIsATokenOrAFeature) {
     EXPECT_EQ(verdict.first->result, "Z.2");
     EXPECT_TRUE(verdict.first->note.starts_with("token 3, column 1: expected ")) << verdict.first->note;
     EXPECT_NE(verdict.first->note.find("1 of 10 values differ"), std::string::npos) << verdict.first->note;
+    Recording coded = recorded(host_ends(), usual + ",codewords=6,rounds=2");
+    coded.vectors[of_step(2, "L")][2 * 6 + 5] += 0.01F; // book after book of 6 codewords of 2 values
+    const verify::TraceVerdict learned = verified(coded, verify::Level::rel());
+    ASSERT_TRUE(learned.first);
+    EXPECT_TRUE(learned.first->note.starts_with("book 1, codeword 2, value 1: expected "))
+        << learned.first->note;
     Recording other = recorded(host_ends(), usual);
     other.vectors[of_step(2, "gradient")][7] += 0.01F;
     const verify::TraceVerdict told = verified(other, verify::Level::rel());

@@ -213,7 +213,7 @@ TEST_F(TraceTest, AScheduleOutOfItsRangeIsRefused) {
         return error_after(
             [&](FileImage& image) { std::get<std::vector<double>>(image.at(tensor).data)[entry] = value; });
     };
-    for (const double value : {no_number_above, -infinite, not_a_number})
+    for (const double value : {no_number_above, -no_number_above, not_a_number})
         EXPECT_TRUE(contains(value_error("learning_rate", 4, value), "learning_rate, entry 4, is "));
     for (const double value : {0.0, -0.5, 1.0000001, no_number_above, not_a_number})
         EXPECT_TRUE(contains(value_error("density", 5, value), "density, entry 5, is "));

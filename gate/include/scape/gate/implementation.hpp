@@ -35,8 +35,9 @@ class Implementation {
     /// Whether it cannot be run by a process that was forked off: the context of a device outlives no fork.
     [[nodiscard]] virtual bool stays_here() const { return !runs_on().empty(); }
     [[nodiscard]] virtual LeftOut left_out() const { return {}; }
-    /// The name of another that shares all but a detail with this one, or empty. Where the other is
-    /// put to the test as well, half as many cases do for this one, unless a number is asked for.
+    /// The name of another that shares all but a part of its code with this one, or empty. Where the other
+    /// is put to the test as well, half as many cases as the other's do for this one, unless a number is
+    /// asked for. Never in a circle.
     [[nodiscard]] virtual std::string like() const { return {}; }
     /// True on all ranks if it is on any.
     [[nodiscard]] virtual bool any(bool here) const { return here; }

@@ -10,6 +10,7 @@
 // An algorithm is a struct with `Arguments` (all pointers and sizes of a launch), `Shared` (the memory of a
 // block, not initialized) and a static function template run(block, shared, arguments).
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +22,11 @@
 #if defined(__CUDACC__)
 #define SCAPE_BLOCK __device__ inline
 #define SCAPE_UNROLL _Pragma("unroll")
+#define SCAPE_ROLLED _Pragma("unroll 1")
 #else
 #define SCAPE_BLOCK inline
 #define SCAPE_UNROLL
+#define SCAPE_ROLLED
 #endif
 
 namespace scape::gpu {
@@ -124,6 +127,25 @@ class HostBlock {
         }
     }
 
+    /// Sums within each warp: take(thread, before, all) is given the sum of value() of the threads before
+    /// it in its warp, and of all of the warp's, which is below 2^32. value() and take() are called once
+    /// for each thread, and behind them stands a barrier.
+    template <class Value, class Take>
+    void warp_scan(const Value& value, const Take& take) {
+        std::array<std::uint32_t, warp_threads> before{};
+        for (const int first : orders_.next()) {
+            if (first % warp_threads != 0)
+                continue;
+            std::uint32_t all = 0;
+            for (int lane = 0; lane < warp_threads; ++lane) {
+                before[static_cast<std::size_t>(lane)] = all;
+                all += value(first + lane);
+            }
+            for (int lane = 0; lane < warp_threads; ++lane)
+                take(first + lane, before[static_cast<std::size_t>(lane)], all);
+        }
+    }
+
     // Atomic, on integers, shared or not; where threads may meet, the order decides no result.
     template <class T>
     T add(T& place, T value) {
@@ -193,6 +215,20 @@ class DeviceBlock {
         const std::uint64_t high = __ballot_sync(0xffff'ffffU, predicate(thread, 1));
         if (thread % warp_threads == 0)
             take(thread, low | high << 32U);
+    }
+
+    template <class Value, class Take>
+    __device__ void warp_scan(const Value& value, const Take& take) {
+        const int thread = static_cast<int>(threadIdx.x);
+        const std::uint32_t mine = value(thread);
+        std::uint32_t sum = mine;
+        SCAPE_UNROLL
+        for (int reach = 1; reach < warp_threads; reach *= 2) {
+            const std::uint32_t other = __shfl_up_sync(0xffff'ffffU, sum, reach);
+            sum += thread % warp_threads >= reach ? other : 0U;
+        }
+        take(thread, sum - mine, __shfl_sync(0xffff'ffffU, sum, warp_threads - 1));
+        __syncthreads();
     }
 
     __device__ static std::uint32_t add(std::uint32_t& place, std::uint32_t value) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include <scape/gpu/exchange.hpp>
@@ -35,8 +36,7 @@ class HostMachine {
     void resize(Vector<T>& vector, Index size) {
         if (vector.memory_)
             stream_.let_go(std::move(vector.memory_));
-        // NOLINTNEXTLINE(modernize-avoid-c-arrays)
-        vector.memory_ = size == 0 ? nullptr : std::make_shared<T[]>(static_cast<std::size_t>(size));
+        vector.memory_ = size == 0 ? nullptr : allocated<T>(static_cast<std::size_t>(size));
         if (size > 0)
             std::memset(static_cast<void*>(vector.memory_.get()), host_form::nonsense,
                         static_cast<std::size_t>(size) * sizeof(T));
@@ -85,6 +85,14 @@ class HostMachine {
     void finish() { stream_.synchronize(); }
 
   private:
+    /// Aligned, as a device's memory is.
+    template <class T>
+    static std::shared_ptr<T[]> allocated(std::size_t size) { // NOLINT(modernize-avoid-c-arrays)
+        constexpr std::align_val_t alignment{256};
+        return {static_cast<T*>(::operator new[](size * sizeof(T), alignment)),
+                [](T* memory) { ::operator delete[](memory, alignment); }};
+    }
+
     HostStream stream_;
     Exchange exchange_;
 };

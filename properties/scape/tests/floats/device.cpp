@@ -28,8 +28,8 @@ struct BlockMask {
         machine.resize(counts, tiles);
         machine.upload(words.data(), mask.words(), count);
         machine.run<gpu::CountWords>((count + gpu::CountWords::words - 1) / gpu::CountWords::words,
-                                     {0, count, nullptr, view(), counts.data()});
-        machine.run<gpu::Offsets>(gpu::Offsets::blocks(tiles), {counts.data(), tiles, offsets.data()});
+                                     {0, count, view(), counts.data()});
+        gpu::OffsetsOf<gpu::Machine>().run(machine, counts.data(), tiles, offsets.data());
     }
     gpu::MaskView view() const { return {words.data(), ranks.data(), offsets.data()}; }
 
@@ -94,9 +94,16 @@ void local(Workplace& place, const Batch& batch, Outcome& outcome) {
     const auto kind = static_cast<std::size_t>(batch.masks);
     std::copy_n(batch.input(2), batch_size, outcome.output(1));
     const float* m = place.pack(place.last(batch.masks), batch.input(0));
-    device.machine.run<gpu::LocalPass>(tiles, {batch.scalars, batch_size, batch.input(1), outcome.output(1),
-                                               device.last[kind].view(), m, device.current[kind].view(),
-                                               place.payload.data(), device.moment.data()});
+    device.machine.run<gpu::LocalPass>(tiles, {batch.scalars,
+                                               batch_size,
+                                               batch.input(1),
+                                               outcome.output(1),
+                                               device.last[kind].view(),
+                                               m,
+                                               device.current[kind].view(),
+                                               place.payload.data(),
+                                               device.moment.data(),
+                                               {}});
 }
 
 void fold(Workplace& place, const Batch& batch, Outcome& outcome) {

@@ -77,4 +77,11 @@ class FileSystem {
 /// With all that is in it. That nothing is there is no error.
 [[nodiscard]] std::error_code remove_all(FileSystem& files, const FileSystem::Path& path);
 
+/// Throws Error, "PATH: WHAT: the system's words; ADVICE", where there is an error.
+void require_none(const std::error_code& error, const FileSystem::Path& path, const std::string& what,
+                  const std::string& advice = "check the disk");
+
+/// Makes a folder and those above it where they are missing, so that they last. Throws Error.
+void make_lasting_folder(FileSystem& files, const FileSystem::Path& folder);
+
 } // namespace scape::storage

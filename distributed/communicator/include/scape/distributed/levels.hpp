@@ -48,13 +48,17 @@ class Levels {
     std::size_t own_ = 0;
 };
 
+struct LevelsRooms;
+
 /// Another communicator, whose gathers go by two hops: from an owner to its handler in each group, and from
 /// there to all of the group. Of one that has `host_can_read`, or that has stretches of its own.
 class LevelsCommunicator final : public Communicator {
   public:
     /// `inner` has to outlive this, and this its exchanges.
-    LevelsCommunicator(Communicator& inner, std::span<const int> groups)
-        : inner_(inner), levels_(groups, inner.rank()) {}
+    LevelsCommunicator(Communicator& inner, std::span<const int> groups);
+    ~LevelsCommunicator() override;
+    LevelsCommunicator(const LevelsCommunicator&) = delete;
+    LevelsCommunicator& operator=(const LevelsCommunicator&) = delete;
 
     [[nodiscard]] const Levels& levels() const { return levels_; }
 
@@ -92,6 +96,7 @@ class LevelsCommunicator final : public Communicator {
   private:
     Communicator& inner_;
     Levels levels_;
+    std::unique_ptr<LevelsRooms> rooms_;
 };
 
 } // namespace scape::distributed

@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,9 +19,23 @@ class Workers {
 
     [[nodiscard]] int threads() const { return static_cast<int>(threads_.size()) + 1; }
 
+    /// What is run, without a copy of it: it outlives the call.
+    class Task {
+      public:
+        template <class Work>
+        Task(const Work& work) // NOLINT(google-explicit-constructor): so that a lambda is one
+            : work_(&work),
+              call_([](const void* called, int part) { (*static_cast<const Work*>(called))(part); }) {}
+        void operator()(int part) const { call_(work_, part); }
+
+      private:
+        const void* work_;
+        void (*call_)(const void* work, int part);
+    };
+
     /// Calls task(part) for part 0..threads()-1, the last in the caller's thread, and returns when all
     /// have. A task must not throw: the others are still at it, over what its error would take away.
-    void run(const std::function<void(int part)>& task);
+    void run(const Task& task);
 
   private:
     void serve(int part);
@@ -32,7 +45,7 @@ class Workers {
     std::mutex mutex_;
     std::condition_variable begin_;
     std::condition_variable end_;
-    const std::function<void(int)>* task_ = nullptr;
+    const Task* task_ = nullptr;
     std::size_t round_ = 0;
     int busy_ = 0;
     bool stop_ = false;

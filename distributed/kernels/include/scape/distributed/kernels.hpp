@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include <scape/distributed/candidate_room.hpp>
 #include <scape/distributed/element.hpp>
 #include <scape/distributed/mask.hpp>
 #include <scape/problem/problem.hpp>
@@ -232,18 +232,18 @@ class SelectionAhead {
   private:
     struct Part {
         std::vector<Watch> watches;
-        std::vector<std::size_t> segments;          ///< of each watch
-        std::unique_ptr<Score[]> scores;            // NOLINT: a vector would write it
-        std::unique_ptr<std::uint32_t[]> positions; // NOLINT
-        Index room = 0;
+        std::vector<std::size_t> segments; ///< of each watch
+        CandidateRoom room;
     };
     void clear_words(const Wanted& segment, bool watched);
+    void forget_watches();
     void watch(std::size_t segment, std::span<const Index> cuts);
 
     std::vector<Wanted> segments_;
     std::vector<bool> watched_;
     MaskWords next_;
     std::vector<Part> parts_;
+    std::vector<const Watch*> found_; ///< those of the segment that is being taken
     Index missed_ = 0;
 };
 

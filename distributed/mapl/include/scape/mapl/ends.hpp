@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <scape/distributed/communicator.hpp>
 #include <scape/distributed/peers.hpp>
 #include <scape/mapl/passes.hpp>
 #include <scape/mapl/settings.hpp>
@@ -92,7 +93,13 @@ class Sender final : public End {
   public:
     /// Returns when it has seen the other side's settings. Throws scape::Error, on both sides the same,
     /// where they differ, and where A is off the manifold.
-    Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer);
+    ///
+    /// Where a pipeline stands several times beside itself, `replicas` are the ranks that have this side of
+    /// this boundary, each with a receiver of its own. They have to begin alike, end their steps together,
+    /// at the same rate, and have the same A after each: it follows the mean of their gradients (section
+    /// 22.1). It has to outlive this.
+    Sender(const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+           distributed::Communicator* replicas = nullptr);
 
     /// Micro-batch `micro` = 0, 1, ... of this step, each once, in any order that both sides keep: X is N x
     /// D, an id for each of its rows. Returns when it is on its way.
@@ -105,8 +112,12 @@ class Sender final : public End {
     /// returns. False if the gradient was not finite: A and m are what they were, on both sides.
     bool end_step(double rate);
 
-    /// Of the last step: both parts together.
+    /// Of the last step, both parts together: what A has followed, the mean where there are replicas.
     [[nodiscard]] const Floats& subspace_gradient() const { return gradient_; }
+    /// And this replica's own.
+    [[nodiscard]] const Floats& own_subspace_gradient() const {
+        return replicas_ == nullptr ? gradient_ : own_gradient_;
+    }
 
   private:
     struct UnderWay {
@@ -130,7 +141,9 @@ class Sender final : public End {
 
     std::map<Index, UnderWay> under_way_;
     std::vector<Floats> spare_;
+    distributed::Communicator* replicas_;
     Floats gradient_;
+    Floats own_gradient_; ///< where there are replicas
 };
 
 /// The side that gets them.

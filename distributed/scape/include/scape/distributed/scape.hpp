@@ -156,7 +156,7 @@ class Scape {
     void restore(const RankState& state);
 
   private:
-    struct MaskInFlight;
+    struct Rooms;
 
     void take(const float* gradient, double learning_rate);
     void attempt(const float* gradient, double learning_rate);
@@ -172,14 +172,14 @@ class Scape {
     void scale_payload(int exponent);
     void round_payload(Index t);
     void bootstrap(const Scalars& scalars, const float* gradient);
-    void start_mask(double density);
+    void plan_mask(double density);
+    void start_mask();
     void join_mask();
     void advance_mask();
     void exchange(const Scalars& scalars);
-    void fold(const Scalars& scalars, std::span<const std::size_t> by_owner, Index at);
+    void fold(const Scalars& scalars, Index at);
     [[nodiscard]] Index largest_piece() const;
     [[nodiscard]] Index values_at_once() const;
-    [[nodiscard]] std::vector<MaskCode::Part> parts(double density, int rank) const;
     [[nodiscard]] std::vector<Index> selected_by_rank(const Mask& mask) const;
     void sent(Traffic traffic, std::uint64_t bytes_to_others);
 
@@ -192,14 +192,15 @@ class Scape {
     std::unique_ptr<GroupFold> groups_;          ///< likewise
     Options options_;
     Index steps_ = 0;
-    std::string halted_; ///< why no step can be taken; empty where one can
-    std::unique_ptr<MaskInFlight> mask_in_flight_;
-    std::vector<Index> selected_;        ///< coordinates of S_t in each rank's range
-    std::vector<Index> coming_selected_; ///< and of the coming mask
-    int claim_ = 0;                      ///< of e5m2, what this rank says for the next scale
-    int scale_ = 0;                      ///< and E that the last payload was scaled by, as fp32 holds it
-    Index parts_ = 0;                    ///< that have been accumulated
-    std::uint64_t restored_ = 0;         ///< a digest of what was restored since the last step, or 0
+    std::string halted_;                       ///< why no step can be taken; empty where one can
+    std::unique_ptr<Rooms> rooms_;             ///< lists that a step finds again
+    std::unique_ptr<Exchange> mask_in_flight_; ///< its bits: all that is in flight between two steps
+    std::vector<Index> selected_;              ///< coordinates of S_t in each rank's range
+    std::vector<Index> coming_selected_;       ///< and of the coming mask
+    int claim_ = 0;                            ///< of e5m2, what this rank says for the next scale
+    int scale_ = 0;              ///< and E that the last payload was scaled by, as fp32 holds it
+    Index parts_ = 0;            ///< that have been accumulated
+    std::uint64_t restored_ = 0; ///< a digest of what was restored since the last step, or 0
     std::unique_ptr<BucketsUnderWay> buckets_;
     Statistics statistics_;
 };

@@ -7,80 +7,134 @@
 
 namespace scape::gpu {
 
-/// The memory of one scan over the threads of a block.
-template <class T>
+/// The memory of a scan over the threads of a block: its warps' sums.
 struct Scan {
-    T values[2][most_threads];
-    T total;
+    std::uint32_t warps[most_threads / warp_threads];
 };
 
-/// before[thread] = the sum of mine[] of the threads before it; shared.total = the sum of all.
-template <class T, class Block, class PerThread>
-SCAPE_BLOCK void scan(Block& block, Scan<T>& shared, PerThread& mine, PerThread& before) {
-    block.phase([&](int thread) { shared.values[0][thread] = mine[thread]; });
-    int side = 0;
-    for (int reach = 1; reach < block.threads(); reach *= 2, side = 1 - side)
-        block.phase([&](int thread) {
-            const T value = shared.values[side][thread];
-            shared.values[1 - side][thread] =
-                thread >= reach ? value + shared.values[side][thread - reach] : value;
-        });
+/// take(thread, before, all) is given the sum of value() of the threads before it, and of all of them,
+/// which is below 2^32. Two phases: take() is called in the second.
+template <class Block, class Value, class Take>
+SCAPE_BLOCK void scan(Block& block, Scan& shared, const Value& value, const Take& take) {
+    typename Block::template PerThread<std::uint32_t> in_warp(block);
+    block.warp_scan(value, [&](int thread, std::uint32_t before, std::uint32_t all) {
+        in_warp[thread] = before;
+        if (thread % warp_threads == 0)
+            shared.warps[thread / warp_threads] = all;
+    });
     block.phase([&](int thread) {
-        before[thread] = shared.values[side][thread] - mine[thread];
-        if (thread == block.threads() - 1)
-            shared.total = shared.values[side][thread];
+        std::uint32_t before = in_warp[thread];
+        std::uint32_t all = 0;
+        SCAPE_UNROLL
+        for (int warp = 0; warp < block.threads() / warp_threads; ++warp) {
+            const std::uint32_t sum = shared.warps[warp];
+            before += warp < thread / warp_threads ? sum : 0U;
+            all += sum;
+        }
+        take(thread, before, all);
     });
 }
 
-/// offsets[i] = counts[0] + ... + counts[i-1], for i = 0..size. A block does one group of counts, and adds
-/// up by itself what comes before it: that is read from the cache, and no block waits for another.
-struct Offsets {
+/// The sum of value() of all threads, for each of them.
+template <class Block, class Value>
+SCAPE_BLOCK std::uint32_t sum_of(Block& block, Scan& shared, const Value& value) {
+    std::uint32_t sum = 0;
+    scan(block, shared, value, [&](int, std::uint32_t, std::uint32_t all) { sum = all; });
+    return sum;
+}
+
+/// The sums of whole groups of counts, each below 2^32. One block a group.
+struct GroupSums {
     static constexpr Index group = problem::tunable<Index>(4096, 64);
+
+    struct Arguments {
+        const std::uint32_t* counts;
+        std::uint32_t* sums;
+    };
+    using Shared = Scan;
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+        const std::uint32_t* const counts = a.counts + block.index() * group;
+        const std::uint32_t sum = sum_of(block, shared, [&](int thread) {
+            std::uint32_t mine = 0;
+            SCAPE_UNROLL
+            for (int i = 0; i < static_cast<int>(group) / block.threads(); ++i)
+                mine += counts[thread + i * block.threads()];
+            return mine;
+        });
+        block.phase([&](int thread) {
+            if (thread == 0)
+                a.sums[block.index()] = sum;
+        });
+    }
+};
+
+/// offsets[i] = counts[0] + ... + counts[i-1], for i = 0..size. A block does one group of counts, and adds
+/// the sums of the groups before it: no block waits for another.
+struct Offsets {
+    static constexpr Index group = GroupSums::group;
     static Index blocks(Index size) { return size == 0 ? 1 : (size + group - 1) / group; }
 
     struct Arguments {
         const std::uint32_t* counts;
         Index size;
+        const std::uint32_t* sums; ///< of all groups but the last
         Index* offsets;
     };
-    struct Shared {
-        Scan<Index> scan;
-        Index base;
-    };
+    using Shared = Scan;
 
     template <class Block>
     SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * group;
-        const Index end = least(begin + group, a.size);
-        const Index share = group / block.threads();
-        typename Block::template PerThread<Index> mine(block);
-        typename Block::template PerThread<Index> before(block);
-        block.phase([&](int thread) {
-            mine[thread] = 0;
-            for (Index i = thread; i < begin; i += block.threads())
-                mine[thread] += a.counts[i];
-        });
-        scan(block, shared.scan, mine, before);
-        block.phase([&](int thread) {
-            if (thread == 0)
-                shared.base = shared.scan.total;
-            mine[thread] = 0;
-            const Index first = begin + thread * share;
-            for (Index i = first; i < least(first + share, end); ++i)
-                mine[thread] += a.counts[i];
-        });
-        scan(block, shared.scan, mine, before);
-        block.phase([&](int thread) {
-            Index sum = shared.base + before[thread];
-            const Index first = begin + thread * share;
-            for (Index i = first; i < least(first + share, end); ++i) {
-                a.offsets[i] = sum;
-                sum += a.counts[i];
-            }
-            if (thread == 0 && end == a.size)
-                a.offsets[a.size] = shared.base + shared.scan.total;
-        });
+        const int size = static_cast<int>(least(group, a.size - begin));
+        const int share = static_cast<int>(group) / block.threads();
+        typename Block::template PerSweep<std::uint32_t, group> counts(block);
+        typename Block::template PerThread<Index> base(block);
+        scan(
+            block, shared,
+            [&](int thread) {
+                std::uint32_t mine = 0;
+                SCAPE_UNROLL
+                for (int i = 0; i < share; ++i) {
+                    const int at = thread * share + i;
+                    counts(thread, i) = at < size ? a.counts[begin + at] : 0U;
+                    mine += counts(thread, i);
+                }
+                // A few, the same for all threads: their addresses are, too.
+                base[thread] = 0;
+                for (Index i = 0; i < block.index(); ++i)
+                    base[thread] += a.sums[i];
+                return mine;
+            },
+            [&](int thread, std::uint32_t before, std::uint32_t all) {
+                Index sum = base[thread] + before;
+                SCAPE_UNROLL
+                for (int i = 0; i < share; ++i) {
+                    const int at = thread * share + i;
+                    if (at < size)
+                        a.offsets[begin + at] = sum;
+                    sum += counts(thread, i);
+                }
+                if (thread == 0 && begin + size == a.size)
+                    a.offsets[a.size] = base[thread] + all;
+            });
     }
+};
+
+/// The launches of Offsets over a machine, and the memory between them.
+template <class Machine>
+class OffsetsOf {
+  public:
+    void run(Machine& machine, const std::uint32_t* counts, Index size, Index* offsets) {
+        const Index blocks = Offsets::blocks(size);
+        machine.resize(sums_, blocks - 1);
+        machine.template run<GroupSums>(blocks - 1, {counts, sums_.data()});
+        machine.template run<Offsets>(blocks, {counts, size, sums_.data(), offsets});
+    }
+
+  private:
+    typename Machine::template Vector<std::uint32_t> sums_;
 };
 
 } // namespace scape::gpu

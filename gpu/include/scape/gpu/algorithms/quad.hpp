@@ -22,16 +22,31 @@ SCAPE_BLOCK bool is_aligned(const void* pointer) {
     return reinterpret_cast<std::uintptr_t>(pointer) % alignof(Quad) == 0;
 }
 
+/// Four values that are all there, aligned.
+SCAPE_BLOCK Quad load_whole(const float* values) {
+    Quad quad;
+#if defined(__CUDACC__)
+    const float4 four = *reinterpret_cast<const float4*>(values);
+    quad = {{four.x, four.y, four.z, four.w}};
+#else
+    std::memcpy(&quad, values, sizeof quad);
+#endif
+    return quad;
+}
+SCAPE_BLOCK void store_whole(float* values, const Quad& quad) {
+#if defined(__CUDACC__)
+    *reinterpret_cast<float4*>(values) =
+        make_float4(quad.value[0], quad.value[1], quad.value[2], quad.value[3]);
+#else
+    std::memcpy(values, &quad, sizeof quad);
+#endif
+}
+
 /// The values at `at`, up to `size`; behind it 0.
 SCAPE_BLOCK Quad load(const float* values, Index at, Index size, bool aligned) {
     Quad quad{};
     if (at + quad_size <= size && aligned) {
-#if defined(__CUDACC__)
-        const float4 four = *reinterpret_cast<const float4*>(values + at);
-        quad = {{four.x, four.y, four.z, four.w}};
-#else
-        std::memcpy(&quad, values + at, sizeof quad);
-#endif
+        quad = load_whole(values + at);
     } else {
         SCAPE_UNROLL
         for (Index i = 0; i < quad_size; ++i)
@@ -43,18 +58,37 @@ SCAPE_BLOCK Quad load(const float* values, Index at, Index size, bool aligned) {
 
 SCAPE_BLOCK void store(float* values, Index at, Index size, bool aligned, const Quad& quad) {
     if (at + quad_size <= size && aligned) {
-#if defined(__CUDACC__)
-        *reinterpret_cast<float4*>(values + at) =
-            make_float4(quad.value[0], quad.value[1], quad.value[2], quad.value[3]);
-#else
-        std::memcpy(values + at, &quad, sizeof quad);
-#endif
+        store_whole(values + at, quad);
     } else {
         SCAPE_UNROLL
         for (Index i = 0; i < quad_size; ++i)
             if (at + i < size)
                 values[at + i] = quad.value[i];
     }
+}
+
+/// The same of a tile, in which all quads are whole and aligned if that is known.
+template <bool Whole>
+SCAPE_BLOCK Quad load_in_tile(const float* values, int at, int size, bool aligned) {
+    return Whole ? load_whole(values + at) : load(values, at, size, aligned);
+}
+template <bool Whole>
+SCAPE_BLOCK void store_in_tile(float* values, int at, int size, bool aligned, const Quad& quad) {
+    if (Whole)
+        store_whole(values + at, quad);
+    else
+        store(values, at, size, aligned, quad);
+}
+
+/// Quads of a tile, and the place of a thread's in it.
+constexpr Index tile_quads = tile / quad_size;
+template <class Block>
+SCAPE_BLOCK int quads_of_thread(const Block& block) {
+    return static_cast<int>(tile_quads) / block.threads();
+}
+template <class Block>
+SCAPE_BLOCK int place_of_quad(const Block& block, int thread, int number) {
+    return static_cast<int>(quad_size) * (thread + number * block.threads());
 }
 
 /// Calls load(number, at) for a few quads of [begin, end), and then use(number, at) for the same: so that

@@ -20,12 +20,15 @@ constexpr int lanes = 32;
 using Lanes = std::uint32_t; ///< a set of them
 using Execute = void (*)(Warp&, const Instruction&);
 
-enum class Kind : std::uint8_t { plain, branch, end, barrier, vote };
+enum class Kind : std::uint8_t { plain, branch, end, barrier, vote, shuffle };
+/// Whose value a lane gets: that of one before it, behind it, across, or of a number.
+enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
 /// Operands are numbers of registers or of predicates; a negative one is a constant: of registers, ~number.
 struct Instruction {
     Execute execute = nullptr; ///< for the lanes of Warp::running
     Kind kind = Kind::plain;
+    Shuffle shuffle = Shuffle::up;
     bool negated = false; ///< the guard; of a vote's predicate `c` says it
     int guard = -1;       ///< a predicate, or -1
     int to = 0;
@@ -35,7 +38,7 @@ struct Instruction {
     int d = 0;
     std::array<int, 4> elements{}; ///< of what is loaded or stored
     std::int64_t offset = 0;       ///< of an address
-    int target = 0;                ///< of a branch
+    int target = 0;                ///< of a branch; of a shuffle, its predicate
     int ptx_line = 0;
     int file = 0; ///< of the source, by its number; 0 where it is not known
     int source_line = 0;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <scape/mapl/settings.hpp>
@@ -30,6 +32,10 @@ struct Codebooks {
 
 /// Throws scape::Error, one line.
 void check_quantization(const Settings& settings);
+
+/// The first codeword of each book is 0, so that no round makes what is left of a vector longer. Throws
+/// scape::Error, which begins with `what`. No values at all are none that are wrong.
+void check_codebooks(const Settings& settings, std::span<const float> values, const std::string& what);
 
 /// ceil(log2 K).
 [[nodiscard]] unsigned index_bits(Index codewords);

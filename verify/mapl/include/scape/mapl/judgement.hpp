@@ -5,6 +5,7 @@
 
 #include <scape/mapl/boundary.hpp>
 #include <scape/mapl/spel.hpp>
+#include <scape/mapl/vector_quantization.hpp>
 #include <scape/verify/bounded.hpp>
 #include <scape/verify/bounded_in_eigen.hpp>
 
@@ -44,6 +45,11 @@ struct Judgement {
 /// `behind` is the size of what m was made from, where the rounding of that is to be allowed for, too.
 [[nodiscard]] Judgement next_subspace(const Settings& settings, const std::vector<float>& a,
                                       const std::vector<float>& m, double rate, double behind = 0.0);
+
+/// Whether no codeword of the book is nearer, and of those that are as near none comes first; of Bounded:
+/// whether rounding leaves it possible that it is the nearest.
+[[nodiscard]] bool is_nearest(const Quantizer<float>::Row& v, const Matrix<float>& book, Index word);
+[[nodiscard]] bool is_nearest(const Quantizer<Bounded>::Row& v, const Matrix<Bounded>& book, Index word);
 
 /// Greatest singular value.
 [[nodiscard]] double spectral_norm(const Matrix<double>& of);

@@ -19,6 +19,7 @@ struct Config {
     Index micro = 1;       ///< micro-batches of a step
     Index tokens = 1;      ///< of a micro-batch
     bool ascending = true; ///< gradients came back in the order of the micro-batches, else in the other
+    Index before = 0; ///< micro-batches that went before the first step: whose turn it is, of codewords
     [[nodiscard]] bool trains_anchors() const {
         return settings.anchors == Anchors::shared || settings.anchors == Anchors::two;
     }

@@ -10,8 +10,8 @@
 namespace scape::mapl {
 
 /// The nearest codewords of Z's rows, and what is learned of it: section 23.1, bit for bit, for Z as it is.
-/// Distances go by a product: |v - c|^2 is |c|^2 - 2 v c and what all have in common. Of those that may be
-/// the nearest within the rounding of that, and mostly there is but one, it is decided by the
+/// Distances go by a product: |v - c|^2 is |c|^2 - 2 v c and what all have in common. Among those that may
+/// be the nearest within the rounding of that, where there are several, it is decided by the
 /// specification's own sum.
 class Codec {
   public:
@@ -25,16 +25,17 @@ class Codec {
 
   private:
     void choose(std::size_t tokens, const float* words, Word* indices, std::size_t stride);
-    [[nodiscard]] Word nearest(const float* v, const float* words, const float* scores,
+    [[nodiscard]] Word nearest(const float* v, const float* words, const float* products,
                                float farthest) const;
     void learn(std::size_t tokens, const Word* indices, std::size_t stride, float* words);
 
     Settings settings_;
     Codebooks shape_;
-    Floats left_;   ///< of a group: what its next round gets, N x r / Gr
-    Floats scores_; ///< of some tokens and all codewords
-    Floats sizes_;  ///< |c|^2
-    Floats sums_;   ///< of what each codeword was chosen for
+    // Room that the next micro-batch has again.
+    Floats left_;     ///< of a group: what its next round gets, N x r / Gr
+    Floats products_; ///< -2 v c of some tokens and all codewords
+    Floats sizes_;    ///< |c|^2
+    Floats sums_;     ///< of what each codeword was chosen for
     std::vector<std::size_t> counts_;
 };
 

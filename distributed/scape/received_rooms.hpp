@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include <scape/distributed/aligned.hpp>
+
+#include "room.hpp"
+#include "rounded_payload.hpp"
+
+namespace scape::distributed {
+
+/// Where a host receives values of payloads, in fp32 or as they travel: one room is folded while the next
+/// is filled.
+class ReceivedRooms {
+  public:
+    static constexpr int rooms = 2;
+
+    [[nodiscard]] void* hand_out(RoundedPayload& rounded, problem::Index count) {
+        const std::size_t room = handed_out_++ % rooms;
+        if (rounded.any())
+            return rounded.received(room, count);
+        return values_[room].make(count);
+    }
+    /// In the order in which they have been handed out.
+    [[nodiscard]] std::size_t to_fold() { return folded_++ % rooms; }
+    [[nodiscard]] const float* values(std::size_t room) const { return values_[room].data(); }
+    /// What has been handed out is not folded; so each step has its rooms in the same order.
+    void forget() { handed_out_ = folded_ = 0; }
+    void end_step() {
+        forget();
+        for (auto& room : values_)
+            room.end_step();
+    }
+
+  private:
+    std::array<Room<AlignedFloats>, rooms> values_;
+    std::size_t handed_out_ = 0;
+    std::size_t folded_ = 0;
+};
+
+} // namespace scape::distributed

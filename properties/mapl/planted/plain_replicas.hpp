@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "plain.hpp"
+
+namespace scape::mapl::plain {
+
+/// The mean of what all replicas have, a piece by each of them.
+[[nodiscard]] std::vector<float> mean_over_replicas(Wrong wrong, distributed::Communicator& replicas,
+                                                    const std::vector<float>& own);
+
+/// The reference's SCAPE or AdamS on every rank, over the gradients of all.
+[[nodiscard]] StartsTrainer plain_trainers(Wrong wrong);
+
+} // namespace scape::mapl::plain

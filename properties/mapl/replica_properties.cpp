@@ -1,0 +1,195 @@
+// A pipeline that stands several times beside itself: one boundary's A by all of its replicas, and each
+// stage trained by an optimizer over its own (section 22.1).
+#include <algorithm>
+#include <utility>
+
+#include <scape/reference/adams.hpp>
+#include <scape/reference/scape.hpp>
+
+#include "family.hpp"
+#include "network.hpp"
+
+namespace scape::mapl {
+
+namespace {
+
+using Reals = reference::Vector<float>;
+
+Reals reals_of(const Floats& values) {
+    return Eigen::Map<const Reals>(values.data(), static_cast<Index>(values.size()));
+}
+
+/// Of all ranks of a stage, in the order of the replicas.
+reference::PerRank<float> shown_by_all(const Trial& trial, int stage, const std::string& what) {
+    reference::PerRank<float> all;
+    for (const int rank : trial.scenario.ranks_of(stage))
+        all.push_back(reals_of(trial.seen[static_cast<std::size_t>(rank)].at(what)));
+    return all;
+}
+
+std::string of_stage(int stage, int rank, const std::string& what) {
+    return "of stage " + std::to_string(stage) + " on rank " + std::to_string(rank) + ", " + what;
+}
+
+/// Every replica's, to the bit.
+void all_have(Trial& trial, int stage, Index step, const std::string& what, const Reals& expected,
+              const std::string& whose) {
+    const Floats values(expected.data(), expected.data() + expected.size());
+    for (const int rank : trial.scenario.ranks_of(stage))
+        trial.same(values, trial.seen[static_cast<std::size_t>(rank)].at(key(step, what)), step,
+                   of_stage(stage, rank, key(step, what)), whose);
+}
+
+/// What was given to the optimizer at each step makes these parameters, from the first ones on.
+template <class Reference>
+void trained_as_by(Trial& trial, int stage, Reference right, const char* whose) {
+    for (Index step = 0; step < trial.run.steps; ++step) {
+        right.step(shown_by_all(trial, stage, key(step, "g")), trial.scenario.learning_rate);
+        all_have(trial, stage, step + 1, "w", right.state.w, whose);
+    }
+}
+
+void stage_is_trained(Trial& trial, int stage) {
+    const auto own = trial.scenario.stage(stage)->parameters();
+    const StageModel model = stage_model(trial.scenario, stage, static_cast<Index>(own.size()));
+    const Reals first = reals_of(trial.seen[static_cast<std::size_t>(stage)].at(key(0, "w")));
+    all_have(trial, stage, 0, "w", first, "the first replica's");
+    if (trial.run.trainer == Trainer::scape)
+        trained_as_by(trial, stage, reference::Scape<float>(model.problem, model.density, first),
+                      "that of the reference's SCAPE over the replicas' gradients");
+    else
+        trained_as_by(trial, stage, reference::AdamS<float>(model.problem, first),
+                      "that of the reference's AdamS over the replicas' gradients");
+}
+
+/// The optimizer had the stage's own gradient and those of the tables, and what it made is in use.
+void is_put_together(Trial& trial, int stage, Index step) {
+    const bool trains = trial.run.anchors == Anchors::shared || trial.run.anchors == Anchors::two;
+    for (const int rank : trial.scenario.ranks_of(stage)) {
+        const Seen& seen = trial.seen[static_cast<std::size_t>(rank)];
+        Floats gradient = seen.at(key(step, "dW"));
+        Floats tables;
+        const auto add = [&](const char* of_gradient, const char* table) {
+            for (const auto& [from, to] :
+                 {std::pair(key(step, of_gradient), &gradient), std::pair(key(step, table), &tables)})
+                to->insert(to->end(), seen.at(from).begin(), seen.at(from).end());
+        };
+        if (trains && stage + 1 < trial.scenario.workers())
+            add("s.dE", "s.E");
+        if (trains && stage > 0)
+            add("r.dE", "r.E");
+        trial.same(gradient, seen.at(key(step, "g")), step, of_stage(stage, rank, key(step, "g")),
+                   "the stage's and the tables'");
+        const Floats& w = seen.at(key(step, "w"));
+        trial.same({w.end() - static_cast<std::ptrdiff_t>(tables.size()), w.end()}, tables, step,
+                   of_stage(stage, rank, key(step, "the tables")), "what was trained");
+    }
+}
+
+/// A follows the mean of all replicas' gradients, and is the same in all of them.
+void boundary_is_common(Trial& trial, int boundary) {
+    const auto shown = [&](const std::string& what) {
+        return reals_of(trial.seen[static_cast<std::size_t>(boundary)].at(what));
+    };
+    for (Index step = 0; step <= trial.run.steps; ++step) {
+        for (const char* what : {"s.A", "s.m", "s.E"})
+            all_have(trial, boundary, step, what, shown(key(step, what)), "the first replica's");
+        all_have(trial, boundary + 1, step, "r.A", shown(key(step, "s.A")), "the first sender's");
+        if (trial.run.anchors == Anchors::shared)
+            all_have(trial, boundary + 1, step, "r.E", shown(key(step, "s.E")), "the first sender's");
+        if (step < trial.run.steps)
+            all_have(trial, boundary, step, "s.gM",
+                     reference::mean_in_rank_order(shown_by_all(trial, boundary, key(step, "s.gA"))),
+                     "the mean of the replicas'");
+    }
+}
+
+/// A network that trains itself, by the reference.
+class TrainsItself final : public Stage {
+  public:
+    TrainsItself(std::unique_ptr<Stage> inner, const StageModel& model, double rate)
+        : inner_(std::move(inner)), made_(model.problem, reals_of(inner_->parameters())), rate_(rate) {}
+    Floats forward(Index step, Index micro, const Floats& arrived) override {
+        return inner_->forward(step, micro, arrived);
+    }
+    Floats backward(Index step, Index micro, const Floats& gradient) override {
+        return inner_->backward(step, micro, gradient);
+    }
+    Floats parameter_gradient(Index step) override {
+        Floats gradient = inner_->parameter_gradient(step);
+        made_.step({reals_of(gradient)}, rate_);
+        inner_->set_parameters({made_.state.w.data(), static_cast<std::size_t>(made_.state.w.size())});
+        return gradient;
+    }
+
+  private:
+    std::unique_ptr<Stage> inner_;
+    reference::AdamS<float> made_;
+    double rate_;
+};
+
+/// One replica is the pipeline that knows nothing of replicas.
+void as_without_replicas(Trial& trial) {
+    Scenario alone = trial.scenario;
+    alone.run.trainer = Trainer::none;
+    alone.stage = [scenario = trial.scenario](int stage) {
+        std::unique_ptr<Stage> inner = scenario.stage(stage);
+        const auto own = static_cast<Index>(inner->parameters().size());
+        return std::make_unique<TrainsItself>(std::move(inner), stage_model(scenario, stage, own),
+                                              scenario.learning_rate);
+    };
+    trial.same(trial.play(alone), trial.seen, "that of the pipeline without replicas");
+}
+
+// 20.
+void composed(Trial& trial) {
+    trial.scenario.stage = [run = trial.run](int stage) { return network_stage(run, stage); };
+    trial.seen = trial.play(trial.scenario);
+    for (int stage = 0; stage < trial.scenario.workers(); ++stage) {
+        stage_is_trained(trial, stage);
+        for (Index step = 0; step < trial.run.steps; ++step)
+            is_put_together(trial, stage, step);
+    }
+    for (int boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        boundary_is_common(trial, boundary);
+    const bool tables = trial.run.anchors == Anchors::shared || trial.run.anchors == Anchors::two;
+    if (trial.run.replicas == 1 && trial.run.trainer == Trainer::adams && !tables)
+        as_without_replicas(trial);
+}
+Case trained_together(Case run) {
+    run.restart = 0;
+    run.workers = std::min<Index>(run.workers, 3);
+    run.vocabulary = std::min<Index>(run.vocabulary, 300);
+    if (run.replicas == 1 && run.seed % 4 != 0)
+        run.replicas = 2 + run.seed % 2;
+    if (run.trainer == Trainer::none)
+        run.trainer = run.seed % 3 == 0 ? Trainer::adams : Trainer::scape;
+    return run;
+}
+
+/// One replica, and more of everything.
+std::vector<gate::Line> one_and_several(const gate::Implementation& /*of*/, const gate::Pins& pins) {
+    if (!pins.empty())
+        return {};
+    return {"rank=2,width=4,workers=3,tokens=3,vocabulary=5,micro=2,steps=3,anchors=fixed,trainer=adams",
+            "rank=8,width=24,workers=3,replicas=3,tokens=20,vocabulary=50,micro=3,steps=3,anchors=two,"
+            "schedule=1f1b,data=normal,trainer=scape"};
+}
+
+} // namespace
+
+std::vector<gate::Property> replica_properties() {
+    gate::Property all_together =
+        property(20, "composed",
+                 "Replicas of a pipeline have one A, and SCAPE or AdamS trains their stages.", composed,
+                 {{"several replicas", 60},
+                  {"trained by SCAPE", 40},
+                  {"several steps", 40},
+                  {"anchors", 50},
+                  {"several boundaries", 25}},
+                 trained_together, Replicas::any);
+    all_together.also = one_and_several;
+    return {all_together};
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,84 @@
+// A boundary of MAPL, recorded and verified, with Z as it is and as indices of codewords.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tool_support.hpp"
+
+namespace scape::verify {
+namespace {
+
+using support::contains;
+using support::element;
+using support::run_tool;
+using support::set_element;
+using support::ToolResult;
+
+class MaplCommands : public ToolTest {
+  protected:
+    [[nodiscard]] ToolResult record_with(const Arguments& more) const {
+        Arguments all{"record", "--system", "mapl", "-o", trace_};
+        all.insert(all.end(), more.begin(), more.end());
+        return run_tool(all);
+    }
+    void expect_verified() const {
+        for (const Arguments& how :
+             {Arguments{}, Arguments{"--from", "start"}, Arguments{"--level", "rel"}}) {
+            Arguments all{"verify", trace_};
+            all.insert(all.end(), how.begin(), how.end());
+            const ToolResult result = run_tool(all);
+            EXPECT_EQ(result.status, 0) << result.output << result.errors;
+        }
+    }
+    /// With one value of it changed, and put back.
+    void expect_told(const std::string& tensor, Index at, float by, const std::string& phase) const {
+        const float before = element<float>(trace_, tensor, at);
+        set_element(trace_, tensor, at, before + by);
+        for (const char* level : {"exact", "rel"}) {
+            const ToolResult result = run_tool({"verify", "--level", level, trace_});
+            EXPECT_EQ(result.status, 1) << tensor << result.errors;
+            EXPECT_TRUE(contains(result.output, "phase " + phase + ", " + tensor.substr(10)))
+                << result.output;
+        }
+        set_element(trace_, tensor, at, before);
+    }
+};
+
+TEST_F(MaplCommands, WhatIsRecordedIsRight) {
+    for (const Arguments& more :
+         {Arguments{}, Arguments{"--codewords", "6", "--rounds", "2", "--subsets", "3"},
+          Arguments{"--codewords", "8", "--groups", "3", "--subsets", "4", "--payload", "bf16", "--anchors",
+                    "shared", "--back", "descending", "--seed", "9"}}) {
+        EXPECT_EQ(record_with(more).status, 0);
+        expect_verified();
+    }
+}
+
+TEST_F(MaplCommands, WhatDiffersOfCodewordsIsToldInItsPhase) {
+    ASSERT_EQ(record_with({"--codewords", "6", "--rounds", "2", "--subsets", "3"}).status, 0);
+    const float index = element<float>(trace_, "step/0002/indices.1", 3);
+    expect_told("step/0002/indices.1", 3, index < 5.0F ? 1.0F : -1.0F, "encode");
+    expect_told("step/0002/codewords.2", 5, 0.25F, "learn");
+    expect_told("step/0003/L", 30, 0.25F, "learn");
+    expect_told("step/0003/Z.1", 7, 0.25F, "decode");
+    expect_told("step/0001/C_receiver", 30, 0.25F, "codebooks");
+    expect_verified();
+}
+
+TEST_F(MaplCommands, CodewordsThatCannotBeAreOneLine) {
+    expect_bad_input(record_with({"--codewords", "6", "--groups", "2"}),
+                     "groups is 2; it must divide the rank, which is 3");
+    expect_bad_input(record_with({"--rounds", "2"}),
+                     "codewords is 0, and there are settings of quantization");
+    ASSERT_EQ(record_with({"--codewords", "6"}).status, 0);
+    set_element(trace_, "step/0002/indices.1", 3, 6.0F);
+    expect_bad_input(run_tool({"verify", trace_}),
+                     "step/0002/indices.1, entry 3, is 6; there are 6 codewords");
+    set_element(trace_, "step/0002/indices.1", 3, 0.5F);
+    expect_bad_input(run_tool({"verify", trace_}),
+                     "step/0002/indices.1, entry 3, is 0.5; there are 6 codewords");
+}
+
+} // namespace
+} // namespace scape::verify

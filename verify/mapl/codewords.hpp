@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <scape/mapl/judgement.hpp>
+#include <scape/mapl/vector_quantization.hpp>
+#include <scape/verify/beside.hpp>
+
+// Z as indices of codewords, in traces: section 23.1.
+namespace scape::mapl {
+
+template <class T>
+[[nodiscard]] verify::Comparison compared(const Matrix<T>& expected, const std::vector<float>& actual) {
+    const Eigen::Map<const verify::Values<T>> flat(expected.data(), expected.size());
+    return verify::compare_with(verify::Values<T>(flat), actual);
+}
+
+/// All codebooks, or of each book those words, as a trace has them: in one row.
+template <class T>
+[[nodiscard]] Matrix<T> in_one_row(const std::vector<Matrix<T>>& books) {
+    Matrix<T> all(1, 0);
+    for (const Matrix<T>& book : books) {
+        const Index before = all.cols();
+        all.conservativeResize(1, before + book.size());
+        for (Index i = 0; i < book.size(); ++i)
+            all(0, before + i) = book.data()[i];
+    }
+    return all;
+}
+template <class T>
+[[nodiscard]] Matrix<T> in_one_row(const std::vector<Matrix<T>>& books, const std::vector<Word>& words) {
+    std::vector<Matrix<T>> some;
+    for (const Matrix<T>& book : books) {
+        Matrix<T> rows(static_cast<Index>(words.size()), book.cols());
+        for (Index i = 0; i < rows.rows(); ++i)
+            rows.row(i) = book.row(words[static_cast<std::size_t>(i)]);
+        some.push_back(rows);
+    }
+    return in_one_row(some);
+}
+
+/// How whoever checks a trace reads of a step, and tells of it. Results of a micro-batch have its number.
+struct StepOfTrace {
+    std::function<std::optional<std::vector<float>>(const char* name, Index micro)> recorded;
+    std::function<void(const char* name, Index micro, verify::Comparison, const std::string& note)> add;
+};
+
+/// The codebooks of both sides beside one trace. T is float for EXACT, Bounded for REL. `free`: the
+/// reference's own indices and codewords go on, else the recorded ones, right or not.
+template <class T>
+class TracedCodewords {
+  public:
+    TracedCodewords(const Settings& settings, const std::vector<float>& codebooks,
+                    const std::vector<float>& learned, Index before, bool free);
+
+    /// Z of the next micro-batch becomes what travels of it.
+    [[nodiscard]] Matrix<T> through(const Matrix<T>& Z, Index micro, const StepOfTrace& step);
+    void end_step(const StepOfTrace& step);
+
+  private:
+    [[nodiscard]] Indices recorded_indices(Index tokens, Index micro, const StepOfTrace& step) const;
+    void judge(const Matrix<T>& Z, Indices indices, Index micro, const StepOfTrace& step) const;
+
+    bool free_;
+    Quantizer<float> seen_; ///< C as it was sent
+    Quantizer<T> made_;     ///< the same C, and L as it should be
+};
+
+/// "book 1, codeword 3, value 0" of what has a codebook's layout.
+[[nodiscard]] bool is_of_codebooks(const std::string& name);
+[[nodiscard]] std::string place_in_codebooks(const Settings& settings, const std::string& name,
+                                             Index index);
+
+} // namespace scape::mapl

@@ -1,0 +1,63 @@
+#include "head.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <scape/mapl/quantization.hpp>
+#include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+bool holds(const trace::Reader& file, const char* name) {
+    return std::ranges::any_of(file.schema().series,
+                               [name](const trace::Series& one) { return one.name == name; });
+}
+
+} // namespace
+
+Head read_head(const trace::Reader& file) {
+    const std::string path = file.path().string();
+    Head head{parse_config(file.schema().config, path + ": config"),
+              file.series_f64("rate"),
+              {},
+              file.series_f32("initial/A"),
+              {},
+              {},
+              {},
+              {}};
+    const Settings& settings = head.config.settings;
+    try {
+        for (const double rate : head.rates)
+            check_rate(rate);
+        for (const double id : file.series_f64("ids")) {
+            if (!(id >= 0.0 && id < static_cast<double>(settings.vocabulary)) || id != std::floor(id))
+                throw Error("ids, entry " + std::to_string(head.ids.size()) + ", is " + shortest(id) +
+                            "; the vocabulary is " + std::to_string(settings.vocabulary));
+            head.ids.push_back(static_cast<Index>(id));
+        }
+        check_on_manifold(settings, head.a, 1); // it may be of a later step
+        head.m = holds(file, "initial/m") ? file.series_f32("initial/m")
+                                          : std::vector<float>(head.a.size(), 0.0F);
+        if (settings.anchors != Anchors::none)
+            head.rows[0] = file.series_f32("P_sender");
+        head.rows[1] = settings.anchors == Anchors::two ? file.series_f32("P_receiver") : head.rows[0];
+        for (const std::vector<float>& rows : head.rows)
+            if (!rows.empty())
+                check_rows(settings, rows);
+        if (quantizes(settings)) {
+            head.codebooks = file.series_f32("initial/C");
+            head.learned = holds(file, "initial/L") ? file.series_f32("initial/L") : head.codebooks;
+            check_codebooks(settings, head.codebooks, "initial/C");
+            check_codebooks(settings, head.learned, "initial/L");
+        }
+    } catch (const Error& error) {
+        throw Error(path + ": " + error.what());
+    }
+    return head;
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include <scape/mapl/traces.hpp>
+
+namespace scape::mapl {
+
+/// What a trace says before its first step.
+struct Head {
+    Config config;
+    std::vector<double> rates;
+    std::vector<Index> ids;
+    std::vector<float> a;
+    std::vector<float> m;
+    std::vector<float> rows[2];   ///< P of sender and receiver, nothing without anchors
+    std::vector<float> codebooks; ///< C, which both have; nothing without codewords
+    std::vector<float> learned;   ///< L
+};
+/// Throws scape::Error, one line that begins with the path.
+[[nodiscard]] Head read_head(const trace::Reader& file);
+
+} // namespace scape::mapl
