@@ -95,10 +95,14 @@ def main() -> None:
     rank, size, folder, what = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
-    if what in ("ddp", "first", "twice") or what.startswith("ddp-"):
-        train_ddp(rank, size, folder, what)
-    else:
-        train_scape(rank, folder, what)
+    try:
+        if what in ("ddp", "first", "twice") or what.startswith("ddp-"):
+            train_ddp(rank, size, folder, what)
+        else:
+            train_scape(rank, folder, what)
+    finally:
+        if what == "twice":  # all are refused: who left at once would take a connection away that another still reduces over
+            dist.barrier()
     dist.destroy_process_group()
 
 

@@ -38,9 +38,12 @@ properties::Setup setup_of(const ConvergeSettings& settings, std::uint64_t seed)
 /// Of a run that a process of its own had, and did not live to tell.
 LearnedRun lost(const ConvergeSettings& settings, const std::string& name, std::uint64_t seed,
                 const std::string& how) {
-    constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
-    return {{name, seed, settings.plan.learning_rate, {{0, nothing, 0}, {settings.plan.steps, nothing, 0}}},
-            how};
+    LearnedRun run{{name, seed, settings.plan.learning_rate, {}}, how};
+    // Where the others are measured: runs that are not cannot be told as one.
+    for (std::size_t step = 0; step <= settings.plan.steps; ++step)
+        if (is_measured(settings.plan, step))
+            run.curve.points.push_back({step, std::numeric_limits<double>::quiet_NaN(), 0});
+    return run;
 }
 
 bool same_bits(const std::vector<Curve>& base, const Curve& run) {

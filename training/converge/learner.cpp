@@ -18,14 +18,10 @@ Learner::Learner(const ConvergeSettings& settings, const Text& text, std::uint64
                           {}});
 }
 
-bool Learner::is_measured(std::size_t step) const {
-    return step % settings_.plan.measure_every == 0 || step == settings_.plan.steps;
-}
-
 properties::Live::Step Learner::next(int rank, std::span<const float> parameters) {
     const Plan& plan = settings_.plan;
     OfRank& mine = ranks_[static_cast<std::size_t>(rank)];
-    if (is_measured(mine.step))
+    if (is_measured(plan, mine.step))
         measure(rank, mine, parameters);
     if (mine.step == plan.steps)
         return {.ends = true, .restarts = false, .learning_rate = 0.0, .parts = {}};
@@ -67,7 +63,7 @@ void Learner::measure(int rank, OfRank& mine, std::span<const float> parameters)
 Curve Learner::curve(const std::string& name) const {
     Curve curve{name, seed_, settings_.plan.learning_rate, {}};
     for (std::size_t step = 0; step <= settings_.plan.steps; ++step) {
-        if (!is_measured(step))
+        if (!is_measured(settings_.plan, step))
             continue;
         double loss = 0;
         for (const OfRank& rank : ranks_)

@@ -9,6 +9,11 @@
 
 namespace scape::training {
 
+/// After which steps a run is measured, the last one among them.
+[[nodiscard]] inline bool is_measured(const Plan& plan, std::size_t step) {
+    return step % plan.measure_every == 0 || step == plan.steps;
+}
+
 /// A training as the gate's implementations take it: gradients of the model at what their ranks have
 /// become.
 class Learner final : public properties::Live {
@@ -28,7 +33,6 @@ class Learner final : public properties::Live {
     };
 
     void measure(int rank, OfRank& mine, std::span<const float> parameters) const;
-    [[nodiscard]] bool is_measured(std::size_t step) const;
 
     const ConvergeSettings& settings_;
     std::uint64_t seed_;

@@ -1,5 +1,10 @@
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -155,6 +160,40 @@ TEST_F(Gate, TakesWhatIsRightForTheSame) {
     const Convergence::Judged other = convergence().judge({with(Bug::reverse_rank_order)}).front();
     EXPECT_FALSE(other.same_bits);
     EXPECT_EQ(other.verdict.outcome, Outcome::same) << text(other, "reference");
+}
+
+/// Trains as the reference does, but for one seed, whose process it ends.
+class DiesOnce final : public Implementation {
+  public:
+    explicit DiesOnce(std::vector<float> start) : start_(std::move(start)) {}
+
+    std::string name() const override { return "dies-once"; }
+    std::string communicator() const override { return reference().communicator(); }
+    verify::LevelKind level() const override { return reference().level(); }
+    bool takes(int workers) const override { return reference().takes(workers); }
+    properties::History run(const properties::Scenario& scenario) const override {
+        return reference().run(scenario);
+    }
+    void train(const properties::Setup& setup, properties::Live& live) const override {
+        if (setup.parameters == start_)
+            std::_Exit(7);
+        reference().train(setup, live);
+    }
+
+  private:
+    static const Implementation& reference() {
+        static const auto made = properties::reference_implementation();
+        return *made;
+    }
+    std::vector<float> start_;
+};
+
+TEST_F(Gate, ARunWhoseProcessDiesIsToldWithTheOthers) {
+    const ConvergeSettings& settings = convergence().settings();
+    const auto candidate = std::make_shared<DiesOnce>(initial_parameters(settings.plan.shape, 2));
+    const Convergence::Judged judged = convergence().judge({candidate}).front();
+    EXPECT_THAT(judged.ended, HasSubstr("seed 2 ended: ended its process with status 7"));
+    EXPECT_EQ(judged.verdict.outcome, Outcome::mistrusted) << text(judged, "reference");
 }
 
 TEST_F(Gate, SeesWhatTrainsWorse) {
