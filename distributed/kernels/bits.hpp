@@ -39,7 +39,11 @@ SCAPE_TARGET void encode_bitmap(const std::uint64_t* words, Index begin, Index e
 SCAPE_TARGET bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k,
                                 std::uint64_t* words) {
     Index found = 0;
-    while (begin < end) {
+    const Index last = (end - 1) / word_bits;
+    const std::uint64_t of_others = words[last];
+    const auto shift = static_cast<unsigned>(begin % word_bits);
+    std::uint64_t current = words[begin / word_bits];
+    for (; begin < end; begin += word_bits) {
         const Index count = word_bits < end - begin ? word_bits : end - begin;
         std::uint64_t bits = 0;
         std::memcpy(&bits, code, static_cast<std::size_t>((count + 7) / 8));
@@ -47,12 +51,12 @@ SCAPE_TARGET bool decode_bitmap(const std::uint8_t* code, Index begin, Index end
         if (count < word_bits && bits >> static_cast<unsigned>(count) != 0)
             return false;
         found += std::popcount(bits);
-        const auto shift = static_cast<unsigned>(begin % word_bits);
-        words[begin / word_bits] |= bits << shift;
+        words[begin / word_bits] = current | bits << shift;
+        current = bits >> 1U >> (63U - shift); // all of it, for a shift of 0
         if (static_cast<Index>(shift) + count > word_bits)
-            words[begin / word_bits + 1] |= bits >> (static_cast<unsigned>(word_bits) - shift);
-        begin += count;
+            words[begin / word_bits + 1] = current;
     }
+    words[last] |= of_others;
     return found == k;
 }
 
@@ -84,6 +88,13 @@ SCAPE_TARGET bool plain_decode_positions(const std::uint8_t* counts, const std::
                                          Index begin, Index end, Index k, std::uint64_t* words) {
     if (!counts_to(counts, (end - begin + position_block - 1) / position_block, k))
         return false;
+    const Index last = (end - 1) / word_bits;
+    const std::uint64_t of_others = words[last];
+    Index word = begin / word_bits;
+    std::uint64_t current = words[word];
+    if (word < last)
+        std::memset(words + word + 1, 0, static_cast<std::size_t>(last - word) * sizeof *words);
+    // A word is stored with each of its bits, and never read: no load waits for the store before it.
     for (; begin < end; begin += position_block) {
         const Index size = position_block < end - begin ? position_block : end - begin;
         Index before = -1;
@@ -92,9 +103,13 @@ SCAPE_TARGET bool plain_decode_positions(const std::uint8_t* counts, const std::
             if (position <= before || position >= size)
                 return false;
             before = position;
-            words[(begin + position) / word_bits] |=
-                std::uint64_t{1} << static_cast<unsigned>((begin + position) % word_bits);
+            const Index at = begin + position;
+            current = (at / word_bits == word ? current : 0) | std::uint64_t{1}
+                                                                   << static_cast<unsigned>(at % word_bits);
+            word = at / word_bits;
+            words[word] = current;
         }
     }
+    words[last] |= of_others;
     return true;
 }

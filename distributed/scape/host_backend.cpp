@@ -76,12 +76,10 @@ class HostBackend final : public Backend {
     }
 
     void decode_mask(std::span<const MaskCode::Part> all) override {
-        if (alone_) {
+        if (alone_)
             selecting_.give_to(coming());
-        } else {
-            coming().clear();
-            MaskCode::decode(all, code_.data(), coming());
-        }
+        else
+            MaskCode::decode(all, code_.data(), coming()); // of all segments: over the last mask
         coming().count();
     }
 

@@ -23,6 +23,18 @@ std::size_t position_bytes(Index n, Index k) {
                       "; the sender has another problem, or the message was damaged");
 }
 
+/// The part's bits in its first and last word, which may have other parts' bits.
+void clear_ends(const MaskCode::Part& part, std::uint64_t* words) {
+    const Index first = part.begin / Mask::word_bits;
+    const Index last = (part.end - 1) / Mask::word_bits;
+    const std::uint64_t from_begin = ~std::uint64_t{0}
+                                     << static_cast<unsigned>(part.begin % Mask::word_bits);
+    const std::uint64_t to_end =
+        ~std::uint64_t{0} >> static_cast<unsigned>((last + 1) * Mask::word_bits - part.end);
+    words[first] &= ~(first == last ? from_begin & to_end : from_begin);
+    words[last] &= ~(first == last ? from_begin & to_end : to_end);
+}
+
 /// What is wrong with a code that could not be decoded.
 [[noreturn]] void explain_bitmap(const MaskCode::Part& part, const std::uint8_t* code) {
     const Index n = part.end - part.begin;
@@ -89,6 +101,7 @@ void MaskCode::encode(std::span<const Part> parts, const std::uint64_t* words, I
 void MaskCode::decode(std::span<const Part> parts, const std::uint8_t* code, Mask& mask) {
     for (const Part& part : parts) {
         const Index n = part.end - part.begin;
+        clear_ends(part, mask.words());
         switch (code_of(n, part.k)) {
         case SegmentCode::nothing:
             mask.set_range(part.begin, part.end);

@@ -36,6 +36,19 @@ struct Segment {
             result[i] |= mask.words()[i];
         return result;
     }
+    /// What stands there before it is decoded: the others' bits, and anything in words of its own.
+    [[nodiscard]] Words before() const {
+        Words result = others;
+        for (Index word = begin / 64 + 1; word < (end - 1) / 64; ++word)
+            result[static_cast<std::size_t>(word)] =
+                0xa5a5'5a5a'0ff0'f00fU + static_cast<std::uint64_t>(word);
+        return result;
+    }
+    /// Sets all bits of a stretch, from the coordinate `at` of the segment on.
+    void add_lump(Index at, Index size) {
+        mask.set_range(begin + at, begin + at + size);
+        mask.count();
+    }
     [[nodiscard]] Index k() const { return mask.selected(); }
     [[nodiscard]] Index blocks() const { return (end - begin + position_block - 1) / position_block; }
 };
@@ -105,7 +118,7 @@ TEST_P(BitsTest, PositionsGoThereAndBack) {
                          code.data + expected.size());
         ASSERT_EQ(std::vector<std::uint8_t>(code.data, code.data + expected.size()), expected)
             << segment.end - segment.begin << " from " << segment.begin << ", k " << segment.k();
-        Words decoded = segment.others;
+        Words decoded = segment.before();
         ASSERT_TRUE(decodes_positions(segment, expected, segment.k(), decoded));
         ASSERT_EQ(decoded, segment.all())
             << segment.end - segment.begin << " from " << segment.begin << ", k " << segment.k();
@@ -119,11 +132,11 @@ TEST_P(BitsTest, BitmapsGoThereAndBack) {
         const Words words = segment.all();
         encode_bitmap(words.data(), segment.begin, segment.end, code.data);
         ASSERT_EQ(std::vector<std::uint8_t>(code.data, code.data + expected.size()), expected);
-        Words decoded = segment.others;
+        Words decoded = segment.before();
         ASSERT_TRUE(decode_bitmap(code.data, segment.begin, segment.end, segment.k(), decoded.data()));
         ASSERT_EQ(decoded, segment.all());
-        EXPECT_FALSE(decode_bitmap(code.data, segment.begin, segment.end, segment.k() + 1,
-                                   Words(segment.others).data()));
+        EXPECT_FALSE(
+            decode_bitmap(code.data, segment.begin, segment.end, segment.k() + 1, segment.before().data()));
     });
 }
 
@@ -131,15 +144,16 @@ TEST_P(BitsTest, BitmapsGoThereAndBack) {
 /// gives these; anything else is refused, and nothing beyond the segment's words is touched.
 TEST_P(BitsTest, TakesNoCodeOfOtherBits) {
     std::mt19937_64 generator(12);
-    for (const double density : {0.02, 0.1}) {
-        const Segment segment(generator, 37, 700, density);
+    for (const auto& [density, lump] : {std::pair{0.006, 0}, {0.02, 0}, {0.1, 0}, {0.01, 70}, {0.04, 40}}) {
+        Segment segment(generator, 37, 420, density);
+        segment.add_lump(270, lump);
         const auto good = positions_of(segment);
         Index refused = 0;
         for (std::size_t byte = 0; byte < good.size(); ++byte)
             for (int value = 0; value < 256; ++value) {
                 auto bad = good;
                 bad[byte] = static_cast<std::uint8_t>(value);
-                Words words = segment.others;
+                Words words = segment.before();
                 if (!decodes_positions(segment, bad, segment.k(), words)) {
                     ++refused;
                     continue;
@@ -152,6 +166,65 @@ TEST_P(BitsTest, TakesNoCodeOfOtherBits) {
                 ASSERT_EQ(positions_of(taken), bad);
             }
         EXPECT_GT(refused, static_cast<Index>(good.size()) * 128);
+    }
+}
+
+/// Blocks that have more positions than most, in segments of several batches: 8, 16 and 32 are where the
+/// variants take another way.
+TEST_P(BitsTest, LumpsGoThereAndBack) {
+    std::mt19937_64 generator(14);
+    for (const double density : {0.004, 0.02, 0.06, 0.11})
+        for (const Index begin : {0, 5, 63}) {
+            Segment segment(generator, begin, 36'000, density);
+            for (const Index size :
+                 {7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 100, 254, 255, 256, 300})
+                segment.add_lump(255 * static_cast<Index>(generator() % 138), size);
+            const auto expected = positions_of(segment);
+            Code code(static_cast<Index>(expected.size()));
+            const Words words = segment.all();
+            encode_positions(words.data(), segment.begin, segment.end, code.data,
+                             code.data + segment.blocks(), code.data + expected.size());
+            ASSERT_EQ(std::vector<std::uint8_t>(code.data, code.data + expected.size()), expected);
+            Words decoded = segment.before();
+            ASSERT_TRUE(decodes_positions(segment, expected, segment.k(), decoded));
+            ASSERT_EQ(decoded, words);
+        }
+}
+
+/// Damage anywhere in a long code is told as plain code tells it, byte by byte.
+TEST_P(BitsTest, DamageIsSeenAsByPlainCode) {
+    const Variant here = GetParam();
+    std::mt19937_64 generator(15);
+    for (const double density : {0.006, 0.02, 0.05, 0.11}) {
+        Segment segment(generator, 9, 36'000, density);
+        for (int lump = 0; lump < 6; ++lump)
+            segment.add_lump(static_cast<Index>(generator() % 35'000), 20 + 30 * lump);
+        const auto good = positions_of(segment);
+        int refused = 0;
+        for (int time = 0; time < 150; ++time) {
+            auto bad = good;
+            const auto positions = static_cast<std::size_t>(segment.blocks());
+            const auto byte = positions + generator() % (good.size() - positions);
+            if (time % 3 == 0) { // to a count, and from another
+                ++bad[generator() % positions];
+                --bad[generator() % positions];
+            } else if (time % 3 == 1) {
+                bad[byte] = static_cast<std::uint8_t>(generator());
+            } else if (byte + 1 < good.size()) {
+                std::swap(bad[byte], bad[byte + 1]);
+            }
+            Words words = segment.before();
+            Words expected = segment.before();
+            const bool taken = decodes_positions(segment, bad, segment.k(), words);
+            use_variant(Variant::plain);
+            ASSERT_EQ(taken, decodes_positions(segment, bad, segment.k(), expected)) << "time " << time;
+            use_variant(here);
+            if (taken) {
+                ASSERT_EQ(words, expected);
+            }
+            refused += taken ? 0 : 1;
+        }
+        EXPECT_GT(refused, 60);
     }
 }
 

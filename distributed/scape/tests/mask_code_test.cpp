@@ -56,6 +56,10 @@ TEST(MaskCode, SegmentsThatShareWordsStayApart) {
     Mask decoded(mask.size());
     MaskCode::decode(parts, encoded(parts, mask).data(), decoded);
     expect_same_bits(mask, decoded);
+    // Over a mask that is another one's.
+    decoded.set_range(0, decoded.size());
+    MaskCode::decode(parts, encoded(parts, mask).data(), decoded);
+    expect_same_bits(mask, decoded);
 }
 
 TEST(MaskCode, AFullBlockAndAnEmptyBlockAreTold) {

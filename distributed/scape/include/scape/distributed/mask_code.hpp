@@ -47,7 +47,7 @@ class MaskCode {
     static void encode(std::span<const Part> parts, const std::uint64_t* words, Index first,
                        std::uint8_t* code);
 
-    /// Sets the segments' bits in `mask`, where they were 0. Throws CorruptMask if the code is none of
+    /// Writes the segments' bits over what `mask` has there. Throws CorruptMask if the code is none of
     /// these segments and ks: from a rank that has another problem, or damaged on the way.
     static void decode(std::span<const Part> parts, const std::uint8_t* code, Mask& mask);
 };
