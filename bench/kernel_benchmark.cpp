@@ -238,7 +238,6 @@ void mask_row(benchmark::State& state) {
         },
         [&] {
             if constexpr (decodes) {
-                masks.decoded.clear();
                 MaskCode::decode(parts, masks.code.data(), masks.decoded);
                 masks.decoded.count();
             } else {
