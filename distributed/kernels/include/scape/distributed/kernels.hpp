@@ -153,8 +153,7 @@ void directions(problem::BiasCorrection correction, const Scalars& scalars, Inde
 [[nodiscard]] Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count);
 
 // The codes in which the bits [begin, end) of a mask travel; there is one at least. To decode: false if the
-// code is none of k bits there. In words that have other bits, too, they are 0 before, and the others stay;
-// their own words are written over. If it is false, any of them may be set.
+// code is none of k there, and any may be set then. In words that have others, too, they are 0 before.
 
 /// ceil(n/8) bytes.
 void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code);
