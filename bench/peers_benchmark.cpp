@@ -2,18 +2,19 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
-#include <memory>
-#include <optional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <scape/distributed/aligned.hpp>
 #include <scape/distributed/counting.hpp>
@@ -23,27 +24,17 @@
 
 #include "peers/check.hpp"
 #include "peers/links.hpp"
+#include "peers_report.hpp"
 #include "random_gradient.hpp"
 
 namespace {
 
 using namespace scape;
+using bench::Figures;
+using bench::Options;
+using bench::Row;
 using peers::Index;
 using peers::Setting;
-
-struct Options {
-    Index size = Index{1} << 22;
-    int ranks = 4;
-    std::vector<std::string> peers;
-    int steps = 9;
-    int warm_up = 5;
-    Index check_size = 20'011;
-    std::string communicator = "threads";
-    std::string interface;
-    std::string json;
-    std::string title;
-    int timeout = 300;
-};
 
 /// What one rank, or all together, took for one action.
 struct Measured {
@@ -60,55 +51,12 @@ struct Measured {
     }
 };
 
-/// One peer. Its figures are of a step, the mean of a rank's; `formula` and what is held against it are of
-/// a round of all ranks, in whole bytes.
-struct Row {
-    const peers::Kind* kind;
-    Setting setting;
-    std::unique_ptr<peers::Peer> peer{};
-    Index wrong = 0;
-    double formula = 0;
-    std::optional<double> unlike{}; ///< what has been counted and is not the formula's, the last of such
-    std::vector<double> seconds{};
-    std::vector<double> cpu{};
-    std::vector<double> counted{};
-    std::vector<double> kernel{};
-
-    [[nodiscard]] double inner_steps() const {
-        return static_cast<double>(peers::inner_steps(*kind, setting));
-    }
-};
-
 std::vector<std::string> all_peers() {
     std::vector<std::string> result;
     for (const peers::Kind& kind : peers::kinds())
         result.emplace_back(kind.name);
     result.emplace_back("scape:0.1");
     return result;
-}
-
-double median(std::vector<double> values) {
-    if (values.empty())
-        return 0;
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-double mean(const std::vector<double>& values) {
-    double sum = 0;
-    for (const double value : values)
-        sum += value;
-    return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
-/// Half of the distance between the quartiles, as a share of the median.
-double spread(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const auto at = [&](double share) {
-        return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-    };
-    return (at(0.75) - at(0.25)) / 2 / median(values);
 }
 
 double cpu_seconds(bool process) {
@@ -136,11 +84,13 @@ class Run {
             gradients_[step].resize(static_cast<std::size_t>(options.size));
             bench::fill_with_random(gradients_[step], links.all.rank(), static_cast<int>(step));
         }
+        copied_ = gradients_[0];
     }
 
-    /// The rows with all that was measured, the same on all ranks.
-    std::vector<Row> rows() {
-        std::vector<Row> rows;
+    /// All that was measured, the same on all ranks.
+    Figures figures() {
+        Figures figures;
+        std::vector<Row>& rows = figures.rows;
         for (const std::string& text : options_.peers) {
             const peers::Choice choice = peers::parse(text, options_.size);
             rows.push_back({choice.kind, choice.setting});
@@ -149,7 +99,10 @@ class Run {
         const std::vector<float> start(static_cast<std::size_t>(options_.size), 1.0F);
         for (Row& row : rows)
             row.peer = peers::make_peer(row.kind->name, row.setting, {all_, each_}, start);
-        for (int turn = 0; turn < options_.warm_up + options_.steps; ++turn)
+        for (int turn = 0; turn < options_.warm_up + options_.steps; ++turn) {
+            const double copied = copy_speed();
+            if (turn >= options_.warm_up)
+                figures.copies.push_back(copied);
             for (Row& row : rows) {
                 const Measured whole = take_turn(row, static_cast<std::size_t>(turn));
                 // What is sent in the very first round is another matter.
@@ -162,9 +115,10 @@ class Run {
                 row.counted.push_back(whole.counted / row.inner_steps() / bare_.all.size());
                 row.kernel.push_back(whole.kernel / row.inner_steps());
             }
+        }
         for (Row& row : rows)
             row.peer.reset();
-        return rows;
+        return figures;
     }
 
   private:
@@ -177,6 +131,21 @@ class Run {
         const Index wrong = peers::wrong_parameters(row.kind->name, small, bare_, 3);
         for (const Index of_rank : distributed::gather_records(bare_.all, wrong))
             row.wrong += of_rank;
+    }
+
+    /// Bytes a second that a rank reads and writes where all ranks copy vectors of d: in turns with the
+    /// steps, so that whatever the machine does meets both. Ranks that share its cores or its memory share
+    /// them here, too, so nobody has to know which of them do.
+    double copy_speed() {
+        const double bytes = 8.0 * static_cast<double>(copied_.size());
+        constexpr double enough = 64.0 * (1 << 20); // so that how ranks begin does not count
+        const auto times = static_cast<std::size_t>(std::ceil(enough / bytes));
+        const Measured whole = timed([&] {
+            for (std::size_t time = 0; time < times; ++time)
+                std::memcpy(copied_.data(), gradients_[time % gradients_.size()].data(),
+                            copied_.size() * sizeof(float));
+        });
+        return bytes * static_cast<double>(times) / whole.seconds;
     }
 
     /// A round of the row's peer. Of many inner steps only the first is taken, which reads other vectors
@@ -246,116 +215,35 @@ class Run {
     distributed::CountingCommunicator all_;
     distributed::CountingPeers each_;
     std::array<distributed::AlignedFloats, 8> gradients_;
+    distributed::AlignedFloats copied_;
 };
-
-/// "0.01", "H=30" or "-".
-std::string number_text(const Row& row) {
-    char text[32] = "-";
-    if (row.kind->number == peers::Number::density)
-        std::snprintf(text, sizeof text, "%g", row.setting.density);
-    if (row.kind->number == peers::Number::inner_steps)
-        std::snprintf(text, sizeof text, "H=%g", row.inner_steps());
-    return text;
-}
-
-void print(const Options& options, const std::vector<Row>& rows, const std::string& communicator) {
-    std::printf("%s%sd = %lld, P = %d, %s, %d steps each, in turns; bytes are a rank's, of one step\n",
-                options.title.c_str(), options.title.empty() ? "" : ": ",
-                static_cast<long long>(options.size), options.ranks, communicator.c_str(), options.steps);
-    std::printf("%-15s %7s %9s %9s %7s %8s %8s %12s %12s %12s %8s %6s\n", "peer", "number", "step ms",
-                "least ms", "spread", "x dense", "cpu ms", "formula B", "counted B", "kernel B", "B/param",
-                "#wrong");
-    double dense = 0;
-    for (const Row& row : rows)
-        if (row.kind->name == "dense")
-            dense = median(row.seconds);
-    nlohmann::json json;
-    json["d"] = options.size;
-    json["ranks"] = options.ranks;
-    json["communicator"] = communicator;
-    json["title"] = options.title;
-    json["steps"] = options.steps;
-    for (const Row& row : rows) {
-        const std::string name(row.kind->name);
-        const double seconds = median(row.seconds);
-        const double least = *std::min_element(row.seconds.begin(), row.seconds.end());
-        const double formula = row.formula / row.inner_steps() / options.ranks;
-        const double counted = mean(row.counted);
-        const double kernel = mean(row.kernel);
-        char on_wire[24] = "-";
-        if (!options.interface.empty())
-            std::snprintf(on_wire, sizeof on_wire, "%.0f", kernel);
-        std::printf("%-15s %7s %9.2f %9.2f %6.1f%% %8.2f %8.2f %12.0f %12.0f %12s %8.4f %6lld\n",
-                    name.c_str(), number_text(row).c_str(), seconds * 1e3, least * 1e3,
-                    spread(row.seconds) * 100, dense / seconds, median(row.cpu) * 1e3, formula, counted,
-                    on_wire, counted / static_cast<double>(options.size),
-                    static_cast<long long>(row.wrong));
-        const bool sparse = row.kind->number == peers::Number::density;
-        json["rows"].push_back({{"peer", name},
-                                {"density", sparse ? row.setting.density : 1.0},
-                                {"inner_steps", row.inner_steps()},
-                                {"seconds", row.seconds},
-                                {"median_seconds", seconds},
-                                {"least_seconds", least},
-                                {"spread", spread(row.seconds)},
-                                {"cpu_seconds", median(row.cpu)},
-                                {"speed_up_over_dense", dense / seconds},
-                                {"formula_bytes", formula},
-                                {"counted_bytes", counted},
-                                {"interface_bytes", kernel},
-                                {"wrong", row.wrong}});
-    }
-    if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.inner_steps() > 1; }))
-        std::printf("H=...: a step is 1/H of a round, put together from its first inner step, H-1 times "
-                    "the mean of up to four others,\nand its exchange, each of the three timed from a "
-                    "common start\n");
-    if (!options.json.empty() && !(std::ofstream(options.json) << json.dump(1) << '\n'))
-        throw Error("cannot write " + options.json);
-}
-
-/// False, with a line each, for rows that other peers than those named have made, or other bytes.
-bool in_order(const std::vector<Row>& rows) {
-    bool good = true;
-    for (const Row& row : rows) {
-        good = good && row.wrong == 0;
-        if (!row.unlike)
-            continue;
-        good = false;
-        std::fprintf(stderr,
-                     "bench_peers: %s %s: all ranks together sent %.0f bytes in a round where the formula "
-                     "has %.0f; one of the two is wrong\n",
-                     std::string(row.kind->name).c_str(), number_text(row).c_str(), *row.unlike,
-                     row.formula);
-    }
-    return good;
-}
 
 int run(const Options& options) {
     bool good = true;
-    const auto report = [&](const std::vector<Row>& rows, const std::string& communicator, int ranks) {
+    const auto report = [&](const Figures& figures, int ranks) {
         Options told = options;
         told.ranks = ranks;
-        print(told, rows, communicator);
-        good = in_order(rows);
+        bench::print(told, figures);
+        good = bench::in_order(figures.rows);
     };
     const std::chrono::seconds timeout(options.timeout);
     if (options.communicator == "threads") {
-        std::vector<Row> rows;
+        Figures figures;
         peers::run_linked(
             options.ranks,
             [&](const peers::Links& links) {
-                auto measured = Run(options, links).rows();
+                auto measured = Run(options, links).figures();
                 if (links.all.rank() == 0)
-                    rows = std::move(measured);
+                    figures = std::move(measured);
             },
             timeout);
-        report(rows, "threads", options.ranks);
+        report(figures, options.ranks);
     } else {
         const auto all = distributed::make_mpi_communicator({timeout});
         const auto each = distributed::make_mpi_peers({timeout});
-        const auto rows = Run(options, {*all, *each}).rows();
+        const Figures figures = Run(options, {*all, *each}).figures();
         if (all->rank() == 0)
-            report(rows, "mpi", all->size());
+            report(figures, all->size());
     }
     return good ? 0 : 1;
 }
@@ -378,6 +266,18 @@ int main(int argc, char** argv) {
     app.add_option("--communicator", options.communicator, "threads, or mpi under mpirun")
         ->check(CLI::IsMember({"threads", "mpi"}));
     app.add_option("--interface", options.interface, "also count what this network interface sends");
+    app.add_option("--rate", options.rate,
+                   "of a rank's link each way, as tc writes it: 1gbit, 100mbit; for x limit")
+        ->transform(CLI::AsNumberWithUnit(
+            std::map<std::string, double>{{"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}},
+            CLI::AsNumberWithUnit::CASE_INSENSITIVE, "RATE"))
+        ->check(CLI::PositiveNumber);
+    app.add_option("--delay", options.delay,
+                   "of a frame from rank to rank, where the network has one; is told")
+        ->transform(
+            CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}},
+                                  CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--json", options.json, "also write the figures to this file");
     app.add_option("--title", options.title, "what to say before the table");
     app.add_option("--timeout", options.timeout, "seconds until a rank that does not answer ends all")
@@ -388,6 +288,9 @@ int main(int argc, char** argv) {
     try {
         for (const std::string& text : options.peers)
             static_cast<void>(peers::parse(text, options.size));
+        if (options.communicator == "threads" && options.rate > 0)
+            throw Error("--rate is of a link, which threads have none of; leave it out, or take "
+                        "--communicator mpi under mpirun");
         if (options.communicator == "threads")
             return run(options);
         const distributed::MpiSession session(argc, argv);

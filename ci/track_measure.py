@@ -6,14 +6,19 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 
 # Which rows of which program are tracked: small ones, so that all of it takes minutes.
 TRACKED = {
     "bench_kernels": r"^(local_pass|select|fold|mask_encode|mask_decode|update)/d:4194304/.*density:100",
-    "bench_step": r"^(sharded|whole)_step/d:1048576/P:(1|2)/1/density:100",
+    "bench_step": r"^(sharded_step|whole_step|whole_step_using_up)/d:1048576/P:(1|2)/1/density:100",
     "bench_storage": r"^checkpoint_(write|read)/d:1048576/",
     "bench_verifier": r"^(verify_exact|verify_rel)/d:100000/|^cases/reference",
 }
+# Whole steps beside their limit: not over Google Benchmark, for peers take turns in one run.
+PEERS = "bench_peers"
+PEER_ROWS = {f"peers/{peer}/d:1048576/P:2": peer for peer in ("dense", "scape:0.01", "scape:0.1")}
+PROGRAMS = [*TRACKED, PEERS]
 MEASURE = ["--benchmark_format=json", "--benchmark_min_time=0.1"]
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -70,11 +75,30 @@ class Side:
         """Names as they are compared, each with the program's own."""
         if not (self.programs / program).exists():
             return {}
+        if program == PEERS:
+            return PEER_ROWS
         names = run([self.programs / program, "--benchmark_list_tests", f"--benchmark_filter={TRACKED[program]}"],
                     env=self.environment).split()
         return {plain(name): name for name in names}
 
+    def measure_peers(self, rows):
+        """Wall time: ranks are threads. The share is of the least bytes at the speed of a copy in the same run (1 / x limit)."""
+        with tempfile.TemporaryDirectory() as folder:
+            figures = pathlib.Path(folder) / "figures.json"
+            run([self.programs / PEERS, "--size", "1048576", "--ranks", "2", "--steps", "25", "--peers", ",".join(rows.values()),
+                 "--json", figures], env=self.environment)
+            results = json.loads(figures.read_text(encoding="utf-8"))["rows"]
+        for name, row in zip(rows, results, strict=True):
+            seconds = sorted(row["seconds"])
+            self.mean.setdefault(name, []).append(sum(seconds) / len(seconds))
+            self.tenth.setdefault(name, []).append(seconds[round(0.1 * (len(seconds) - 1))])
+            if "x_limit" in row:
+                self.share.setdefault(name, ("limit", []))[1].append(1 / row["x_limit"])
+
     def measure(self, program, rows):
+        if program == PEERS:
+            self.measure_peers(rows)
+            return
         output = run([self.programs / program, *MEASURE,
                       f"--benchmark_filter=^({'|'.join(row.replace('.', '[.]') for row in rows.values())})$"], env=self.environment)
         try:

@@ -93,7 +93,7 @@ def history(kind, lines):
     what = lines[-1]["machine"]
     lead = (f"{what['processor']}, {what['cores']} cores, {what['compiler']}; {len(lines)} runs, from {lines[0]['date'][:10]} to "
             f"{lines[-1]['date'][:10]}. Higher is faster: the share of the speed of what bounds the row, measured in the same process.")
-    titles = {"floor": "Beside their floors", "copy": "Beside a plain copy"}
+    titles = {"floor": "Beside their floors", "copy": "Beside a plain copy", "limit": "Beside the least bytes of a step"}
     parts = [f'<h3>{titles[of]}</h3><div class="curves">'
              + "".join(curve(name, points) for (name, other), points in curves.items() if other == of) + "</div>"
              for of in titles if any(other == of for _, other in curves)]

@@ -61,15 +61,15 @@ std::string title_of(const Measured& row) {
 }
 
 void compare(const std::string& title, const std::vector<Measured>& rows, const Machine& machine) {
-    std::printf("\n%s\n%-15s %8s %10s %8s %12s %12s %8s\n", title.c_str(), "scheme", "density", "d",
-                "Gbit/s", "measured ms", "predicted ms", "off");
+    std::printf("\n%s\n%-15s %8s %10s %8s %8s %12s %12s %8s\n", title.c_str(), "scheme", "density", "d",
+                "Gbit/s", "delay ms", "measured ms", "predicted ms", "off");
     std::vector<double> off;
     for (const Measured& row : rows) {
-        const double seconds = predicted(row, machine);
+        const double seconds = model::predicted(row, machine);
         off.push_back(std::abs(seconds / row.seconds - 1));
-        std::printf("%-15s %8g %10.0f %8g %12.2f %12.2f %+7.1f%%\n", title_of(row).c_str(),
-                    row.setting.density, row.setting.size, row.bandwidth * 8e-9, row.seconds * 1e3,
-                    seconds * 1e3, (seconds / row.seconds - 1) * 100);
+        std::printf("%-15s %8g %10.0f %8g %8g %12.2f %12.2f %+7.1f%%\n", title_of(row).c_str(),
+                    row.setting.density, row.setting.size, row.bandwidth * 8e-9, row.delay * 1e3,
+                    row.seconds * 1e3, seconds * 1e3, (seconds / row.seconds - 1) * 100);
     }
     std::sort(off.begin(), off.end());
     const auto within = std::count_if(off.begin(), off.end(), [](double share) { return share <= 0.15; });

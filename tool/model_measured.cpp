@@ -15,14 +15,17 @@ using model::Measured;
 
 namespace {
 
-double bandwidth_of(const std::string& title) {
-    const double number = std::strtod(title.c_str(), nullptr);
-    if (!(number > 0) || title.find("gbit") == std::string::npos ||
-        title.find("delay") != std::string::npos)
+/// Bytes a second. Files of before the rate stood by itself have it in their title: "10gbit".
+double bandwidth_of(const nlohmann::json& json) {
+    const std::string title = json.at("title");
+    double bits = json.value("rate_bits_per_second", 0.0);
+    if (bits == 0 && title.find("gbit") != std::string::npos)
+        bits = std::strtod(title.c_str(), nullptr) * 1e9;
+    if (!(bits > 0))
         throw Error("the title '" + title +
-                    "' is no rate of bench/shaped-network's without a delay; give files of such runs");
+                    "' is no rate, and there is none; give files of bench/shaped-network's runs");
     // Of a full frame of 1514 bytes 1448 are payload; tbf counts the frame.
-    return number * 1e9 / 8 * 1448 / 1514;
+    return bits / 8 * 1448 / 1514;
 }
 
 } // namespace
@@ -45,18 +48,14 @@ std::vector<Measured> read_measured(const std::vector<std::string>& files) {
                 rows.push_back(
                     {row.at("peer"),
                      {json.at("d"), json.at("ranks"), row.at("density"), 0, row.value("inner_steps", 1.0)},
-                     bandwidth_of(json.at("title")),
-                     row.at("least_seconds")});
+                     bandwidth_of(json),
+                     row.at("least_seconds"),
+                     json.value("delay_seconds", 0.0)});
         } catch (const nlohmann::json::exception&) {
             throw Error(file +
                         ": this is no output of bench_peers --json; give files of bench/shaped-network");
         }
     return rows;
-}
-
-double predicted(const Measured& row, Machine machine) {
-    machine.bandwidth = row.bandwidth;
-    return model::seconds_of(row.scheme, row.setting, machine).step;
 }
 
 } // namespace scape::tool

@@ -18,9 +18,6 @@ namespace scape::tool {
 /// The rows of files of bench_peers --json, each with the least of its times: what others on the machine do
 /// only adds to them. Throws scape::Error for a file that is none, or not of the shaped network.
 [[nodiscard]] std::vector<model::Measured> read_measured(const std::vector<std::string>& files);
-/// Seconds of the row's step on the machine, over the link that it was measured on.
-[[nodiscard]] double predicted(const model::Measured& row, model::Machine machine);
-
 /// Writes the plots of docs/cost-model.md.
 void write_plots(const std::filesystem::path& folder, const std::vector<std::string>& measured);
 

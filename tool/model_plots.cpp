@@ -97,7 +97,7 @@ void write_plots(const std::filesystem::path& folder, const std::vector<std::str
         }
         model::Curve& curve = both.curves[static_cast<std::size_t>(found - names.begin())];
         curve.x.push_back(row.seconds * 1e3);
-        curve.y.push_back(predicted(row, fitted) * 1e3);
+        curve.y.push_back(model::predicted(row, fitted) * 1e3);
     }
     write(folder / "measured-predicted.svg", both);
 }

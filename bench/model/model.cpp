@@ -216,6 +216,12 @@ double bandwidth_for(double ratio, std::string_view scheme, std::string_view oth
     return slow;
 }
 
+double predicted(const Measured& row, Machine machine) {
+    machine.bandwidth = row.bandwidth;
+    machine.latency += row.delay;
+    return seconds_of(row.scheme, row.setting, machine).step;
+}
+
 Machine fit(std::span<const Measured> measured, const Machine& start) {
     // A step without compute is linear in four constants: latency, transport, 1/memory and irregular. Least
     // squares of the relative errors, by the normal equations; what would be negative is taken to be 0.
@@ -227,10 +233,11 @@ Machine fit(std::span<const Measured> measured, const Machine& start) {
         for (const Measured& row : measured) {
             const Work work = work_of(row.scheme, row.setting);
             const double bytes = work.values + work.mask;
-            const double known =
-                bytes / row.bandwidth + (work.messages + work.mask_messages) * start.overhead;
-            const std::array<double, count + 1> terms{work.exchanges + work.mask_exchanges, bytes,
-                                                      work.passes, work.lines, row.seconds - known};
+            const double exchanges = work.exchanges + work.mask_exchanges;
+            const double known = bytes / row.bandwidth + exchanges * row.delay +
+                                 (work.messages + work.mask_messages) * start.overhead;
+            const std::array<double, count + 1> terms{exchanges, bytes, work.passes, work.lines,
+                                                      row.seconds - known};
             for (std::size_t i = 0; i < count; ++i)
                 for (std::size_t j = 0; j <= count; ++j)
                     equations[i][j] += terms[i] * terms[j] / (row.seconds * row.seconds);

@@ -81,7 +81,10 @@ struct Measured {
     Setting setting;
     double bandwidth;
     double seconds;
+    double delay = 0; ///< seconds that the network adds to each exchange
 };
+/// The measured step on another machine, over the link that it was measured on.
+[[nodiscard]] double predicted(const Measured& row, Machine machine);
 /// The machine whose predictions are nearest to what was measured, by the squares of the relative errors.
 /// `overhead` is taken from `start`. Throws scape::Error where the steps are too few or too much alike.
 [[nodiscard]] Machine fit(std::span<const Measured> measured, const Machine& start);

@@ -221,6 +221,29 @@ TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
     EXPECT_EQ(model_row(result.output, "gasloc:100").at(3), "0.956407");
 }
 
+TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
+    // A machine that costs nothing would need 8 d f bytes at the payload's share of 1 Gbit/s, and two
+    // exchanges of 20 ms: 6e6 / (125e6 1448 / 1514) s and 40 ms.
+    support::store(file("delayed"), R"({"d": 1000000, "ranks": 4, "title": "100mbit, delay 20ms",
+        "rate_bits_per_second": 1e9, "delay_seconds": 0.02,
+        "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");
+    Arguments arguments{"model", "fit"};
+    for (const auto& entry : std::filesystem::directory_iterator(SCAPE_MEASURED))
+        arguments.push_back(entry.path().string());
+    arguments.insert(arguments.end(), {"--check", file("delayed")});
+    const ToolResult result = run_tool(arguments);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    const std::string checked = result.output.substr(result.output.find("checked on"));
+    const auto row = model_row(checked, "adamw");
+    EXPECT_EQ(row.at(3), "0.956407");
+    EXPECT_EQ(row.at(4), "20");
+    EXPECT_GT(std::stod(row.at(6)), 40 + 50.2);
+    EXPECT_LT(std::stod(row.at(6)), 40 + 50.2 + 20); // what the machine takes besides
+    support::store(file("threads"), R"({"d": 1, "ranks": 4, "title": "", "rate_bits_per_second": 0,
+        "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");
+    expect_bad_input(run_tool({"model", "fit", file("threads")}), "is no rate");
+}
+
 TEST(ToolModel, PaperAndScaleSayWhatBreaksFirst) {
     EXPECT_TRUE(contains(run_tool({"model", "paper"}).output, "Llama-1.8B"));
     const std::string scale = run_tool({"model", "scale"}).output;

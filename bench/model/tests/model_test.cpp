@@ -193,6 +193,23 @@ TEST(Fit, FindsTheMachineThatMadeTheFigures) {
     EXPECT_NEAR(found.irregular, truth.irregular, 1e-6 * truth.irregular);
 }
 
+TEST(Fit, TakesADelayOffEachExchange) {
+    // Worked out by hand: adamw's two exchanges of 20 ms and of 1 ms of the machine's own.
+    const Machine truth{0, 1e-3, 0, 1.5e-9, 6e9, 4e-9};
+    const Measured adamw{"adamw", {1e6, 4, 0.01}, 125e6, 0, 20e-3};
+    EXPECT_NEAR(predicted(adamw, truth), 42e-3 + 6e6 / 125e6 + 6e6 * 1.5e-9 + 12.5e6 / 6e9, 1e-12);
+    std::vector<Measured> rows;
+    for (const double delay : {0.0, 1e-4, 20e-3})
+        for (const double size : {1e6, 4e6, 16e6})
+            for (const char* scheme : {"dense", "dense-bf16", "topk-indices", "scape"}) {
+                rows.push_back({scheme, {size, 4, 0.01}, 125e6, 0, delay});
+                rows.back().seconds = predicted(rows.back(), truth);
+            }
+    const Machine found = fit(rows, {0, 0, 0, 0, 0, 0});
+    EXPECT_NEAR(found.latency, truth.latency, 1e-6 * truth.latency);
+    EXPECT_NEAR(found.memory, truth.memory, 1e-6 * truth.memory);
+}
+
 TEST(Fit, RefusesStepsThatDoNotTellTheConstantsApart) {
     const std::vector<Measured> rows(5, Measured{"dense", {1e6, 4, 0.01}, 1e9, 0.1});
     EXPECT_THROW(static_cast<void>(fit(rows, {})), Error);

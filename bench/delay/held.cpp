@@ -1,0 +1,36 @@
+#include "delay/held.hpp"
+
+#include <scape/problem/error.hpp>
+
+namespace scape::bench {
+
+Held::Held(std::size_t bytes, std::size_t largest) : buffer_(bytes), largest_(largest) {
+    if (bytes < largest)
+        throw Error("a queue of " + std::to_string(bytes) + " bytes holds no frame of " +
+                    std::to_string(largest) + "; give a larger one");
+}
+
+std::span<std::byte> Held::room() {
+    if (frames_.empty())
+        end_ = 0;
+    const std::size_t first = frames_.empty() ? buffer_.size() : frames_.front().begin;
+    // Behind the last frame; a frame never wraps, so perhaps from the front again.
+    if (frames_.empty() || end_ > first) {
+        if (buffer_.size() - end_ >= largest_)
+            return std::span(buffer_).subspan(end_, largest_);
+        if (first < largest_)
+            return {};
+        end_ = 0;
+        return std::span(buffer_).first(largest_);
+    }
+    if (first - end_ < largest_)
+        return {};
+    return std::span(buffer_).subspan(end_, largest_);
+}
+
+void Held::push(std::size_t size, std::size_t link, Time due) {
+    frames_.push_back({end_, size, link, due});
+    end_ += size;
+}
+
+} // namespace scape::bench

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace scape::bench {
+
+/// Frames that wait, first come first served: since all wait for as long, none overtakes another. Their
+/// bytes stand behind each other in one buffer of fixed size, into which they are read.
+class Held {
+  public:
+    using Time = std::chrono::steady_clock::time_point;
+    struct Frame {
+        std::size_t begin; ///< in the buffer
+        std::size_t size;
+        std::size_t link;
+        Time due;
+    };
+
+    /// Holds so many bytes; `largest` is the size that a frame may have. Throws scape::Error if not even
+    /// one fits.
+    Held(std::size_t bytes, std::size_t largest);
+
+    /// Where the next frame may be read to, `largest` bytes; empty where there is no room for it.
+    [[nodiscard]] std::span<std::byte> room();
+    /// So many bytes of that room are a frame, due no sooner than the last one.
+    void push(std::size_t size, std::size_t link, Time due);
+
+    [[nodiscard]] bool empty() const { return frames_.empty(); }
+    [[nodiscard]] const Frame& front() const { return frames_.front(); }
+    [[nodiscard]] std::span<const std::byte> bytes(const Frame& frame) const {
+        return std::span(buffer_).subspan(frame.begin, frame.size);
+    }
+    void pop() { frames_.pop_front(); }
+
+  private:
+    std::vector<std::byte> buffer_;
+    std::size_t largest_;
+    std::size_t end_ = 0; ///< behind the last frame
+    std::deque<Frame> frames_;
+};
+
+} // namespace scape::bench

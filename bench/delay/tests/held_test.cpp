@@ -1,0 +1,74 @@
+// A queue that gives back what it was given, in order, and says when it is full.
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <scape/problem/error.hpp>
+
+#include "delay/held.hpp"
+
+namespace scape::bench {
+namespace {
+
+TEST(Held, GivesBackWhatItWasGivenInOrder) {
+    constexpr std::size_t largest = 10;
+    Held held(64, largest);
+    std::mt19937 random(5);
+    std::deque<std::size_t> inside; // sizes; a frame is as many bytes of its number
+    std::size_t pushed = 0;
+    std::size_t popped = 0;
+    std::size_t refused = 0;
+    for (int turn = 0; turn < 20'000; ++turn) {
+        if (random() % 2 == 0) {
+            const auto room = held.room();
+            if (room.empty()) {
+                ++refused;
+                ASSERT_GE(inside.size(), 4U); // less never fills 64 bytes
+                continue;
+            }
+            ASSERT_EQ(room.size(), largest);
+            const std::size_t size = 1 + random() % largest;
+            for (std::byte& byte : room) // what is behind the frame is nobody's
+                byte = std::byte(pushed % 251);
+            held.push(size, pushed, Held::Time{std::chrono::seconds(pushed)});
+            inside.push_back(size);
+            ++pushed;
+        } else if (!held.empty()) {
+            const Held::Frame& frame = held.front();
+            ASSERT_EQ(frame.link, popped);
+            ASSERT_EQ(frame.due, Held::Time{std::chrono::seconds(popped)});
+            ASSERT_EQ(frame.size, inside.front());
+            for (const std::byte byte : held.bytes(frame))
+                ASSERT_EQ(byte, std::byte(popped % 251));
+            held.pop();
+            inside.pop_front();
+            ++popped;
+        }
+    }
+    EXPECT_GT(popped, 5000U);
+    EXPECT_GT(refused, 100U);
+}
+
+TEST(Held, FillsUpAndEmptiesWhole) {
+    Held held(30, 10);
+    for (int round = 0; round < 3; ++round) {
+        for (int frame = 0; frame < 3; ++frame) {
+            ASSERT_FALSE(held.room().empty()) << round;
+            held.push(10, 0, {});
+        }
+        EXPECT_TRUE(held.room().empty());
+        held.pop();
+        ASSERT_FALSE(held.room().empty()); // where the first stood
+        held.push(10, 0, {});
+        EXPECT_TRUE(held.room().empty());
+        while (!held.empty())
+            held.pop();
+    }
+    EXPECT_THROW(Held(9, 10), Error);
+}
+
+} // namespace
+} // namespace scape::bench

@@ -1,0 +1,97 @@
+// The least that each kind of peer has to send, read and write, apart from the code that does it.
+#include "peers/limit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "peers/kinds.hpp"
+
+namespace scape::peers {
+namespace {
+
+/// Bytes that tell k of n from every other k: log2 of how many there are, by Stirling's lgamma.
+double selection_bytes(Index size, Index count) {
+    const auto n = static_cast<double>(size);
+    const auto k = static_cast<double>(count);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): only a sign is shared, which nobody reads
+    return (std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1)) / std::numbers::ln2 / 8;
+}
+
+double least_wire(std::string_view kind, const Setting& setting, int ranks) {
+    const auto d = static_cast<double>(setting.size);
+    const auto others = static_cast<double>(ranks - 1);
+    const double f = others / static_cast<double>(ranks);
+    if (kind == "dense" || kind == "adamw" || kind == "diloco")
+        return 8 * d * f;
+    if (kind == "dense-bf16")
+        return 6 * d * f;
+    if (kind == "dense-bf16-all")
+        return 4 * d * f;
+    if (kind == "gasloc")
+        return formula_bytes(kind, setting, ranks) / static_cast<double>(ranks);
+    // Each rank's own k of all coordinates, and where they are.
+    const Index k = count_at(setting.size, setting.density);
+    const double entries = 4 * static_cast<double>(k) + selection_bytes(setting.size, k);
+    if (kind == "topk-indices")
+        return entries * others;
+    if (kind == "ok-topk") // to the owners, and of what they have added as many back
+        return 2 * entries * f;
+    // Both forms of SCAPE: one mask, of which each rank makes its range; values there and back.
+    double bytes = 0;
+    for (const problem::Range& range :
+         kind == "unsharded" ? word_shards(setting.size, ranks) : shards(setting.size, ranks)) {
+        const Index own = count_at(range.size(), setting.density);
+        bytes += 8 * static_cast<double>(own) + selection_bytes(range.size(), own);
+    }
+    return bytes * f;
+}
+
+/// Bytes a parameter.
+double least_memory(std::string_view kind, double ranks) {
+    constexpr double read = 4;
+    constexpr double write = 4;
+    constexpr double both = read + write;
+    if (kind == "dense" || kind == "dense-bf16") // g, w; of the own share m, and w before it is written
+        return read + write + (both + read) / ranks;
+    if (kind == "dense-bf16-all") // the own share is kept as fp32 besides
+        return read + write + (both + both) / ranks;
+    if (kind == "adamw")
+        return read + write + (both + both + read) / ranks;
+    if (kind == "topk-indices" || kind == "ok-topk") // g, e, w
+        return read + both + both;
+    if (kind == "diloco" || kind == "gasloc") // g, m, x
+        return read + both + both;
+    constexpr double masks = 2.0 / 8; // S_t read, the coming one written
+    return read + both + both + masks;
+}
+
+/// What ends a round, in bytes a parameter.
+double least_memory_of_exchange(std::string_view kind, double ranks) {
+    if (kind == "diloco") // x, theta; of the own share theta before it is written, and the momentum
+        return 4 + 4 + (4 + 8) / ranks;
+    if (kind == "gasloc") // x; theta and the y before, both
+        return 4 + 8 + 8;
+    return 0;
+}
+
+} // namespace
+
+Least least_bytes(std::string_view name, const Setting& setting, int ranks) {
+    const Kind& kind = kind_of(name);
+    const auto steps = static_cast<double>(inner_steps(kind, setting));
+    const auto workers = static_cast<double>(ranks);
+    return {least_wire(kind.name, setting, ranks) / steps,
+            static_cast<double>(setting.size) *
+                (least_memory(kind.name, workers) + least_memory_of_exchange(kind.name, workers) / steps)};
+}
+
+double Limit::larger() const {
+    return std::max(wire, memory);
+}
+
+Limit limit_of(const Least& least, double rate, double copy) {
+    return {rate > 0 ? least.wire / rate : 0, least.memory / copy};
+}
+
+} // namespace scape::peers

@@ -1,0 +1,169 @@
+#include "peers_report.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::bench {
+namespace {
+
+double median(std::vector<double> values) {
+    if (values.empty())
+        return 0;
+    std::sort(values.begin(), values.end());
+    const std::size_t half = values.size() / 2;
+    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double mean(const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values)
+        sum += value;
+    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+/// Half of the distance between the quartiles, as a share of the median.
+double spread(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const auto at = [&](double share) {
+        return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+    };
+    return (at(0.75) - at(0.25)) / 2 / median(values);
+}
+
+/// "0.01", "H=30" or "-".
+std::string number_text(const Row& row) {
+    char text[32] = "-";
+    if (row.kind->number == peers::Number::density)
+        std::snprintf(text, sizeof text, "%g", row.setting.density);
+    if (row.kind->number == peers::Number::inner_steps)
+        std::snprintf(text, sizeof text, "H=%g", row.inner_steps());
+    return text;
+}
+
+/// A row with what follows from it.
+struct Told {
+    const Row& row;
+    double seconds;
+    double formula;
+    peers::Least least;
+    peers::Limit limit;
+
+    Told(const Row& measured, const Options& options, double copy)
+        : row(measured), seconds(median(row.seconds)),
+          formula(row.formula / row.inner_steps() / options.ranks),
+          least(peers::least_bytes(row.kind->name, row.setting, options.ranks)),
+          limit(peers::limit_of(least, options.rate / 8, copy)) {}
+
+    [[nodiscard]] double least_seconds() const {
+        return *std::min_element(row.seconds.begin(), row.seconds.end());
+    }
+    [[nodiscard]] double x_larger() const { return seconds / limit.larger(); }
+    [[nodiscard]] double x_sum() const { return seconds / limit.sum(); }
+};
+
+void print_table(const Options& options, const std::vector<Told>& rows, double copy, double dense) {
+    std::printf("%s%sd = %lld, P = %d, %s, %d steps each, in turns; bytes are a rank's, of one step\n",
+                options.title.c_str(), options.title.empty() ? "" : ": ",
+                static_cast<long long>(options.size), options.ranks, options.communicator.c_str(),
+                options.steps);
+    std::printf("limit: a rank's least bytes at %.2f GB/s, as it copies while all do,", copy * 1e-9);
+    if (options.rate > 0)
+        std::printf(" and at the link's %g Mbit/s\n", options.rate * 1e-6);
+    else
+        std::printf(" and no link\n");
+    std::printf("%-15s %7s %9s %9s %7s %8s %8s %7s %8s %12s %12s %12s %8s %6s\n", "peer", "number",
+                "step ms", "least ms", "spread", "x dense", "x limit", "x sum", "cpu ms", "formula B",
+                "counted B", "kernel B", "B/param", "#wrong");
+    for (const Told& told : rows) {
+        const double counted = mean(told.row.counted);
+        char on_wire[24] = "-";
+        if (!options.interface.empty())
+            std::snprintf(on_wire, sizeof on_wire, "%.0f", mean(told.row.kernel));
+        std::printf(
+            "%-15s %7s %9.2f %9.2f %6.1f%% %8.2f %8.2f %7.2f %8.2f %12.0f %12.0f %12s %8.4f %6lld\n",
+            std::string(told.row.kind->name).c_str(), number_text(told.row).c_str(), told.seconds * 1e3,
+            told.least_seconds() * 1e3, spread(told.row.seconds) * 100, dense / told.seconds,
+            told.x_larger(), told.x_sum(), median(told.row.cpu) * 1e3, told.formula, counted, on_wire,
+            counted / static_cast<double>(options.size), static_cast<long long>(told.row.wrong));
+    }
+    if (std::any_of(rows.begin(), rows.end(), [](const Told& told) { return told.row.inner_steps() > 1; }))
+        std::printf("H=...: a step is 1/H of a round, put together from its first inner step, H-1 times "
+                    "the mean of up to four others,\nand its exchange, each of the three timed from a "
+                    "common start\n");
+}
+
+nlohmann::json json_of(const Options& options, const std::vector<Told>& rows, double copy, double dense) {
+    nlohmann::json json{{"d", options.size},
+                        {"ranks", options.ranks},
+                        {"communicator", options.communicator},
+                        {"title", options.title},
+                        {"steps", options.steps},
+                        {"rate_bits_per_second", options.rate},
+                        {"delay_seconds", options.delay},
+                        {"copy_bytes_per_second", copy}};
+    for (const Told& told : rows) {
+        const Row& row = told.row;
+        const bool sparse = row.kind->number == peers::Number::density;
+        json["rows"].push_back({{"peer", row.kind->name},
+                                {"density", sparse ? row.setting.density : 1.0},
+                                {"inner_steps", row.inner_steps()},
+                                {"seconds", row.seconds},
+                                {"median_seconds", told.seconds},
+                                {"least_seconds", told.least_seconds()},
+                                {"spread", spread(row.seconds)},
+                                {"cpu_seconds", median(row.cpu)},
+                                {"speed_up_over_dense", dense / told.seconds},
+                                {"least_wire_bytes", told.least.wire},
+                                {"least_memory_bytes", told.least.memory},
+                                {"wire_limit_seconds", told.limit.wire},
+                                {"memory_limit_seconds", told.limit.memory},
+                                {"x_limit", told.x_larger()},
+                                {"x_sum", told.x_sum()},
+                                {"formula_bytes", told.formula},
+                                {"counted_bytes", mean(row.counted)},
+                                {"interface_bytes", mean(row.kernel)},
+                                {"wrong", row.wrong}});
+    }
+    return json;
+}
+
+} // namespace
+
+void print(const Options& options, const Figures& figures) {
+    const double copy = median(figures.copies);
+    std::vector<Told> rows;
+    double dense = 0;
+    for (const Row& row : figures.rows) {
+        rows.emplace_back(row, options, copy);
+        if (row.kind->name == "dense")
+            dense = rows.back().seconds;
+    }
+    print_table(options, rows, copy, dense);
+    if (!options.json.empty() &&
+        !(std::ofstream(options.json) << json_of(options, rows, copy, dense).dump(1) << '\n'))
+        throw Error("cannot write " + options.json);
+}
+
+bool in_order(const std::vector<Row>& rows) {
+    bool good = true;
+    for (const Row& row : rows) {
+        good = good && row.wrong == 0;
+        if (!row.unlike)
+            continue;
+        good = false;
+        std::fprintf(stderr,
+                     "bench_peers: %s %s: all ranks together sent %.0f bytes in a round where the formula "
+                     "has %.0f; one of the two is wrong\n",
+                     std::string(row.kind->name).c_str(), number_text(row).c_str(), *row.unlike,
+                     row.formula);
+    }
+    return good;
+}
+
+} // namespace scape::bench

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peers/limit.hpp"
+#include "peers/peer.hpp"
+
+// What bench_peers has measured, and how it is told.
+
+namespace scape::bench {
+
+using peers::Index;
+
+struct Options {
+    Index size = Index{1} << 22;
+    int ranks = 4;
+    std::vector<std::string> peers;
+    int steps = 9;
+    int warm_up = 5;
+    Index check_size = 20'011;
+    std::string communicator = "threads";
+    std::string interface;
+    double rate = 0;  ///< of a rank's link, bits a second each way; 0: none that would bound anything
+    double delay = 0; ///< seconds of a frame from rank to rank at least, where the network sees to that
+    std::string json;
+    std::string title;
+    int timeout = 300;
+};
+
+/// One peer. Its figures are of a step, the mean of a rank's; `formula` and what is held against it are of
+/// a round of all ranks, in whole bytes.
+struct Row {
+    const peers::Kind* kind;
+    peers::Setting setting;
+    std::unique_ptr<peers::Peer> peer{};
+    Index wrong = 0;
+    double formula = 0;
+    std::optional<double> unlike{}; ///< what has been counted and is not the formula's, the last of such
+    std::vector<double> seconds{};
+    std::vector<double> cpu{};
+    std::vector<double> counted{};
+    std::vector<double> kernel{};
+
+    [[nodiscard]] double inner_steps() const {
+        return static_cast<double>(peers::inner_steps(*kind, setting));
+    }
+};
+
+/// Of a whole run, the same on all ranks.
+struct Figures {
+    std::vector<Row> rows;
+    std::vector<double> copies; ///< bytes a second of each rank's copy, while all copied
+};
+
+/// The table, and the file of figures where the options name one.
+void print(const Options& options, const Figures& figures);
+
+/// False, with a line each, for rows that other peers than those named have made, or other bytes.
+[[nodiscard]] bool in_order(const std::vector<Row>& rows);
+
+} // namespace scape::bench
