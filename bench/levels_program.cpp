@@ -1,6 +1,7 @@
 // Many ranks, on one level and in groups of about sqrt(P): what a rank sends in a step, in how many
 // messages, what its processor and its memory have to do with that, and how it grows with P. Ranks are
-// threads, which share the machine's cores: the time of their processors is what counts.
+// threads or, under mpirun, processes; they share the machine's cores: the time of their processors is what
+// counts.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -8,18 +9,25 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
+#include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <scape/distributed/counting.hpp>
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/in_process.hpp>
 #include <scape/distributed/levels.hpp>
+#include <scape/distributed/mpi.hpp>
 #include <scape/distributed/scape.hpp>
+#include <scape/problem/error.hpp>
 
 #include "model/fit.hpp"
 #include "random_gradient.hpp"
@@ -36,6 +44,8 @@ struct Options {
     Index size = Index{1} << 16;
     double density = 0.01;
     int steps = 5;
+    std::string communicator = "threads";
+    std::string rows;
 };
 
 /// Of a rank and step, the mean over both.
@@ -49,12 +59,36 @@ struct Row {
     double cpu = 0;           ///< seconds of a step
     double agreement_cpu = 0; ///< seconds of an agreement by itself
     double memory = 0;        ///< bytes that are held
+    double resident = 0;      ///< bytes that the kernel has given it
 };
 
-double cpu_seconds() {
+/// What is measured, and what it is called in files.
+const std::vector<std::pair<const char*, double Row::*>>& members() {
+    static const std::vector<std::pair<const char*, double Row::*>> all{
+        {"messages", &Row::messages}, {"agreement_messages", &Row::agreement_messages},
+        {"bytes", &Row::bytes},       {"agreement_bytes", &Row::agreement_bytes},
+        {"cpu_seconds", &Row::cpu},   {"agreement_cpu_seconds", &Row::agreement_cpu},
+        {"held_bytes", &Row::memory}, {"resident_bytes", &Row::resident}};
+    return all;
+}
+
+/// Of a rank: its thread's, or its process's, whose transport may have threads of its own.
+double cpu_seconds(const Options& options) {
     timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    clock_gettime(options.communicator == "mpi" ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_THREAD_CPUTIME_ID,
+                  &time);
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Of this process, a page that others have too by its share; code and MPI included.
+double resident_bytes() {
+    std::ifstream file("/proc/self/smaps_rollup");
+    std::string word;
+    double kibibytes = 0;
+    while (file >> word)
+        if (word == "Pss:" && file >> kibibytes)
+            return 1024 * kibibytes;
+    throw Error("there is no /proc/self/smaps_rollup that says what this process has; it takes Linux 4.14");
 }
 
 /// About sqrt(P) each, and what is left.
@@ -83,20 +117,21 @@ double of_agreement(const std::array<std::uint64_t, distributed::traffic_kinds>&
 }
 
 /// Of one agreement by itself, as a step has it.
-double agreement_seconds(const Row& row, Communicator& flat) {
+double agreement_seconds(const Options& options, const Row& row, Communicator& flat) {
     struct Record {
         std::uint64_t one, two;
     };
     constexpr int times = 20;
     distributed::LevelsCommunicator levels(flat, groups_of(row.ranks));
-    const double begin = cpu_seconds();
+    const double begin = cpu_seconds(options);
     for (int turn = 0; turn < times; ++turn)
         static_cast<void>(distributed::gather_records(
             row.groups ? static_cast<Communicator&>(levels) : flat, Record{1, 2}));
-    return (cpu_seconds() - begin) / times;
+    return (cpu_seconds(options) - begin) / times;
 }
 
-/// One rank's part; it returns what it has seen itself.
+/// One rank's part; it returns what it has seen itself, and of its process its part. `before` is what the
+/// process held when there was no rank.
 Row of_rank(const Options& options, const Row& row, Communicator& communicator, double before) {
     distributed::CountingCommunicator counting(communicator);
     problem::HyperParameters hyper;
@@ -121,25 +156,37 @@ Row of_rank(const Options& options, const Row& row, Communicator& communicator, 
     Row mine = row;
     counting.reset();
     for (int number = 1; number <= options.steps; ++number) {
-        const double begin = cpu_seconds();
+        const double begin = cpu_seconds(options);
         optimizer.step(gradient, 1e-3);
-        mine.cpu += (cpu_seconds() - begin) / options.steps;
+        mine.cpu += (cpu_seconds(options) - begin) / options.steps;
     }
     static_cast<void>(optimizer.coming_mask());
-    mine.agreement_cpu = agreement_seconds(row, communicator);
+    mine.agreement_cpu = agreement_seconds(options, row, communicator);
     mine.messages = total(counting.messages()) / options.steps;
     mine.agreement_messages = of_agreement(counting.messages()) / options.steps;
     mine.bytes = total(counting.bytes()) / options.steps;
     mine.agreement_bytes = of_agreement(counting.bytes()) / options.steps;
     // All hold what they hold between two steps.
     static_cast<void>(distributed::gather_records(communicator, 0));
-    if (communicator.rank() == 0)
-        mine.memory = (held_bytes() - before) / row.ranks;
+    const int together = options.communicator == "mpi" ? 1 : row.ranks;
+    if (communicator.rank() % together == 0) {
+        mine.memory = held_bytes() - before;
+        mine.resident = resident_bytes();
+    }
     static_cast<void>(distributed::gather_records(communicator, 0));
     return mine;
 }
 
-void measure(const Options& options, Row& row) {
+/// The mean of what the ranks have seen.
+Row mean_of(const Row& row, const std::vector<Row>& all) {
+    Row mean{row.ranks, row.groups};
+    for (const Row& mine : all)
+        for (const auto& [name, member] : members())
+            mean.*member += mine.*member / row.ranks;
+    return mean;
+}
+
+Row measure_threads(const Options& options, const Row& row) {
     std::vector<Row> all(static_cast<std::size_t>(row.ranks));
     const double before = held_bytes();
     distributed::run_ranks(
@@ -149,20 +196,52 @@ void measure(const Options& options, Row& row) {
                 of_rank(options, row, communicator, before);
         },
         std::chrono::minutes(10));
-    for (const Row& mine : all) {
-        row.messages += mine.messages / row.ranks;
-        row.agreement_messages += mine.agreement_messages / row.ranks;
-        row.bytes += mine.bytes / row.ranks;
-        row.agreement_bytes += mine.agreement_bytes / row.ranks;
-        row.cpu += mine.cpu / row.ranks;
-        row.agreement_cpu += mine.agreement_cpu / row.ranks;
-        row.memory += mine.memory;
-    }
+    return mean_of(row, all);
 }
 
-void fit(const std::vector<Row>& rows, bool groups, const char* what, double Row::*member) {
+/// Of several runs of mpirun, one for each P, the exponents stand in the last one's output.
+using Rows = std::map<std::pair<int, bool>, Row>;
+
+/// What earlier runs of the same kind have left in the file. Lines of other kinds stay where they are.
+Rows read_rows(const Options& options) {
+    Rows rows;
+    std::ifstream file(options.rows);
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number)
+        try {
+            const auto json = nlohmann::json::parse(line);
+            if (json.at("communicator") != options.communicator || json.at("d") != options.size ||
+                json.at("density") != options.density)
+                continue;
+            Row row{json.at("ranks"), json.at("groups")};
+            for (const auto& [name, member] : members())
+                row.*member = json.at(name);
+            rows[{row.ranks, row.groups}] = row;
+        } catch (const nlohmann::json::exception&) {
+            throw Error(
+                options.rows + ", line " + std::to_string(number) +
+                ": this is no row of bench_levels; give a file of its own, or one that is not there");
+        }
+    return rows;
+}
+
+void keep(const Options& options, const Row& row) {
+    if (options.rows.empty())
+        return;
+    nlohmann::json json{{"communicator", options.communicator},
+                        {"d", options.size},
+                        {"density", options.density},
+                        {"ranks", row.ranks},
+                        {"groups", row.groups}};
+    for (const auto& [name, member] : members())
+        json[name] = row.*member;
+    if (!(std::ofstream(options.rows, std::ios::app) << json.dump() << '\n'))
+        throw Error("cannot write " + options.rows);
+}
+
+void fit(const Rows& rows, bool groups, const char* what, double Row::*member) {
     model::Curve curve{groups ? "in groups" : "one level", {}, {}, true};
-    for (const Row& row : rows)
+    for (const auto& [key, row] : rows)
         if (row.groups == groups) {
             curve.x.push_back(row.ranks);
             curve.y.push_back(row.*member);
@@ -172,23 +251,35 @@ void fit(const std::vector<Row>& rows, bool groups, const char* what, double Row
                     found->residual * 100);
 }
 
-void run(const Options& options) {
-    std::printf("d = %lld, density %g, %d steps after 2; of a rank and step, the mean of all\n",
-                static_cast<long long>(options.size), options.density, options.steps);
-    std::printf("%4s %-10s %9s %9s %11s %11s %9s %12s %9s\n", "P", "groups", "messages", "agreement",
-                "bytes", "agreement", "cpu ms", "agreement us", "held/12d");
-    std::vector<Row> rows;
-    for (const int ranks : options.ranks)
+/// Measures each P; one rank tells.
+void run(const Options& options, const std::vector<int>& numbers, bool tells,
+         const std::function<Row(const Row&)>& measure) {
+    Rows rows;
+    if (tells) {
+        rows = read_rows(options);
+        std::printf("d = %lld, density %g, %s, %d steps after 2; of a rank and step, the mean of all\n",
+                    static_cast<long long>(options.size), options.density, options.communicator.c_str(),
+                    options.steps);
+        std::printf("%4s %-10s %9s %9s %11s %11s %9s %12s %9s %12s\n", "P", "groups", "messages",
+                    "agreement", "bytes", "agreement", "cpu ms", "agreement us", "held/12d",
+                    "resident MiB");
+    }
+    for (const int ranks : numbers)
         for (const bool groups : {false, true}) {
-            Row row{ranks, groups};
-            measure(options, row);
-            std::printf("%4d %-10s %9.1f %9.1f %11.0f %11.0f %9.3f %12.1f %9.3f\n", row.ranks,
+            const Row row = measure({ranks, groups});
+            if (!tells)
+                continue;
+            std::printf("%4d %-10s %9.1f %9.1f %11.0f %11.0f %9.3f %12.1f %9.3f %12.2f\n", row.ranks,
                         groups ? "sqrt(P)" : "one level", row.messages, row.agreement_messages, row.bytes,
                         row.agreement_bytes, row.cpu * 1e3, row.agreement_cpu * 1e6,
-                        row.memory / (12.0 * static_cast<double>(options.size)));
+                        row.memory / (12.0 * static_cast<double>(options.size)),
+                        row.resident / (1024.0 * 1024.0));
             std::fflush(stdout);
-            rows.push_back(row);
+            keep(options, row);
+            rows[{ranks, groups}] = row;
         }
+    if (!tells)
+        return;
     std::printf("\n");
     for (const bool groups : {false, true}) {
         fit(rows, groups, "messages", &Row::messages);
@@ -197,7 +288,19 @@ void run(const Options& options) {
         fit(rows, groups, "processor time", &Row::cpu);
         fit(rows, groups, "of agreement", &Row::agreement_cpu);
         fit(rows, groups, "memory held", &Row::memory);
+        fit(rows, groups, "resident", &Row::resident);
     }
+}
+
+void run_processes(const Options& options) {
+    const auto all = distributed::make_mpi_communicator({std::chrono::minutes(10)});
+    if (all->size() < 3)
+        throw Error("P is " + std::to_string(all->size()) + "; groups take 3 ranks or more: mpirun -n 3");
+    const double before = held_bytes();
+    run(options, {all->size()}, all->rank() == 0, [&](const Row& row) {
+        const Row mine = of_rank(options, row, *all, before);
+        return mean_of(row, distributed::gather_records(*all, mine));
+    });
 }
 
 } // namespace
@@ -205,14 +308,26 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
     Options options;
     CLI::App app("What a rank's step is made of as P grows, on one level and in groups.");
-    app.add_option("--ranks", options.ranks, "threads")->delimiter(',')->check(CLI::Range(3, 1024));
+    app.add_option("--ranks", options.ranks, "threads; under mpirun it decides")
+        ->delimiter(',')
+        ->check(CLI::Range(3, 1024));
     app.add_option("-d,--size", options.size, "parameters")->check(CLI::PositiveNumber);
     app.add_option("--density", options.density, "share that is synchronized")
         ->check(CLI::Range(1e-9, 1.0));
     app.add_option("--steps", options.steps, "that are counted")->check(CLI::PositiveNumber);
+    app.add_option("--communicator", options.communicator, "threads, or mpi under mpirun")
+        ->check(CLI::IsMember({"threads", "mpi"}));
+    app.add_option("--rows", options.rows,
+                   "a file to add the rows to; exponents are then of all in it, of one kind");
     CLI11_PARSE(app, argc, argv);
     try {
-        run(options);
+        if (options.communicator == "threads") {
+            run(options, options.ranks, true,
+                [&](const Row& row) { return measure_threads(options, row); });
+            return 0;
+        }
+        const distributed::MpiSession session(argc, argv);
+        run_processes(options);
         return 0;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_levels: %s\n", error.what());
