@@ -86,8 +86,11 @@ void print_head(const TrainCall& asked, const Text& text, const std::vector<trai
     if (text.entropy)
         std::printf("; nobody less than %.3f", *text.entropy);
     std::printf("\n");
-    std::printf("model  %.0f parameters: %zu layers of width %zu, %zu heads, windows of %zu\n", parameters,
-                plan.shape.layers, plan.shape.width, plan.shape.heads, plan.shape.context);
+    const std::string stages =
+        plan.stages > 1 ? ", cut into " + std::to_string(plan.stages) + " stages" : "";
+    std::printf("model  %.0f parameters: %zu layers of width %zu, %zu heads, windows of %zu%s\n",
+                parameters, plan.shape.layers, plan.shape.width, plan.shape.heads, plan.shape.context,
+                stages.c_str());
     std::printf("runs   %s steps, %d ranks, %zu windows a rank and step, learning rate %s; losses in nats "
                 "a symbol\n",
                 list(asked.steps).c_str(), plan.ranks, plan.batch, list(asked.rates).c_str());
@@ -255,9 +258,15 @@ void add_runs(CLI::App& command, TrainCall& asked) {
         "--optimizer", asked.optimizers,
         "NAME, NAME:DENSITY or NAME:H, as often as wanted; the first is the base line: adams (sharded, "
         "dense), adamw, "
-        "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, unsharded, diloco, gasloc");
+        "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, unsharded, diloco, gasloc. Behind it "
+        "what compresses the boundaries of --stages: +mapl:TIMES, +fixed:TIMES (subspaces that nobody "
+        "trains), +free:TIMES (trained without the manifold); last, :RATE of a subspace beside the "
+        "learning rate (0.1)");
     command.add_option("-P,--ranks", asked.plan.ranks,
                        "that share the training, as threads; under mpirun it says how many");
+    command.add_option(
+        "--stages", asked.plan.stages,
+        "of the pipeline into which each rank's layers are cut; what goes between is counted");
     command.add_option("--communicator", asked.communicator,
                        "in_process (threads) or mpi (started by mpirun)");
     command.add_option("--steps", asked.steps,
@@ -328,6 +337,7 @@ void add_train(CLI::App& app, int& status, const std::vector<std::string>& argum
         "  scape train --text README.md --steps 200\n"
         "  scape train --text synthetic --optimizer adams scape:0.1 scape:0.01 diloco:30 "
         "--seeds 4 --base-seeds 10 --report report\n"
+        "  scape train --text README.md --layers 4 --stages 4 --optimizer adams adams+mapl:8\n"
         "  mpirun -n 4 scape train --communicator mpi --text README.md --steps 200");
     command->callback([asked, &status, arguments] { status = train_on_ranks(*asked, arguments); });
 }

@@ -87,7 +87,8 @@ std::string TrainResults::judge(const std::string& candidate) {
 /// Where SCAPE's densities hold, by steps.
 void TrainResults::map(const std::string& candidate, const training::Verdict& verdict) {
     constexpr std::string_view scape = "scape:";
-    if (asked_.steps.size() == 1 || !candidate.starts_with(scape))
+    const bool compressed = candidate.find('+') != std::string::npos; // and is another row of densities
+    if (asked_.steps.size() == 1 || !candidate.starts_with(scape) || compressed)
         return;
     if (results_.maps.empty())
         results_.maps.push_back({.title = "scape beside " + asked_.optimizers.front(), .cells = {}});

@@ -59,7 +59,31 @@ class Map(unittest.TestCase):
             self.assertIn(f"pages/{page}/{picture}.svg", table)
             self.assertIn("<svg ", (self.folder / "pages" / page / f"{picture}.svg").read_text())
         # Bytes of a step and parameter: the dense one's 2 * 4 * (1 - 1/P) + what AdamS's sums and agreement take of so small a model.
-        self.assertRegex(table, r"\| adams \| [^|]*\| [^|]*\| 4\.0")
+        self.assertRegex(table, r"\| adams \| [^|]*\| [^|]*\| [^|]*\| 4\.0")
+
+    def test_compares_what_stands_between_stages(self):
+        asked = ["--layers", "2", "--parts", "stages", "--steps", "8", "--boundaries", "fixed,free:0.01,mapl"]
+        refused = self.call(*asked)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("the part stages takes two --stages and more", refused.stderr)
+        done = self.call(*asked, "--stages", "2")
+        self.assertIn("all runs are there", done.stdout, done.stderr)
+        table = (self.folder / "map.md").read_text()
+        compressed = [f"adams+{kind}" for kind in ("fixed:4", "free:4:0.01", "mapl:4", "fixed:8", "free:8:0.01", "mapl:8")]
+        told = self.told("stages")
+        self.assertEqual(told["plan"]["stages"], 2)
+        self.assertEqual([verdict["candidate"] for verdict in told["verdicts"]], compressed)
+        self.assertEqual({verdict["base"] for verdict in told["verdicts"]}, {"adams"})
+        for times in (4, 8):
+            beside = self.told(f"stages-{times}-times")["verdicts"]
+            self.assertEqual([(verdict["base"], verdict["candidate"]) for verdict in beside],
+                             [(f"adams+fixed:{times}", f"adams+{kind}") for kind in (f"free:{times}:0.01", f"mapl:{times}")])
+        for curve in told["curves"]:
+            self.assertIn(f"{curve['points'][-1]['loss']:.3f}", table)
+        before = self.runs()
+        self.assertNotIn("seed", self.call(*asked, "--stages", "2").stdout)
+        self.assertEqual(self.runs(), before)
+        self.assertIn("holds runs of other settings", self.call("--layers", "2", "--parts", "map").stderr)
 
     def check_the_rates(self):
         """The judged rate is no worse than its neighbours, on a seed that is not judged."""

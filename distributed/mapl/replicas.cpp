@@ -1,4 +1,4 @@
-#include "replicas.hpp"
+#include <scape/mapl/replicas.hpp>
 
 #include <algorithm>
 

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include <scape/mapl/codec.hpp>
+#include <scape/mapl/replicas.hpp>
 #include <scape/mapl/spel_step.hpp>
 #include <scape/problem/error.hpp>
 
 #include "agreement.hpp"
 #include "payload.hpp"
-#include "replicas.hpp"
 
 namespace scape::mapl {
 

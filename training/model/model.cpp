@@ -80,21 +80,23 @@ std::size_t Model<Scalar>::windows_of(std::span<const Scalar> parameters, const 
 }
 
 template <class Scalar>
-double Model<Scalar>::loss(std::span<const Scalar> parameters, const Batch& batch) {
+double Model<Scalar>::loss(std::span<const Scalar> parameters, const Batch& batch,
+                           Between<Scalar>* between) {
     const Sizes sizes = sizes_of(shape_, windows_of(parameters, batch));
     return best_passes<Scalar>().loss(sizes, parameters.data(), batch.inputs.data(), batch.targets.data(),
-                                      room_.get());
+                                      room_.get(), between);
 }
 
 template <class Scalar>
 double Model<Scalar>::loss_and_gradient(std::span<const Scalar> parameters, const Batch& batch,
-                                        std::span<Scalar> gradient) {
+                                        std::span<Scalar> gradient, Between<Scalar>* between) {
     const Sizes sizes = sizes_of(shape_, windows_of(parameters, batch));
     if (gradient.size() != size_)
         throw Error("there is room for " + std::to_string(gradient.size()) +
                     " values of a gradient; the model has " + std::to_string(size_));
     return best_passes<Scalar>().loss_and_gradient(sizes, parameters.data(), batch.inputs.data(),
-                                                   batch.targets.data(), gradient.data(), room_.get());
+                                                   batch.targets.data(), gradient.data(), room_.get(),
+                                                   between);
 }
 
 template class Model<float>;

@@ -14,15 +14,18 @@ namespace {
 template <class Scalar>
 class Network {
   public:
-    Network(const Sizes& sizes, const Scalar* parameters, Scalar* room)
+    Network(const Sizes& sizes, const Scalar* parameters, Scalar* room, Between<Scalar>* between)
         : sizes_(sizes), rows_(sizes.rows()), C_(sizes.width), tensors_(sizes, parameters),
-          room_(sizes, room) {}
+          room_(sizes, room), between_(between) {}
 
     /// Leaves the loss's derivatives in the place of the logits.
     double forward(const std::uint8_t* inputs, const std::uint8_t* targets) {
         embed(inputs);
-        for (Count layer = 0; layer < sizes_.layers; ++layer)
+        for (Count layer = 0; layer < sizes_.layers; ++layer) {
             block_forward(tensors_.block(layer), room_.block(layer), stream(layer + 1));
+            if (may_be_cut_behind(layer))
+                between_->forward(static_cast<std::size_t>(layer), stream(layer + 1));
+        }
         norm(sizes_, room_.last, tensors_.norm(), room_.last_inverse, room_.out);
         multiply_across(wide(room_.logits, sizes_.symbols), wide(constant(room_.out), C_),
                         matrix(tensors_.token(), sizes_.symbols, C_));
@@ -42,6 +45,8 @@ class Network {
         norm_backward(sizes_, room_.last, tensors_.norm(), room_.last_inverse, room_.dwide, room_.dx,
                       to.norm());
         for (Count layer = sizes_.layers; layer-- > 0;) {
+            if (may_be_cut_behind(layer))
+                between_->backward(static_cast<std::size_t>(layer), room_.dx);
             mlp_backward(tensors_.block(layer), room_.block(layer), to.block(layer));
             attention_backward(tensors_.block(layer), room_.block(layer), to.block(layer));
         }
@@ -66,6 +71,11 @@ class Network {
     /// What comes into this block, or out of the last one.
     [[nodiscard]] Scalar* stream(Count layer) const {
         return layer == sizes_.layers ? room_.last : room_.block(layer).x;
+    }
+
+    /// No block needs what it has given on, so that this may be changed where it stands.
+    [[nodiscard]] bool may_be_cut_behind(Count layer) const {
+        return between_ != nullptr && layer + 1 < sizes_.layers;
     }
 
     void embed(const std::uint8_t* inputs) {
@@ -139,6 +149,7 @@ class Network {
     Count C_;
     Tensors<const Scalar> tensors_;
     Room<Scalar> room_;
+    Between<Scalar>* between_;
 };
 
 template <class Scalar>
@@ -148,14 +159,15 @@ std::size_t room_size(const Sizes& sizes) {
 
 template <class Scalar>
 double loss(const Sizes& sizes, const Scalar* parameters, const std::uint8_t* inputs,
-            const std::uint8_t* targets, Scalar* room) {
-    return Network<Scalar>(sizes, parameters, room).forward(inputs, targets);
+            const std::uint8_t* targets, Scalar* room, Between<Scalar>* between) {
+    return Network<Scalar>(sizes, parameters, room, between).forward(inputs, targets);
 }
 
 template <class Scalar>
 double loss_and_gradient(const Sizes& sizes, const Scalar* parameters, const std::uint8_t* inputs,
-                         const std::uint8_t* targets, Scalar* gradient, Scalar* room) {
-    Network<Scalar> network(sizes, parameters, room);
+                         const std::uint8_t* targets, Scalar* gradient, Scalar* room,
+                         Between<Scalar>* between) {
+    Network<Scalar> network(sizes, parameters, room, between);
     const double loss = network.forward(inputs, targets);
     network.backward(inputs, gradient);
     return loss;

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <scape/training/between.hpp>
+
 namespace scape::training {
 
 using Count = std::ptrdiff_t;
@@ -20,14 +22,15 @@ struct Sizes {
 };
 
 /// The passes for one set of instructions. `room` is as many values as room() says, at 64 bytes: an order
-/// of sums that hung on an address would not be the same in the next run.
+/// of sums that hung on an address would not be the same in the next run. `between` may be nullptr.
 template <class Scalar>
 struct Passes {
     std::size_t (*room)(const Sizes&);
     double (*loss)(const Sizes&, const Scalar* parameters, const std::uint8_t* inputs,
-                   const std::uint8_t* targets, Scalar* room);
+                   const std::uint8_t* targets, Scalar* room, Between<Scalar>* between);
     double (*loss_and_gradient)(const Sizes&, const Scalar* parameters, const std::uint8_t* inputs,
-                                const std::uint8_t* targets, Scalar* gradient, Scalar* room);
+                                const std::uint8_t* targets, Scalar* gradient, Scalar* room,
+                                Between<Scalar>* between);
 };
 
 extern const Passes<float> plain_passes;

@@ -23,21 +23,24 @@ Json json_of(const Plan& plan, std::size_t symbols) {
                      {"layers", shape.layers},
                      {"heads", shape.heads},
                      {"parameters", layout_of(shape).size()}};
-    return {{"model", model},
-            {"ranks", plan.ranks},
-            {"steps", plan.steps},
-            {"batch", plan.batch},
-            {"learning_rate", plan.learning_rate},
-            {"warm_up", plan.warm_up},
-            {"measure_every", plan.measure_every},
-            {"measured_windows", plan.measured_windows},
-            {"density_warm_up", plan.density_warm_up},
-            {"bias_correction", problem::name(plan.hyper.bias_correction)},
-            {"beta1", plan.hyper.beta1},
-            {"beta2", plan.hyper.beta2},
-            {"epsilon", plan.hyper.epsilon},
-            {"clip_norm", plan.hyper.clip_norm},
-            {"weight_decay", plan.hyper.weight_decay}};
+    Json json{{"model", model},
+              {"ranks", plan.ranks},
+              {"steps", plan.steps},
+              {"batch", plan.batch},
+              {"learning_rate", plan.learning_rate},
+              {"warm_up", plan.warm_up},
+              {"measure_every", plan.measure_every},
+              {"measured_windows", plan.measured_windows},
+              {"density_warm_up", plan.density_warm_up},
+              {"bias_correction", problem::name(plan.hyper.bias_correction)},
+              {"beta1", plan.hyper.beta1},
+              {"beta2", plan.hyper.beta2},
+              {"epsilon", plan.hyper.epsilon},
+              {"clip_norm", plan.hyper.clip_norm},
+              {"weight_decay", plan.hyper.weight_decay}};
+    if (plan.stages > 1) // files from before there were any say nothing of them
+        json["stages"] = plan.stages;
+    return json;
 }
 
 Json json_of(const std::vector<Curve::Point>& points) {

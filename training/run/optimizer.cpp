@@ -6,6 +6,9 @@
 #include <scape/gate/meant.hpp>
 #include <scape/problem/error.hpp>
 
+#include "compression.hpp"
+#include "pipeline.hpp"
+
 namespace scape::training {
 
 namespace {
@@ -29,11 +32,34 @@ std::string peer_of(const std::string& text) {
                 ")");
 }
 
+std::optional<Compression> checked_compression(const std::string& text, const Plan& plan) {
+    const std::optional<Compression> compression = compression_of(text);
+    if (!compression)
+        return compression;
+    if (plan.stages < 2)
+        throw Error("'" + text + "' compresses what travels between stages, and there is one; give " +
+                    "two stages or more");
+    if (compression->times > plan.shape.width || plan.shape.width % compression->times != 0)
+        throw Error("'" + text + "' is to make a width of " + std::to_string(plan.shape.width) + " " +
+                    std::to_string(compression->times) + " times less; give a number that divides it");
+    if (compression->subspace == Subspace::mapl)
+        mapl::check_rate(compression->rate * plan.learning_rate);
+    return compression;
+}
+
 } // namespace
 
 peers::Choice optimizer_of(const std::string& text, const Plan& plan) {
-    const problem::Layout layout = layout_of(plan.shape);
-    peers::Choice choice = peers::parse(peer_of(text), layout.size());
+    std::vector<problem::Tensor> tensors = layout_of(plan.shape).tensors();
+    const auto compression = checked_compression(text, plan);
+    const std::vector<problem::Tensor> anchors = anchor_tensors(plan, compression);
+    tensors.insert(tensors.end(), anchors.begin(), anchors.end());
+    const problem::Layout layout(std::move(tensors));
+    peers::Choice choice = peers::parse(peer_of(std::string(without_compression(text))), layout.size());
+    if (compression && choice.kind->number == peers::Number::inner_steps)
+        throw Error(text +
+                    ": between its rounds each rank has a model of its own, and a boundary's A is one "
+                    "for all; compress with another optimizer");
     choice.setting.hyper = plan.hyper;
     choice.setting.density_warm_up = static_cast<peers::Index>(plan.density_warm_up);
     choice.setting.tensors = layout.tensors();

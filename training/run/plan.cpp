@@ -91,6 +91,10 @@ void check(const Plan& plan, const Text& text, const std::vector<std::string>& o
     check(asked.shape);
     if (plan.ranks < 1 || plan.ranks > 256)
         throw Error("there are " + std::to_string(plan.ranks) + " ranks; they must be from 1 to 256");
+    if (plan.stages < 1 || plan.stages > plan.shape.layers)
+        throw Error("there are " + std::to_string(plan.stages) + " stages for " +
+                    std::to_string(plan.shape.layers) +
+                    " layers; each stage takes one layer or more, so give fewer stages or more layers");
     at_least_one("the number of steps", plan.steps);
     at_least_one("the batch", plan.batch);
     at_least_one("the number of steps between two measurements", plan.measure_every);

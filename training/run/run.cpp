@@ -20,6 +20,7 @@
 #include "checkpoint.hpp"
 #include "optimizer.hpp"
 #include "peers/links.hpp"
+#include "pipeline.hpp"
 #include "windows.hpp"
 
 namespace scape::training {
@@ -65,8 +66,12 @@ class Rank {
         : run_(run), kept_(kept), bare_(links.all), all_(links.all), each_(links.each),
           windows_(run.text, run.plan.shape.context, run.plan.measured_windows),
           model_(run.plan.shape, run.plan.batch) {
-        const std::vector<float> start = initial_parameters(run.plan.shape, run.seed);
+        std::vector<float> start = initial_parameters(run.plan.shape, run.seed);
+        model_size_ = start.size();
+        start.resize(static_cast<std::size_t>(run.choice.setting.size)); // anchors begin as 0
         gradient_.resize(start.size());
+        if (run.plan.stages > 1)
+            pipeline_.emplace(run.plan, compression_of(run.optimizer), run.seed, peers::Links{all_, each_});
         peer_ = peers::make_peer(run.choice.kind->name, run.choice.setting, {all_, each_}, start);
         if (run.begun_with)
             go_on_from(*run.begun_with);
@@ -94,7 +99,9 @@ class Rank {
   private:
     double take(std::size_t step) {
         const Batch& batch = windows_.drawn(run_.seed, bare_.rank(), step, run_.plan.batch);
-        const double loss = model_.loss_and_gradient(peer_->parameters(), batch, gradient_);
+        const std::span<float> gradient(gradient_);
+        const double loss = model_.loss_and_gradient(parameters(), batch, gradient.first(model_size_),
+                                                     stages_of(batch, gradient.subspan(model_size_)));
         const auto finite = [](float value) { return std::isfinite(value); };
         const bool diverged = !std::isfinite(loss) || !std::ranges::all_of(gradient_, finite);
         if (run_.plan.processes ? any(diverged) : diverged)
@@ -103,6 +110,8 @@ class Rank {
         peers::LocalPeer* const local = peer_->local();
         if (local == nullptr) {
             peer_->step(gradient_, rate);
+            if (pipeline_)
+                pipeline_->end_step(rate);
             return loss;
         }
         local->inner_step(gradient_, rate);
@@ -114,6 +123,17 @@ class Rank {
             open_steps_ = 0;
         }
         return loss;
+    }
+
+    [[nodiscard]] std::span<const float> parameters() const {
+        return peer_->parameters().first(model_size_);
+    }
+    /// What a pass over this batch goes through between its stages, if there are any.
+    Pipeline* stages_of(const Batch& batch, std::span<float> anchor_gradients = {}) {
+        if (!pipeline_)
+            return nullptr;
+        pipeline_->begin(batch.inputs, peer_->parameters().subspan(model_size_), anchor_gradients);
+        return &*pipeline_;
     }
 
     /// True on all ranks if it is on any: a process that leaves alone would end the job, and a thread's
@@ -128,6 +148,8 @@ class Rank {
     void go_on_from(const Checkpoint& checkpoint) {
         const auto rank = static_cast<std::size_t>(bare_.rank());
         peer_->restore(checkpoint.ranks.at(rank));
+        if (pipeline_)
+            pipeline_->restore(checkpoint.ranks.at(rank));
         // What the start has sent is counted there.
         all_.reset();
         each_.reset();
@@ -138,7 +160,9 @@ class Rank {
     void keep(std::size_t step, const std::vector<Curve::Point>& points) {
         const auto rank = static_cast<std::size_t>(bare_.rank());
         kept_.ranks[rank] = peer_->state().value();
-        kept_.sent[rank] = sent();
+        if (pipeline_)
+            pipeline_->add_to(kept_.ranks[rank]);
+        kept_.sent[rank] = sent_by_links();
         static_cast<void>(distributed::gather_records(bare_, 0)); // all have
         if (rank == 0) {
             kept_.step = step;
@@ -162,8 +186,8 @@ class Rank {
         const std::size_t end = count * (rank + 1) / ranks;
         for (std::size_t first = begin; first < end; first += run_.plan.batch) {
             const std::size_t taken = std::min(run_.plan.batch, end - first);
-            mine.loss += static_cast<double>(taken) *
-                         model_.loss(peer_->parameters(), windows_.measured(first, taken));
+            const Batch& batch = windows_.measured(first, taken);
+            mine.loss += static_cast<double>(taken) * model_.loss(parameters(), batch, stages_of(batch));
         }
         Curve::Point point{step, 0, 0};
         for (const Share& share : distributed::gather_records(bare_, mine)) {
@@ -173,8 +197,11 @@ class Rank {
         return point;
     }
 
-    /// By this rank so far.
+    /// By this rank so far, between its stages too.
     [[nodiscard]] std::uint64_t sent() const {
+        return sent_by_links() + (pipeline_ ? pipeline_->sent() : 0);
+    }
+    [[nodiscard]] std::uint64_t sent_by_links() const {
         const auto sum = [](const distributed::Bytes& bytes) {
             return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
         };
@@ -189,7 +216,9 @@ class Rank {
     Windows windows_;
     Model<float> model_;
     std::vector<float> gradient_;
+    std::size_t model_size_ = 0; ///< of all parameters; behind them stand anchors
     std::unique_ptr<peers::Peer> peer_;
+    std::optional<Pipeline> pipeline_;
     std::size_t open_steps_ = 0; ///< of a round that has not ended
     std::size_t first_step_ = 1;
     std::uint64_t sent_before_ = 0; ///< by those whose checkpoint this goes on from

@@ -23,6 +23,11 @@ constexpr std::array of_a_run{"steps", "learning_rate", "warm_up", "density_warm
 
 void check_plan(const std::string& file, const Json& there, const Plan& plan, const Text& text) {
     const Json here = json_of(plan, text.symbols);
+    for (const auto& [key, value] : there.items())
+        if (!here.contains(key))
+            throw Error(file + ": its runs have another setting: " + one_line(key) + " is " +
+                        one_line(value.dump()) +
+                        " there and not set here; give the options that they were made with");
     for (const auto& [key, value] : here.items()) {
         if (std::ranges::find(of_a_run, key) != of_a_run.end())
             continue;

@@ -12,10 +12,9 @@
 #include <scape/distributed/in_process_peers.hpp>
 #include <scape/distributed/peer_communicator.hpp>
 #include <scape/mapl/ends.hpp>
+#include <scape/mapl/replicas.hpp>
 #include <scape/mapl/spel_step.hpp>
 #include <scape/problem/error.hpp>
-
-#include "replicas.hpp"
 
 namespace scape::mapl {
 namespace {

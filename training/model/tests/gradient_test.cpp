@@ -109,7 +109,7 @@ TEST(ModelGradient, InFloatIsThatInDouble) {
         std::vector<float> gradient(parameters.size());
         const double loss = passes->loss_and_gradient(sizes, parameters.data(), small.batch().inputs.data(),
                                                       small.batch().targets.data(), gradient.data(),
-                                                      static_cast<float*>(room));
+                                                      static_cast<float*>(room), nullptr);
         EXPECT_NEAR(loss, right, 1e-6) << name;
         double norm = 0;
         double off = 0;

@@ -88,6 +88,23 @@ TEST_F(TrainingCheckpoint, GoesOnToTheSameBits) {
     }
 }
 
+TEST_F(TrainingCheckpoint, HasWhatStandsBetweenStages) {
+    plan_.shape.layers = 2;
+    plan_.stages = 2;
+    kept_.shape = plan_.shape;
+    kept_.stages = 2;
+    for (const char* optimizer :
+         {"adams", "adams+mapl:4", "adams+free:4", "adams+fixed:4", "scape:0.1+mapl:2:0.3"}) {
+        const Curve whole = train(text_, plan_, optimizer, 3);
+        interrupt(optimizer, 15);
+        std::size_t first = 0;
+        const Curve resumed = train(text_, kept_, optimizer, 3,
+                                    [&](std::size_t step, double) { first = first == 0 ? step : first; });
+        EXPECT_EQ(first, 13U) << optimizer;
+        expect_same(resumed, whole);
+    }
+}
+
 TEST_F(TrainingCheckpoint, OfAnotherRunIsRefused) {
     interrupt("scape:0.1", 7);
     Plan longer = kept_;

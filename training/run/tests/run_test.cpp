@@ -141,6 +141,32 @@ TEST(Training, HasNoLossFromWhereItIsNoNumber) {
     }
 }
 
+// Nothing between the stages changes nothing, and what goes there is counted.
+TEST(Training, OfAPipelineThatCompressesNothingIsThatOfTheModel) {
+    const Text text = two_ways(3000);
+    Plan plan = tiny();
+    plan.shape.layers = 4;
+    const Curve whole = train(text, plan, "adams", 4);
+    plan.stages = 4;
+    const Curve cut = train(text, plan, "adams", 4);
+    ASSERT_EQ(cut.points.size(), whole.points.size());
+    for (std::size_t i = 0; i < cut.points.size(); ++i) {
+        EXPECT_EQ(cut.points[i].loss, whole.points[i].loss);
+        // Three boundaries, three ranks, two windows of eight symbols a step, 16 floats each way.
+        EXPECT_EQ(cut.points[i].bytes - whole.points[i].bytes,
+                  cut.points[i].step * 3 * 3 * (2 * 8) * 16 * 2 * sizeof(float));
+    }
+    std::set<double> losses{cut.points.back().loss};
+    const std::vector<std::string> compressed{"adams+fixed:4",    "adams+free:4", "adams+mapl:4",
+                                              "adams+mapl:4:0.5", "adams+mapl:2", "scape:0.1+mapl:4"};
+    for (const std::string& optimizer : compressed) {
+        const Curve curve = train(text, plan, optimizer, 4);
+        EXPECT_LT(curve.points.back().loss, curve.points.front().loss) << optimizer;
+        losses.insert(curve.points.back().loss);
+    }
+    EXPECT_EQ(losses.size(), compressed.size() + 1); // every setting matters
+}
+
 TEST(TrainingPlan, SaysWhatIsWrongWithIt) {
     const Text text = two_ways(3000);
     EXPECT_EQ(refusal(tiny(), text), "");
@@ -157,6 +183,9 @@ TEST(TrainingPlan, SaysWhatIsWrongWithIt) {
     plan = tiny();
     plan.ranks = 0;
     EXPECT_THAT(refusal(plan, text), HasSubstr("there are 0 ranks"));
+    plan = tiny();
+    plan.stages = 2;
+    EXPECT_THAT(refusal(plan, text), HasSubstr("there are 2 stages for 1 layers"));
     plan = tiny();
     plan.shape.width = 8192;
     plan.shape.layers = 256;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <scape/problem/layout.hpp>
+#include <scape/training/between.hpp>
 
 namespace scape::training {
 
@@ -46,11 +47,13 @@ class Model {
     /// Room for batches of up to so many windows is taken once, here.
     Model(const Shape& shape, std::size_t most_windows);
 
-    /// The mean over all symbols of the batch, in nats.
-    [[nodiscard]] double loss(std::span<const Scalar> parameters, const Batch& batch);
+    /// The mean over all symbols of the batch, in nats. With `between` the stream goes through that behind
+    /// every block but the last.
+    [[nodiscard]] double loss(std::span<const Scalar> parameters, const Batch& batch,
+                              Between<Scalar>* between = nullptr);
     /// The same; all of `gradient` is overwritten.
     double loss_and_gradient(std::span<const Scalar> parameters, const Batch& batch,
-                             std::span<Scalar> gradient);
+                             std::span<Scalar> gradient, Between<Scalar>* between = nullptr);
 
     /// What the room takes.
     [[nodiscard]] static std::size_t bytes(const Shape& shape, std::size_t windows);

@@ -19,6 +19,7 @@ namespace scape::training {
 struct Plan {
     Shape shape; ///< whose symbols are the text's
     int ranks = 4;
+    std::size_t stages = 1; ///< of a pipeline that each rank is, its blocks cut into as many
     /// Ranks are the processes of an MPI job, which has been started: the same bits, and no checkpoints.
     bool processes = false;
     std::size_t steps = 1000;
@@ -49,11 +50,13 @@ void check(const Plan& plan, const Text& text, const std::vector<std::string>& o
 using Watch = std::function<void(std::size_t step, double loss)>;
 
 /// Ranks are threads, or processes, each of which has the curve. An optimizer is a peer of bench/peers, as
-/// NAME or NAME:NUMBER; "adams" is "dense". Start, batches and what is measured follow from the plan, the
-/// text and the seed, whatever the optimizer: runs of one seed are a pair, and one that was interrupted
-/// goes on from its checkpoint to the same bits. Every rank measures a share of the windows on its own
-/// parameters, which differ by rank only where the kind has no replicas; never inside of a round. A run
-/// whose loss or gradient is no number any more has ended: what was to be measured from there on is NaN.
+/// NAME or NAME:NUMBER; "adams" is "dense". Behind a + may stand what compresses the boundaries between
+/// stages, "adams+mapl:8": MAPL, D / r = 8; what travels there is counted, too. Start, batches and what is
+/// measured follow from the plan, the text and the seed, whatever the optimizer: runs of one seed are a
+/// pair, and one that was interrupted goes on from its checkpoint to the same bits. Every rank measures a
+/// share of the windows on its own parameters, which differ by rank only where the kind has no replicas;
+/// never inside of a round. A run whose loss or gradient is no number any more has ended: what was to be
+/// measured from there on is NaN.
 [[nodiscard]] Curve train(const Text& text, const Plan& plan, const std::string& optimizer,
                           std::uint64_t seed, const Watch& watch = {});
 
