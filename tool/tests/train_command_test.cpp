@@ -205,6 +205,37 @@ TEST_F(ToolTrain, RunsOfEarlierCallsAreJudgedAsIfOneCallHadMadeThem) {
     expect_bad_input(train({"--curves", file("none")}), "none: cannot be read");
 }
 
+TEST_F(ToolTrain, WhatStandsBetweenStagesIsComparedAsOptimizersAre) {
+    const Arguments compressed{"adams+fixed:4", "adams+free:4:0.01", "adams+mapl:4"};
+    Arguments arguments{"--layers",    "4",       "--stages", "4",      "--learning-rate",
+                        "0.01",        "--ranks", "1",        "--json", file("stages"),
+                        "--optimizer", "adams"};
+    arguments.insert(arguments.end(), compressed.begin(), compressed.end());
+    const ToolResult result = train(arguments);
+    ASSERT_EQ(result.status, 0) << result.errors;
+    EXPECT_TRUE(contains(result.output, "windows of 16, cut into 4 stages\n")) << result.output;
+    const json told = json::parse(std::ifstream(file("stages")));
+    EXPECT_EQ(told["plan"]["stages"], 4);
+    ASSERT_EQ(told["curves"].size(), 4U);
+    const auto end = [&](std::size_t curve) { return told["curves"][curve]["points"].back(); };
+    // Alone a rank sends nothing else: 3 boundaries, 64 symbols a step, 16 or 4 numbers each way, an id.
+    EXPECT_EQ(end(0)["bytes"], 150 * 3 * 64 * 2 * 16 * 4);
+    EXPECT_EQ(end(1)["bytes"], 150 * 3 * 64 * (2 * 4 * 4 + 1));
+    EXPECT_EQ(end(3)["bytes"], 150 * 3 * (64 * (2 * 4 * 4 + 1) + 2 * 4 * 16 * 4));
+    for (std::size_t i = 0; i < 4; ++i)
+        EXPECT_LT(end(i)["loss"], 0.8 * std::log(8.0)) << i;
+    for (std::size_t i = 0; i < compressed.size(); ++i)
+        EXPECT_EQ(told["curves"][i + 1]["optimizer"], compressed[i]);
+
+    const Arguments judged{"--curves", file("stages"), "--layers", "4", "--ranks", "1"};
+    expect_bad_input(train(judged), "another setting: stages is 4 there and not set here");
+    Arguments fewer = judged;
+    fewer.insert(fewer.end(), {"--stages", "2"});
+    expect_bad_input(train(fewer), "another setting: stages is 4 there and 2 here");
+    expect_bad_input(train({"--stages", "2"}), "there are 2 stages for 1 layers");
+    expect_bad_input(train({"--optimizer", "adams+mapl:4"}), "and there is one; give --stages");
+}
+
 TEST_F(ToolTrain, TheMadeUpTextHasAnEntropy) {
     const ToolResult result = train({"--text", "synthetic:2", "--steps", "1", "--optimizer", "adams"});
     EXPECT_EQ(result.status, 0) << result.errors;

@@ -38,7 +38,7 @@ std::optional<Compression> checked_compression(const std::string& text, const Pl
         return compression;
     if (plan.stages < 2)
         throw Error("'" + text + "' compresses what travels between stages, and there is one; give " +
-                    "two stages or more");
+                    "--stages 2 or more");
     if (compression->times > plan.shape.width || plan.shape.width % compression->times != 0)
         throw Error("'" + text + "' is to make a width of " + std::to_string(plan.shape.width) + " " +
                     std::to_string(compression->times) + " times less; give a number that divides it");
