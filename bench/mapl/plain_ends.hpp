@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <scape/mapl/ends.hpp>
+
+// A boundary that compresses nothing, behind the interface of the ends that do.
+
+namespace scape::bench {
+
+using distributed::Peers;
+using distributed::Traffic;
+using mapl::Floats;
+using mapl::Id;
+using mapl::Index;
+
+/// Sends activations as they are.
+class PlainSender {
+  public:
+    PlainSender(Peers& peers, int peer) : peers_(peers), peer_(peer) {}
+
+    void forward(Index micro, Floats&& activations, const std::vector<Id>&) {
+        size_ = activations.size();
+        const auto message = std::make_shared<Floats>(std::move(activations));
+        peers_.send(Traffic::payload, peer_, number(micro), {message, message->data()},
+                    size_ * sizeof(float));
+    }
+    Floats backward(Index micro) {
+        const std::size_t bytes = size_ * sizeof(float);
+        const auto incoming = peers_.receive(Traffic::gradient, peer_, number(micro), bytes);
+        const auto* values = reinterpret_cast<const float*>(incoming->wait(bytes));
+        return {values, values + size_};
+    }
+    void end_step(double) { ++step_; }
+
+  private:
+    [[nodiscard]] std::uint64_t number(Index micro) const {
+        return (step_ << 32U) + static_cast<std::uint64_t>(micro);
+    }
+
+    Peers& peers_;
+    int peer_;
+    std::uint64_t step_ = 0;
+    std::size_t size_ = 0;
+};
+
+class PlainReceiver {
+  public:
+    PlainReceiver(Peers& peers, int peer, Index width)
+        : peers_(peers), peer_(peer), width_(static_cast<std::size_t>(width)) {}
+
+    mapl::Receiver::Arrived forward(Index micro, Index tokens) {
+        const std::size_t size = static_cast<std::size_t>(tokens) * width_;
+        const auto incoming = peers_.receive(Traffic::payload, peer_, number(micro), size * sizeof(float));
+        const auto* values = reinterpret_cast<const float*>(incoming->wait(size * sizeof(float)));
+        return {{values, values + size}, {}};
+    }
+    void backward(Index micro, const Floats& gradient) {
+        const auto message = std::make_shared<Floats>(gradient);
+        peers_.send(Traffic::gradient, peer_, number(micro), {message, message->data()},
+                    message->size() * sizeof(float));
+    }
+    void end_step() { ++step_; }
+
+  private:
+    [[nodiscard]] std::uint64_t number(Index micro) const {
+        return (step_ << 32U) + static_cast<std::uint64_t>(micro);
+    }
+
+    Peers& peers_;
+    int peer_;
+    std::size_t width_;
+    std::uint64_t step_ = 0;
+};
+
+} // namespace scape::bench
