@@ -1,5 +1,7 @@
 // Loads, stores and atomic operations, and what is looked for at each: addresses, alignment, memory that
 // has not been written, races.
+#include <array>
+#include <bit>
 #include <string>
 #include <type_traits>
 
@@ -12,82 +14,197 @@ namespace {
 
 enum class Space : std::uint8_t { global, shared, parameter };
 
-struct Access {
-    std::uint64_t at = 0; ///< in an allocation, or in shared memory
-    std::uint32_t bytes = 0;
-    Act act = Act::read;
-    const char* memory = "";
-};
-
-/// What shared and global memory have in common.
-void look(Warp& warp, const Instruction& i, int lane, const Access& access, Shadows& shadows,
-          Written& written) {
-    const bool global = access.memory[0] == 'g';
-    if (written.kept()) {
-        if (access.act == Act::write)
-            written.write(access.at, access.bytes);
-        else if (!written.all(access.at, access.bytes))
-            fault(warp, i, lane, std::string(access.memory) + " memory read before it is written");
-    }
-    const Block& block = *warp.block;
-    const Touch now{block.launch, block.index, block.interval, warp.first_thread + lane};
-    Shadows::Race race;
-    if (!shadows.touch(access.at, access.bytes, now, access.act, global, race))
-        return;
-    const char* const own = access.act == Act::read    ? "a read"
-                            : access.act == Act::write ? "a write"
-                                                       : "an atomic operation";
-    fault(warp, i, lane,
-          std::string("race in ") + access.memory + " memory, " + own + " beside " + race.what +
-              " by block " + std::to_string(race.other.block) +
-              (race.other.thread == Touch::many ? ", several threads"
-                                                : " thread " + std::to_string(race.other.thread)));
+constexpr const char* name_of(Space space) {
+    return space == Space::global ? "global" : "shared";
+}
+constexpr const char* name_of(Act act) {
+    return act == Act::read ? "a read" : act == Act::write ? "a write" : "an atomic operation";
 }
 
+/// The address that a lane names.
 template <Space S>
-std::uint8_t* place(Warp& warp, const Instruction& i, int lane, std::uint32_t bytes, Act act) {
-    Block& block = *warp.block;
-    std::uint64_t at = warp.values(i.a)[lane] + static_cast<std::uint64_t>(i.offset);
-    if constexpr (S != Space::global)
-        at &= 0xffff'ffffU;
-    if (at % bytes != 0)
-        fault(warp, i, lane,
-              "misaligned address " + std::to_string(at) + " for " + std::to_string(bytes) + " bytes");
-    if constexpr (S == Space::parameter) {
-        if (at + bytes > block.parameters->size())
-            fault(warp, i, lane, "address beyond the parameters");
-        return const_cast<std::uint8_t*>(block.parameters->data()) + at; // it is only read
-    } else if constexpr (S == Space::shared) {
-        if (at + bytes > block.shared.size())
-            fault(warp, i, lane, "address beyond shared memory");
-        look(warp, i, lane, {at, bytes, act, "shared"}, block.shared_shadows, block.shared_written);
-        return block.shared.data() + at;
-    } else {
-        Allocation* const allocation = block.memory->find(at);
-        if (allocation == nullptr || !allocation->holds(at, bytes))
-            fault(warp, i, lane, "illegal address in global memory");
-        if (allocation->device != Allocation::any_device && allocation->device != block.device)
-            fault(warp, i, lane,
-                  "memory of device " + std::to_string(allocation->device) + " in a kernel on device " +
-                      std::to_string(block.device) + ", without access between them");
-        if (const Flight* const flight = allocation->met(at, bytes, act != Act::read))
-            fault(warp, i, lane, (act == Act::read ? "a read of" : "a write to") + flight->text());
-        allocation->shadows.cover(allocation->size);
-        look(warp, i, lane, {at - allocation->base, bytes, act, "global"}, allocation->shadows,
-             allocation->written);
-        return allocation->bytes(at);
+std::uint64_t address_of(const Warp& warp, const Instruction& i, int lane) {
+    const std::uint64_t at = warp.values(i.a)[lane] + static_cast<std::uint64_t>(i.offset);
+    return S == Space::global ? at : at & 0xffff'ffffU;
+}
+
+/// Where an instruction's lanes find their bytes. All that may be wrong with an access is looked at; what
+/// lanes beside each other have in common, once.
+template <Space S, std::uint32_t Bytes, Act A>
+class Places {
+  public:
+    Places(Warp& warp, const Instruction& i) : warp_(warp), i_(i), block_(*warp.block) {
+        if constexpr (S == Space::shared) {
+            size_ = block_.shared.size();
+            bytes_ = block_.shared.data();
+            shadows_ = &block_.shared_shadows;
+            shadows_->cover(size_, Bytes);
+            written_ = &block_.shared_written;
+        }
     }
+
+    /// The lane's.
+    std::uint8_t* of(int lane) {
+        const std::uint64_t at = within(lane);
+        look_at_written(at, lane);
+        const Touch now = block_.now | static_cast<Touch>(warp_.first_thread + lane);
+        const auto note = [&](Shadow& shadow) {
+            if constexpr (A == Act::read)
+                return shadow.read(now, between_blocks, *block_.intervals);
+            else
+                return shadow.write(now, A, between_blocks, *block_.intervals);
+        };
+        if (const Shadow* const raced = shadows_->each(at, Bytes, note)) [[unlikely]]
+            race(*raced, now, lane);
+        return bytes_ + at;
+    }
+
+    /// What several lanes read that name one address, or nullptr: somebody may race, and each has to be
+    /// looked at.
+    const std::uint8_t* of_all(Lanes set) {
+        const int lane = std::countr_zero(set);
+        const std::uint64_t at = within(lane);
+        look_at_written(at, lane);
+        const Touch now = block_.now | touch_thread;
+        const auto note = [&](Shadow& shadow) {
+            return shadow.read(now, between_blocks, *block_.intervals);
+        };
+        return shadows_->each(at, Bytes, note) == nullptr ? bytes_ + at : nullptr;
+    }
+
+  private:
+    static constexpr bool between_blocks = S == Space::global;
+
+    /// Where the lane's bytes are within the memory that they are of.
+    std::uint64_t within(int lane) {
+        const std::uint64_t address = address_of<S>(warp_, i_, lane);
+        if (address % Bytes != 0) [[unlikely]]
+            fault(warp_, i_, lane,
+                  "misaligned address " + std::to_string(address) + " for " + std::to_string(Bytes) +
+                      " bytes");
+        if constexpr (S == Space::shared) {
+            if (address + Bytes > size_) [[unlikely]]
+                fault(warp_, i_, lane, "address beyond shared memory");
+            return address;
+        } else {
+            if (address - base_ >= size_ || size_ - (address - base_) < Bytes) [[unlikely]]
+                find(address, lane);
+            if (flights_ != nullptr) [[unlikely]]
+                if (const Flight* const flight = flights_->met(address, Bytes, A != Act::read))
+                    fault(warp_, i_, lane,
+                          name_of(A) + std::string(A == Act::read ? " of" : " to") + flight->text());
+            return address - base_;
+        }
+    }
+
+    void find(std::uint64_t address, int lane) {
+        Allocation* const allocation = block_.memory->find(address);
+        if (allocation == nullptr || !allocation->holds(address, Bytes))
+            fault(warp_, i_, lane, "illegal address in global memory");
+        if (allocation->device != Allocation::any_device && allocation->device != block_.device)
+            fault(warp_, i_, lane,
+                  "memory of device " + std::to_string(allocation->device) + " in a kernel on device " +
+                      std::to_string(block_.device) + ", without access between them");
+        base_ = allocation->base;
+        size_ = allocation->size;
+        bytes_ = allocation->bytes(base_);
+        flights_ = allocation->in_flight.empty() ? nullptr : allocation;
+        shadows_ = &allocation->shadows;
+        shadows_->cover(size_, Bytes);
+        written_ = allocation->written.kept() ? &allocation->written : nullptr;
+    }
+
+    void look_at_written(std::uint64_t at, int lane) {
+        if (written_ == nullptr)
+            return;
+        if constexpr (A == Act::write) {
+            written_->write_few(at, Bytes);
+        } else {
+            if (!written_->all_few(at, Bytes)) [[unlikely]]
+                fault(warp_, i_, lane, std::string(name_of(S)) + " memory read before it is written");
+        }
+    }
+
+    [[noreturn]] void race(const Shadow& shadow, Touch now, int lane) const {
+        const auto [what, other] = shadow.race(now, A, between_blocks, *block_.intervals);
+        const Touch thread = other & touch_thread;
+        fault(warp_, i_, lane,
+              std::string("race in ") + name_of(S) + " memory, " + name_of(A) + " beside " + what +
+                  " by block " + std::to_string(block_.intervals->block(other)) +
+                  (thread == touch_thread ? ", several threads" : " thread " + std::to_string(thread)));
+    }
+
+    Warp& warp_;
+    const Instruction& i_;
+    Block& block_;
+    std::uint64_t base_ = 0;
+    std::uint64_t size_ = 0;
+    std::uint8_t* bytes_ = nullptr;
+    const Allocation* flights_ = nullptr; ///< where any of its bytes are in flight
+    Shadows* shadows_ = nullptr;
+    Written* written_ = nullptr; ///< where it is kept
+};
+
+/// Parameters are only read, and nobody writes them.
+template <std::uint32_t Bytes>
+class Places<Space::parameter, Bytes, Act::read> {
+  public:
+    Places(Warp& warp, const Instruction& i) : warp_(warp), i_(i) {}
+    [[nodiscard]] const std::uint8_t* of(int lane) const {
+        const std::uint64_t at = address_of<Space::parameter>(warp_, i_, lane);
+        if (at % Bytes != 0)
+            fault(warp_, i_, lane,
+                  "misaligned address " + std::to_string(at) + " for " + std::to_string(Bytes) + " bytes");
+        if (at + Bytes > warp_.block->parameters->size())
+            fault(warp_, i_, lane, "address beyond the parameters");
+        return warp_.block->parameters->data() + at;
+    }
+    [[nodiscard]] const std::uint8_t* of_all(Lanes set) const { return of(std::countr_zero(set)); }
+
+  private:
+    const Warp& warp_;
+    const Instruction& i_;
+};
+
+/// Whether several lanes name one address.
+bool one_address(const Warp& warp, const Instruction& i) {
+    if ((warp.running & (warp.running - 1)) == 0)
+        return false;
+    if (i.a < 0)
+        return true;
+    const std::uint64_t* const at = warp.values(i.a);
+    const std::uint64_t first = at[std::countr_zero(warp.running)];
+    std::uint64_t other = 0;
+    for_each(warp.running, [&](int lane) { other |= at[lane] ^ first; });
+    return other == 0;
+}
+
+template <Space S, std::uint32_t Bytes>
+void read(Warp& warp, const Instruction& i, std::array<const std::uint8_t*, lanes>& from) {
+    Places<S, Bytes, Act::read> places(warp, i);
+    if (one_address(warp, i)) {
+        if (const std::uint8_t* const all = places.of_all(warp.running)) {
+            from.fill(all);
+            return;
+        }
+    }
+    for_each(warp.running, [&](int lane) { from[static_cast<std::size_t>(lane)] = places.of(lane); });
 }
 
 template <Space S, class T, std::size_t Count>
 Entry load() {
     return {[](Warp& warp, const Instruction& i) {
-                for_each(warp.running, [&](int lane) {
-                    T values[Count];
-                    std::memcpy(values, place<S>(warp, i, lane, sizeof values, Act::read), sizeof values);
-                    for (std::size_t n = 0; n < Count; ++n)
-                        warp.row(i.elements[n])[lane] = bits_of<T>(values[n]);
-                });
+                std::array<const std::uint8_t*, lanes> from; // NOLINT(*-member-init): of the lanes that run
+                read<S, sizeof(T) * Count>(warp, i, from);
+                for (std::size_t n = 0; n < Count; ++n) {
+                    std::uint64_t* const to = warp.row(i.elements[n]);
+                    for_each(warp.running, [&](int lane) {
+                        T value;
+                        std::memcpy(&value, from[static_cast<std::size_t>(lane)] + n * sizeof value,
+                                    sizeof value);
+                        to[lane] = bits_of<T>(value);
+                    });
+                }
             },
             Form::load};
 }
@@ -95,11 +212,12 @@ Entry load() {
 template <Space S, class T, std::size_t Count>
 Entry store() {
     return {[](Warp& warp, const Instruction& i) {
+                Places<S, sizeof(T) * Count, Act::write> places(warp, i);
                 for_each(warp.running, [&](int lane) {
                     T values[Count];
                     for (std::size_t n = 0; n < Count; ++n)
                         values[n] = value_of<T>(warp.values(i.elements[n])[lane]);
-                    std::memcpy(place<S>(warp, i, lane, sizeof values, Act::write), values, sizeof values);
+                    std::memcpy(places.of(lane), values, sizeof values);
                 });
             },
             Form::store};
@@ -110,11 +228,12 @@ template <Space S, class T, class F>
 Entry atomic(F) {
     return {[](Warp& warp, const Instruction& i) {
                 const auto first = static_cast<int>((*warp.block->random)() % lanes);
+                Places<S, sizeof(T), Act::atomic> places(warp, i);
                 for (int turn = 0; turn < lanes; ++turn) {
                     const int lane = (first + turn) % lanes;
                     if ((warp.running >> lane & 1U) == 0)
                         continue;
-                    std::uint8_t* const at = place<S>(warp, i, lane, sizeof(T), Act::atomic);
+                    std::uint8_t* const at = places.of(lane);
                     T before;
                     std::memcpy(&before, at, sizeof before);
                     const T after = F{}(before, value_of<T>(warp.values(i.b)[lane]));

@@ -7,12 +7,36 @@
 
 namespace scape::simulator {
 
+/// The same for each lane of a set, whatever the others do.
+template <class Work>
+void for_each_alike(Lanes set, const Work& work) {
+    if (set != ~Lanes{0})
+        return for_each(set, work);
+#pragma GCC ivdep // what a lane is given, at most it has asked for itself
+    for (int lane = 0; lane < lanes; ++lane)
+        work(lane);
+}
+
+/// Those whose byte is 1 and not 0.
+inline Lanes set_of(const std::array<std::uint8_t, lanes>& bytes) {
+    // Multiplied by this, the lowest bits of eight bytes come to stand beside each other at the top.
+    constexpr std::uint64_t gathered = 0x0102'0408'1020'4080;
+    Lanes set = 0;
+    for (std::size_t eight = 0; eight < lanes; eight += 8) {
+        std::uint64_t part = 0;
+        std::memcpy(&part, bytes.data() + eight, sizeof part);
+        set |= static_cast<Lanes>(part * gathered >> 56U) << eight;
+    }
+    return set;
+}
+
 template <class D, class A, class F>
 Entry one(F) {
     return {[](Warp& warp, const Instruction& i) {
                 std::uint64_t* const to = warp.row(i.to);
                 const std::uint64_t* const a = warp.values(i.a);
-                for_each(warp.running, [&](int lane) { to[lane] = bits_of<D>(F{}(value_of<A>(a[lane]))); });
+                for_each_alike(warp.running,
+                               [&](int lane) { to[lane] = bits_of<D>(F{}(value_of<A>(a[lane]))); });
             },
             Form::one};
 }
@@ -23,7 +47,7 @@ Entry two(F) {
                 std::uint64_t* const to = warp.row(i.to);
                 const std::uint64_t* const a = warp.values(i.a);
                 const std::uint64_t* const b = warp.values(i.b);
-                for_each(warp.running, [&](int lane) {
+                for_each_alike(warp.running, [&](int lane) {
                     to[lane] = bits_of<D>(F{}(value_of<A>(a[lane]), value_of<B>(b[lane])));
                 });
             },
@@ -37,7 +61,7 @@ Entry three(F) {
                 const std::uint64_t* const a = warp.values(i.a);
                 const std::uint64_t* const b = warp.values(i.b);
                 const std::uint64_t* const c = warp.values(i.c);
-                for_each(warp.running, [&](int lane) {
+                for_each_alike(warp.running, [&](int lane) {
                     to[lane] =
                         bits_of<D>(F{}(value_of<A>(a[lane]), value_of<A>(b[lane]), value_of<C>(c[lane])));
                 });
@@ -50,11 +74,12 @@ Entry compare(F) {
     return {[](Warp& warp, const Instruction& i) {
                 const std::uint64_t* const a = warp.values(i.a);
                 const std::uint64_t* const b = warp.values(i.b);
-                Lanes result = 0;
-                for_each(warp.running, [&](int lane) {
-                    result |= static_cast<Lanes>(F{}(value_of<A>(a[lane]), value_of<A>(b[lane]))) << lane;
+                std::array<std::uint8_t, lanes> result{};
+                for_each_alike(warp.running, [&](int lane) {
+                    result[static_cast<std::size_t>(lane)] =
+                        F{}(value_of<A>(a[lane]), value_of<A>(b[lane]));
                 });
-                warp.set_predicate(i.to, result);
+                warp.set_predicate(i.to, set_of(result));
             },
             Form::compare};
 }
@@ -75,7 +100,7 @@ Entry choose() {
                 const std::uint64_t* const a = warp.values(i.a);
                 const std::uint64_t* const b = warp.values(i.b);
                 const Lanes yes = warp.predicate(i.c);
-                for_each(warp.running, [&](int lane) {
+                for_each_alike(warp.running, [&](int lane) {
                     to[lane] = value_of<T>((yes >> lane & 1U) != 0 ? a[lane] : b[lane]);
                 });
             },

@@ -21,10 +21,9 @@ constexpr std::uint8_t junk = 0xa5;
 void begin(Block& block, std::uint32_t index, std::uint32_t blocks, std::uint32_t threads) {
     const Kernel& kernel = *block.kernel;
     block.index = index;
-    block.interval = 1;
+    block.now = block.intervals->begin(index);
     block.shared.assign(kernel.shared_bytes, junk);
-    block.shared_shadows.cover(kernel.shared_bytes);
-    block.shared_written = Written(kernel.shared_bytes);
+    block.shared_written.forget(kernel.shared_bytes);
     block.warps.resize((threads + lanes - 1) / lanes);
     int first = 0;
     for (Warp& warp : block.warps) {
@@ -95,7 +94,7 @@ void pass_barrier(Block& block) {
         fault(*waiting, *place, std::countr_zero(waiting->at_barrier),
               "a barrier that not all threads of the block reach: " + std::to_string(threads - live) +
                   " have ended");
-    ++block.interval;
+    block.now = block.intervals->begin(block.index);
     for (Warp& warp : block.warps)
         warp.at_barrier = 0;
 }
@@ -136,7 +135,7 @@ void Machine::launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t 
     std::vector<std::uint32_t> order(blocks);
     std::iota(order.begin(), order.end(), 0U);
     std::shuffle(order.begin(), order.end(), random);
-    ++launches_;
+    intervals_.begin_launch();
     auto& spare = spare_[kernel];
     std::vector<std::unique_ptr<Block>> now;
     const std::size_t at_once = 1 + random() % most_at_once;
@@ -154,7 +153,7 @@ void Machine::launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t 
             block->kernel = kernel.get();
             block->parameters = &parameters;
             block->random = &random;
-            block->launch = launches_;
+            block->intervals = &intervals_;
             block->device = device;
             begin(*block, order.back(), blocks, threads);
             order.pop_back();

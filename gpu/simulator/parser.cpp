@@ -151,6 +151,8 @@ class Parser {
                 bad("there is no label " + label);
             kernel_->code[at].target = target->second;
         }
+        kernel_->code.push_back({.kind = Kind::beyond});
+        kernel_->text.emplace_back();
         program_.kernels[kernel_->name] = kernel_;
         kernel_.reset();
     }

@@ -46,16 +46,14 @@ class Turn {
     void take() {
         while (left_ > 0 && warp_.ready() != 0) {
             choose();
-            while (left_ > 0 && at_ != meeting_ && step())
-                --left_;
+            run();
             park(group_, at_);
         }
     }
 
   private:
     void park(Lanes set, int at) {
-        for (; set != 0; set &= set - 1)
-            warp_.next[static_cast<std::size_t>(first_of(set))] = at;
+        for_each(set, [&](int lane) { warp_.next[static_cast<std::size_t>(lane)] = at; });
     }
 
     /// Those that run together: all at one instruction. Mostly the first one that anybody is at, so that
@@ -63,18 +61,26 @@ class Turn {
     void choose() {
         const Lanes ready = warp_.ready();
         std::mt19937_64& random = *warp_.block->random;
+        const bool any = (random() & 7U) == 0;
+        auto skip = any ? random() % static_cast<unsigned>(std::popcount(ready)) : 0;
         at_ = nowhere;
-        if ((random() & 7U) == 0) {
+        int last = 0;
+        for_each(ready, [&](int lane) {
+            const int next = warp_.next[static_cast<std::size_t>(lane)];
+            at_ = std::min(at_, next);
+            last = std::max(last, next);
+        });
+        group_ = ready;
+        meeting_ = nowhere;
+        if (at_ == last)
+            return;
+        if (any) {
             Lanes left = ready;
-            for (auto skip = random() % static_cast<unsigned>(std::popcount(ready)); skip > 0; --skip)
+            for (; skip > 0; --skip)
                 left &= left - 1;
             at_ = warp_.next[static_cast<std::size_t>(first_of(left))];
-        } else {
-            for_each(ready,
-                     [&](int lane) { at_ = std::min(at_, warp_.next[static_cast<std::size_t>(lane)]); });
         }
         group_ = 0;
-        meeting_ = nowhere;
         for_each(ready, [&](int lane) {
             const int next = warp_.next[static_cast<std::size_t>(lane)];
             if (next == at_)
@@ -84,36 +90,46 @@ class Turn {
         });
     }
 
-    /// One instruction of the group. False when the group is to be chosen anew.
-    bool step() {
-        const auto& code = warp_.kernel->code;
-        if (at_ >= static_cast<int>(code.size()))
-            throw Fault("the code of " + warp_.kernel->readable_name() + " ends without ret");
-        const Instruction& i = code[static_cast<std::size_t>(at_)];
-        Lanes on = group_;
-        if (i.guard >= 0)
-            on &= i.negated ? ~warp_.predicate(i.guard) : warp_.predicate(i.guard);
+    /// Instructions of the group, until it is to be chosen anew.
+    void run() {
+        const Instruction* const code = warp_.kernel->code.data();
+        while (left_ > 0 && at_ != meeting_) {
+            const Instruction& i = code[at_];
+            Lanes on = group_;
+            if (i.guard >= 0)
+                on &= i.negated ? ~warp_.predicate(i.guard) : warp_.predicate(i.guard);
+            if (i.kind == Kind::plain) {
+                warp_.running = on;
+                if (on != 0)
+                    i.execute(warp_, i);
+                ++at_;
+            } else if (!turn(i, on)) {
+                return;
+            }
+            --left_;
+        }
+    }
+
+    /// What is no plain instruction. False when the group is to be chosen anew.
+    bool turn(const Instruction& i, Lanes on) {
         switch (i.kind) {
-        case Kind::plain:
-            warp_.running = on;
-            if (on != 0)
-                i.execute(warp_, i);
-            ++at_;
-            return true;
         case Kind::branch:
             return branch(i, on);
-        case Kind::end:
-            warp_.live &= ~on;
-            break;
-        case Kind::barrier:
-            warp_.at_barrier |= on;
-            break;
         case Kind::vote:
             vote(i);
             return false;
         case Kind::shuffle:
             shuffle(i);
             return false;
+        case Kind::end:
+            warp_.live &= ~on;
+            break;
+        case Kind::barrier:
+            warp_.at_barrier |= on;
+            break;
+        case Kind::plain:
+        case Kind::beyond:
+            throw Fault("the code of " + warp_.kernel->readable_name() + " ends without ret");
         }
         ++at_;
         return false;

@@ -54,10 +54,10 @@ struct Block {
     const Kernel* kernel = nullptr;
     const std::vector<std::uint8_t>* parameters = nullptr;
     std::mt19937_64* random = nullptr;
+    Intervals* intervals = nullptr;
     std::uint32_t index = 0;
-    std::uint32_t launch = 0;
     int device = 0;
-    std::uint32_t interval = 1;
+    Touch now = 0; ///< between which barriers it is, by thread 0
     std::vector<std::uint8_t> shared;
     Shadows shared_shadows;
     Written shared_written;

@@ -30,7 +30,7 @@ class Machine {
 
   private:
     Memory memory_;
-    std::uint32_t launches_ = 0;
+    Intervals intervals_;
     /// Blocks are large, so they are kept.
     std::map<std::shared_ptr<const Kernel>, std::vector<std::unique_ptr<Block>>> spare_;
 };

@@ -20,7 +20,8 @@ constexpr int lanes = 32;
 using Lanes = std::uint32_t; ///< a set of them
 using Execute = void (*)(Warp&, const Instruction&);
 
-enum class Kind : std::uint8_t { plain, branch, end, barrier, vote, shuffle };
+/// `beyond` is no instruction, but stands behind the last one.
+enum class Kind : std::uint8_t { plain, branch, end, barrier, vote, shuffle, beyond };
 /// Whose value a lane gets: that of one before it, behind it, across, or of a number.
 enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
