@@ -79,12 +79,15 @@ void for_each(Lanes set, const Work& work) {
         work(std::countr_zero(set));
 }
 
-/// A register as a value of a type: its low bytes.
+/// A register as a value of a type: its low bytes. Not by memcpy, which keeps compilers from vectors.
 template <class T>
 T value_of(std::uint64_t bits) {
-    T value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
+    if constexpr (std::is_same_v<T, float>)
+        return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    else if constexpr (std::is_same_v<T, double>)
+        return std::bit_cast<double>(bits);
+    else
+        return static_cast<T>(bits);
 }
 
 /// And back; a NaN as devices make it, a signed number with its sign in all of the register.
