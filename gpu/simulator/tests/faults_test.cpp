@@ -134,6 +134,51 @@ TEST(Race, NeighboursOfOneWordAreNone) {
         HasSubstr("race"));
 }
 
+/// What several lanes read at once is looked at once, and means the same as one after another.
+TEST(Race, OfManyWhoReadOnePlaceIsTheFirstOnes) {
+    Bench bench;
+    const auto place = bench.memory({1, 2});
+    const auto written_by = [&](int thread, const std::string& then) {
+        const std::string first = "setp.eq.u32 %p1, %r1, " + std::to_string(thread) + ";\n";
+        return bench.fault_of(first + "@%p1 st.global.u64 [%rd1], %rd4;\n" + then, {place});
+    };
+    EXPECT_THAT(
+        written_by(5, "ld.global.u64 %rd5, [%rd1];\n"),
+        testing::AllOf(HasSubstr("a read beside a write by block 0 thread 5"), HasSubstr("thread 0, PTX")));
+    EXPECT_THAT(
+        written_by(0, "ld.global.u64 %rd5, [%rd1];\n"),
+        testing::AllOf(HasSubstr("a read beside a write by block 0 thread 0"), HasSubstr("thread 1, PTX")));
+    EXPECT_EQ(written_by(5, "@%p1 ld.global.u64 %rd5, [%rd1];\n"), "") << "its own";
+    EXPECT_EQ(written_by(5, "bar.sync 0;\nld.global.u64 %rd5, [%rd1];\n"), "");
+    EXPECT_EQ(written_by(5, "ld.global.u64 %rd5, [%rd1+8];\n"), "") << "beside it";
+    EXPECT_THAT(bench.fault_of("ld.global.u64 %rd5, [%rd1];\nsetp.eq.u32 %p1, %r1, 0;\n"
+                               "@%p1 st.global.u64 [%rd1], %rd4;\n",
+                               {place}),
+                HasSubstr("a write beside a read by block 0, several threads"));
+}
+
+TEST(Race, WithALaunchBeforeIsNone) {
+    Bench bench;
+    const auto place = bench.memory({0});
+    const std::string first = "mov.u32 %r2, %ctaid.x;\nor.b32 %r2, %r2, %r1;\nsetp.eq.u32 %p1, %r2, 0;\n";
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        EXPECT_EQ(bench.fault_of("ld.global.u64 %rd5, [%rd1];\n", {place}, 4, 64, seed), "");
+        EXPECT_EQ(bench.fault_of(first + "@%p1 st.global.u64 [%rd1], %rd4;\n", {place}, 4, 64, seed), "");
+    }
+}
+
+TEST(Unwritten, IsKeptByTheByteAcrossTheWordsThatItIsKeptIn) {
+    Written written(128);
+    written.write_few(56, 16);
+    EXPECT_TRUE(written.all_few(56, 16));
+    EXPECT_TRUE(written.all(56, 16));
+    EXPECT_TRUE(written.all_few(71, 1));
+    EXPECT_FALSE(written.all_few(55, 2));
+    EXPECT_FALSE(written.all_few(64, 16));
+    written.forget(128);
+    EXPECT_FALSE(written.all_few(60, 1));
+}
+
 const std::string half = "and.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 1;\n";
 
 TEST(Barrier, ThatNotAllReachIsFound) {
