@@ -254,6 +254,7 @@ int main(int argc, char** argv) {
         for (const int signal : {SIGINT, SIGTERM, SIGHUP})
             sigdelset(&open_signals, signal);
         std::vector<Link> made;
+        made.reserve(links.size());
         for (const std::string& text : links)
             made.push_back(make_link(text));
         hurry();
