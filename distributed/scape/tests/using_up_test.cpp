@@ -81,21 +81,22 @@ std::unique_ptr<Scape> make(const Tried& run, Communicator& communicator) {
                                    run.density, std::move(backend), communicator, Scape::Options{});
 }
 
-constexpr int most_workers = 3;
-constexpr Index steps = 5;
+constexpr int most_ranks_of_gradients = 3;
+constexpr Index steps_with_gradients = 5;
 
 AlignedFloats gradient_of(int rank, Index step) {
     static const std::vector<AlignedFloats> drawn = [] {
-        const Index size = larger_model().size();
-        std::vector<AlignedFloats> all(most_workers * steps, AlignedFloats(static_cast<std::size_t>(size)));
+        const Index coordinates = larger_model().size();
+        std::vector<AlignedFloats> all(most_ranks_of_gradients * steps_with_gradients,
+                                       AlignedFloats(static_cast<std::size_t>(coordinates)));
         for (std::size_t row = 0; row < all.size(); ++row)
-            for (Index i = 0; i < size; ++i)
-                all[row][static_cast<std::size_t>(i)] =
-                    gradient_value(problem::DataClass::normal, 1, static_cast<int>(row) % most_workers,
-                                   static_cast<Index>(row) / most_workers + 1, i);
+            for (Index i = 0; i < coordinates; ++i)
+                all[row][static_cast<std::size_t>(i)] = gradient_value(
+                    problem::DataClass::normal, 1, static_cast<int>(row) % most_ranks_of_gradients,
+                    static_cast<Index>(row) / most_ranks_of_gradients + 1, i);
         return all;
     }();
-    return drawn.at(static_cast<std::size_t>((step - 1) * most_workers + rank));
+    return drawn.at(static_cast<std::size_t>((step - 1) * most_ranks_of_gradients + rank));
 }
 
 bool same(const RankState& a, const RankState& b) {
@@ -115,7 +116,7 @@ int differences(const Tried& run) {
         const auto tried = make(run, communicator);
         const auto expected = make({run.workers, run.partition, run.density, run.clip_norm}, communicator);
         const int rank = communicator.rank();
-        for (Index step = 1; step <= steps; ++step) {
+        for (Index step = 1; step <= steps_with_gradients; ++step) {
             if (step == run.refused_at) {
                 const RankState before = tried->state();
                 AlignedFloats bad = gradient_of(rank, step);
