@@ -7,6 +7,7 @@ Leaves at each depth what a rank has of the same steps: FOLDER/run.rank<r>.safet
 FOLDER/run.rank<r>.prints, fingerprints. MISTAKE: one of plain_scape.MISTAKES.
 """
 
+import gc
 import pydoc_data.topics
 import sys
 from pathlib import Path
@@ -53,10 +54,7 @@ def own_gradients(_state: Any, bucket: Any) -> Any:
     return done
 
 
-def main() -> None:
-    rank, size, folder, mistake = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), (sys.argv[4:] or [""])[0]
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+def train(rank: int, size: int, folder: Path, mistake: str) -> None:
     text, letters = text_of_python()
     torch.manual_seed(rank)  # DDP gives everybody rank 0's
     ddp = DistributedDataParallel(Transformer(letters))
@@ -78,6 +76,14 @@ def main() -> None:
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(ddp(seen).flatten(0, 1), next_ones.flatten()).backward()
             optimizer.step()
+
+
+def main() -> None:
+    rank, size, folder, mistake = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), (sys.argv[4:] or [""])[0]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    train(rank, size, folder, mistake)
+    gc.collect()  # DDP and its hooks, before the interpreter ends under gloo's threads: see recording.py
     dist.destroy_process_group()
 
 

@@ -9,8 +9,10 @@ rank 0's gradient in place of the mean), "twice" (of that, two reductions before
 third step on), "ddp-late" (of that, all ranks take rank 0's gradient in the fourth step), "ddp-early" (in the second).
 """
 
+import gc
 import os
 import sys
+import traceback
 from pathlib import Path
 
 import torch
@@ -95,15 +97,22 @@ def main() -> None:
     rank, size, folder, what = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    status = 0
     try:
         if what in ("ddp", "first", "twice") or what.startswith("ddp-"):
             train_ddp(rank, size, folder, what)
         else:
             train_scape(rank, folder, what)
-    finally:
-        if what == "twice":  # all are refused: who left at once would take a connection away that another still reduces over
-            dist.barrier()
+    except Exception:
+        traceback.print_exc()
+        status = 1
+    if what == "twice":  # all are refused: who left at once would take a connection away that another still reduces over
+        dist.barrier()
+    # DDP and its hooks refer to each other, so that gloo's threads outlive the group; one of them that lets go of a Python hook after the
+    # interpreter has begun to end is unwound through C++, which ends the process: "terminate called without an active exception".
+    gc.collect()
     dist.destroy_process_group()
+    sys.exit(status)
 
 
 main()
