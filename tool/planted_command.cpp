@@ -133,6 +133,11 @@ class Planted {
              .here = implementation->stays_here()});
     }
 
+    struct Pass {
+        int drawn;
+        bool standing; ///< also whatever a default check tries
+    };
+
     /// Who catches it, as a row of the results.
     [[nodiscard]] ordered_json caught(int number, const Implementation& implementation,
                                       const Ended& before) {
@@ -151,16 +156,20 @@ class Planted {
                          {"command", ""},
                          {"failure", nullptr}};
         // Most show in the first few cases of one property or another: all properties are asked for few
-        // before one is asked for many. A table of who catches what is of many alone.
-        for (const int cases : {settings_.all ? 0 : settings_.cases / 10, settings_.cases}) {
-            if (cases > 0 && !row["caught"])
-                look_for(row, number, implementation, cases, before);
-        }
+        // before one is asked for many, and between for the standing ones alone, which is how those of
+        // large cases show. A table of who catches what is of many alone.
+        const std::vector<Pass> few{{.drawn = settings_.cases / 10, .standing = false},
+                                    {.drawn = 0, .standing = true},
+                                    {.drawn = settings_.cases / 3, .standing = false}};
+        for (std::size_t i = 0; i < few.size() && !settings_.all && !row["caught"]; ++i)
+            look_for(row, number, implementation, few[i], before);
+        if (!row["caught"])
+            look_for(row, number, implementation, {.drawn = settings_.cases, .standing = true}, before);
         return row;
     }
 
-    /// Asks the properties in their order, each for as many cases, until one catches it, or all of them.
-    void look_for(ordered_json& row, int number, const Implementation& implementation, int cases,
+    /// Asks the properties in their order, each for these cases, until one catches it, or all of them.
+    void look_for(ordered_json& row, int number, const Implementation& implementation, const Pass& pass,
                   const Ended& before) {
         for (const Property* property : properties_) {
             const bool first = !row["caught"];
@@ -171,11 +180,13 @@ class Planted {
                 continue;
             SearchOptions options;
             options.left_out = implementation.left_out();
-            options.cases = cases;
+            options.cases = pass.drawn;
             options.seed = settings_.seed;
             options.most_evaluations = first ? 2000 : 0;
-            if (cases == settings_.cases)
-                options.also = property->also(implementation, {}); // whatever a default check tries
+            if (pass.standing)
+                options.also = property->also(implementation, {});
+            if (options.cases == 0 && options.also.empty())
+                continue;
             options.before = [this, number, property](const gate::Line& line) {
                 return watch_.goes_on(command(number, *property, line), line);
             };
