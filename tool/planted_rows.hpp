@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <scape/gate/implementation.hpp>
+#include <scape/gate/property.hpp>
+#include <scape/gate/results.hpp>
+#include <scape/gate/search.hpp>
+
+namespace scape::tool {
+
+/// What the results of `scape planted` hold of a mistake that cannot be made here,
+[[nodiscard]] nlohmann::ordered_json skipped_row(int number, const std::string& mistake,
+                                                 const gate::Implementation& implementation,
+                                                 const std::string& command);
+/// of one that nobody has caught yet,
+[[nodiscard]] nlohmann::ordered_json uncaught_row(int number, const std::string& mistake);
+/// and of a property that was asked about somebody without a mistake.
+[[nodiscard]] nlohmann::ordered_json clean_row(const gate::Implementation& implementation,
+                                               const gate::Property& property,
+                                               const gate::SearchResult& result,
+                                               const gate::Verdict& verdict, const std::string& command);
+
+} // namespace scape::tool

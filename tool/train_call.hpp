@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "train_results.hpp"
+
+namespace scape::tool {
+
+/// What `scape train` was asked for.
+struct TrainCall : TrainAsked {
+    training::Plan plan;
+    std::string communicator = "in_process";
+    std::optional<std::size_t> warm_up;
+    std::string correction{problem::name(training::Plan().hyper.bias_correction)};
+};
+
+void add_train_options(CLI::App& command, TrainCall& asked);
+
+} // namespace scape::tool
