@@ -1,7 +1,7 @@
 """What is being trained."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from . import _library
@@ -14,6 +14,20 @@ class Tensor(NamedTuple):
     name: str
     size: int
     always_dense: bool = False
+
+
+# (name, size), (name, size, always_dense), or what named_parameters() of PyTorch's gives.
+Entry = Tensor | tuple[str, int] | tuple[str, int, bool] | tuple[str, Any]
+
+
+def tensors_of(entries: Iterable[Entry]) -> list[Tensor]:
+    """Of a parameter its size, always dense with fewer than two dimensions, as scape.torch.Scape has it."""
+    def tensor(name: str, size: Any, *dense: bool) -> Tensor:
+        if callable(getattr(size, "numel", None)):
+            return Tensor(name, size.numel(), *(dense or (size.dim() < 2,)))
+        return Tensor(name, size, *dense)
+
+    return [tensor(*entry) for entry in entries]
 
 
 def _word(key: str, value: object) -> str:
@@ -46,11 +60,11 @@ class Problem:
     payload ("fp32", "bf16" or "e5m2"), groups (of ranks, such as [4, 4, 2]), algorithm.
 
         Problem([Tensor("embed", 4096), Tensor("norm", 64, True)], workers=3, density=0.1)
+        Problem(model.named_parameters(), workers=3, density=0.1)   # of PyTorch; always dense: what has fewer than two dimensions
     """
 
-    def __init__(self, tensors: Sequence[Tensor | tuple[str, int] | tuple[str, int, bool]], workers: int = 1,
-                 **settings: object) -> None:
-        self.tensors = [Tensor(*tensor) for tensor in tensors]
+    def __init__(self, tensors: Iterable[Entry], workers: int = 1, **settings: object) -> None:
+        self.tensors = tensors_of(tensors)
         self.workers = _library.whole(workers, "workers")
         self.settings = settings
         self._handle = handle_of("problem", self.tensors, self.workers, settings)

@@ -5,7 +5,7 @@ import ctypes
 import os
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from . import _library, _values
 from ._communicator import Bytes, Calls, Native, ThreadPeers, Wait, bytes_at, native_of
 from ._errors import Error
 from ._optimizer import cause_of
-from ._problem import Tensor, handle_of
+from ._problem import Entry, handle_of, tensors_of
 from ._values import Floats
 
 __all__ = ["Edge", "Peers", "Problem", "Recorder", "Round", "State", "Worker"]
@@ -67,9 +67,9 @@ class Problem:
         Problem([("embed", 4096), ("norm", 64)], workers=4, law="ring", inner="adamw")
     """
 
-    def __init__(self, tensors: Sequence[Tensor | tuple[str, int] | tuple[str, int, bool]], workers: int = 1, *,
+    def __init__(self, tensors: Iterable[Entry], workers: int = 1, *,
                  edges: Sequence[Edge] = (), allow_unstable: bool = False, **settings: object) -> None:
-        self.tensors = [Tensor(*tensor) for tensor in tensors]
+        self.tensors = tensors_of(tensors)
         self.workers = _library.whole(workers, "workers")
         self.settings = settings | {"allow_unstable": "yes" if allow_unstable else "no"}
         if edges:

@@ -1,4 +1,5 @@
-"""The examples that are shown, docs/examples/train_*.py, run: traces are EXACT, for the package and the tool, and the pipeline learns."""
+"""The examples that are shown, docs/examples/train_*.py and verify_ddp.py, run: traces are EXACT, for the package and the tool, the pipeline
+learns, and an optimizer behind DDP gets its verdict, a wrong one too."""
 
 import os
 import re
@@ -20,13 +21,20 @@ import scape  # noqa: E402
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {"train_scape.py": "README.md", "train_gasloc.py": "python/README.md"}  # and who shows them
 PIPELINE = {"train_mapl.py": "python/README.md"}  # two stages, and no trace
+VERDICT = {"verify_ddp.py": "README.md"}  # somebody's optimizer, which the example itself holds against the reference
+# What may be wrong in that script, and the first phase that then differs.
+MISTAKES = {
+    "the sum in place of the mean": ("recorder.comm_hook()", "recorder.comm_hook(lambda _, bucket: dist.all_reduce(bucket.buffer(), async_op=True)"
+                                     ".get_future().then(lambda done: done.value()[0]))", "exchange"),
+    "another beta2 than was said": ("betas=(0.9, 0.95)", "betas=(0.9, 0.999)", "update"),
+    "AdamW in place of AdamS": ('state["exp_avg_sq"] = state["exp_avg"].square()', "pass", "update")}
 
 
 class Example(unittest.TestCase):
     def test_they_are_what_is_shown(self) -> None:
-        for name, shown in (EXAMPLES | PIPELINE).items():
+        for name, shown in (EXAMPLES | PIPELINE | VERDICT).items():
             text = (ROOT / "docs/examples" / name).read_text(encoding="utf-8")
-            self.assertLess(len(text.splitlines()), 15 if name in EXAMPLES else 30)
+            self.assertLess(len(text.splitlines()), 30 if name in PIPELINE else 15)
             self.assertIn(textwrap.indent(text, "    ", lambda line: bool(line.strip())), (ROOT / shown).read_text(encoding="utf-8"))
 
     def test_they_run_and_are_exact(self) -> None:
@@ -45,6 +53,20 @@ class Example(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 [loss] = re.findall(r"^loss ([0-9.]+),", self.start(2, str(ROOT / "docs/examples" / name), folder), re.MULTILINE)
                 self.assertLess(float(loss), 2.0)
+
+    def test_the_verdict_on_an_optimizer_behind_ddp(self) -> None:
+        for name in VERDICT:
+            program = ROOT / "docs/examples" / name
+            with tempfile.TemporaryDirectory() as folder:
+                self.assertRegex(self.start(3, str(program), folder), r"(?m)^PASSED  run\.safetensors$")
+                for mistake, (right, wrong, phase) in MISTAKES.items():
+                    with self.subTest(mistake):
+                        text = program.read_text(encoding="utf-8")
+                        self.assertEqual(text.count(right), 1)
+                        Path(folder, "wrong.py").write_text(text.replace(right, wrong), encoding="utf-8")
+                        told = self.start(3, f"{folder}/wrong.py", folder)
+                        self.assertRegex(told, r"(?m)^FAILED  run\.safetensors$")
+                        self.assertRegex(told, rf"(?m)^ +first divergence: step \d+, phase {phase}, ")
 
     def start(self, ranks: int, program: str, folder: str) -> str:
         environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -312,6 +312,14 @@ class Recording(unittest.TestCase):
         with self.assertRaisesRegex(scape.Error, r"step\(closure\) makes the gradients inside"):
             optimizer.step(lambda: None)
 
+    def test_a_problem_of_named_parameters_is_cut_as_the_optimizer_cuts_them(self) -> None:
+        model = make_model()
+        named = scape.Problem(model.named_parameters(), density=0.3)
+        self.assertEqual(named.tensors, scape.torch.Scape(model.named_parameters(), density=0.3).problem.tensors)
+        self.assertEqual(scape.gasloc.Problem(model.named_parameters()).tensors, named.tensors)
+        self.assertEqual(scape.Problem([("w", model[0].weight, True), ("b", 3)]).tensors,
+                         [scape.Tensor("w", model[0].weight.numel(), True), scape.Tensor("b", 3)])
+
     def test_a_foreign_optimizer_needs_a_problem(self) -> None:
         with self.assertRaisesRegex(scape.Error, "give a scape.Problem"):
             scape.torch.Recorder(torch.optim.SGD(make_model().parameters(), lr=0.1))
