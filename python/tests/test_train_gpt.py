@@ -32,7 +32,7 @@ class Template(unittest.TestCase):
     def start(self, **more: str) -> subprocess.CompletedProcess[str]:
         settings = {"SCAPE_TOKENS": str(self.folder / "tokens"), "SCAPE_PYTHON": sys.executable, "SCAPE_RANKS": "2", "SCAPE_SEEDS": "1",
                     "SCAPE_OPTIMIZERS": "adamw scape:0.1", "SCAPE_LOGS": str(self.folder / "logs"), "SCAPE_OPTIONS": TOY,
-                    "PYTHONPATH": f"{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}", "OMP_NUM_THREADS": "1"}
+                    "OMP_NUM_THREADS": "1"}
         return subprocess.run(["bash", "ci/templates/slurm-train.sbatch"], cwd=ROOT, env=os.environ | settings | more, text=True, capture_output=True,
                               timeout=600)
 
