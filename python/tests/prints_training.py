@@ -1,11 +1,15 @@
-"""A plain data-parallel run of torch.optim.AdamW over gloo, whose fingerprints are written. Started by test_fingerprints.py, a process a rank:
+"""A plain data-parallel run over gloo, whose fingerprints are written, of torch.optim.AdamW that a line makes AdamS of, so that the verifier knows
+it. Started by test_fingerprints.py, a process a rank:
 
-    prints_training.py RANK SIZE FOLDER NAME [MISTAKE]
+    prints_training.py RANK SIZE FOLDER NAME [MISTAKE [START STEPS]]
+
+START, STEPS: so many steps from that one on are recorded, too, FOLDER/NAME.rank<r>.safetensors.
 
 MISTAKE: "drift" (from step 4 on one rank forgets its weight decay), "data" (from step 3 on one rank sees other data), "order" (gradients are
 added in the other order of ranks), "dies" (the process ends in step 5).
 """
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -39,8 +43,13 @@ def main() -> None:
     # As named_parameters() makes it, from PyTorch 2.6 on.
     groups = [{"params": list(model.parameters()), "param_names": [name for name, _ in model.named_parameters()]}]
     optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.1)
-    with scape.torch.Fingerprints(optimizer, folder / (name + ".rank{rank}.prints"), state=["exp_avg", "exp_avg_sq"],
-                                  replicated=["gradient", "parameters", "exp_avg", "exp_avg_sq"]):
+    recorder: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if len(sys.argv) > 6:
+        claim = scape.Problem(model.named_parameters(), size, algorithm="adams", beta2=0.999, weight_decay=0.1)
+        recorder = scape.torch.Recorder(optimizer, claim, path=folder / (name + ".rank{rank}.safetensors"), state={"exp_avg": "first_moment"},
+                                        start=int(sys.argv[6]), steps=int(sys.argv[7]))
+    with recorder, scape.torch.Fingerprints(optimizer, folder / (name + ".rank{rank}.prints"), state=["exp_avg", "exp_avg_sq"],
+                                            replicated=["gradient", "parameters", "exp_avg", "exp_avg_sq"]):
         for step in range(1, STEPS + 1):
             torch.manual_seed(10 * step + rank + (1000 if mistake == "data" and step >= 3 and rank == 1 else 0))
             optimizer.zero_grad()
@@ -50,6 +59,8 @@ def main() -> None:
                 optimizer.param_groups[0]["weight_decay"] = 0.0
             if mistake == "dies" and step == 5:
                 os._exit(7)
+            for state in optimizer.state.values():
+                state["exp_avg_sq"] = state["exp_avg"].square()
             optimizer.step()
     dist.destroy_process_group()
 

@@ -1,6 +1,7 @@
 """Fingerprints that an optimizer of PyTorch leaves while it trains, and what the tool says of them."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -82,9 +83,9 @@ class OfRanks(unittest.TestCase):
         self.addCleanup(self.kept.cleanup)
         self.folder = Path(self.kept.name)
 
-    def train(self, name: str, mistake: str = "", size: int = 3) -> list[str]:
+    def train(self, name: str, mistake: str = "", size: int = 3, recorded: tuple[str, ...] = ()) -> list[str]:
         script = Path(__file__).parent / "prints_training.py"
-        ranks = [subprocess.Popen([sys.executable, str(script), str(rank), str(size), str(self.folder), name, mistake])
+        ranks = [subprocess.Popen([sys.executable, str(script), str(rank), str(size), str(self.folder), name, mistake, *recorded])
                  for rank in range(size)]
         for process in ranks:
             process.wait(timeout=300)
@@ -121,6 +122,22 @@ class OfRanks(unittest.TestCase):
         status, text = self.told(*self.train("dead", "dies"), "--with", *good)
         self.assertEqual(status, 0, text)
         self.assertIn("the same through step 4", text)
+
+    def test_the_first_step_that_differs_is_recorded_in_full_and_explained(self) -> None:
+        good, drift = self.train("good", size=2), self.train("drift", "drift", size=2)
+        _, text = self.told(*good, "--with", *drift)
+        self.assertIn("the same through step 3; DIFFER first at step 4, parameters of rank 1, tensor 0.weight", text)
+        [recorded] = re.findall(r"scape\.torch\.Recorder\(.*start=(\d+), steps=(\d+)\)", text)  # as the tool advises
+        for name, mistake in (("right", ""), ("wrong", "drift")):
+            again = self.train(name, mistake, 2, recorded)
+            _, text = self.told(*(drift if mistake else good), "--with", *again)
+            self.assertIn("the same through step 6\n", text)  # the rerun is that run
+            result = scape.verify(f"{self.folder}/{name}.rank*.safetensors", level="rel")
+            self.assertIn("1 step after step 3", result.text)
+            self.assertEqual(result.passed, not mistake, result.text)
+        found = result.first_divergence
+        self.assertEqual((found["phase"], found["result"], found["rank"], found["tensor"]), ("update", "parameters", 1, "0.weight"))
+        self.assertTrue(result.phases.exchange.passed, result.text)
 
     def test_a_file_of_prints_is_no_trace(self) -> None:
         path = self.train("one", size=1)[0]
