@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from . import _library, _values
 from ._errors import Error
-from ._torch_hooks import around_steps
+from ._torch_hooks import around_steps, state_of
 
 _WORD = (1 << 64) - 1
 _PIECE = 1 << 22  # values of a device's tensor at a time: the words of more would take eight times their memory
@@ -139,7 +139,7 @@ class Fingerprints:
         else:
             line["parameters"] = self._digits([p for _, p in self._entries])
             for name in self._state:
-                line[name] = self._digits([self._optimizer.state[p].get(name) for _, p in self._entries])
+                line[name] = self._digits(state_of(self._optimizer, [p for _, p in self._entries], name, "Fingerprints"))
         self._write(line)
 
     def _digits(self, tensors: Sequence[torch.Tensor | None]) -> str:

@@ -4,6 +4,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
+from ._errors import Error
+
 Hook = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
 
@@ -30,3 +34,12 @@ def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None
         heard[0] = False
     optimizer.step = types.MethodType(step, optimizer)
     return remove
+
+
+def state_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], name: str, who: str) -> list[Any]:
+    """Each parameter's; None where it has none yet. A name that none of them has is a slip, whose zeros would be taken for a result."""
+    if not any(name in optimizer.state[p] for p in parameters):
+        others = sorted({str(other) for p in parameters for other in optimizer.state[p]})
+        if others:
+            raise Error(f"{who}: state names {name!r}, which {type(optimizer).__name__} does not keep; there are {', '.join(others)}")
+    return [optimizer.state[p].get(name) for p in parameters]

@@ -14,7 +14,7 @@ from ._background import Background
 from ._errors import Error
 from ._optimizer import Optimizer
 from ._problem import Problem
-from ._torch_hooks import around_steps
+from ._torch_hooks import around_steps, state_of
 
 CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]  # type: ignore[name-defined]
 _Scalars = tuple[float, float | None, int | None]  # the learning rate, the norm and E of a step
@@ -155,6 +155,7 @@ class Recorder:
                         "name, such as 'run.rank{rank}.safetensors'")
         self._where = (problem, group, rank, None if path is None else os.fspath(path).replace("{rank}", str(rank)), budget, sample)
         whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample)  # says what a sample holds
+        self._check_order(problem)
         self._held = _Held(self._parameters, whole.held)
         self._start, self._left, self._seen, self._norm, self._exponent = start, steps, 0, norm, exponent
         self._to: _Gathered | _OwnFile | None = None
@@ -166,6 +167,16 @@ class Recorder:
         self._part_hooks: list[Callable[[bool], None]] = getattr(optimizer, "_part_hooks", [])
         self._part_hooks.append(self._part)
         self._unhook: Callable[[], None] | None = around_steps(optimizer, self._before, self._after)
+
+    def _check_order(self, problem: Problem) -> None:
+        """What a model names in one order may be in param groups in another. One vector of all is nobody's mistake."""
+        said, held = [tensor.size for tensor in problem.tensors], [p.numel() for p in self._parameters]
+        if sum(said) != sum(held):
+            raise Error(f"Recorder: the problem has {sum(said)} parameters, and the optimizer {sum(held)}; give the tensors that it trains")
+        if said != held and sorted(said) == sorted(held):
+            i = next(i for i, sizes in enumerate(zip(said, held)) if sizes[0] != sizes[1])
+            raise Error(f"Recorder: {problem.tensors[i].name} has {said[i]} parameters in the problem, and in its place the optimizer has a "
+                        f"tensor of {held[i]}; give the tensors in the order of its param_groups")
 
     def _open(self) -> None:
         """With the state of this moment."""
@@ -278,7 +289,6 @@ class Recorder:
             return {name: self._held.cut(getattr(self._native, name)) for name in _NATIVE}
         results = {"parameters": self._held.flat(self._parameters)}
         for key, name in self._state.items():
-            held = [self._optimizer.state[p].get(key) for p in self._parameters]
-            flat = self._held.flat(held)
+            flat = self._held.flat(state_of(self._optimizer, self._parameters, key, "Recorder"))
             results[name] = flat != 0 if "mask" in name else flat
         return results

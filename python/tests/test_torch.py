@@ -3,6 +3,7 @@
 import concurrent.futures
 import copy
 import io
+import os
 import tempfile
 import threading
 import unittest
@@ -323,6 +324,29 @@ class Recording(unittest.TestCase):
     def test_a_foreign_optimizer_needs_a_problem(self) -> None:
         with self.assertRaisesRegex(scape.Error, "give a scape.Problem"):
             scape.torch.Recorder(torch.optim.SGD(make_model().parameters(), lr=0.1))
+
+    def test_a_problem_of_other_tensors_is_told(self) -> None:
+        """Where weights decay and biases do not, param groups have another order than the model's names."""
+        model = make_model()
+        groups = [{"params": [p for p in model.parameters() if (p.dim() < 2) == flat]} for flat in (False, True)]
+        optimizer = torch.optim.AdamW(groups)
+        with self.assertRaisesRegex(scape.Error, "0.bias has 12 parameters in the problem, and in its place the optimizer has a tensor of 36"):
+            scape.torch.Recorder(optimizer, scape.Problem(model.named_parameters()))
+        with self.assertRaisesRegex(scape.Error, "the problem has 84 parameters, and the optimizer 159"):
+            scape.torch.Recorder(optimizer, scape.Problem([("w", model[0].weight)]))
+        scape.torch.Recorder(optimizer, scape.Problem([("all", 159)]))  # somebody's one vector
+
+    def test_a_name_that_the_optimizer_does_not_keep_is_told(self) -> None:
+        """Not taken for zeros."""
+        model = make_model()
+        for watch in (lambda optimizer: scape.torch.Recorder(optimizer, scape.Problem(model.named_parameters(), algorithm="adams"),
+                                                             state={"exp_avgs": "first_moment"}),
+                      lambda optimizer: scape.torch.Fingerprints(optimizer, os.devnull, state=["exp_avgs"])):
+            optimizer = torch.optim.AdamW(model.parameters())
+            watch(optimizer)
+            backward(model, 0)
+            with self.assertRaisesRegex(scape.Error, "state names 'exp_avgs', which AdamW does not keep; there are exp_avg, exp_avg_sq, step"):
+                optimizer.step()
 
 
 class Messages(unittest.TestCase):
