@@ -68,7 +68,10 @@ void expect_one_run(const Prints& first, const Prints& other) {
 /// What a number of ranks hold of one step, beside each other or beside another run's.
 class StepComparison {
   public:
-    StepComparison(const Prints& names, Index step) : names_(names) { difference_.step = step; }
+    StepComparison(const Prints& names, Index step, Index after) : names_(names) {
+        difference_.step = step;
+        difference_.after = after;
+    }
 
     /// `who` differs of each tensor, a list of ranks, empty where none.
     template <class Who>
@@ -124,7 +127,7 @@ void compare_ranks(const PrintsOfRun& run, PrintsVerdict& verdict) {
     for (const Prints& rank : run)
         steps = std::min(steps, rank.steps.size());
     for (std::size_t i = 0; i < steps && !verdict.between_ranks; ++i) {
-        StepComparison step(first, first.steps[i].step);
+        StepComparison step(first, first.steps[i].step, i == 0 ? 0 : first.steps[i - 1].step);
         for (std::size_t result = 0; result < first.results.size(); ++result)
             if (first.results[result].same)
                 step.add(result, [&](std::size_t tensor) {
@@ -196,7 +199,7 @@ const Prints::Step* step_of(const Prints& prints, Index step) {
 
 void compare_step(const std::vector<RankPrints>& both,
                   const std::vector<std::optional<std::size_t>>& common, Index at, PrintsVerdict& verdict) {
-    StepComparison step(both.front().a, at);
+    StepComparison step(both.front().a, at, verdict.together);
     std::vector<int> rates;
     for (const RankPrints& pair : both)
         if (step_of(pair.a, at)->learning_rate != step_of(pair.b, at)->learning_rate)
@@ -270,6 +273,16 @@ std::string difference_text(const PrintsDifference& difference) {
         text += "           " + share.result + ": " + std::to_string(share.others) + " of " +
                 many(static_cast<std::size_t>(share.all), "tensor") + " at that step\n";
     return text;
+}
+
+/// Of a run that was looked at every so manieth step all those in which it can have happened.
+std::string next_text(const PrintsDifference& first) {
+    const Index steps = first.step - first.after;
+    return "  next     run it again and record " +
+           (steps == 1 ? "that step" : "the " + std::to_string(steps) + " steps up to there") +
+           " in full: scape.torch.Recorder(optimizer, path=\"run.rank{rank}.safetensors\", start=" +
+           std::to_string(first.after + 1) + ", steps=" + std::to_string(steps) +
+           "), or sample=... of it; then scape verify\n";
 }
 
 nlohmann::ordered_json json_of(const std::optional<PrintsDifference>& difference) {
@@ -347,9 +360,7 @@ std::string text_report(const PrintsVerdict& verdict) {
     for (const std::string& note : verdict.notes)
         text += "  note: " + note + "\n";
     if (const auto& first = verdict.between_ranks ? verdict.between_ranks : verdict.between_runs; first)
-        text += "  next     run it again and record that step in full: scape.torch.Recorder(optimizer, "
-                "path=\"run.rank{rank}.safetensors\", start=" +
-                std::to_string(first->step) + ", steps=1), or sample=... of it; then scape verify\n";
+        text += next_text(*first);
     return text + (verdict.same() ? "same: " : "different; compared: ") +
            many(static_cast<std::size_t>(verdict.compared), "fingerprint") + "\n";
 }

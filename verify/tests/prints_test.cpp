@@ -41,6 +41,7 @@ class PrintsTest : public testing::Test {
         std::string name;
         int workers = 3;
         Index steps = 4;
+        Index every = 1;
         Held held = usual;
         std::string end = "";
     };
@@ -51,7 +52,7 @@ class PrintsTest : public testing::Test {
             paths.push_back((folder_ / (run.name + ".rank" + std::to_string(rank) + ".prints")).string());
             std::ofstream file(paths.back());
             file << head(run.workers, rank) << "\n";
-            for (Index step = 1; step <= run.steps; ++step) {
+            for (Index step = run.every; step <= run.steps; step += run.every) {
                 file << R"({"step":)" << step << R"(,"learning_rate":0.5)";
                 for (const std::string result : {"gradient", "parameters"})
                     file << ",\"" << result << "\":\"" << hex(run.held(rank, step, result, 0))
@@ -136,6 +137,21 @@ TEST_F(PrintsTest, TwoRunsGoTogetherAsFarAsTheyDo) {
     EXPECT_TRUE(contains(text_report(verdict),
                          "the same through step 2; DIFFER first at step 3, gradient of rank 2, tensor a"));
     EXPECT_TRUE(contains(text_report(verdict), "parameters: 2 of 2 tensors"));
+}
+
+TEST_F(PrintsTest, OfEverySoManiethStepAllSinceTheLastThatWasTheSameAreToBeRecorded) {
+    const Held drift = [](int rank, Index step, const std::string& result, int tensor) {
+        const bool drifts = rank == 1 && step >= 100 && result == "parameters";
+        return usual(rank, step, result, tensor) ^ (drifts ? 1U : 0U);
+    };
+    const PrintsVerdict verdict = compared({.name = "run", .steps = 200, .every = 50, .held = drift});
+    ASSERT_TRUE(verdict.between_ranks);
+    EXPECT_TRUE(contains(text_report(verdict), "record the 50 steps up to there in full"));
+    EXPECT_TRUE(contains(text_report(verdict), "start=51, steps=50)"));
+    const Run usual_run{.name = "a", .steps = 200, .every = 20};
+    const PrintsVerdict runs = compared(usual_run, {.name = "b", .steps = 200, .every = 20, .held = drift});
+    EXPECT_EQ(runs.together, 80);
+    EXPECT_TRUE(contains(text_report(runs), "start=81, steps=20)"));
 }
 
 TEST_F(PrintsTest, AStepOfOneRunAloneIsNotCompared) {

@@ -22,6 +22,7 @@ using PrintsOfRun = std::vector<trace::Prints>;
 /// The first fingerprint that is another, by step, result, tensor and rank.
 struct PrintsDifference {
     Index step = 0;
+    Index after = 0; ///< the last step before it that was compared: what differs arose since then
     std::string result;
     std::string tensor;
     std::vector<int> ranks; ///< within a run: those that do not hold what most hold
