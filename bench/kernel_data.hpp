@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -54,6 +55,22 @@ struct Rank {
         distributed::host::local_pass(scalars, 0, end, g.data(), e.data(), last, m->data(), current,
                                       payload->data());
     }
+    /// The same, and it looks for the rank's part of the coming mask as a step's does, where the last ones'
+    /// thresholds tell where to look.
+    void watching_pass() {
+        const distributed::host::SelectionAhead::Wanted wanted{
+            0, shard(), k(), guess.is_good() ? guess : distributed::host::Guess{}};
+        const std::array<Index, 2> cuts{0, d};
+        ahead.begin({&wanted, 1}, {next.words(), 0}, cuts);
+        static_cast<void>(distributed::host::local_pass(
+            scalars, 0, d,
+            {g.data(), e.data(), e.data(), last, m->data(), current, payload->data(), ahead.watches(0)}));
+    }
+    /// What follows: the rest of the selection. True if it had to read the shard again.
+    bool take_watched() {
+        guess.learn(ahead.take(0, e.data(), current, payload->data()));
+        return ahead.missed() > 0;
+    }
     void update() {
         if (!distributed::host::update(scalars, 0, d, w.data(), current, u->data()))
             std::abort();
@@ -75,6 +92,8 @@ struct Rank {
     distributed::Mask current;
     distributed::Mask next;
     distributed::Scalars scalars;
+    distributed::host::Guess guess;
+    distributed::host::SelectionAhead ahead;
 };
 
 Rank& rank_for(const benchmark::State& state);
