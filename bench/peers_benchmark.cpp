@@ -1,6 +1,5 @@
 // Every peer's step in one run, taken in turns, over ranks that are threads or, under mpirun, processes.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -56,6 +55,7 @@ std::vector<std::string> all_peers() {
     for (const peers::Kind& kind : peers::kinds())
         result.emplace_back(kind.name);
     result.emplace_back("scape:0.1");
+    result.emplace_back("scape-using-up:0.1");
     return result;
 }
 
@@ -79,12 +79,13 @@ class Run {
   public:
     Run(const Options& options, const peers::Links& links)
         : options_(options), bare_(links), all_(links.all), each_(links.each) {
-        // A few gradients, taken in turns: with two, residuals would grow as they never do.
-        for (std::size_t step = 0; step < gradients_.size(); ++step) {
-            gradients_[step].resize(static_cast<std::size_t>(options.size));
-            bench::fill_with_random(gradients_[step], links.all.rank(), static_cast<int>(step));
-        }
-        copied_ = gradients_[0];
+        const bool local = std::ranges::any_of(options.peers, [&](const std::string& text) {
+            return peers::parse(text, options.size).kind->number == peers::Number::inner_steps;
+        });
+        gradients_.resize(std::max<std::size_t>(local ? 1 + others_taken : 1, copies_at_once()));
+        for (std::size_t later = 0; later < gradients_.size(); ++later)
+            gradients_[later].resize(static_cast<std::size_t>(options.size));
+        copied_.resize(static_cast<std::size_t>(options.size));
     }
 
     /// All that was measured, the same on all ranks.
@@ -94,19 +95,24 @@ class Run {
         for (const std::string& text : options_.peers) {
             const peers::Choice choice = peers::parse(text, options_.size);
             rows.push_back({choice.kind, choice.setting});
+            rows.back().setting.threads = options_.threads;
             check(rows.back());
         }
-        const std::vector<float> start(static_cast<std::size_t>(options_.size), 1.0F);
-        for (Row& row : rows)
-            row.peer = peers::make_peer(row.kind->name, row.setting, {all_, each_}, start);
+        make_peers(rows);
         for (int turn = 0; turn < options_.warm_up + options_.steps; ++turn) {
-            const double copied = copy_speed();
-            if (turn >= options_.warm_up)
-                figures.copies.push_back(copied);
+            const bool all = turn >= options_.warm_up - bench::most_warm_up_of_others;
+            make_gradients(static_cast<std::size_t>(turn), rows);
+            if (all) {
+                const double copied = copy_speed();
+                if (turn >= options_.warm_up)
+                    figures.copies.push_back(copied);
+            }
             for (Row& row : rows) {
+                if (!all && row.kind->number != peers::Number::density)
+                    continue;
                 const Measured whole = take_turn(row, static_cast<std::size_t>(turn));
                 // What is sent in the very first round is another matter.
-                if (turn > 0 && row.kind->fixed_size && whole.counted != row.formula)
+                if (++row.rounds > 1 && row.kind->fixed_size && whole.counted != row.formula)
                     row.unlike = whole.counted;
                 if (turn < options_.warm_up)
                     continue;
@@ -122,6 +128,32 @@ class Run {
     }
 
   private:
+    static constexpr std::size_t others_taken = 4; ///< inner steps of a round at most, beside the first
+
+    void make_peers(std::vector<Row>& rows) {
+        const std::vector<float> start(static_cast<std::size_t>(options_.size), 1.0F);
+        for (Row& row : rows) {
+            row.peer = peers::make_peer(row.kind->name, row.setting, {all_, each_}, start);
+            if (row.kind->uses_up)
+                row.given.resize(start.size());
+        }
+    }
+
+    [[nodiscard]] distributed::AlignedFloats& gradient(std::size_t step) {
+        return gradients_[step % gradients_.size()];
+    }
+
+    /// Those of the turn, before anything is timed in it, and so that none comes twice: else residuals grow
+    /// as they never do, and the selection's threshold, which a step foresees from the last ones, jumps.
+    void make_gradients(std::size_t turn, std::vector<Row>& rows) {
+        const std::size_t known = turn == 0 ? 0 : turn + gradients_.size() - 1;
+        for (std::size_t step = known; step < turn + gradients_.size(); ++step)
+            bench::fill_with_random(gradient(step), bare_.all.rank(), static_cast<int>(step));
+        for (Row& row : rows)
+            if (row.kind->uses_up)
+                std::ranges::copy(gradient(turn), row.given.begin());
+    }
+
     void check(Row& row) {
         row.formula = peers::formula_bytes(row.kind->name, row.setting, bare_.all.size());
         // Rounds of many steps are checked on fewer parameters: the reference makes them for all ranks.
@@ -138,37 +170,44 @@ class Run {
     /// them here, too, so nobody has to know which of them do.
     double copy_speed() {
         const double bytes = 8.0 * static_cast<double>(copied_.size());
-        constexpr double enough = 64.0 * (1 << 20); // so that how ranks begin does not count
-        const auto times = static_cast<std::size_t>(std::ceil(enough / bytes));
+        const std::size_t times = copies();
         const Measured whole = timed([&] {
             for (std::size_t time = 0; time < times; ++time)
-                std::memcpy(copied_.data(), gradients_[time % gradients_.size()].data(),
-                            copied_.size() * sizeof(float));
+                std::memcpy(copied_.data(), gradient(time).data(), copied_.size() * sizeof(float));
         });
         return bytes * static_cast<double>(times) / whole.seconds;
     }
+
+    /// So many that how ranks begin does not count.
+    [[nodiscard]] std::size_t copies() const {
+        constexpr double enough = 64.0 * (1 << 20);
+        return static_cast<std::size_t>(std::ceil(enough / 8.0 / static_cast<double>(options_.size)));
+    }
+    /// From so many places, for one small vector would stay in a cache.
+    [[nodiscard]] std::size_t copies_at_once() const { return std::min<std::size_t>(8, copies()); }
 
     /// A round of the row's peer. Of many inner steps only the first is taken, which reads other vectors
     /// than it writes, and a few of the others, which are all alike: enough that what disturbs one of them
     /// does not count H times.
     Measured take_turn(Row& row, std::size_t turn) {
         constexpr double learning_rate = 1e-3;
-        const auto gradient = [&](Index later) -> const distributed::AlignedFloats& {
-            return gradients_[(turn + static_cast<std::size_t>(later)) % gradients_.size()];
-        };
         peers::LocalPeer* const local = row.peer->local();
         if (local == nullptr)
             return timed([&] {
-                row.peer->step(gradient(0), learning_rate);
+                if (row.kind->uses_up)
+                    row.peer->step_using_up(row.given, learning_rate);
+                else
+                    row.peer->step(gradient(turn), learning_rate);
                 row.peer->finish();
             });
-        Measured whole = timed([&] { local->inner_step(gradient(0), learning_rate); });
+        Measured whole = timed([&] { local->inner_step(gradient(turn), learning_rate); });
         const Index others = row.setting.inner_steps - 1;
-        const Index taken = std::min(others, Index{4});
+        const Index taken = std::min(others, Index{others_taken});
         if (taken > 0)
             whole.add(timed([&] {
                           for (Index later = 1; later <= taken; ++later)
-                              local->inner_step(gradient(later), learning_rate);
+                              local->inner_step(gradient(turn + static_cast<std::size_t>(later)),
+                                                learning_rate);
                       }),
                       static_cast<double>(others) / static_cast<double>(taken));
         whole.add(timed([&] {
@@ -184,7 +223,8 @@ class Run {
     template <class Action>
     Measured timed(const Action& action) {
         using Clock = std::chrono::steady_clock;
-        const bool process = options_.communicator == "mpi";
+        // Of a rank that is a thread among others, the threads that share its passes are in no clock.
+        const bool process = options_.communicator == "mpi" || bare_.all.size() == 1;
         static_cast<void>(distributed::gather_records(bare_.all, 0)); // all begin together
         all_.reset();
         each_.reset();
@@ -214,7 +254,7 @@ class Run {
     peers::Links bare_;
     distributed::CountingCommunicator all_;
     distributed::CountingPeers each_;
-    std::array<distributed::AlignedFloats, 8> gradients_;
+    std::vector<distributed::AlignedFloats> gradients_; ///< in turns, each made anew when it has been taken
     distributed::AlignedFloats copied_;
 };
 
@@ -262,7 +302,14 @@ int main(int argc, char** argv) {
            "given")
         ->delimiter(',');
     app.add_option("--steps", options.steps, "timed, of each")->check(CLI::PositiveNumber);
-    app.add_option("--warm-up", options.warm_up, "not timed, of each")->check(CLI::NonNegativeNumber);
+    app.add_option("--warm-up", options.warm_up,
+                   "steps before, not timed, of each peer that selects; the others take at most " +
+                       std::to_string(bench::most_warm_up_of_others))
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--threads", options.threads,
+                   "that share a rank's passes; of scape's rows alone, the others have one")
+        ->check(CLI::Range(1, 256));
     app.add_option("--communicator", options.communicator, "threads, or mpi under mpirun")
         ->check(CLI::IsMember({"threads", "mpi"}));
     app.add_option("--interface", options.interface, "also count what this network interface sends");
@@ -286,8 +333,15 @@ int main(int argc, char** argv) {
     if (options.peers.empty())
         options.peers = all_peers();
     try {
-        for (const std::string& text : options.peers)
-            static_cast<void>(peers::parse(text, options.size));
+        for (const std::string& text : options.peers) {
+            const peers::Kind& kind = *peers::parse(text, options.size).kind;
+            if (options.threads > 1 && !kind.threads)
+                throw Error("--threads is " + std::to_string(options.threads) + ", and " +
+                            std::string(kind.name) + " has one; leave it out of --peers");
+        }
+        if (options.threads > 1 && options.communicator == "threads" && options.ranks > 1)
+            throw Error("--threads is of a rank alone or of one that is a process: take --ranks 1, or "
+                        "--communicator mpi under mpirun");
         if (options.communicator == "threads" && options.rate > 0)
             throw Error("--rate is of a link, which threads have none of; leave it out, or take "
                         "--communicator mpi under mpirun");

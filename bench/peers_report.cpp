@@ -72,6 +72,11 @@ void print_table(const Options& options, const std::vector<Told>& rows, double c
                 options.title.c_str(), options.title.empty() ? "" : ": ",
                 static_cast<long long>(options.size), options.ranks, options.communicator.c_str(),
                 options.steps);
+    std::printf(
+        "gradients are new at each; %d steps before of those that select, %d of the others; %d thread%s "
+        "a rank\n",
+        options.warm_up, std::min(options.warm_up, most_warm_up_of_others), options.threads,
+        options.threads == 1 ? "" : "s");
     std::printf("limit: a rank's least bytes at %.2f GB/s, as it copies while all do,", copy * 1e-9);
     if (options.rate > 0)
         std::printf(" and at the link's %g Mbit/s\n", options.rate * 1e-6);
@@ -104,6 +109,8 @@ nlohmann::json json_of(const Options& options, const std::vector<Told>& rows, do
                         {"communicator", options.communicator},
                         {"title", options.title},
                         {"steps", options.steps},
+                        {"warm_up", options.warm_up},
+                        {"threads", options.threads},
                         {"rate_bits_per_second", options.rate},
                         {"delay_seconds", options.delay},
                         {"copy_bytes_per_second", copy}};
@@ -118,6 +125,7 @@ nlohmann::json json_of(const Options& options, const std::vector<Told>& rows, do
                                 {"least_seconds", told.least_seconds()},
                                 {"spread", spread(row.seconds)},
                                 {"cpu_seconds", median(row.cpu)},
+                                {"cpu_seconds_each", row.cpu},
                                 {"speed_up_over_dense", dense / told.seconds},
                                 {"least_wire_bytes", told.least.wire},
                                 {"least_memory_bytes", told.least.memory},

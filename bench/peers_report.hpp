@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <scape/distributed/aligned.hpp>
+
 #include "peers/limit.hpp"
 #include "peers/peer.hpp"
 
@@ -19,7 +21,11 @@ struct Options {
     int ranks = 4;
     std::vector<std::string> peers;
     int steps = 9;
-    int warm_up = 5;
+    /// Steps before, of the peers that select: SCAPE looks for the coming mask in its local pass once it
+    /// has seen thresholds enough to foresee the next, which takes some ten steps. The others take the last
+    /// few.
+    int warm_up = 25;
+    int threads = 1; ///< that share a rank's passes
     Index check_size = 20'011;
     std::string communicator = "threads";
     std::string interface;
@@ -30,12 +36,17 @@ struct Options {
     int timeout = 300;
 };
 
+/// Of the warm-up, what peers take that do not select: their steps are alike from the second on.
+constexpr int most_warm_up_of_others = 5;
+
 /// One peer. Its figures are of a step, the mean of a rank's; `formula` and what is held against it are of
 /// a round of all ranks, in whole bytes.
 struct Row {
     const peers::Kind* kind;
     peers::Setting setting;
     std::unique_ptr<peers::Peer> peer{};
+    distributed::AlignedFloats given{}; ///< the gradient of one that uses it up
+    int rounds = 0;                     ///< taken, of all
     Index wrong = 0;
     double formula = 0;
     std::optional<double> unlike{}; ///< what has been counted and is not the formula's, the last of such

@@ -85,7 +85,7 @@ class Side:
         """Wall time: ranks are threads. The share is of the least bytes at the speed of a copy in the same run (1 / x limit)."""
         with tempfile.TemporaryDirectory() as folder:
             figures = pathlib.Path(folder) / "figures.json"
-            run([self.programs / PEERS, "--size", "1048576", "--ranks", "2", "--steps", "25", "--peers", ",".join(rows.values()),
+            run([self.programs / PEERS, "--size", "1048576", "--ranks", "2", "--steps", "25", "--warm-up", "25", "--peers", ",".join(rows.values()),
                  "--json", figures], env=self.environment)
             results = json.loads(figures.read_text(encoding="utf-8"))["rows"]
         for name, row in zip(rows, results, strict=True):

@@ -89,7 +89,7 @@ void write_plots(const std::filesystem::path& folder, const std::vector<std::str
     model::Plot both{"Measured on the shaped network, and predicted", "measured ms", "predicted ms", {}};
     for (const Measured& row : rows) {
         const std::string name =
-            row.scheme + (row.scheme == "scape" && row.setting.density > 0.05 ? " 0.1" : "");
+            row.scheme + (row.scheme.starts_with("scape") && row.setting.density > 0.05 ? " 0.1" : "");
         auto found = std::find(names.begin(), names.end(), name);
         if (found == names.end()) {
             both.curves.push_back({name, {}, {}, true});

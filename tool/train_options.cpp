@@ -14,8 +14,9 @@ void add_runs(CLI::App& command, TrainCall& asked) {
         "--optimizer", asked.optimizers,
         "NAME, NAME:DENSITY or NAME:H, as often as wanted; the first is the base line: adams (sharded, "
         "dense), adamw, "
-        "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, unsharded, diloco, gasloc. Behind it "
-        "what compresses the boundaries of --stages: +mapl:TIMES, +fixed:TIMES (subspaces that nobody "
+        "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, scape-using-up, scape-bf16, unsharded, "
+        "diloco, gasloc. Behind it what compresses the boundaries of --stages: +mapl:TIMES, +fixed:TIMES "
+        "(subspaces that nobody "
         "trains), +free:TIMES (trained without the manifold); last, :RATE of a subspace beside the "
         "learning rate (0.1)");
     command.add_option("-P,--ranks", asked.plan.ranks,

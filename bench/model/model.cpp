@@ -14,7 +14,7 @@
 namespace scape::model {
 namespace {
 
-constexpr std::array<Scheme, 15> all_schemes{{
+constexpr std::array<Scheme, 16> all_schemes{{
     {"dense", false, false, "AdamS, sharded, fp32 both ways"},
     {"dense-bf16", false, false, "AdamS, sharded, bf16 gradients, fp32 parameters"},
     {"dense-bf16-all", false, false, "AdamS, sharded, bf16 both ways"},
@@ -23,8 +23,9 @@ constexpr std::array<Scheme, 15> all_schemes{{
     {"ok-topk", true, false, "balanced sparse all-reduce"},
     {"unsharded", true, false, "SCAPE, authors' non-sharded form, bitmap masks"},
     {"scape", true, false, "SCAPE: the smaller of bitmap and positions"},
-    {"scape-bf16", true, false, "the same with payloads of bf16"},
-    {"scape-e5m2", true, false, "the same with payloads of e5m2"},
+    {"scape-using-up", true, false, "the same, of a gradient that it may write into"},
+    {"scape-bf16", true, false, "SCAPE with payloads of bf16"},
+    {"scape-e5m2", true, false, "SCAPE with payloads of e5m2"},
     {"scape-bitmap", true, false, "SCAPE with bitmap masks"},
     {"scape-entropy", true, false, "SCAPE with masks at their entropy"},
     {"scape-hierarchy", true, false, "SCAPE with ranks in groups, sqrt(P) in each"},
@@ -135,8 +136,8 @@ Work work_of(std::string_view scheme, const Setting& setting) {
             mask = 0.125;
         else if (scheme == "scape-entropy")
             mask = mask_entropy(rho);
-        else if (scheme != "scape" && scheme != "scape-bf16" && scheme != "scape-e5m2" &&
-                 scheme != "scape-hierarchy")
+        else if (scheme != "scape" && scheme != "scape-using-up" && scheme != "scape-bf16" &&
+                 scheme != "scape-e5m2" && scheme != "scape-hierarchy")
             throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
         work.values = 8 * k * f + (unsharded ? 0 : 16 * others);
         work.mask = mask * d * f;
@@ -146,6 +147,8 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         work.mask_exchanges = 1;
         work.passes = ((unsharded ? 36 : 24.5) + 4 / P + 40 * rho) * d;
         work.lines = 4 * lines(d, rho);
+        if (scheme == "scape-using-up")
+            work.passes -= 4 * d; // the check is the local pass
         if (scheme == "scape-bf16") {
             // M comes back in fp32. The rounding reads and writes c, writes what is sent and e's lines;
             // that nothing overflows is seen in g's and e's lines and m. Of what comes there is half.

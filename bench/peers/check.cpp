@@ -90,8 +90,8 @@ class AdamWReference final : public Sequential {
 class ScapeReference final : public Sequential {
   public:
     ScapeReference(const Setting& setting, int ranks, const std::vector<float>& start,
-                   const std::vector<problem::Range>& ranges)
-        : scape_(problem_of(setting, ranks, ranges), density_of(setting), vector_of(start)) {}
+                   const std::vector<problem::Range>& ranges, problem::Payload payload)
+        : scape_(problem_of(setting, ranks, ranges, payload), density_of(setting), vector_of(start)) {}
 
     std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
         scape_.step(per_rank(gradients), learning_rate);
@@ -100,10 +100,12 @@ class ScapeReference final : public Sequential {
 
   private:
     static problem::Problem problem_of(const Setting& setting, int ranks,
-                                       const std::vector<problem::Range>& ranges) {
+                                       const std::vector<problem::Range>& ranges,
+                                       problem::Payload payload) {
         auto problem = problem::make_problem(problem::Algorithm::scape, ranks, layout_of(setting),
                                              problem::PartitionRule::by_shard, setting.hyper);
         problem.segments = problem::segments(problem.layout, ranges);
+        problem.settings.payload = payload;
         return problem;
     }
 
@@ -260,10 +262,13 @@ std::unique_ptr<Sequential> make_reference(std::string_view name, const Setting&
         return std::make_unique<TopKReference>(setting, ranks, start);
     if (kind == "ok-topk")
         return std::make_unique<OkTopKReference>(setting, ranks, start);
-    if (kind == "scape")
-        return std::make_unique<ScapeReference>(setting, ranks, start, shards(setting.size, ranks));
+    if (kind == "scape" || kind == "scape-using-up" || kind == "scape-bf16")
+        return std::make_unique<ScapeReference>(setting, ranks, start, shards(setting.size, ranks),
+                                                kind == "scape-bf16" ? problem::Payload::bf16
+                                                                     : problem::Payload::fp32);
     if (kind == "unsharded")
-        return std::make_unique<ScapeReference>(setting, ranks, start, word_shards(setting.size, ranks));
+        return std::make_unique<ScapeReference>(setting, ranks, start, word_shards(setting.size, ranks),
+                                                problem::Payload::fp32);
     if (kind == "adamw")
         return std::make_unique<AdamWReference>(setting, ranks, start);
     return std::make_unique<DenseReference>(setting, ranks, start, kind != "dense",

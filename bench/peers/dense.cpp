@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <scape/distributed/adams.hpp>
+#include <scape/distributed/host_backend.hpp>
 #include <scape/optimizer.hpp>
 
 #include "peers/kinds.hpp"
@@ -38,13 +39,19 @@ class Dense final : public Peer {
     distributed::AdamS optimizer_;
 };
 
-class Sparse final : public Peer {
+class Sparse : public Peer {
   public:
-    Sparse(const Setting& setting, Communicator& communicator, std::span<const float> parameters) {
-        Settings settings;
-        settings.hyper = setting.hyper;
-        settings.density = density_of(setting);
-        optimizer_ = make_optimizer(layout_of(setting), settings, communicator, parameters);
+    Sparse(const Setting& setting, Communicator& communicator, std::span<const float> parameters,
+           problem::Payload payload) {
+        auto problem =
+            problem::make_problem(problem::Algorithm::scape, communicator.size(), layout_of(setting),
+                                  problem::PartitionRule::by_shard, setting.hyper);
+        problem.settings.payload = payload;
+        auto ranges =
+            problem::ranges(problem.layout, communicator.size(), problem::PartitionRule::by_shard);
+        auto backend = distributed::make_host_backend(problem, parameters, setting.threads);
+        optimizer_ = std::make_unique<Optimizer>(std::move(problem), std::move(ranges), density_of(setting),
+                                                 std::move(backend), communicator, Optimizer::Options{});
     }
 
     void step(std::span<const float> gradient, double learning_rate) override {
@@ -79,8 +86,28 @@ class Sparse final : public Peer {
                              std::move(moment), std::move(current), mask("next")});
     }
 
+  protected:
+    [[nodiscard]] Optimizer& optimizer() { return *optimizer_; }
+
   private:
     std::unique_ptr<Optimizer> optimizer_;
+};
+
+class UsingUp final : public Sparse {
+  public:
+    UsingUp(const Setting& setting, Communicator& communicator, std::span<const float> parameters)
+        : Sparse(setting, communicator, parameters, problem::Payload::fp32) {}
+
+    void step(std::span<const float> gradient, double learning_rate) override {
+        given_.assign(gradient.begin(), gradient.end());
+        step_using_up(given_, learning_rate);
+    }
+    void step_using_up(distributed::AlignedFloats& gradient, double learning_rate) override {
+        optimizer().step_using_up(gradient, learning_rate);
+    }
+
+  private:
+    distributed::AlignedFloats given_; ///< in the place of one that its owner keeps
 };
 
 } // namespace
@@ -91,8 +118,13 @@ std::unique_ptr<Peer> make_dense(const Setting& setting, Communicator& communica
 }
 
 std::unique_ptr<Peer> make_scape(const Setting& setting, Communicator& communicator,
-                                 std::span<const float> parameters) {
-    return std::make_unique<Sparse>(setting, communicator, parameters);
+                                 std::span<const float> parameters, problem::Payload payload) {
+    return std::make_unique<Sparse>(setting, communicator, parameters, payload);
+}
+
+std::unique_ptr<Peer> make_scape_using_up(const Setting& setting, Communicator& communicator,
+                                          std::span<const float> parameters) {
+    return std::make_unique<UsingUp>(setting, communicator, parameters);
 }
 
 } // namespace scape::peers

@@ -32,7 +32,8 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks, i
         return 8 * k * others;
     if (kind == "ok-topk")
         return 2 * 8 * k * others / static_cast<double>(ranks);
-    // Both forms of SCAPE: the payload to its owners, their mean back, and the mask of the own range.
+    // All forms of SCAPE: the payload to its owners, their mean back in fp32, and the mask of the own
+    // range.
     const bool unsharded = kind == "unsharded";
     const auto ranges = unsharded ? word_shards(setting.size, ranks) : shards(setting.size, ranks);
     double selected = 0;
@@ -42,7 +43,8 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks, i
     const Index own = count_at(n, setting.density);
     const auto mask = static_cast<double>(unsharded ? static_cast<std::size_t>((n + 7) / 8)
                                                     : distributed::coded_bytes(n, own));
-    return 4 * (selected - static_cast<double>(own)) + 4 * static_cast<double>(own) * others +
+    const double value = kind == "scape-bf16" ? 2 : 4;
+    return value * (selected - static_cast<double>(own)) + 4 * static_cast<double>(own) * others +
            mask * others + (unsharded ? 0.0 : verdict * others);
 }
 

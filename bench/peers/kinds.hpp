@@ -19,7 +19,9 @@ std::unique_ptr<Peer> make_adamw(const Setting&, Communicator&, std::span<const 
 std::unique_ptr<Peer> make_topk(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_ok_topk(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_unsharded(const Setting&, Communicator&, std::span<const float> parameters);
-std::unique_ptr<Peer> make_scape(const Setting&, Communicator&, std::span<const float> parameters);
+std::unique_ptr<Peer> make_scape(const Setting&, Communicator&, std::span<const float> parameters,
+                                 problem::Payload payload);
+std::unique_ptr<Peer> make_scape_using_up(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_diloco(const Setting&, Communicator&, std::span<const float> parameters);
 std::unique_ptr<Peer> make_gasloc(const Setting&, distributed::Peers&, std::span<const float> parameters);
 

@@ -37,12 +37,13 @@ double least_wire(std::string_view kind, const Setting& setting, int ranks) {
         return entries * others;
     if (kind == "ok-topk") // to the owners, and of what they have added as many back
         return 2 * entries * f;
-    // Both forms of SCAPE: one mask, of which each rank makes its range; values there and back.
+    // All forms of SCAPE: one mask, of which each rank makes its range; values there, and back in fp32.
+    const double both_ways = kind == "scape-bf16" ? 2 + 4 : 4 + 4;
     double bytes = 0;
     for (const problem::Range& range :
          kind == "unsharded" ? word_shards(setting.size, ranks) : shards(setting.size, ranks)) {
         const Index own = count_at(range.size(), setting.density);
-        bytes += 8 * static_cast<double>(own) + selection_bytes(range.size(), own);
+        bytes += both_ways * static_cast<double>(own) + selection_bytes(range.size(), own);
     }
     return bytes * f;
 }

@@ -14,7 +14,7 @@
 namespace scape::peers {
 namespace {
 
-constexpr std::array<Kind, 10> all_kinds{{
+constexpr std::array<Kind, 12> all_kinds{{
     {"dense", Number::none, true, true, true, "AdamS, sharded: gradients and parameters as fp32"},
     {"dense-bf16", Number::none, true, true, false,
      "AdamS, sharded: gradients as bf16, parameters as fp32"},
@@ -25,7 +25,10 @@ constexpr std::array<Kind, 10> all_kinds{{
     {"ok-topk", Number::density, false, true, false, "balanced sparse all-reduce after Ok-Topk"},
     {"unsharded", Number::density, true, true, false,
      "SCAPE in its authors' non-sharded form, bitmap masks"},
-    {"scape", Number::density, true, true, true, "SCAPE"},
+    {"scape", Number::density, true, true, true, "SCAPE", true},
+    {"scape-using-up", Number::density, true, true, true, "SCAPE that may write into the gradient", true,
+     true},
+    {"scape-bf16", Number::density, true, true, true, "SCAPE, values to their owners as bf16", true},
     {"diloco", Number::inner_steps, true, true, true,
      "local AdamS, every H steps the mean of all, Nesterov"},
     {"gasloc", Number::inner_steps, true, false, true, "GASLoC: local AdamS, every H steps a neighbour"},
@@ -192,7 +195,10 @@ std::unique_ptr<Peer> make_peer(std::string_view name, const Setting& setting, c
         return make_diloco(setting, links.all, parameters);
     if (kind == "gasloc")
         return make_gasloc(setting, links.each, parameters);
-    return make_scape(setting, links.all, parameters);
+    if (kind == "scape-using-up")
+        return make_scape_using_up(setting, links.all, parameters);
+    return make_scape(setting, links.all, parameters,
+                      kind == "scape-bf16" ? problem::Payload::bf16 : problem::Payload::fp32);
 }
 
 } // namespace scape::peers

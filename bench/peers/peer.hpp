@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <scape/distributed/aligned.hpp>
 #include <scape/distributed/communicator.hpp>
 #include <scape/distributed/peers.hpp>
 #include <scape/gasloc/graph.hpp>
@@ -48,6 +49,11 @@ class Peer {
 
     /// Takes a step with this rank's gradient.
     virtual void step(std::span<const float> gradient, double learning_rate) = 0;
+    /// The same of a kind that uses gradients up: afterwards it has other memory, as large, whose values
+    /// mean nothing. The others only read it.
+    virtual void step_using_up(distributed::AlignedFloats& gradient, double learning_rate) {
+        step(gradient, learning_rate);
+    }
     /// Waits for what the last step has left on its way.
     virtual void finish() {}
     /// What the next gradient is to be taken at.
@@ -94,6 +100,7 @@ struct Setting {
     /// Of scape: falls from 1 to the density, geometrically, over so many steps.
     Index density_warm_up = 0;
     std::vector<problem::Tensor> tensors{}; ///< of scape, d parameters in all; none: they are one tensor
+    int threads = 1;                        ///< that share a rank's passes, of those that have them
 };
 
 /// What the number behind a peer's name means: "scape:0.1", "diloco:30".
@@ -107,6 +114,8 @@ struct Kind {
     bool replicas;          ///< after a round, parameters are the same bits on all ranks
     bool resumes;           ///< has a state(), and goes on from it
     std::string_view words; ///< what it is, for tables
+    bool threads = false;   ///< several can share a rank's passes
+    bool uses_up = false;   ///< gradients, in step_using_up()
 };
 
 [[nodiscard]] std::span<const Kind> kinds();

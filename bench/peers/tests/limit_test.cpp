@@ -24,6 +24,8 @@ TEST(Limit, IsWhatWasWorkedOutByHand) {
              std::tuple{"topk-indices", 32 + indices, 20.0},
              std::tuple{"ok-topk", 32 + indices, 20.0},
              std::tuple{"scape", 32 + mask, 20.25},
+             std::tuple{"scape-using-up", 32 + mask, 20.25},
+             std::tuple{"scape-bf16", 24 + mask, 20.25},
              std::tuple{"diloco", 128.0 / 4, 20 + 14.0 / 4},
              std::tuple{"gasloc", 128.0 / 4, 20 + 20.0 / 4},
          }) {
