@@ -10,7 +10,7 @@ import tempfile
 
 # Which rows of which program are tracked: small ones, so that all of it takes minutes.
 TRACKED = {
-    "bench_kernels": r"^(local_pass|select|fold|mask_encode|mask_decode|update)/d:4194304/.*density:100",
+    "bench_kernels": r"^(local_pass|local_pass_watching|select|fold|mask_encode|mask_decode|update)/d:4194304/.*density:100",
     "bench_step": r"^(sharded_step|whole_step|whole_step_using_up)/d:1048576/P:(1|2)/1/density:100",
     "bench_storage": r"^checkpoint_(write|read)/d:1048576/",
     "bench_verifier": r"^(verify_exact|verify_rel)/d:100000/|^cases/reference",
