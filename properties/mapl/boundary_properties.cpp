@@ -244,10 +244,26 @@ Case equal_anchors(Case run) {
     return run;
 }
 
-// 4. A A^T is a projector: what has come through once comes through as it is.
+/// <Xhat_i, X_j> is <X_i, Xhat_j> of any two tokens.
+void is_symmetric(Trial& trial, Index boundary) {
+    const auto b = static_cast<std::size_t>(boundary);
+    const Settings settings = trial.scenario.settings(boundary, Side::sender);
+    for (Index micro = 0; micro < trial.run.micro; ++micro) {
+        const Matrix<double> X = matrix_of(trial.seen[b].at(key(0, micro, "X")), settings.width);
+        const Matrix<double> back = matrix_of(trial.seen[b + 1].at(key(0, micro, "Xhat")), settings.width);
+        const Matrix<double> both = X * back.transpose();
+        trial.near(both.transpose(), both,
+                   manifold_tolerance(settings.width, settings.rank) * X.squaredNorm(), 0,
+                   boundary_text(boundary, key(0, micro, "X Xhat^T, which is to be symmetric")));
+    }
+}
+
+// 4. A A^T is a projector: symmetric, and what has come through once comes through as it is.
 void projector(Trial& trial) {
     const Case run = trial.run;
     trial.seen = trial.play(trial.scenario);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        is_symmetric(trial, boundary);
     Scenario again = trial.scenario;
     again.stage = [run, first = trial.seen](int stage) -> std::unique_ptr<Stage> {
         if (stage + 1 == run.workers)
@@ -263,6 +279,7 @@ void projector(Trial& trial) {
 Case no_anchors(Case run) {
     run = nothing_lost(run);
     run.anchors = Anchors::none;
+    run.tokens = std::max<Index>(run.tokens, 2);
     return run;
 }
 
@@ -364,8 +381,9 @@ std::vector<gate::Property> boundary_properties() {
             property(2, "lossless", "Full rank: what arrives is what was sent.", lossless, {}, full_rank),
             property(3, "spanned", "What anchor and A span arrives as it was sent.", spanned,
                      {{"compressed", 50}}, equal_anchors),
-            property(4, "projector", "What has come through once comes through as it is.", projector,
-                     {{"compressed", 50}}, no_anchors),
+            property(4, "projector",
+                     "A boundary is symmetric, and what has come through once comes through as it is.",
+                     projector, {{"compressed", 50}}, no_anchors),
             property(5, "gradients", "Gradients of X, A and the anchors are those of finite differences.",
                      gradients, {{"anchors", 50}, {"several micro-batches", 40}}, small_vocabulary)};
 }

@@ -37,6 +37,17 @@ Case something_to_refuse(Case run) {
     return run;
 }
 
+bool is_one_line(const std::string& text) {
+    return !text.empty() && text.find('\n') == std::string::npos;
+}
+
+/// But what the sides compare at the start, and what is named besides.
+bool sent_nothing_but(const Seen& seen, const std::string& what) {
+    return std::ranges::all_of(seen.wire, [&](const auto& sent) {
+        return sent.first.starts_with("start") || sent.first.find(what) != std::string::npos;
+    });
+}
+
 /// A start that has to be refused on both sides of the boundary.
 void refused_start(Trial& trial, const std::string& what, const std::function<void(Scenario&)>& change) {
     Scenario flawed = trial.scenario;
@@ -44,8 +55,78 @@ void refused_start(Trial& trial, const std::string& what, const std::function<vo
     std::vector<Seen> seen = trial.play(flawed);
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
         const std::string line = seen[rank].refused["start"];
-        trial.told(!line.empty() && line.find('\n') == std::string::npos && seen[rank].values.empty(), 0,
+        trial.told(is_one_line(line) && seen[rank].values.empty() && sent_nothing_but(seen[rank], "start"),
+                   0,
                    [&, &named = what] { return "rank " + std::to_string(rank) + " begins with " + named; });
+    }
+}
+
+/// The receiver's side of another case, beside the sender's of this one. Nobody goes beyond the start: what
+/// two such sides would do is theirs.
+void other_shape(Trial& trial, const std::string& what, const std::function<void(Case&)>& change) {
+    Case changed = trial.run;
+    change(changed);
+    refused_start(
+        trial, "another " + what + " than the other side",
+        [&, other = scenario_of(changed)](Scenario& flawed) {
+            flawed.settings = [mine = flawed.settings, other](Index boundary, Side side) {
+                return side == Side::receiver ? other.settings(boundary, side) : mine(boundary, side);
+            };
+            flawed.state = [mine = flawed.state, other](Index boundary, Side side) {
+                return side == Side::receiver ? other.state(boundary, side) : mine(boundary, side);
+            };
+            flawed.ends_at_start = true;
+        });
+}
+
+void other_shapes(Trial& trial) {
+    const Case& run = trial.run;
+    other_shape(trial, "width", [](Case& other) { ++other.width; });
+    if (run.width > 1)
+        other_shape(trial, "rank", [](Case& other) {
+            other.rank = other.rank > 1 ? other.rank - 1 : 2;
+            other.groups = 1;
+        });
+    other_shape(trial, "vocabulary", [](Case& other) { ++other.vocabulary; });
+    for (const Anchors anchors : {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two})
+        if (anchors != run.anchors)
+            other_shape(trial, "kind of anchors", [&](Case& other) { other.anchors = anchors; });
+    other_shape(trial, "number of codewords",
+                [](Case& other) { other.codewords = other.codewords == 0 ? 4 : 2 * other.codewords; });
+    if (run.codewords == 0)
+        return;
+    other_shape(trial, "number of codewords, none,",
+                [](Case& other) { other.codewords = 0, other.groups = other.rounds = other.subsets = 1; });
+    if (run.rank > 1)
+        other_shape(trial, "number of groups",
+                    [](Case& other) { other.groups = other.groups == 1 ? other.rank : 1; });
+    other_shape(trial, "number of rounds", [](Case& other) { ++other.rounds; });
+    other_shape(trial, "number of subsets",
+                [](Case& other) { other.subsets = other.subsets == 1 ? other.codewords : 1; });
+}
+
+/// The receiver's tokens are its caller's, and no setting: that they are others shows in the first message.
+void other_tokens(Trial& trial) {
+    for (const Index more : {Index{1}, Index{-1}}) {
+        if (trial.run.tokens + more < 0)
+            continue;
+        Scenario flawed = trial.scenario;
+        flawed.awaits_more = more;
+        std::vector<Seen> seen = trial.play(flawed);
+        for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+            bool nothing_came = true; // of what the other side would have made of it
+            for (const auto& shown : seen[rank].values)
+                nothing_came = nothing_came && !shown.first.ends_with("Xhat") &&
+                               !shown.first.ends_with("dX") && !shown.first.starts_with("step 1");
+            const bool sends = rank == 0;
+            trial.told(is_one_line(seen[rank].refused["ended"]) && nothing_came &&
+                           sent_nothing_but(seen[rank], sends ? "forward" : "start"),
+                       0, [&] {
+                           return "rank " + std::to_string(rank) + " goes on where the receiver expects " +
+                                  std::to_string(trial.run.tokens + more) + " tokens for " +
+                                  std::to_string(trial.run.tokens);
+                       });
+        }
     }
 }
 
@@ -92,8 +173,6 @@ void refused_starts(Trial& trial) {
     unequal("seed", [](Settings& settings) { settings.seed += 1; });
     unequal("number of iterations", [](Settings& settings) { settings.direction_iterations = 9; });
     unequal("number of iterations", [](Settings& settings) { settings.retraction_iterations = 3; });
-    if (trial.run.anchors == Anchors::none)
-        unequal("vocabulary", [](Settings& settings) { settings.vocabulary += 1; });
     if (trial.run.codewords > 0) {
         unequal("decay", [](Settings& settings) { settings.quantization.decay = 0.25; });
         refused_start(trial, "another codebook than the other side", [&](Scenario& flawed) {
@@ -117,9 +196,12 @@ void refused_starts(Trial& trial) {
             return state;
         };
     });
+    other_shapes(trial);
+    other_tokens(trial);
 }
 Case one_boundary(Case run) {
     run.workers = 2;
+    run.micro = std::max<Index>(run.micro, 1);
     run.restart = 0;
     if (run.codewords == 1) // whose only one is 0
         run.codewords = 2;
@@ -153,7 +235,8 @@ Case one_life(Case run) {
 std::vector<gate::Property> input_properties() {
     return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
                      refusals, {{"several boundaries", 40}}, something_to_refuse),
-            property(16, "starts", "Settings that cannot be, or that differ, are refused on both sides.",
+            property(16, "starts",
+                     "Settings and shapes that cannot be, or that differ, are refused on both sides.",
                      refused_starts, {{"anchors", 50}, {"codewords", 25}}, one_boundary),
             property(19, "faults", "A stage dies, and all end with its name.", faults,
                      {{"several boundaries", 40}, {"several micro-batches", 40}}, one_life, Replicas::any)};

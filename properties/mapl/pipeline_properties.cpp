@@ -253,8 +253,9 @@ void traffic(Trial& trial) {
     trial.each_replica(traffic_of_pipeline);
 }
 
-// 15. A restart changes no bit.
+// 15. A restart changes no bit, also where steps have other numbers of micro-batches.
 void restart(Trial& trial) {
+    trial.scenario.uneven_steps = trial.run.seed % 2 == 1;
     Scenario going_on = trial.scenario;
     going_on.run.restart = 0;
     const std::vector<Seen> seen = trial.play(going_on);
@@ -262,7 +263,9 @@ void restart(Trial& trial) {
     trial.same(seen, trial.seen, "that of a run without a restart");
 }
 Case restarted(Case run) {
-    run.steps = std::max<Index>(run.steps, 2);
+    const bool uneven = run.seed % 2 == 1; // which shows once there have been two kinds of steps
+    run.steps = std::max<Index>(run.steps, uneven ? 3 : 2);
+    run.restart = uneven ? 1 + run.seed / 2 % 2 : run.restart;
     run.restart = std::clamp<Index>(run.restart, 1, run.steps - 1);
     return run;
 }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <scape/distributed/counting_peers.hpp>
 #include <scape/distributed/peer_communicator.hpp>
 #include <scape/problem/error.hpp>
 
@@ -50,12 +51,33 @@ class Tapped final : public distributed::Peers {
 
 using distributed::PeerCommunicator;
 
+/// What a rank whose messages are held back has in the place of its peers.
+distributed::PeerDisturbance held_back(const Scenario& scenario) {
+    distributed::PeerDisturbance disturbance;
+    for (const auto traffic : {distributed::Traffic::payload, distributed::Traffic::gradient,
+                               distributed::Traffic::parameters}) {
+        const auto kind = static_cast<std::size_t>(traffic);
+        disturbance.late_start.at(kind) = 3;
+        disturbance.hold_back.at(kind) = true;
+    }
+    // Waiting takes its time: of a few cases alone one rank is late besides.
+    if (scenario.run.seed % 8 == 0)
+        disturbance.delay_from.assign(static_cast<std::size_t>(scenario.run.seed % scenario.run.ranks()) +
+                                          1,
+                                      std::chrono::milliseconds(1));
+    return disturbance;
+}
+
 class Player {
   public:
     Player(const Scenario& scenario, const Subjects& subjects, distributed::Peers& peers)
         : scenario_(scenario), subjects_(subjects),
-          tapped_(peers, seen_, [&scenario](int rank) { return scenario.stage_of(rank); }),
-          between_(peers, seen_, [&scenario](int rank) { return scenario.replica_of(rank); }),
+          late_(scenario.held_back
+                    ? std::make_unique<distributed::CountingPeers>(peers, held_back(scenario))
+                    : nullptr),
+          tapped_(late_ ? *late_ : peers, seen_, [&scenario](int rank) { return scenario.stage_of(rank); }),
+          between_(late_ ? *late_ : peers, seen_,
+                   [&scenario](int rank) { return scenario.replica_of(rank); }),
           rank_(peers.rank()), place_(scenario.stage_of(rank_)), stage_(scenario.stage(place_)) {
         if (scenario.run.trainer == Trainer::none)
             return;
@@ -75,7 +97,9 @@ class Player {
         seen_.refused["start"] = refused;
         if (!refused.empty())
             return std::move(seen_);
-        if (scenario_.dies.rank < 0) {
+        if (scenario_.ends_at_start)
+            return std::move(seen_);
+        if (!scenario_.may_end()) {
             live();
             return std::move(seen_);
         }
@@ -107,8 +131,8 @@ class Player {
     [[nodiscard]] bool receives() const { return place_ > 0; }
     [[nodiscard]] bool sends() const { return place_ + 1 < scenario_.workers(); }
     /// Of the whole step, over all replicas.
-    [[nodiscard]] Index number_of(Index micro) const {
-        return scenario_.replica_of(rank_) * scenario_.run.micro + micro;
+    [[nodiscard]] Index number_of(Index step, Index micro) const {
+        return scenario_.replica_of(rank_) * scenario_.micro_batches(step) + micro;
     }
 
     void start(bool again) {
@@ -210,16 +234,17 @@ class Player {
         const auto& dies = scenario_.dies;
         if (rank_ == dies.rank && step == dies.step && micro == dies.micro)
             throw std::runtime_error("rank " + std::to_string(rank_) + " has died");
-        std::vector<Id> ids = scenario_.ids(step, number_of(micro));
+        std::vector<Id> ids = scenario_.ids(step, number_of(step, micro));
         Floats arrived;
         if (receiver_) {
-            Receiver::Arrived came = receiver_->forward(micro, static_cast<Index>(ids.size()));
+            Receiver::Arrived came =
+                receiver_->forward(micro, static_cast<Index>(ids.size()) + scenario_.awaits_more);
             ids = std::move(came.ids);
             arrived = std::move(came.activations);
             show(key(step, micro, "Xhat"), arrived);
             show(key(step, micro, "ids"), {ids.begin(), ids.end()});
         }
-        Floats x = stage_->forward(step, number_of(micro), arrived);
+        Floats x = stage_->forward(step, number_of(step, micro), arrived);
         if (!sender_)
             return;
         if (step == 0 && micro == 0 && scenario_.flaw == Flaw::id_beyond) {
@@ -243,7 +268,7 @@ class Player {
             dx = sender_->backward(micro);
             show(key(step, micro, "dX"), dx);
         }
-        Floats g = stage_->backward(step, number_of(micro), dx);
+        Floats g = stage_->backward(step, number_of(step, micro), dx);
         if (!receiver_)
             return;
         if (step == 0 && scenario_.flaw == Flaw::gradient_not_finite && !seen_.refused.contains("flaw")) {
@@ -258,7 +283,7 @@ class Player {
     void take_step(Index step) {
         show_sides(step);
         for (const Turn& turn :
-             turns(scenario_.run.schedule, place_, scenario_.workers(), scenario_.run.micro))
+             turns(scenario_.run.schedule, place_, scenario_.workers(), scenario_.micro_batches(step)))
             if (turn.forward)
                 forward(step, turn.micro);
             else
@@ -268,7 +293,7 @@ class Player {
             receiver_->end_step();
         if (sender_) {
             between_.when = key(step, "mean");
-            show(key(step, "updated"), {sender_->end_step(scenario_.rate) ? 1.0F : 0.0F});
+            show(key(step, "updated"), {sender_->end_step(scenario_.rate_of(step)) ? 1.0F : 0.0F});
             between_.when.clear();
             show(key(step, "s.gA"), sender_->own_subspace_gradient());
             show(key(step, "s.gM"), sender_->subspace_gradient());
@@ -316,7 +341,8 @@ class Player {
     const Scenario& scenario_;
     const Subjects& subjects_;
     Seen seen_;
-    Tapped tapped_;  ///< what goes to neighbours
+    std::unique_ptr<distributed::CountingPeers> late_; ///< where messages are held back
+    Tapped tapped_;                                    ///< what goes to neighbours
     Tapped between_; ///< and to other replicas, of which the trainer's is its own matter
     int rank_;
     int place_; ///< of its stage in the pipeline

@@ -54,8 +54,9 @@ gate::Property property(int number, const std::string& name, const std::string& 
 
 std::vector<gate::Property> properties() {
     std::vector<gate::Property> all;
-    for (const auto& family : {boundary_properties(), training_properties(), pipeline_properties(),
-                               input_properties(), quantization_properties(), replica_properties()})
+    for (const auto& family :
+         {boundary_properties(), training_properties(), pipeline_properties(), input_properties(),
+          quantization_properties(), replica_properties(), principal_properties()})
         all.insert(all.end(), family.begin(), family.end());
     // The reference's number is 0, and it comes last.
     std::ranges::stable_sort(

@@ -72,6 +72,13 @@ void the_same_in_any_order(Trial& trial) {
                        "that of the other schedule");
 }
 
+/// Nothing comes of how late messages go, or in which parts they come.
+void the_same_under_any_delay(Trial& trial) {
+    Scenario late = trial.scenario;
+    late.held_back = true;
+    trial.same(trial.seen, trial.play(late), "that of a run in which no message was held back");
+}
+
 // 14.
 void quantization(Trial& trial) {
     const Case& run = trial.run;
@@ -105,6 +112,7 @@ void quantization(Trial& trial) {
     if (run.rounds == 1 && run.anchors == Anchors::none && run.micro > 0)
         decoded_is_itself(trial);
     the_same_in_any_order(trial);
+    the_same_under_any_delay(trial);
 }
 Case quantized(Case run) {
     if (run.codewords == 0) {

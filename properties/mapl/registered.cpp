@@ -32,7 +32,7 @@ constexpr MaplOption mapl_options[]{
     {"workers", "workers", "numbers of stages, from 2 on; 2,3,4 without it"},
     {"rank", "rank", "ranks of the subspace; 1,2,4 without it"},
     {"width", "width", "numbers of features, at least the rank; 4,7 without it"},
-    {"tokens", "tokens", "tokens of a micro-batch; any without it"},
+    {"tokens", "tokens", "tokens of a micro-batch; 3,33 without it"},
     {"anchors", "anchors", "none,fixed,shared,two; all without it"},
     {"order", "order", "of SPEL: project_first,momentum_first; both without it"},
     {"payload", "payload", "of Z and dZ: fp32,bf16; both without it"},
@@ -81,6 +81,7 @@ const std::vector<RowSetting>& row_settings() {
     static const std::vector<RowSetting> all{{"workers", {"2", "3", "4"}},
                                              {"rank", {"1", "2", "4"}},
                                              {"width", {"4", "7"}},
+                                             {"tokens", {"3", "33"}},
                                              {"anchors", {"none", "fixed", "shared", "two"}},
                                              {"order", {"project_first", "momentum_first"}},
                                              {"payload", {"fp32", "bf16"}},
@@ -102,14 +103,21 @@ bool meet(const Pins& row, const Pins& asked) {
     const bool both = !is("payload", "fp32") && !is("codewords", "0");
     if (!travels && (both || !(as_it_is || is("order", "project_first") || asked.contains("order"))))
         return false;
+    // More tokens want other sums, and no more stages, orders or ranks: with one of those.
+    if (!is("tokens", "3") && !asked.contains("tokens"))
+        for (const auto& [setting, value] :
+             {std::pair("workers", "2"), std::pair("rank", "2"), std::pair("order", "project_first"),
+              std::pair("replicas", "1")})
+            if (!is(setting, value) && !asked.contains(setting))
+                return false;
     // Replicas know of nothing but A and the anchors: with one of all else. Several have a trainer.
     if (is("replicas", "1"))
         return is("trainer", "none") || asked.contains("trainer");
     if (is("trainer", "none") || (is("workers", "4") && !asked.contains("workers")))
         return false;
     for (const auto& [setting, value] :
-         {std::pair("rank", "2"), std::pair("width", "7"), std::pair("order", "project_first"),
-          std::pair("payload", "fp32"), std::pair("codewords", "0")})
+         {std::pair("rank", "2"), std::pair("width", "7"), std::pair("tokens", "3"),
+          std::pair("order", "project_first"), std::pair("payload", "fp32"), std::pair("codewords", "0")})
         if (!is(setting, value) && !asked.contains(setting))
             return false;
     return true;

@@ -48,9 +48,14 @@ struct Scenario {
     std::function<std::vector<Id>(Index step, Index micro)> ids; ///< and so the number of tokens
     std::function<std::unique_ptr<Stage>(int stage)> stage;
     double rate = 0.0;
+    std::function<double(Index step)> falling_rate{}; ///< in its place, where it is not always the same
     double anchor_rate = 0.0;
     double learning_rate = 0.0; ///< of a trainer
     Flaw flaw = Flaw::none;
+    bool ends_at_start = false; ///< once both sides of all boundaries are there
+    Index awaits_more = 0;      ///< tokens of each micro-batch than come; less, if negative
+    bool uneven_steps = false;  ///< each second step has one micro-batch more
+    bool held_back = false;     ///< messages go as late and come in as small parts as they may
     /// A stage that dies before it takes that micro-batch forward; of no rank: none.
     struct {
         int rank = -1;
@@ -64,6 +69,12 @@ struct Scenario {
     /// The ranks that have a stage, replica after replica.
     [[nodiscard]] std::vector<int> ranks_of(int of_stage) const;
     [[nodiscard]] Index boundaries() const { return run.workers - 1; }
+    [[nodiscard]] double rate_of(Index step) const { return falling_rate ? falling_rate(step) : rate; }
+    [[nodiscard]] Index micro_batches(Index step) const {
+        return run.micro + (uneven_steps ? step % 2 : 0);
+    }
+    /// Whether a run may end before its time, with a line that says why.
+    [[nodiscard]] bool may_end() const { return dies.rank >= 0 || awaits_more != 0; }
 };
 
 [[nodiscard]] Scenario scenario_of(const Case& run);

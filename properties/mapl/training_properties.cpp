@@ -15,9 +15,9 @@ const Floats& shown_subspace(const std::vector<Seen>& seen, Index boundary, Inde
     return seen[static_cast<std::size_t>(boundary)].at(key(step, "s.A"));
 }
 
-/// How large the share of the first gradient in m is, before it is projected.
-double taken(const Trial& trial, Index boundary) {
-    const Floats& g = trial.seen[static_cast<std::size_t>(boundary)].at(key(0, "s.gA"));
+/// How large the share of a step's gradient in m is, before it is projected.
+double taken(const Trial& trial, Index boundary, Index step = 0) {
+    const Floats& g = trial.seen[static_cast<std::size_t>(boundary)].at(key(step, "s.gA"));
     return (1.0 - trial.scenario.settings(boundary, Side::sender).beta) *
            matrix_of(g, trial.run.rank).norm();
 }
@@ -80,40 +80,79 @@ Floats turned(const Floats& a, Index rank) {
     return made;
 }
 
-// 8. A -> A O: the same comes through, and the training goes along.
-void turned_subspace(Trial& trial) {
-    trial.seen = trial.play(trial.scenario);
+/// Another stage's later steps.
+class Later final : public Stage {
+  public:
+    Later(std::unique_ptr<Stage> inner, Index by) : inner_(std::move(inner)), by_(by) {}
+    Floats forward(Index step, Index micro, const Floats& arrived) override {
+        return inner_->forward(step + by_, micro, arrived);
+    }
+    Floats backward(Index step, Index micro, const Floats& gradient) override {
+        return inner_->backward(step + by_, micro, gradient);
+    }
+
+  private:
+    std::unique_ptr<Stage> inner_;
+    Index by_;
+};
+
+/// That step alone, from the state that was shown before it, with A O and m O.
+Scenario turned_before(const Trial& trial, Index step) {
     Scenario other = trial.scenario;
-    other.state = [inner = trial.scenario.state, r = trial.run.rank](Index boundary, Side side) {
-        EndState state = inner(boundary, side);
-        state.a = turned(state.a, r);
+    other.run.steps = 1;
+    other.state = [&trial, step](Index boundary, Side side) {
+        EndState state = trial.scenario.state(boundary, side);
+        const bool sends = side == Side::sender;
+        const Seen& seen = trial.seen[static_cast<std::size_t>(sends ? boundary : boundary + 1)];
+        state.steps = step;
+        state.micro_batches = step * trial.run.micro;
+        state.a = turned(seen.at(key(step, sends ? "s.A" : "r.A")), trial.run.rank);
+        state.anchor = seen.at(key(step, sends ? "s.E" : "r.E"));
+        if (sends)
+            state.m = turned(seen.at(key(step, "s.m")), trial.run.rank);
         return state;
     };
-    const std::vector<Seen> seen = trial.play(other);
+    other.ids = [inner = trial.scenario.ids, step](Index later, Index micro) {
+        return inner(step + later, micro);
+    };
+    other.stage = [inner = trial.scenario.stage, step](int stage) {
+        return std::make_unique<Later>(inner(stage), step);
+    };
+    return other;
+}
+
+void turned_step(Trial& trial, Index step) {
+    const std::vector<Seen> seen = trial.play(turned_before(trial, step));
+    const Index r = trial.run.rank;
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);
         const Settings settings = trial.scenario.settings(boundary, Side::sender);
         for (Index micro = 0; micro < trial.run.micro; ++micro) {
-            const Floats& x = trial.seen[b + 1].at(key(0, micro, "Xhat"));
-            const Matrix<double> one = matrix_of(x, trial.run.width);
-            const double size = matrix_of(trial.seen[b].at(key(0, micro, "X")), trial.run.width).norm();
+            const std::string what = key(step, micro, "Xhat");
+            const Matrix<double> one = matrix_of(trial.seen[b + 1].at(what), trial.run.width);
+            const double size = matrix_of(trial.seen[b].at(key(step, micro, "X")), trial.run.width).norm();
             trial.near(one, matrix_of(seen[b + 1].at(key(0, micro, "Xhat")), trial.run.width),
-                       manifold_tolerance(settings.width, settings.rank) * (1.0 + size + one.norm()), 0,
-                       boundary_text(boundary, key(0, micro, "Xhat") + " with A turned"));
+                       manifold_tolerance(settings.width, r) * (1.0 + size + one.norm()), step,
+                       boundary_text(boundary, what + " with A turned"));
         }
-        const Floats& a = shown_subspace(trial.seen, boundary, 0);
-        const Floats& m = trial.seen[b].at(key(1, "s.m"));
-        const double limit =
-            2.0 * next_subspace(settings, a, m, trial.scenario.rate, taken(trial, boundary)).limit;
-        trial.near(
-            matrix_of(turned(shown_subspace(trial.seen, boundary, 1), trial.run.rank), trial.run.rank),
-            matrix_of(shown_subspace(seen, boundary, 1), trial.run.rank), limit, 0,
-            boundary_text(boundary, "A after a step from a turned one"));
+        const double limit = 2.0 * next_subspace(settings, shown_subspace(trial.seen, boundary, step),
+                                                 trial.seen[b].at(key(step + 1, "s.m")),
+                                                 trial.scenario.rate, taken(trial, boundary, step))
+                                       .limit;
+        trial.near(matrix_of(turned(shown_subspace(trial.seen, boundary, step + 1), r), r),
+                   matrix_of(shown_subspace(seen, boundary, 1), r), limit, step,
+                   boundary_text(boundary, "A after " + key(step, "a turned A and m")));
     }
 }
-Case one_step(Case run) {
+
+// 8. A -> A O, m -> m O: the same comes through, and the training goes along, at each step of a run.
+void turned_subspace(Trial& trial) {
+    trial.seen = trial.play(trial.scenario);
+    for (Index step = 0; step < trial.run.steps; ++step)
+        turned_step(trial, step);
+}
+Case goes_on(Case run) {
     run = nothing_lost(run); // the other Z is rounded in another way
-    run.steps = 1;
     run.restart = 0;
     return run;
 }
@@ -221,8 +260,8 @@ std::vector<gate::Property> training_properties() {
                      manifold, {{"compressed", 50}}, longer),
             property(6, "tangent", "The gradient that A follows is tangent to the manifold.",
                      tangent_moment, {{"compressed", 50}}, projected_once),
-            property(8, "turned", "A and A O send the same, and are trained alike.", turned_subspace,
-                     {{"compressed", 50}}, one_step),
+            property(8, "turned", "A and A O send the same, and each step trains them alike.",
+                     turned_subspace, {{"compressed", 50}, {"several steps", 40}}, goes_on),
             property(17, "settings", "Every setting matters.", settings_matter,
                      {{"anchors", 50}, {"codewords", 25}}, two_steps_of_the_first_order),
             property(18, "orders", "The two orders of SPEL part at step 2 and not before.", orders,

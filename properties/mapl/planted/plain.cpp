@@ -128,6 +128,18 @@ class PlainSender final : public PlainSide<AnySender> {
     Table own_gradient_;
 };
 
+/// B of B^T A = I that is not A, where there is one: the first axis's part beside A, on top of a column.
+Table slanted(const Table& a) {
+    Table b = a;
+    for (std::size_t i = 0; i < a.rows; ++i) {
+        float beside = i == 0 ? 1.0F : 0.0F;
+        for (std::size_t k = 0; k < a.columns; ++k)
+            beside -= a.at(0, k) * a.at(i, k);
+        b.at(i, 0) += beside;
+    }
+    return b;
+}
+
 class PlainReceiver final : public PlainSide<AnyReceiver> {
   public:
     using PlainSide::PlainSide;
@@ -140,7 +152,8 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
             codewords_.any() ? index_bytes(settings_, tokens) : z_count * value_size(true);
         const std::size_t words_at = z_size + tokens * id_size();
         const Message message =
-            receive(Traffic::payload, batches_ + micro, words_at + codeword_bytes(settings_));
+            receive(Traffic::payload, batches_ + micro, words_at + codeword_bytes(settings_),
+                    words_at + (wrong_ == words_before_they_come ? 0 : codeword_bytes(settings_)));
         Kept kept{codewords_.any()
                       ? codewords_.decoded(message, tokens, words_at, batches_ + micro_batches_)
                       : of_payload(true, message, z_count),
@@ -153,7 +166,7 @@ class PlainReceiver final : public PlainSide<AnyReceiver> {
         if (wrong_ == ids_of_another && last_ids_.size() == tokens)
             kept.ids = last_ids_;
         last_ids_ = came;
-        Table x = product(kept.z, flipped(a_));
+        Table x = product(kept.z, flipped(wrong_ == oblique ? slanted(a_) : a_));
         if (settings_.anchors != Anchors::none)
             x = mixed(1.0F, x, 1.0F, anchored(kept.ids));
         kept_[micro] = kept;

@@ -60,6 +60,11 @@ enum Wrong : int {
     wrong_ranks_joined,
     shared_table_masked,
     whole_copies,
+    rank_not_compared,
+    climbs,
+    words_before_they_come,
+    cursor_by_steps,
+    oblique,
     wrong_end, ///< one behind the last
 };
 

@@ -54,12 +54,15 @@ class PlainSide : public Any {
     Floats anchor_gradient() override { return last_.values; }
     void set_anchor(std::span<const float> table) override { e_.values.assign(table.begin(), table.end()); }
     EndState state() override {
-        return {steps_,    batches_,  a_.values,          side_ == Side::sender ? m_.values : Floats(),
+        return {steps_,    cursor(),  a_.values,          side_ == Side::sender ? m_.values : Floats(),
                 e_.values, p_.values, codewords_.books(), codewords_.learned()};
     }
 
   protected:
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
+    [[nodiscard]] Index cursor() const {
+        return wrong_ == cursor_by_steps ? steps_ * last_micro_batches_ : batches_;
+    }
     [[nodiscard]] bool trained() const {
         return settings_.anchors == Anchors::shared || settings_.anchors == Anchors::two;
     }
@@ -88,16 +91,20 @@ class PlainSide : public Any {
         peers_.send(traffic, peer_, static_cast<std::uint64_t>(number),
                     std::shared_ptr<const void>(message, message->data()), bytes.size());
     }
-    Message receive(Traffic traffic, Index number, std::size_t bytes) {
+    /// `first` of its bytes are waited for: all of them, but where that is wrong.
+    Message receive(Traffic traffic, Index number, std::size_t bytes, std::size_t first) {
         try {
             const auto incoming = peers_.receive(traffic, peer_, static_cast<std::uint64_t>(number), bytes);
-            const auto* begin = reinterpret_cast<const std::uint8_t*>(incoming->wait(bytes));
+            const auto* begin = reinterpret_cast<const std::uint8_t*>(incoming->wait(first));
             return {begin, begin + bytes};
         } catch (const distributed::Aborted&) {
             if (wrong_ == failure_swallowed)
                 return Message(bytes);
             throw;
         }
+    }
+    Message receive(Traffic traffic, Index number, std::size_t bytes) {
+        return receive(traffic, number, bytes, bytes);
     }
     static std::vector<float> floats(const Message& message, std::size_t from, std::size_t count) {
         std::vector<float> values(count);
@@ -134,6 +141,7 @@ class PlainSide : public Any {
         last_ = sum_;
         ++steps_;
         batches_ += micro_batches;
+        last_micro_batches_ = micro_batches;
         forget();
     }
 
@@ -145,6 +153,7 @@ class PlainSide : public Any {
     Index steps_;
     Index batches_;
     Index micro_batches_ = 0;
+    Index last_micro_batches_ = 0; ///< of the step before
     Table a_;
     Table before_;
     Table m_;
@@ -164,7 +173,8 @@ class PlainSide : public Any {
             mine.insert(mine.end(), begin, begin + sizeof value);
         };
         add(settings_.width);
-        add(settings_.rank);
+        const bool blind = wrong_ == rank_not_compared;
+        add(blind ? Index{0} : settings_.rank);
         add(settings_.vocabulary);
         add(settings_.anchors);
         add(settings_.order);
@@ -176,7 +186,11 @@ class PlainSide : public Any {
         add(settings_.quantization);
         add(steps_);
         std::uint64_t digest = 0;
-        std::vector<const std::vector<float>*> compared{&a_.values, &(shared() ? e_ : a_).values};
+        std::vector<float> first; // column of A
+        for (std::size_t i = 0; i < a_.rows; ++i)
+            first.push_back(a_.at(i, 0));
+        const std::vector<float>* own = blind ? &first : &a_.values;
+        std::vector<const std::vector<float>*> compared{own, shared() ? &e_.values : own};
         if (wrong_ != codebooks_not_compared)
             compared.push_back(&codewords_.books());
         for (const std::vector<float>* values : compared)

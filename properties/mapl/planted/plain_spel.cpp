@@ -75,7 +75,7 @@ Trained train(Wrong wrong, const Settings& settings, const Table& a, const Table
         made.m = mixed(beta, m, rest, d);
         d = made.m;
     }
-    made.a = mixed(1.0F, a, -static_cast<float>(rate), d);
+    made.a = mixed(1.0F, a, static_cast<float>(wrong == climbs ? rate : -rate), d);
     if (wrong != not_retracted)
         for (int t = 0; t < settings.retraction_iterations; ++t)
             made.a = powered(schedule[7], wrong == endless_scaled ? 1.01 : 1.0, made.a);

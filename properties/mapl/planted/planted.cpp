@@ -93,7 +93,16 @@ std::vector<gate::Mistake> mistakes() {
         {shared_table_masked, "a shared anchor under the masks of two stages",
          "Each side selects other coordinates of it, and the one table becomes two. Needs SCAPE."},
         {whole_copies, "a replica's gradient of A sent to all others as a whole",
-         "Right, but P/2 times as much on the wire. Needs three replicas."}};
+         "Right, but P/2 times as much on the wire. Needs three replicas."},
+        {rank_not_compared, "the rank of the two sides not compared, and of A its first column alone",
+         "Sides of two ranks begin together. Needs an A whose first columns are the other one's."},
+        {climbs, "A + a d: up the gradient and not down", "Reconstruction gets worse with each step."},
+        {words_before_they_come, "codewords read before they have come",
+         "The receiver waits for indices and ids alone. Needs a message that comes in parts."},
+        {cursor_by_steps, "the codebook's cursor kept as steps times micro-batches",
+         "Needs steps of unequal numbers of them, and a restart inside a turn."},
+        {oblique, "put back by another basis than A, in which Z is the same",
+         "What was reached is reached again, but A B^T is not symmetric. Needs a rank below the width."}};
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,

@@ -117,14 +117,16 @@ TEST(MaplProperties, HoldOfBothImplementations) {
 // One that does, each; `scape planted --system mapl` says which is the first.
 TEST(MaplProperties, EachCatchesItsMistakes) {
     const std::vector<std::string> catches{
-        "gradients", "gradients", "gradients",    "replicas",     "replicas",  "reference",    "restart",
-        "manifold",  "reference", "turned",       "manifold",     "reference", "reference",    "gradients",
-        "spanned",   "gradients", "gradients",    "ids",          "ids",       "gradients",    "gradients",
-        "restart",   "traffic",   "refusals",     "starts",       "starts",    "lossless",     "gradients",
-        "gradients", "reference", "traffic",      "reference",    "reference", "quantization", "reference",
-        "restart",   "reference", "quantization", "quantization", "reference", "reference",    "reference",
-        "reference", "starts",    "restart",      "faults",       "composed",  "composed",     "composed",
-        "composed",  "composed",  "composed",     "traffic"};
+        "gradients", "gradients",    "gradients",    "replicas",     "replicas",  "reference",
+        "restart",   "manifold",     "reference",    "turned",       "manifold",  "reference",
+        "reference", "gradients",    "spanned",      "gradients",    "gradients", "ids",
+        "ids",       "gradients",    "gradients",    "restart",      "traffic",   "refusals",
+        "starts",    "starts",       "lossless",     "gradients",    "gradients", "reference",
+        "traffic",   "reference",    "reference",    "quantization", "reference", "restart",
+        "reference", "quantization", "quantization", "reference",    "reference", "reference",
+        "reference", "starts",       "restart",      "faults",       "composed",  "composed",
+        "composed",  "composed",     "composed",     "composed",     "traffic",   "starts",
+        "principal", "quantization", "restart",      "projector"};
     ASSERT_EQ(catches.size(), mistakes().size());
     for (const gate::Mistake& mistake : mistakes()) {
         const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];
