@@ -95,8 +95,10 @@ void other_shapes(Trial& trial) {
                 [](Case& other) { other.codewords = other.codewords == 0 ? 4 : 2 * other.codewords; });
     if (run.codewords == 0)
         return;
-    other_shape(trial, "number of codewords, none,",
-                [](Case& other) { other.codewords = 0, other.groups = other.rounds = other.subsets = 1; });
+    other_shape(trial, "number of codewords, none,", [](Case& other) {
+        other.codewords = 0;
+        other.groups = other.rounds = other.subsets = 1;
+    });
     if (run.rank > 1)
         other_shape(trial, "number of groups",
                     [](Case& other) { other.groups = other.groups == 1 ? other.rank : 1; });
