@@ -51,7 +51,7 @@ class AdamW final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return w_; }
 
-    [[nodiscard]] std::optional<State> state() override {
+    [[nodiscard]] State state() override {
         return State{
             {{"w", {w_.begin(), w_.end()}}, {"m", {m_.begin(), m_.end()}}, {"v", {v_.begin(), v_.end()}}},
             {{"steps", {static_cast<std::uint64_t>(steps_)}}}};

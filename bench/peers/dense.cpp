@@ -1,5 +1,4 @@
 // AdamS as it stands in distributed/, and SCAPE, behind the peers' interface.
-#include <algorithm>
 #include <utility>
 
 #include <scape/distributed/adams.hpp>
@@ -24,7 +23,7 @@ class Dense final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return optimizer_.parameters(); }
 
-    [[nodiscard]] std::optional<State> state() override {
+    [[nodiscard]] State state() override {
         const auto w = optimizer_.parameters();
         const auto m = optimizer_.shard_moment();
         return State{{{"w", {w.begin(), w.end()}}, {"m", {m.begin(), m.end()}}},
@@ -60,30 +59,22 @@ class Sparse : public Peer {
     void finish() override { static_cast<void>(optimizer_->coming_mask()); }
     [[nodiscard]] std::span<const float> parameters() const override { return optimizer_->parameters(); }
 
-    [[nodiscard]] std::optional<State> state() override {
+    [[nodiscard]] State state() override {
         distributed::RankState state = optimizer_->state();
-        const auto words = [](const distributed::Mask& mask) {
-            return std::vector(mask.words(), mask.words() + mask.word_count());
-        };
         return State{{{"w", std::move(state.parameters)},
                       {"e", std::move(state.residual)},
                       {"m", std::move(state.packed_moment)}},
                      {{"steps", {static_cast<std::uint64_t>(state.step)}},
-                      {"S", words(state.current)},
-                      {"next", words(state.coming)}}};
+                      {"S", words_of(state.current)},
+                      {"next", words_of(state.coming)}}};
     }
     void restore(const State& state) override {
         const std::size_t d = optimizer_->parameters().size();
-        const auto mask = [&](const std::string& name) {
-            distributed::Mask made(static_cast<Index>(d));
-            std::ranges::copy(words_in(state, name, made.word_count()), made.words());
-            made.count();
-            return made;
-        };
-        distributed::Mask current = mask("S");
+        distributed::Mask current = mask_in(state, "S", static_cast<Index>(d));
         auto moment = values_in(state, "m", static_cast<std::size_t>(current.selected()));
         optimizer_->restore({count_in(state, "steps"), values_in(state, "w", d), values_in(state, "e", d),
-                             std::move(moment), std::move(current), mask("next")});
+                             std::move(moment), std::move(current),
+                             mask_in(state, "next", static_cast<Index>(d))});
     }
 
   protected:

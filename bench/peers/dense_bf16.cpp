@@ -46,6 +46,20 @@ class DenseBf16 final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return w_; }
 
+    [[nodiscard]] State state() override {
+        State state{{{"w", w_}, {"m", m_}}, {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
+        if (gathered_ == Gathered::bf16)
+            state.vectors["master"] = master_;
+        return state;
+    }
+    void restore(const State& state) override {
+        w_ = values_in(state, "w", w_.size());
+        if (gathered_ == Gathered::bf16)
+            master_ = values_in(state, "master", master_.size());
+        m_ = values_in(state, "m", m_.size());
+        steps_ = count_in(state, "steps");
+    }
+
   private:
     static constexpr std::size_t block = 4096; ///< the mean of so many stays in the cache
 

@@ -61,7 +61,7 @@ class DiLoCo final : public LocalPeer {
 
     [[nodiscard]] std::span<const float> parameters() const override { return inside_ ? x_ : theta_; }
 
-    [[nodiscard]] std::optional<State> state() override {
+    [[nodiscard]] State state() override {
         return State{{{"theta", theta_}, {"m", m_}, {"before", before_}},
                      {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
     }

@@ -19,7 +19,7 @@ class GasLoc final : public LocalPeer {
     void end_round() override { static_cast<void>(worker_.round()); }
     [[nodiscard]] std::span<const float> parameters() const override { return worker_.parameters(); }
 
-    [[nodiscard]] std::optional<State> state() override {
+    [[nodiscard]] State state() override {
         gasloc::State state = worker_.state();
         return State{{{"theta", std::move(state.theta)},
                       {"before", std::move(state.before)},

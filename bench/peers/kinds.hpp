@@ -1,5 +1,6 @@
 #pragma once
 
+#include <scape/distributed/mask.hpp>
 #include <scape/gasloc/settings.hpp>
 #include <scape/problem/density.hpp>
 #include <scape/problem/partition.hpp>
@@ -43,5 +44,9 @@ constexpr float diloco_momentum = 0.9F;
 [[nodiscard]] std::vector<std::size_t> sizes_of(std::span<const problem::Range> ranges, std::size_t width);
 /// Section 4.3's k, of `size` coordinates.
 [[nodiscard]] Index count_at(Index size, double density);
+
+/// A mask in a state, and back.
+[[nodiscard]] std::vector<std::uint64_t> words_of(const distributed::Mask& mask);
+[[nodiscard]] distributed::Mask mask_in(const State& state, const std::string& name, Index size);
 
 } // namespace scape::peers

@@ -30,4 +30,14 @@ void LazyAdamS::update(std::span<const Entry> sums, int ranks, double learning_r
     static_cast<void>(host::update(s, 0, touched_.size(), w_.data(), touched_, g_.data()));
 }
 
+State LazyAdamS::state() const {
+    return {{{"w", w_}, {"m", m_}}, {{"steps", {static_cast<std::uint64_t>(steps_)}}}};
+}
+
+void LazyAdamS::restore(const State& state) {
+    w_ = values_in(state, "w", w_.size());
+    m_ = values_in(state, "m", m_.size());
+    steps_ = count_in(state, "steps");
+}
+
 } // namespace scape::peers

@@ -6,12 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "peers/peer.hpp"
 #include <scape/distributed/mask.hpp>
-#include <scape/problem/problem.hpp>
 
 namespace scape::peers {
-
-using problem::Index;
 
 /// A coordinate of a sparse gradient, as it travels: 8 bytes.
 struct Entry {
@@ -63,6 +61,9 @@ class LazyAdamS {
     /// Entries are sums over ranks, ascending.
     void update(std::span<const Entry> sums, int ranks, double learning_rate);
     [[nodiscard]] std::span<const float> parameters() const { return w_; }
+
+    [[nodiscard]] State state() const;
+    void restore(const State& state);
 
   private:
     problem::HyperParameters hyper_;

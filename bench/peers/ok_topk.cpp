@@ -38,7 +38,7 @@ class OkTopK final : public Peer {
     OkTopK(const Setting& setting, Communicator& communicator, std::span<const float> parameters)
         : size_(setting.size), k_(count_at(setting.size, setting.density)), communicator_(communicator),
           ranks_(static_cast<std::size_t>(communicator.size())), optimizer_(setting.hyper, parameters),
-          e_(parameters.size(), 0.0F), none_(size_), own_(size_), sum_(size_) {
+          e_(parameters.size(), 0.0F), none_(size_), own_(size_), borders_(ranks_ + 1, 0), sum_(size_) {
         none_.count();
     }
 
@@ -61,6 +61,26 @@ class OkTopK final : public Peer {
         optimizer_.update(result_, communicator_.size(), learning_rate);
     }
     [[nodiscard]] std::span<const float> parameters() const override { return optimizer_.parameters(); }
+
+    /// Its count of steps says when thresholds and regions are due again.
+    [[nodiscard]] State state() override {
+        State state = optimizer_.state();
+        state.vectors["e"] = e_;
+        state.vectors["thresholds"] = {threshold_, sum_threshold_};
+        state.words["borders"] = {borders_.begin(), borders_.end()};
+        return state;
+    }
+    void restore(const State& state) override {
+        optimizer_.restore(state);
+        e_ = values_in(state, "e", e_.size());
+        const std::vector<float>& thresholds = values_in(state, "thresholds", 2);
+        threshold_ = thresholds[0];
+        sum_threshold_ = thresholds[1];
+        const std::vector<std::uint64_t>& borders = words_in(state, "borders", borders_.size());
+        std::ranges::transform(borders, borders_.begin(),
+                               [](std::uint64_t border) { return static_cast<std::uint32_t>(border); });
+        steps_ = count_in(state, "steps");
+    }
 
   private:
     /// What reaches the threshold, into own_ and entries_.

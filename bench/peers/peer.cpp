@@ -15,23 +15,18 @@ namespace scape::peers {
 namespace {
 
 constexpr std::array<Kind, 12> all_kinds{{
-    {"dense", Number::none, true, true, true, "AdamS, sharded: gradients and parameters as fp32"},
-    {"dense-bf16", Number::none, true, true, false,
-     "AdamS, sharded: gradients as bf16, parameters as fp32"},
-    {"dense-bf16-all", Number::none, true, true, false, "AdamS, sharded: gradients and parameters as bf16"},
-    {"adamw", Number::none, true, true, true, "AdamW, sharded: gradients and parameters as fp32"},
-    {"topk-indices", Number::density, true, true, false,
-     "each rank's own top k, values and indices, by all"},
-    {"ok-topk", Number::density, false, true, false, "balanced sparse all-reduce after Ok-Topk"},
-    {"unsharded", Number::density, true, true, false,
-     "SCAPE in its authors' non-sharded form, bitmap masks"},
-    {"scape", Number::density, true, true, true, "SCAPE", true},
-    {"scape-using-up", Number::density, true, true, true, "SCAPE that may write into the gradient", true,
-     true},
-    {"scape-bf16", Number::density, true, true, true, "SCAPE, values to their owners as bf16", true},
-    {"diloco", Number::inner_steps, true, true, true,
-     "local AdamS, every H steps the mean of all, Nesterov"},
-    {"gasloc", Number::inner_steps, true, false, true, "GASLoC: local AdamS, every H steps a neighbour"},
+    {"dense", Number::none, true, true, "AdamS, sharded: gradients and parameters as fp32"},
+    {"dense-bf16", Number::none, true, true, "AdamS, sharded: gradients as bf16, parameters as fp32"},
+    {"dense-bf16-all", Number::none, true, true, "AdamS, sharded: gradients and parameters as bf16"},
+    {"adamw", Number::none, true, true, "AdamW, sharded: gradients and parameters as fp32"},
+    {"topk-indices", Number::density, true, true, "each rank's own top k, values and indices, by all"},
+    {"ok-topk", Number::density, false, true, "balanced sparse all-reduce after Ok-Topk"},
+    {"unsharded", Number::density, true, true, "SCAPE in its authors' non-sharded form, bitmap masks"},
+    {"scape", Number::density, true, true, "SCAPE", true},
+    {"scape-using-up", Number::density, true, true, "SCAPE that may write into the gradient", true, true},
+    {"scape-bf16", Number::density, true, true, "SCAPE, values to their owners as bf16", true},
+    {"diloco", Number::inner_steps, true, true, "local AdamS, every H steps the mean of all, Nesterov"},
+    {"gasloc", Number::inner_steps, true, false, "GASLoC: local AdamS, every H steps a neighbour"},
 }};
 
 /// All of the text as a number; nothing, if it is none.
@@ -45,10 +40,6 @@ std::optional<Value> number_of(std::string_view text) {
 }
 
 } // namespace
-
-void Peer::restore(const State&) {
-    throw Error("this optimizer cannot go on from a checkpoint; begin anew");
-}
 
 namespace {
 
@@ -74,6 +65,17 @@ const std::vector<std::uint64_t>& words_in(const State& state, const std::string
 
 Index count_in(const State& state, const std::string& name) {
     return static_cast<Index>(words_in(state, name, 1).front());
+}
+
+std::vector<std::uint64_t> words_of(const distributed::Mask& mask) {
+    return {mask.words(), mask.words() + mask.word_count()};
+}
+
+distributed::Mask mask_in(const State& state, const std::string& name, Index size) {
+    distributed::Mask mask(size);
+    std::ranges::copy(words_in(state, name, mask.word_count()), mask.words());
+    mask.count();
+    return mask;
 }
 
 std::span<const Kind> kinds() {

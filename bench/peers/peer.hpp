@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,11 +58,11 @@ class Peer {
     /// What the next gradient is to be taken at.
     [[nodiscard]] virtual std::span<const float> parameters() const = 0;
 
-    /// What the next steps depend on, between two rounds; nothing of a kind that does not tell.
-    [[nodiscard]] virtual std::optional<State> state() { return std::nullopt; }
+    /// What the next steps depend on, between two rounds. All ranks ask.
+    [[nodiscard]] virtual State state() = 0;
     /// Goes on from there: on all ranks, each with what its own had, of the same kind with the same
     /// setting. Throws scape::Error if it is of another kind or size.
-    virtual void restore(const State& state);
+    virtual void restore(const State& state) = 0;
 
     /// Of those whose ranks train by themselves between two exchanges: the peer as such a one.
     [[nodiscard]] virtual LocalPeer* local() { return nullptr; }
@@ -112,7 +111,6 @@ struct Kind {
     Number number;
     bool fixed_size;        ///< the formula is exact; else what is sent depends on the data
     bool replicas;          ///< after a round, parameters are the same bits on all ranks
-    bool resumes;           ///< has a state(), and goes on from it
     std::string_view words; ///< what it is, for tables
     bool threads = false;   ///< several can share a rank's passes
     bool uses_up = false;   ///< gradients, in step_using_up()

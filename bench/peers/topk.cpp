@@ -52,6 +52,17 @@ class TopK final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return optimizer_.parameters(); }
 
+    /// Without the hint to the selection, which changes its time alone.
+    [[nodiscard]] State state() override {
+        State state = optimizer_.state();
+        state.vectors["e"] = e_;
+        return state;
+    }
+    void restore(const State& state) override {
+        optimizer_.restore(state);
+        e_ = values_in(state, "e", e_.size());
+    }
+
   private:
     Index size_;
     Index k_;

@@ -76,6 +76,23 @@ class Unsharded final : public Peer {
     }
     [[nodiscard]] std::span<const float> parameters() const override { return w_; }
 
+    [[nodiscard]] State state() override {
+        finish();
+        return {{{"w", w_}, {"m", m_}, {"e", e_}},
+                {{"steps", {static_cast<std::uint64_t>(steps_)}},
+                 {"S", words_of(current_)},
+                 {"next", words_of(coming_)}}};
+    }
+    void restore(const State& state) override {
+        finish(); // what is on its way would arrive over what is restored
+        w_ = values_in(state, "w", w_.size());
+        m_ = values_in(state, "m", m_.size());
+        e_ = values_in(state, "e", e_.size());
+        current_ = mask_in(state, "S", size_);
+        coming_ = mask_in(state, "next", size_);
+        steps_ = count_in(state, "steps");
+    }
+
   private:
     [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(communicator_.rank()); }
 

@@ -191,7 +191,7 @@ void Pipeline::add_to(peers::State& state) const {
     state.vectors[m_name] = m_;
     if (!adams_)
         return;
-    const peers::State own = adams_->state().value();
+    const peers::State own = adams_->state();
     for (const auto& [name, vector] : own.vectors)
         state.vectors[of_adams + name] = vector;
     for (const auto& [name, words] : own.words)

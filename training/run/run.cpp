@@ -159,7 +159,7 @@ class Rank {
 
     void keep(std::size_t step, const std::vector<Curve::Point>& points) {
         const auto rank = static_cast<std::size_t>(bare_.rank());
-        kept_.ranks[rank] = peer_->state().value();
+        kept_.ranks[rank] = peer_->state();
         if (pipeline_)
             pipeline_->add_to(kept_.ranks[rank]);
         kept_.sent[rank] = sent_by_links();
