@@ -4,6 +4,7 @@ lowest on a seed that nothing is judged by, and its table says what `scape train
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,11 @@ class Map(unittest.TestCase):
         told = self.told("batch-2-adam-warm-up-0")
         self.assertEqual(len(told["verdicts"]), 4)
         for verdict in told["verdicts"]:
-            self.assertIn(f"{verdict['verdict']} {verdict['difference']:+.3f} ± {verdict['uncertainty']:.3f}", table)
+            found = re.search(re.escape(f"{verdict['verdict']} {verdict['difference']:+.3f} ± {verdict['uncertainty']:.3f}") + r"[^|]*\(([^|)]*)\) \|", table)
+            self.assertIsNotNone(found)
+            pairs = [float(pair) for pair in found[1].split()]
+            self.assertEqual(len(pairs), verdict["pairs"])
+            self.assertAlmostEqual(sum(pairs) / len(pairs), verdict["difference"], delta=0.001)
         self.assertEqual({curve["seed"] for curve in told["curves"] if curve["optimizer"].startswith("scape")}, {1, 2})
         self.assertEqual({curve["seed"] for curve in told["curves"] if curve["optimizer"].startswith("adams")}, {1, 2, 3})
         for part in ("Loss over bytes sent", "density falls over 50% of the steps", "correction none", "batch 1 a rank", "| diloco:2 |", "| topk-indices:0.1 |"):
