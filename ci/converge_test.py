@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,15 +21,15 @@ loader.exec_module(converge)
 
 def rows_of_the_page():
     """As the command would have written them."""
-    rows = [{"number": 0, "name": "no mistake", "payload": "fp32", "verdict": "SAME", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "shows": False}]
+    rows = [{"number": 0, "name": "no mistake", "payload": "fp32", "verdict": "SAME", "groups": "", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "same_states": True, "shows": False}]
     for name, verdict in converge.verdicts_in(converge.TABLE.read_text()).items():
         number, words = name.split(" | ")
-        payload = "fp32"
-        if " (payload " in words:
-            words, payload = words.removesuffix(")").split(" (payload ")
-        same = verdict == "SAME, in every bit"
-        rows.append({"number": -1 if number == "–" else int(number), "name": words, "payload": payload, "verdict": "SAME" if same else verdict, "difference": 0.0,
-                     "uncertainty": 0.03, "same_bits": same, "shows": verdict in {"WORSE", "MISTRUSTED", "ENDED"}})
+        payload, groups = "fp32", ""
+        if setting := re.fullmatch(r"(.*?) \((?:payload (\w+))?(?:, )?(?:in groups ([\d,]+))?\)", words):
+            words, payload, groups = setting[1], setting[2] or payload, setting[3] or groups
+        same = verdict in ("SAME, in every bit", "no occasion")
+        rows.append({"number": -1 if number == "–" else int(number), "name": words, "payload": payload, "groups": groups, "verdict": "SAME" if same else verdict,
+                     "difference": 0.0, "uncertainty": 0.03, "same_bits": same, "same_states": verdict == "no occasion", "shows": verdict in {"WORSE", "MISTRUSTED", "ENDED"}})
     return rows
 
 
@@ -45,7 +46,7 @@ class Converge(unittest.TestCase):
         self.assertEqual(self.status(rows_of_the_page()), (0, "ci/converge: ok\n"))
         rows = rows_of_the_page()
         for row in rows[10:40]:
-            row.update(verdict="WORSE" if row["verdict"] == "SAME" else "SAME", same_bits=False, shows=True)
+            row.update(verdict="WORSE" if row["verdict"] == "SAME" else "SAME", same_bits=False, same_states=False, shows=True)
         status, said = self.status(rows)
         self.assertEqual(status, 1)
         self.assertIn("30 of ", said)
@@ -55,6 +56,18 @@ class Converge(unittest.TestCase):
         rows[0].update(verdict="WORSE", same_bits=False)
         self.assertIn("no mistake: WORSE", self.status(rows)[1])
         self.assertEqual(self.status(rows)[0], 1)
+        # The same verdict, and another state: then none of the others has no occasion for its mistake alone.
+        rows[0].update(verdict="SAME", same_bits=True, same_states=False)
+        self.assertEqual(self.status(rows)[0], 1)
+
+    def test_what_has_no_occasion_is_not_counted_with_what_does_not_show(self):
+        rows = rows_of_the_page()
+        said = converge.table({"rows": rows}).split("\n")[0]
+        idle = sum(row["same_states"] for row in rows[1:])
+        self.assertGreater(idle, 0)
+        self.assertIn(f"{idle} have no occasion", said)
+        rows[next(i for i, row in enumerate(rows) if i and row["same_states"])]["same_states"] = False
+        self.assertIn(f"{idle - 1} have no occasion", converge.table({"rows": rows}).split("\n")[0])
 
     def test_what_is_beside_the_step_is_seen(self):
         rows = rows_of_the_page()

@@ -24,6 +24,7 @@ void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks) {
         Action action;
         bool ends = false;
         for (std::size_t rank = 0; rank < workers; ++rank) {
+            live.seen(static_cast<int>(rank), views[rank]);
             const Live::Step step = live.next(static_cast<int>(rank), views[rank].parameters);
             ends = ends || step.ends;
             if (step.ends)

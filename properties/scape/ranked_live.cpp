@@ -41,7 +41,9 @@ void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std:
     };
     auto candidate = made(setup);
     for (;;) {
-        const Live::Step step = live.next(ranks.rank(), candidate->view().parameters);
+        const View view = candidate->view();
+        live.seen(ranks.rank(), view);
+        const Live::Step step = live.next(ranks.rank(), view.parameters);
         if (step.ends)
             break;
         if (step.restarts && !folder.empty()) {

@@ -38,12 +38,16 @@ properties::Setup setup_of(const ConvergeSettings& settings, std::uint64_t seed)
 /// Of a run that a process of its own had, and did not live to tell.
 LearnedRun lost(const ConvergeSettings& settings, const std::string& name, std::uint64_t seed,
                 const std::string& how) {
-    LearnedRun run{{name, seed, settings.plan.learning_rate, {}}, how};
+    LearnedRun run{{name, seed, settings.plan.learning_rate, {}}, how, 0};
     // Where the others are measured: runs that are not cannot be told as one.
     for (std::size_t step = 0; step <= settings.plan.steps; ++step)
         if (is_measured(settings.plan, step))
             run.curve.points.push_back({step, std::numeric_limits<double>::quiet_NaN(), 0});
     return run;
+}
+
+std::string in_groups(const problem::Groups& groups) {
+    return groups.empty() ? "" : ", in groups " + problem::groups_text(groups);
 }
 
 bool same_bits(const std::vector<Curve>& base, const Curve& run) {
@@ -64,6 +68,7 @@ LearnedRun learn(const ConvergeSettings& settings, const Text& text,
         run.ended = one_line(error.what());
     }
     run.curve = learner.curve(implementation.name());
+    run.digest = learner.digest();
     return run;
 }
 
@@ -116,6 +121,8 @@ void Convergence::run_base(const std::shared_ptr<const properties::Implementatio
         if (!done[i].run.ended.empty())
             throw Error("the base line has not come to its end: " + done[i].run.ended);
         (wanted[i].turned ? twins : base_).push_back(done[i].run.curve);
+        if (!wanted[i].turned)
+            base_digests_.push_back(done[i].run.digest);
     }
     results_.sigma = sigma_of_twins(base_, twins);
     results_.curves = base_;
@@ -138,13 +145,20 @@ Convergence::judge(const std::vector<std::shared_ptr<const properties::Implement
 }
 
 Convergence::Judged Convergence::judged(const std::string& candidate, const std::vector<Done>& runs) {
-    Judged one{.candidate = candidate, .verdict = {}, .ended = {}, .seconds = 0, .same_bits = true};
+    Judged one{.candidate = candidate,
+               .verdict = {},
+               .ended = {},
+               .seconds = 0,
+               .same_bits = true,
+               .same_states = true};
     std::vector<Curve> curves;
     for (const Done& done : runs) {
         curves.push_back(done.run.curve);
         curves.back().optimizer = candidate; // a base line is no candidate of itself
         one.seconds += done.seconds;
         one.same_bits = one.same_bits && same_bits(base_, done.run.curve);
+        one.same_states = one.same_states && done.run.ended.empty() &&
+                          done.run.digest == base_digests_[static_cast<std::size_t>(&done - runs.data())];
         if (one.ended.empty() && !done.run.ended.empty())
             one.ended = "seed " + std::to_string(done.run.curve.seed) + " ended: " + done.run.ended;
     }
@@ -160,7 +174,8 @@ Convergence::Judged Convergence::judged(const std::string& candidate, const std:
                                     .setting = std::to_string(settings_.plan.steps) + " steps, " +
                                                std::to_string(settings_.plan.ranks) + " ranks, density " +
                                                shortest(settings_.density) + ", payload " +
-                                               std::string(problem::name(settings_.plan.hyper.payload)),
+                                               std::string(problem::name(settings_.plan.hyper.payload)) +
+                                               in_groups(settings_.plan.hyper.groups),
                                     .verdict = one.verdict});
     results_.curves.insert(results_.curves.end(), curves.begin(), curves.end());
     return one;

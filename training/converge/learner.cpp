@@ -1,11 +1,21 @@
 #include "learner.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
 namespace scape::training {
+
+namespace {
+
+/// A value that is another makes another digest, whatever comes after it.
+void add(std::uint64_t& digest, std::uint64_t value) {
+    digest = std::rotl(digest ^ value, 27) * 0x9e37'79b9'7f4a'7c15U;
+}
+
+} // namespace
 
 Learner::Learner(const ConvergeSettings& settings, const Text& text, std::uint64_t seed, bool turned)
     : settings_(settings), seed_(seed), turned_(turned) {
@@ -15,7 +25,8 @@ Learner::Learner(const ConvergeSettings& settings, const Text& text, std::uint64
         ranks_.push_back({Windows(text, plan.shape.context, plan.measured_windows),
                           Model<float>(plan.shape, plan.batch),
                           0,
-                          {}});
+                          {},
+                          0});
 }
 
 properties::Live::Step Learner::next(int rank, std::span<const float> parameters) {
@@ -44,6 +55,16 @@ properties::Live::Step Learner::next(int rank, std::span<const float> parameters
     return next;
 }
 
+void Learner::seen(int rank, const properties::View& view) {
+    std::uint64_t& digest = ranks_[static_cast<std::size_t>(rank)].digest;
+    for (const auto* vector : {&view.parameters, &view.moment, &view.residual})
+        for (const float value : *vector)
+            add(digest, std::bit_cast<std::uint32_t>(value));
+    if (view.step > 0) // before it the mask may be anything
+        for (const std::uint8_t byte : view.mask)
+            add(digest, byte);
+}
+
 /// Ranks share the windows. Each measures what it has itself become.
 void Learner::measure(int rank, OfRank& mine, std::span<const float> parameters) const {
     const Plan& plan = settings_.plan;
@@ -58,6 +79,13 @@ void Learner::measure(int rank, OfRank& mine, std::span<const float> parameters)
             static_cast<double>(taken) * mine.model.loss(parameters, mine.windows.measured(first, taken));
     }
     mine.losses.push_back(sum / static_cast<double>(count));
+}
+
+std::uint64_t Learner::digest() const {
+    std::uint64_t all = 0;
+    for (const OfRank& rank : ranks_)
+        add(all, rank.digest);
+    return all;
 }
 
 Curve Learner::curve(const std::string& name) const {

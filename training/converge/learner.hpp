@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <scape/properties/implementation.hpp>
@@ -21,8 +22,11 @@ class Learner final : public properties::Live {
     Learner(const ConvergeSettings& settings, const Text& text, std::uint64_t seed, bool turned);
 
     [[nodiscard]] Step next(int rank, std::span<const float> parameters) override;
+    void seen(int rank, const properties::View& view) override;
     /// After the run, or what there is of it.
     [[nodiscard]] Curve curve(const std::string& name) const;
+    /// Of every bit that the ranks have shown, after each step.
+    [[nodiscard]] std::uint64_t digest() const;
 
   private:
     struct OfRank {
@@ -30,6 +34,7 @@ class Learner final : public properties::Live {
         Model<float> model;
         std::size_t step = 0;       ///< taken
         std::vector<double> losses; ///< of its share of the measured windows, a sum each
+        std::uint64_t digest = 0;   ///< of what it has shown
     };
 
     void measure(int rank, OfRank& mine, std::span<const float> parameters) const;

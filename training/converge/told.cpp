@@ -19,12 +19,14 @@ Json json_of(const LearnedRun& run) {
             {"seed", run.curve.seed},
             {"learning_rate", run.curve.learning_rate},
             {"points", json_of(run.curve.points)},
-            {"ended", run.ended}};
+            {"ended", run.ended},
+            {"digest", run.digest}};
 }
 
 LearnedRun run_of(const Json& json) {
     return {{json.at("optimizer"), json.at("seed"), json.at("learning_rate"), points_of(json.at("points"))},
-            json.at("ended")};
+            json.at("ended"),
+            json.at("digest")};
 }
 
 std::string text(const Convergence::Judged& judged, const std::string& base) {

@@ -99,6 +99,32 @@ TEST_F(ShortTraining, WhatATrainingHasIsThere) {
     EXPECT_LT(parts(*with(Bug::last_bucket_in_all)), 17U);
 }
 
+// Where not a bit of a state differs, there was nothing for a mistake to do; a state may differ and no
+// loss.
+TEST_F(ShortTraining, TellsAMistakeWithoutAnOccasionFromOneThatDoesNotShow) {
+    const auto digest = [&](const Implementation& implementation) {
+        return learn(settings_, text_, implementation, 3).digest;
+    };
+    const std::uint64_t right = digest(*properties::reference_implementation());
+    for (const auto& same : {named("host"), with(Bug::none), named("cuda-blocks"), with(Bug::nan_passed_on),
+                             with(Bug::residual_lost_when_shrinking), with(Bug::groups_forgotten)})
+        EXPECT_EQ(digest(*same), right) << same->name();
+    EXPECT_NE(digest(*with(Bug::reverse_rank_order)), right);
+    EXPECT_NE(digest(*with(Bug::checkpoint_without_residual)), right);
+}
+
+// In groups, what only groups have.
+TEST_F(ShortTraining, InGroupsTheMistakesOfGroupsHaveAnOccasion) {
+    ConvergeSettings grouped = usual_convergence(problem::Payload::fp32, {2, 3, 1});
+    settings_.plan.ranks = grouped.plan.ranks;
+    settings_.plan.hyper.groups = grouped.plan.hyper.groups;
+    EXPECT_EQ(parts(*with(Bug::none)), 17U);
+    EXPECT_EQ(parts(*named("host")), 17U);
+    for (const Bug bug : {Bug::groups_forgotten, Bug::mean_of_means, Bug::groups_backwards,
+                          Bug::handler_first, Bug::boundary_off_by_one})
+        EXPECT_LT(parts(*with(bug)), 17U) << static_cast<int>(bug);
+}
+
 TEST_F(ShortTraining, ATwinHasTheSameDataAndOtherBits) {
     const std::vector<double> base = losses(*properties::reference_implementation());
     const std::vector<double> twin = losses(*properties::reference_implementation(), true);
@@ -154,11 +180,13 @@ TEST_F(Gate, TakesWhatIsRightForTheSame) {
     for (const Convergence::Judged& one : convergence().judge({named("host"), with(Bug::none)})) {
         EXPECT_EQ(one.verdict.outcome, Outcome::same) << text(one, "reference");
         EXPECT_TRUE(one.same_bits);
+        EXPECT_TRUE(one.same_states);
         EXPECT_EQ(one.verdict.difference, 0.0);
     }
     // Sums in another order: other bits, and the same to a loss curve.
     const Convergence::Judged other = convergence().judge({with(Bug::reverse_rank_order)}).front();
     EXPECT_FALSE(other.same_bits);
+    EXPECT_FALSE(other.same_states);
     EXPECT_EQ(other.verdict.outcome, Outcome::same) << text(other, "reference");
 }
 

@@ -199,6 +199,8 @@ class Live {
     /// The coming step of a rank whose parameters are these. Asked by each rank once a step, by several of
     /// them at a time.
     [[nodiscard]] virtual Step next(int rank, std::span<const float> parameters) = 0;
+    /// All that the rank shows of itself, before it is asked for the step.
+    virtual void seen(int /*rank*/, const View& /*view*/) {}
 };
 /// The gradient of a step as one, for those that take no parts.
 [[nodiscard]] std::vector<float> sum_of(const std::vector<std::vector<float>>& parts);

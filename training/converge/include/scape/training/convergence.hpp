@@ -28,13 +28,17 @@ struct ConvergeSettings {
     std::size_t base_pairs = 16;   ///< of the base line beside its twin, from which sigma is known
     double margin = 0.05;          ///< nats a symbol
 };
-/// Those of `check --converge`, for payloads of a kind.
-[[nodiscard]] ConvergeSettings usual_convergence(problem::Payload payload = problem::Payload::fp32);
+/// Those of `check --converge`, for payloads of a kind, and for ranks in groups.
+[[nodiscard]] ConvergeSettings usual_convergence(problem::Payload payload = problem::Payload::fp32,
+                                                 const problem::Groups& groups = {});
 
 /// One run of an implementation on the settings' text.
 struct LearnedRun {
     Curve curve;
     std::string ended; ///< "", or why it did not come to its end: from there on its losses are NaN
+    /// Of every bit of every rank's parameters, moment, residual and mask, after each step: where those of
+    /// two runs are equal, nothing was another that these could show.
+    std::uint64_t digest = 0;
 };
 /// `turned`: the ranks take each other's batches, each the next one's. That must not matter, and changes
 /// the order of sums and whose choice of a mask is made from what: a twin.
@@ -57,9 +61,10 @@ class Convergence {
     struct Judged {
         std::string candidate;
         Verdict verdict;
-        std::string ended;      ///< of the first run that did not come to its end
-        double seconds = 0;     ///< of its runs, one after the other
-        bool same_bits = false; ///< as the base line: every loss that was measured
+        std::string ended;        ///< of the first run that did not come to its end
+        double seconds = 0;       ///< of its runs, one after the other
+        bool same_bits = false;   ///< as the base line: every loss that was measured
+        bool same_states = false; ///< and every bit of every rank after each step
     };
     /// All of these, a group of runs each, in their order.
     [[nodiscard]] std::vector<Judged>
@@ -88,6 +93,7 @@ class Convergence {
     Text text_;
     TrainingResults results_;
     std::vector<Curve> base_;
+    std::vector<std::uint64_t> base_digests_; ///< of the same runs
 };
 
 /// "plain: SAME: ...", one line.
