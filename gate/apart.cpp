@@ -152,19 +152,28 @@ ordered_json to_json(const SearchResult& result, const std::string& source) {
                  {"evaluations", result.counterexample->evaluations},
                  {"was_drawn", result.counterexample->was_drawn},
                  {"schedule", result.counterexample->schedule}};
-    return {{"cases", result.cases},    {"drawn", result.drawn},
-            {"kinds", result.kinds},    {"counts", counts_json(result.counts)},
-            {"found", found},           {"ended", result.ended},
+    return {{"cases", result.cases},
+            {"drawn", result.drawn},
+            {"kinds", result.kinds},
+            {"counts", counts_json(result.counts)},
+            {"found", found},
+            {"ended", result.ended},
+            {"interrupted", result.interrupted},
             {"seconds", result.seconds}};
 }
 
 SearchResult search_result(const ordered_json& json) {
     SearchResult result;
+    if (json.is_null()) {
+        result.ended = result.interrupted = true;
+        return result;
+    }
     result.cases = json["cases"];
     result.drawn = json["drawn"];
     result.kinds = json["kinds"].get<std::map<std::string, int>>();
     result.counts = counts_of(json["counts"]);
     result.ended = json["ended"];
+    result.interrupted = json["interrupted"];
     result.seconds = json["seconds"];
     if (const ordered_json& found = json["found"]; !found.is_null())
         result.counterexample = Counterexample{.line = found["line"],

@@ -12,6 +12,7 @@
 #include <scape/verify/level.hpp>
 
 #include "diagnosis.hpp"
+#include "interruption.hpp"
 
 // The matrix, the properties, one case; and what came of them.
 
@@ -39,7 +40,11 @@ int Check::run() {
             run_properties();
         // Ranks that are processes already are searched together.
         const bool forks = group_->name() == "in_process";
+        // Those are ended as before: polled by each for itself, an interruption would part them.
+        if (forks)
+            tell_what_was_done();
         run_pieces(pieces_, {.at_a_time = forks ? settings_.jobs : 0, .most_seconds = case_seconds()});
+        work_has_ended();
     }
     return finish();
 }
@@ -88,16 +93,17 @@ void Check::search_later(const Implementation& implementation, const Property& p
                            [this, &implementation, &property, options, with](const Ended& before) {
                                if (settings_.verbose && group_->speaks())
                                    std::fprintf(stderr, "$ %s\n", with.c_str());
-                               return to_json(
+                               SearchResult result =
                                    search_again(system_, implementation, property, options, before,
                                                 settings_.case_timeout,
-                                                settings_.save.empty() ? "" : source(implementation)),
-                                   source(implementation));
+                                                settings_.save.empty() ? "" : source(implementation));
+                               result.interrupted = result.ended && interruption() != 0;
+                               return to_json(result, source(implementation));
                            },
                        .told =
                            [this, told = std::move(told), &implementation](const ordered_json& answer) {
                                const SearchResult result = search_result(answer);
-                               cut_short_ = cut_short_ || result.ended;
+                               cut_short_ = cut_short_ || (result.ended && !result.interrupted);
                                told(result);
                                pace_.took(implementation.name(), result.seconds);
                                show_progress();
@@ -147,7 +153,8 @@ ordered_json Check::failure(const Implementation& implementation, const Property
     json["command"] = command(implementation, property, found);
     // Once for each cause that an implementation has. Ranks that are processes cannot start others.
     std::string fits;
-    if (causes_.count_of(implementation.name(), json["cause"]) == 1 && group_->name() == "in_process")
+    if (causes_.count_of(implementation.name(), json["cause"]) == 1 && group_->name() == "in_process" &&
+        interruption() == 0)
         for (const std::string& line : what_fits(system_, *found.finding, json["command"])) {
             json["fits"].push_back(line);
             fits += (fits.empty() ? "  what may be wrong:\n    " : "    ") + line + "\n";

@@ -64,10 +64,13 @@ int run_mpi(const CheckSettings& settings, const Started& started) {
 
 int run(const CheckSettings& settings, const Started& started) {
     tell_of_crashes();
-    if (settings.communicator == "in_process")
-        return Check(settings, started.systems, make_thread_group(timeout_of(settings)), started.arguments,
-                     started.invocation)
-            .run();
+    if (settings.communicator == "in_process") {
+        const int status = Check(settings, started.systems, make_thread_group(timeout_of(settings)),
+                                 started.arguments, started.invocation)
+                               .run();
+        end_if_interrupted(); // by now its programs are gone
+        return status;
+    }
     if (settings.communicator == "mpi")
         return run_mpi(settings, started);
     throw Error("--communicator is '" + settings.communicator + "'; it must be in_process or mpi");

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cerrno> // program_invocation_short_name
-#include <chrono>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +14,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +21,8 @@
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 
-#include "program_process.hpp"
+#include "interruption.hpp"
+#include "running.hpp"
 #include "scratch.hpp"
 
 namespace scape::gate {
@@ -32,86 +30,6 @@ namespace scape::gate {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int most_processes = 16;
-
-std::int64_t now() {
-    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
-}
-
-/// Read by a signal handler, and by the parent of whoever writes it: plain buffers in shared memory.
-struct Running {
-    std::atomic<std::int64_t> since;
-    std::atomic<pid_t> process; ///< at work on it, started by this one; 0: none
-    std::array<char, 4096> command;
-    std::array<char, 2048> line;
-};
-
-/// Of this process, then of those that it starts. A process that was started itself begins none but one
-/// after another, which write into its own.
-std::array<Running, most_processes + 1>& all_running() {
-    static auto* const all = [] {
-        void* const memory = mmap(nullptr, sizeof(std::array<Running, most_processes + 1>),
-                                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED)
-            throw std::bad_alloc();
-        return new (memory) std::array<Running, most_processes + 1>();
-    }();
-    return *all;
-}
-
-Running*& mine() {
-    static Running* own = all_running().data();
-    return own;
-}
-
-void begin(Running& running) {
-    running.command[0] = '\0';
-    running.line[0] = '\0';
-    running.since = now();
-}
-
-/// Or they would write on into a folder that is being removed.
-void kill_children() {
-    for (Running& running : all_running())
-        if (const pid_t child = running.process.load(); child > 0) {
-            kill(child, SIGKILL);
-            while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-            }
-        }
-}
-
-void tell(int signal) {
-    const auto say = [](const char* text) {
-        if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
-            return;
-    };
-    say("\n");
-    say(program_invocation_short_name);
-    say(signal == SIGINT || signal == SIGTERM || signal == SIGHUP ? ": interrupted"
-                                                                  : ": the implementation crashed");
-    const char* before = " while running\n";
-    for (const Running& running : all_running())
-        if (running.command[0] != '\0') {
-            say(before);
-            say("$ ");
-            say(running.command.data());
-            before = "\n";
-        }
-    say("\n");
-    kill_programs();
-    kill_children();
-    clear_scratch_at_once();
-    std::signal(signal, SIG_DFL);
-    static_cast<void>(std::raise(signal));
-}
-
-constexpr std::array told_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGHUP};
-
-void forget_signals() {
-    for (const int signal : told_signals)
-        std::signal(signal, SIG_DFL);
-}
 
 /// A process at work on something. It goes when this does.
 class Child {
@@ -128,6 +46,7 @@ class Child {
             if (getppid() != parent)
                 _exit(EXIT_FAILURE);
             forget_signals();
+            leave_interruptions_to_the_parent();
             mine() = &running_;
             close(ends[0]);
             answer(work, ends[1]);
@@ -162,9 +81,13 @@ class Child {
                 bytes_.insert(bytes_.end(), some.begin(), some.begin() + count);
             else if (count == 0 || errno != EINTR)
                 return true;
-        } else if (static_cast<double>(now() - running_.since) > most_seconds * 1000.0) {
+        } else if (static_cast<double>(now_in_milliseconds() - running_.since) > most_seconds * 1000.0) {
             kill(process_, SIGKILL);
             late_ = "took longer than " + shortest(most_seconds) + " s";
+            return true;
+        } else if (patience_is_over()) {
+            kill(process_, SIGKILL);
+            late_ = "was interrupted";
             return true;
         }
         return false;
@@ -262,7 +185,7 @@ class Run {
     void start() {
         for (; next_ < pieces_.size(); ++next_) {
             const Piece& piece = pieces_[next_];
-            if (!piece.work) {
+            if (!piece.work || interruption() != 0) {
                 answers_[next_] = ordered_json();
             } else if (piece.here || options_.at_a_time == 0) {
                 // What follows may depend on nothing, but what is told has an order, and a context of a
@@ -311,7 +234,7 @@ class Run {
         Ended ended;
         ordered_json answer = active.child->answer(ended);
         all_running().at(active.slot).command[0] = '\0';
-        if (ended.how.empty()) {
+        if (ended.how.empty() || interruption() != 0) {
             answers_[active.piece] = std::move(answer);
             return;
         }
@@ -332,31 +255,6 @@ class Run {
 };
 
 } // namespace
-
-void now_running(const std::string& command, const std::string& line) {
-    Running& running = *mine();
-    std::snprintf(running.command.data(), running.command.size(), "%s", command.c_str());
-    std::snprintf(running.line.data(), running.line.size(), "%s", line.c_str());
-    running.since = now();
-}
-
-std::string what_is_running() {
-    const Running& running = *mine();
-    return running.command[0] == '\0' ? std::string()
-                                      : std::string(", while running: ") + running.command.data();
-}
-
-void tell_of_crashes() {
-    static_cast<void>(mine()); // made now, not by a signal handler
-    for (const int signal : told_signals)
-        if (std::signal(signal, SIG_IGN) != SIG_IGN) // as under nohup, where it stays ignored
-            std::signal(signal, tell);
-}
-
-void no_more_to_tell() {
-    mine()->command[0] = '\0';
-    forget_signals();
-}
 
 ordered_json in_child(const std::function<ordered_json()>& work, double most_seconds, Ended& ended) {
     Child child(work, *mine());

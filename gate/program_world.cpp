@@ -13,12 +13,16 @@
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
 
+#include "interruption.hpp"
+
 namespace scape::gate {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// For an interruption.
+constexpr double look_every_seconds = 0.25;
 /// No answer is longer than this.
 constexpr std::size_t most_characters = std::size_t{1} << 20U;
 
@@ -105,13 +109,16 @@ std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
             return answers;
         if (std::ranges::any_of(ranks_, [](const auto& rank) { return rank->output_is_closed(); }))
             fail_for_the_ended(answered);
+        if (patience_is_over())
+            throw ProgramFailed("interrupted");
         const double left = std::chrono::duration<double>(end - Clock::now()).count();
         if (left <= 0.0)
             fail_for_the_silent(answered, seconds);
         std::vector<pollfd> awaited;
         for (const auto& rank : ranks_)
             rank->add_to(awaited);
-        poll(awaited.data(), awaited.size(), static_cast<int>(std::ceil(std::min(left, 60.0) * 1000.0)));
+        poll(awaited.data(), awaited.size(),
+             static_cast<int>(std::ceil(std::min(left, look_every_seconds) * 1000.0)));
     }
 }
 

@@ -8,6 +8,8 @@
 #include <scape/report/environment.hpp>
 #include <scape/report/table.hpp>
 
+#include "interruption.hpp"
+
 namespace scape::gate {
 
 namespace {
@@ -125,6 +127,9 @@ Watch::Watch(double seconds, std::function<bool(bool)> any) : limit_(seconds), a
 
 bool Watch::goes_on(const std::string& command, const std::string& line) {
     now_running(command, line);
+    // Nobody notes interruptions of ranks that are processes, which would part by them.
+    if (interruption() != 0)
+        return false;
     return limit_ <= 0.0 || !any_(seconds() > limit_);
 }
 
@@ -137,7 +142,7 @@ Verdict judge(const System& system, const Property& property, const SearchResult
     if (result.counterexample)
         return {Status::failed, ""};
     if (result.cases == 0)
-        return {Status::skipped, "the time budget was used up before"};
+        return {Status::skipped, result.interrupted ? "interrupted" : "the time budget was used up before"};
     const int asked = result.drawn > 0 ? result.drawn : result.cases; // of a single case none is drawn
     for (const auto& [kind, count] : result.kinds)
         if (kind.starts_with(nothing_said) && count == asked)
@@ -145,8 +150,9 @@ Verdict judge(const System& system, const Property& property, const SearchResult
     if (const std::string few = too_few(system, property, result, options); !few.empty())
         return {Status::mistrusted, few};
     if (result.ended)
-        return {Status::passed, "the time budget ended it after " + std::to_string(result.cases) + " of " +
-                                    std::to_string(options.cases) + " cases"};
+        return {Status::passed,
+                (result.interrupted ? "interrupted after " : "the time budget ended it after ") +
+                    std::to_string(result.cases) + " of " + std::to_string(options.cases) + " cases"};
     return {Status::passed, ""};
 }
 

@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include "interruption.hpp"
+
 namespace scape::gate {
 
 namespace {
@@ -32,6 +34,15 @@ class Unjudged final : public Finding {
   private:
     std::string message_;
 };
+
+/// A program that was ended in the middle of a case is not wrong for that.
+void forget_what_was_ended(SearchResult& result) {
+    if (!result.counterexample || !patience_is_over())
+        return;
+    result.counterexample.reset();
+    --result.cases;
+    result.ended = true;
+}
 
 } // namespace
 
@@ -81,7 +92,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
     });
     rc::Random random(seed_of(options.seed, property.name));
     std::optional<rc::Shrinkable<Line>> failing;
-    while (result.cases < options.cases && !failing) {
+    while (result.cases < options.cases && !failing && !result.ended) {
         const rc::Shrinkable<Line> drawn = generator(random.split(), rc::kNominalSize);
         const Line line = drawn.value();
         if (!options.before(line)) {
@@ -91,6 +102,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
         ++result.cases;
         ++result.drawn;
         result.counterexample = try_case(implementation, property, line, options, result);
+        forget_what_was_ended(result);
         if (result.counterexample)
             failing = drawn;
     }
@@ -106,6 +118,7 @@ SearchResult search(const System& system, const Implementation& implementation, 
         }
         ++result.cases;
         result.counterexample = try_case(implementation, property, line, options, of_others);
+        forget_what_was_ended(result);
         if (result.counterexample)
             result.counterexample->was_drawn = false;
     }
@@ -129,7 +142,8 @@ SearchResult search(const System& system, const Implementation& implementation, 
                 break;
             }
             ++evaluations;
-            if (auto found = try_case(implementation, property, line, options, of_shrinking)) {
+            if (auto found = try_case(implementation, property, line, options, of_shrinking);
+                found && !patience_is_over()) {
                 result.counterexample = std::move(found);
                 failing = *candidate;
                 smaller = true;

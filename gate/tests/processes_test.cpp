@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -143,6 +144,36 @@ TEST(Processes, WhatCannotBeFinishedTwiceIsAnError) {
                               .told = [](const ordered_json&) { FAIL(); }}},
                             {.at_a_time = 1}),
                  std::runtime_error);
+}
+
+/// One piece ends, and interrupts; one hangs, and is ended; one is never begun.
+[[noreturn]] void interrupted_by(int signal) {
+    std::signal(signal, SIG_DFL); // whatever this test runs under
+    tell_of_crashes();
+    tell_what_was_done();
+    const auto tell = [signal](const ordered_json& answer) {
+        std::fprintf(stderr, "told %s;", answer.dump().c_str());
+        if (answer == 1)
+            std::raise(signal);
+    };
+    const auto hangs = [](const Ended&) -> ordered_json {
+        while (true)
+            pause();
+    };
+    run_pieces({{.work = [](const Ended&) { return ordered_json(1); }, .told = tell},
+                {.work = hangs, .told = tell},
+                {.work = [](const Ended&) { return ordered_json(2); }, .told = tell}},
+               {.at_a_time = 2});
+    std::fprintf(stderr, "all told");
+    end_if_interrupted();
+    std::_Exit(EXIT_SUCCESS);
+}
+
+TEST(ProcessesDeathTest, WhatAnInterruptionLeavesUndoneIsToldToo) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+        EXPECT_EXIT(interrupted_by(signal), testing::KilledBySignal(signal),
+                    "told 1;[^;]*;[^;]*told (2|null);.*all told");
 }
 
 TEST(SearchApart, ACrashIsACounterexampleAndShrinks) {

@@ -17,6 +17,11 @@ void now_running(const std::string& command, const std::string& line = {});
 /// From here on a crash or an interruption prints the commands that were being run, by this process and
 /// those that it has started.
 void tell_of_crashes();
+/// And an interruption no longer ends this process at once: `run_pieces` ends what runs and begins no more,
+/// searches end before their next case. To be followed by end_if_interrupted().
+void tell_what_was_done();
+/// Ends this process by the signal that has interrupted it, if one has.
+void end_if_interrupted();
 /// And from here on no more.
 void no_more_to_tell();
 
@@ -48,7 +53,8 @@ struct ProcessOptions {
 /// As many as there are cores for this process, up to 16.
 [[nodiscard]] int usual_processes();
 
-/// Does them all, and tells of each in their order. An error of a piece is thrown here.
+/// Does them all, and tells of each in their order. An error of a piece is thrown here. Those that an
+/// interruption leaves undone answer null.
 void run_pieces(const std::vector<Piece>& pieces, const ProcessOptions& options);
 
 } // namespace scape::gate

@@ -58,7 +58,8 @@ struct SearchResult {
     std::map<std::string, int> kinds; ///< of case: how many were of it
     Counts counts;
     std::optional<Counterexample> counterexample;
-    bool ended = false; ///< `before` said so
+    bool ended = false;       ///< `before` said so
+    bool interrupted = false; ///< and that was why
     double seconds = 0.0;
 };
 
