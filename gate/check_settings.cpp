@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
+#include <scape/report/folder.hpp>
 #include <scape/verify/level.hpp>
 
 // What was asked for: is it possible, and what follows from it?
@@ -78,7 +78,7 @@ void Check::check_that_results_can_be_written() const {
     std::string fault;
     if (group_->speaks())
         try {
-            if (!settings_.json.empty() && !std::ofstream(settings_.json, std::ios::app))
+            if (!settings_.json.empty() && !report::can_be_written(settings_.json))
                 throw Error("--json " + settings_.json +
                             " cannot be written; check the folder and its rights");
             for (const std::string& folder : {settings_.report, settings_.save})

@@ -12,6 +12,49 @@ namespace scape::report {
 
 namespace {
 
+namespace fs = std::filesystem;
+
+struct Written {
+    fs::path first;
+    fs::path last; ///< the name that it gets when it is whole
+};
+
+/// Such as /dev/stdout, whatever that is.
+bool is_stream(const fs::path& path) {
+    std::error_code error;
+    const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
+    return folder.string().starts_with("/proc/") ||
+           fs::read_symlink(path, error).string().starts_with("/proc/");
+}
+
+/// A device or a pipe has no other name, and a link stays one.
+Written written_first(const fs::path& path) {
+    std::error_code error;
+    const fs::file_status there = fs::status(path, error);
+    if (fs::exists(there) && (!fs::is_regular_file(there) || is_stream(path)))
+        return {.first = path, .last = path};
+    const fs::path last = fs::exists(there) ? fs::canonical(path) : path;
+    return {.first = last.string() + ".partial", .last = last};
+}
+
+/// What a full disk cuts short is never found under the name of a whole one.
+void write(const std::string& path, const std::string& text, const std::string& what) {
+    const Written written = written_first(path);
+    std::ofstream file(written.first, std::ios::binary);
+    file << text;
+    file.close();
+    std::error_code error;
+    if (file && written.first != written.last)
+        fs::rename(written.first, written.last, error);
+    if (file && !error)
+        return;
+    std::error_code ignored;
+    if (written.first != written.last)
+        fs::remove(written.first, ignored);
+    throw Error(path + ": the " + what +
+                " could not be written; check the folder and the space on the disk");
+}
+
 void write_both(const std::string& folder, const std::string& page, const std::string& junit) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
@@ -23,12 +66,19 @@ void write_both(const std::string& folder, const std::string& page, const std::s
 
 } // namespace
 
+bool can_be_written(const std::string& path) {
+    const fs::path first = written_first(path).first;
+    const bool was_there = fs::exists(first);
+    if (!std::ofstream(first, std::ios::app))
+        return false;
+    std::error_code ignored;
+    if (!was_there)
+        fs::remove(first, ignored);
+    return true;
+}
+
 void write_text(const std::string& path, const std::string& text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file)
-        throw Error(path + ": the report could not be written; check the folder and the space on the disk");
+    write(path, text, "report");
 }
 
 void write_folder(const std::string& folder, const std::vector<nlohmann::ordered_json>& results) {
@@ -41,11 +91,8 @@ void write_runs_folder(const std::string& folder, const nlohmann::ordered_json& 
 
 void write_json(const std::string& path, const nlohmann::ordered_json& json) {
     // A JSON text has to be UTF-8, whatever a path or a name in a trace holds.
-    std::ofstream file(path);
-    file << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-    file.close();
-    if (!file)
-        throw Error(path + ": the result could not be written; check the folder and the space on the disk");
+    write(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n",
+          "result");
 }
 
 } // namespace scape::report

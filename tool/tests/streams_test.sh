@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A standard output that is full or closed is no success, and who is interrupted leaves no half of a file.
+# A standard output that is full or closed is no success, and who is interrupted, or finds the disk full, leaves no half of a file.
 # Usage: tool/tests/streams_test.sh SCAPE
 set -uo pipefail
 scape=${1:?usage: tool/tests/streams_test.sh SCAPE}
@@ -38,5 +38,13 @@ for signal in TERM HUP; do
     wait $recorder
     [ $? -gt 128 ] || fail "record was not ended by $signal"
     [ -z "$(ls "$folder" | grep '^b')" ] || fail "$signal leaves $(ls "$folder")"
+done
+# As on a disk that takes 1 KiB of a file, and then no more.
+"$scape" record -o "$folder/run" >/dev/null
+mkdir "$folder/full"
+for option in --report --json --junit; do
+    (trap '' XFSZ; ulimit -f 1; "$scape" verify $option "$folder/full/$option" "$folder/run" >/dev/null 2>"$folder/errors")
+    one_line_and_2 "verify $option on a full disk" $? 'could not be written'
+    [ -z "$(find "$folder/full" -type f)" ] || fail "verify $option on a full disk leaves $(find "$folder/full" -type f)"
 done
 echo "streams and interruptions: as they should be"

@@ -13,10 +13,13 @@ void write_folder(const std::string& folder, const std::vector<nlohmann::ordered
 /// The same of recorded runs (runs.hpp).
 void write_runs_folder(const std::string& folder, const nlohmann::ordered_json& runs);
 
-/// Throws scape::Error where that fails.
+/// To be asked before anything is done that would then be lost.
+[[nodiscard]] bool can_be_written(const std::string& path);
+
+/// The file is there whole or, as before, not at all. Throws scape::Error where that fails.
 void write_text(const std::string& path, const std::string& text);
 
-/// Writes a result for --json. Throws scape::Error where that fails.
+/// Writes a result for --json, in the same way. Throws scape::Error where that fails.
 void write_json(const std::string& path, const nlohmann::ordered_json& json);
 
 } // namespace scape::report
