@@ -98,6 +98,15 @@ void add_pins(CLI::App& command, Pins& pins, const std::vector<System>& systems)
 
 } // namespace
 
+std::string numbers_of_mistakes(const std::vector<System>& systems) {
+    std::string all;
+    for (const System& system : systems)
+        if (!system.mistakes.empty())
+            all += (all.empty() ? "1 to " : ", 1 to ") + std::to_string(system.mistakes.size()) + " of " +
+                   system.name;
+    return all.empty() ? "this gate has none" : all;
+}
+
 void set_up_check(CLI::App& command, int& status, const std::vector<std::string>& arguments,
                   const std::vector<System>& systems, const std::string& invocation,
                   const std::function<void(std::uint64_t)>& use_schedule) {
@@ -113,7 +122,8 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
     command.add_option("--implementation", settings->implementations, "which; all without it")
         ->delimiter(',');
     command.add_option("--planted", settings->planted,
-                       "in their place one with this planted bug; 'scape planted --list'");
+                       "in their place one with this planted bug: " + numbers_of_mistakes(systems) +
+                           "; 'scape planted --list'");
     command.add_option("--program", settings->program,
                        "in their place a program of any language, started once a rank: "
                        "'python3 my_optimizer.py'; docs/program-protocol.md");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include <scape/gate/check_command.hpp>
 #include <scape/gate/terminal.hpp>
 
 namespace scape::tool {
@@ -34,7 +35,10 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
     auto settings = std::make_shared<PlantedRun>();
     command->option_defaults()->always_capture_default();
     command->add_option("--system", settings->system, "whose mistakes");
-    command->add_option("--bug", settings->numbers, "only these; see --list")->delimiter(',');
+    command
+        ->add_option("--bug", settings->numbers,
+                     "only these: " + gate::numbers_of_mistakes(all_systems()) + "; see --list")
+        ->delimiter(',');
     command->add_flag("--all", settings->all, "let every property try, not only until one catches it");
     command->add_option("--property", settings->properties, "let only these properties try")
         ->delimiter(',');

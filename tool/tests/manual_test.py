@@ -55,7 +55,21 @@ def section(manual, path):
     return re.split(r"^\.S[SH] ", manual[begin.end():], maxsplit=1, flags=re.M)[0]
 
 
+def expect_numbers_of_mistakes():
+    """Help says how far the numbers of planted mistakes go: to the last that is listed."""
+    for words in (("check",), ("planted",)):
+        text = " ".join(said(*words, "--help").split())
+        named = re.findall(r"1 to (\d+) of ([a-z]+)", text)
+        if not {"scape", "gasloc", "mapl"} <= {system for _, system in named}:
+            fail(f"the help of {words} numbers the mistakes of {named}")
+        for last, system in named:
+            listed = re.findall(r"^ ?(\d+) ", said("planted", "--system", system, "--list"), re.M)
+            if listed != [str(number) for number in range(1, int(last) + 1)]:
+                fail(f"{words}: {system} has the mistakes {listed}, and not 1 to {last}")
+
+
 def main():
+    expect_numbers_of_mistakes()
     manual = said("man").replace("\\-", "-")
     counted = 0
     for path in all_paths():

@@ -20,4 +20,7 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
                   const std::vector<System>& systems, const std::string& invocation,
                   const std::function<void(std::uint64_t)>& use_schedule = {});
 
+/// For help: the numbers of the planted mistakes of each system.
+[[nodiscard]] std::string numbers_of_mistakes(const std::vector<System>& systems);
+
 } // namespace scape::gate
