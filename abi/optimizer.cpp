@@ -171,7 +171,7 @@ std::vector<float> packed(const std::vector<float>& moment, const Mask& mask) {
 }
 
 void restore(distributed::Scape& optimizer, const scape_state& given) {
-    const bool scaled = optimizer.problem().settings.payload == problem::Payload::e5m2;
+    const bool scaled = format_of(optimizer.problem().settings.payload) == problem::Payload::e5m2;
     if (scaled || given.struct_size != offsetof(scape_state, exponent))
         need_size(given.struct_size, sizeof(scape_state), "scape_state");
     if (given.step < 0)

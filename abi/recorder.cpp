@@ -179,7 +179,7 @@ scape_status scape_recorder_norm(scape_recorder* recorder, double norm) {
 scape_status scape_recorder_exponent(scape_recorder* recorder, int32_t exponent) {
     return guarded([&] {
         auto& step = scape::abi::step_of(recorder);
-        if (recorder->problem.problem.settings.payload != scape::problem::Payload::e5m2)
+        if (format_of(recorder->problem.problem.settings.payload) != scape::problem::Payload::e5m2)
             throw scape::Error(
                 "recorder: an exponent is of a payload of e5m2, and this problem has another");
         if (exponent < -126 || exponent > 127)

@@ -58,9 +58,10 @@ struct Words<NormVersion> {
 template <>
 struct Words<Payload> {
     static constexpr std::string_view what = "payload";
-    static constexpr std::array table{Word<Payload>{Payload::fp32, "fp32"},
-                                      Word<Payload>{Payload::bf16, "bf16"},
-                                      Word<Payload>{Payload::e5m2, "e5m2"}};
+    static constexpr std::array table{
+        Word<Payload>{Payload::fp32, "fp32"}, Word<Payload>{Payload::bf16, "bf16"},
+        Word<Payload>{Payload::e5m2, "e5m2"}, Word<Payload>{Payload::bf16_both, "bf16_both"},
+        Word<Payload>{Payload::e5m2_both, "e5m2_both"}};
 };
 
 template <>

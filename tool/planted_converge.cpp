@@ -49,7 +49,8 @@ const problem::Groups some_groups{2, 3, 1};
 /// What a mistake needs to show at all.
 Needs setting_of(const gate::Mistake& mistake) {
     Needs setting;
-    for (const Payload payload : {Payload::bf16, Payload::e5m2})
+    // The longer name last, whose beginning is the shorter one.
+    for (const Payload payload : {Payload::bf16, Payload::e5m2, Payload::bf16_both})
         if (mistake.shows.find("payload of " + std::string(problem::name(payload))) != std::string::npos)
             setting.payload = payload;
     const std::size_t needs = mistake.shows.find("Needs ");
@@ -60,7 +61,7 @@ Needs setting_of(const gate::Mistake& mistake) {
 
 std::vector<Needs> all_settings() {
     std::vector<Needs> all;
-    for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2})
+    for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2, Payload::bf16_both})
         for (const problem::Groups& groups : {problem::Groups{}, some_groups})
             all.push_back({payload, groups});
     return all;

@@ -259,6 +259,7 @@ int main(int count, char** arguments) {
     ranks_are_right("density=linear:1:0.1:3 partition=by_tensor bias_correction=none threads=2");
     a_state_goes_on(settings, folder);
     a_state_goes_on("density=0.3 payload=e5m2 clip_norm=1", folder);
+    a_state_goes_on("density=0.3 payload=e5m2_both clip_norm=1", folder);
     bf16_is_what_it_stands_for();
     fingerprints_are_of_every_bit();
     failures_are_told();

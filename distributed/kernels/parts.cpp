@@ -17,6 +17,17 @@ std::uint64_t bits_within(Index first, Index begin, Index end) {
     return below & (~std::uint64_t{0} << from);
 }
 
+/// Calls work(i) for the coordinates that the mask has in [begin, end).
+template <class Work>
+void each_selected(Index begin, Index end, const Mask& mask, const Work& work) {
+    for (Index first = begin / Mask::word_bits * Mask::word_bits; first < end; first += Mask::word_bits) {
+        const auto word = static_cast<std::size_t>(first / Mask::word_bits);
+        for (std::uint64_t bits = mask.words()[word] & bits_within(first, begin, end); bits != 0;
+             bits &= bits - 1)
+            work(first + std::countr_zero(bits));
+    }
+}
+
 } // namespace
 
 void add(Index begin, Index end, const float* g, float* sum) {
@@ -43,12 +54,11 @@ void gather(const Scalars& scalars, Index begin, Index end, const float* sum, co
 }
 
 void spread(Index begin, Index end, const float* packed, const Mask& mask, float* to) {
-    for (Index first = begin / Mask::word_bits * Mask::word_bits; first < end; first += Mask::word_bits) {
-        const auto word = static_cast<std::size_t>(first / Mask::word_bits);
-        for (std::uint64_t bits = mask.words()[word] & bits_within(first, begin, end); bits != 0;
-             bits &= bits - 1)
-            to[first + std::countr_zero(bits)] = *packed++;
-    }
+    each_selected(begin, end, mask, [&](Index i) { to[i] = *packed++; });
+}
+
+void add_to(Index begin, Index end, const float* packed, const Mask& mask, float* to) {
+    each_selected(begin, end, mask, [&](Index i) { to[i] = to[i] + *packed++; });
 }
 
 } // namespace scape::distributed::host

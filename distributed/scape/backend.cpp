@@ -81,6 +81,23 @@ void Backend::round_payload() {
     rounds_none();
 }
 
+std::byte* Backend::round_means(Index /*at*/, Index /*count*/) {
+    rounds_none();
+}
+
+std::byte* Backend::round_means_in(std::size_t /*bucket*/, Index /*at*/, Index /*count*/) {
+    rounds_none();
+}
+
+void Backend::take_means(const Scalars& /*scalars*/, problem::Range /*own*/) {
+    rounds_none();
+}
+
+void Backend::take_means_of(std::size_t /*bucket*/, const Scalars& /*scalars*/, problem::Range /*own*/,
+                            std::span<const problem::Range> /*where*/) {
+    rounds_none();
+}
+
 // So it does adds_groups().
 float* Backend::received_sums(Index /*count*/) {
     adds_none();

@@ -1,6 +1,7 @@
 #include "buckets_under_way.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 #include <scape/distributed/buckets.hpp>
@@ -143,9 +144,12 @@ void BucketsUnderWay::means_back(std::size_t number, const Scalars& scalars, Byt
     else
         backend_.fold_in(number, scalars, reduction_ == Reduction::ordered ? communicator_.size() : 1, at,
                          own);
-    const auto by_owner = bytes_of(bucket.selected, sizeof(float));
-    bucket.exchange =
-        communicator_.start_all_gather(Traffic::moment, bucket.payload + at, bucket.payload, by_owner);
+    const problem::Payload payload = problem_.settings.payload;
+    std::byte* means = rounds_mean(payload) ? backend_.round_means_in(number, at, own)
+                                            : reinterpret_cast<std::byte*>(bucket.payload);
+    const auto by_owner = bytes_of(bucket.selected, mean_bytes(payload));
+    const auto before = static_cast<std::size_t>(at) * mean_bytes(payload);
+    bucket.exchange = communicator_.start_all_gather(Traffic::moment, means + before, means, by_owner);
     sent[static_cast<std::size_t>(Traffic::moment)] += communicator_.sent_by_gather(by_owner);
 }
 
@@ -154,7 +158,11 @@ void BucketsUnderWay::finish(const Scalars& scalars, Bytes& sent) {
     for (std::size_t number = 0; number < count_; ++number) {
         buckets_[number].exchange->wait();
         buckets_[number].exchange.reset();
-        backend_.place(number, buckets_[number].where);
+        if (rounds_mean(problem_.settings.payload))
+            backend_.take_means_of(number, scalars, ranges_[static_cast<std::size_t>(communicator_.rank())],
+                                   buckets_[number].where);
+        else
+            backend_.place(number, buckets_[number].where);
     }
 }
 

@@ -176,7 +176,7 @@ RankState read_state(const FileSystem& from, const fs::path& checkpoint, const s
                     to_mask(files[0].read_u8("current_mask"), d, files[0].path().string()),
                     to_mask(files[0].read_u8("coming_mask"), d, files[0].path().string()),
                     RankState::least_exponent};
-    if (optimizer.problem().settings.payload == problem::Payload::e5m2)
+    if (format_of(optimizer.problem().settings.payload) == problem::Payload::e5m2)
         state.exponent = read_exponent(files);
     for (std::size_t other = 0; other < files.size(); ++other) {
         const problem::Range& range = manifest.ranks[other].range;
@@ -234,7 +234,7 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
     together(communicator, [&] {
         const fs::path path = partial / rank_file(me);
         write_rank_file(files, path, state, optimizer.ranges()[me], me == 0,
-                        optimizer.problem().settings.payload == problem::Payload::e5m2);
+                        format_of(optimizer.problem().settings.payload) == problem::Payload::e5m2);
         mine = measure(*open_to_read(files, path), path);
     });
     const std::vector<File> measured = gather_records(communicator, mine);

@@ -1,5 +1,6 @@
 // What a step exchanges: the coming mask (section 4.3), and the values on the one it uses (section 4.4).
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -74,6 +75,14 @@ void Scape::exchange(const Scalars& scalars) {
          groups_ ? groups_->bytes_sent(selected_)
                  : std::reduce(sent_to.begin(), sent_to.end()) - sent_to[static_cast<std::size_t>(me)]);
 
+    if (rounds_mean(problem_.settings.payload)) {
+        std::byte* means = backend_->round_means(at, own);
+        const auto before = static_cast<std::size_t>(at) * mean_bytes(problem_.settings.payload);
+        communicator_.start_all_gather(Traffic::moment, means + before, means, sent_to)->wait();
+        backend_->take_means(scalars, ranges_[static_cast<std::size_t>(me)]);
+        sent(Traffic::moment, communicator_.sent_by_gather(sent_to));
+        return;
+    }
     float* M = backend_->moment();
     communicator_.start_all_gather(Traffic::moment, M + at, M, by_owner)->wait();
     sent(Traffic::moment, communicator_.sent_by_gather(by_owner));

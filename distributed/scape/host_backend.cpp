@@ -12,7 +12,9 @@
 #include "host_selection.hpp"
 #include "moment_on_mask.hpp"
 #include "norm.hpp"
+#include "payload_overflow.hpp"
 #include "received_rooms.hpp"
+#include "rounded_means.hpp"
 #include "rounded_payload.hpp"
 #include "shares.hpp"
 #include "sum_rooms.hpp"
@@ -124,8 +126,10 @@ class HostBackend final : public Backend {
             });
             payload += coming().offset(range.end) - before;
         }
-        if (rounded_.any())
-            round_bucket(bucket, count);
+        if (rounded_.any()) { // what that loses is made again, and kept, when the step itself is taken
+            rounded_.make_room(bucket, room_to_vary(count));
+            static_cast<void>(write_rounded(rounded_.sent(bucket), buckets_[bucket].data(), 0, count));
+        }
         return buckets_[bucket].data();
     }
 
@@ -145,31 +149,11 @@ class HostBackend final : public Backend {
 
     bool rounds_payloads() const override { return true; }
 
-    /// Chunk by chunk, so that nothing has to be kept.
     Refusal first_overflow(const Scalars& scalars, const float* gradient) override {
-        std::atomic<Index> first{size_};
-        over_coordinates([&](Index share_begin, Index share_end) {
-            std::array<float, Mask::chunk> c; // NOLINT: written before it is read
-            for (Index begin = share_begin; begin < share_end && begin < first; begin += Mask::chunk) {
-                const Index end = std::min(share_end, begin + Mask::chunk);
-                const Index count = coming().offset_of_chunk(end) - coming().offset_of_chunk(begin);
-                host::gather(scalars, begin, end, nullptr, gradient, e_.data(), current(), m_.data(),
-                             coming(), c.data());
-                const auto* const found = std::find_if(c.data(), c.data() + count, [](float value) {
-                    return element::score(value) >= element::beyond_bf16;
-                });
-                if (found == c.data() + count)
-                    continue;
-                const Index at = coordinate(coming(), begin, found - c.data());
-                lower(first, at);
-            }
+        return first_overflow_of(size_, coming(), shares_, [&](Index begin, Index end, float* c) {
+            host::gather(scalars, begin, end, nullptr, gradient, e_.data(), current(), m_.data(), coming(),
+                         c);
         });
-        if (first == size_)
-            return {size_, 0.0F};
-        float c = 0.0F;
-        host::gather(scalars, first, first + 1, nullptr, gradient, e_.data(), current(), m_.data(),
-                     coming(), &c);
-        return {first, c};
     }
 
     int payload_exponent() override {
@@ -193,6 +177,26 @@ class HostBackend final : public Backend {
                 host::spread(begin, end, lost.data(), current(), e_.data());
             }
         });
+    }
+
+    std::byte* round_means(Index at, Index count) override {
+        return write_rounded(rounded_.sent(), payload_.data(), at, count);
+    }
+    std::byte* round_means_in(std::size_t bucket, Index at, Index count) override {
+        return write_rounded(rounded_.sent(bucket), buckets_[bucket].data(), at, count);
+    }
+    void take_means(const Scalars& scalars, problem::Range own) override {
+        MeansThatCame{rounded_, rounded_.sent(), payload_.data(), own}.take(
+            shares_, scalars, current(), {0, size_}, 0, payload_.data(), e_.data());
+    }
+    void take_means_of(std::size_t bucket, const Scalars& scalars, problem::Range own,
+                       std::span<const problem::Range> where) override {
+        const MeansThatCame came{rounded_, rounded_.sent(bucket), buckets_[bucket].data(), own};
+        Index first = 0;
+        for (const problem::Range& range : where) {
+            came.take(shares_, scalars, current(), range, first, payload_.data(), e_.data());
+            first += current().offset(range.end) - current().offset(range.begin);
+        }
     }
 
     void forget_received() override { received_.forget(); }
@@ -270,9 +274,12 @@ class HostBackend final : public Backend {
     }
 
     float* payload() override { return payload_.data(); }
-    const void* sent() override { return rounded_.any() ? rounded_.sent() : payload_.data(); }
+    const void* sent() override {
+        return rounded_.any() ? static_cast<const void*>(rounded_.sent().data()) : payload_.data();
+    }
     const void* sent(std::size_t bucket) override {
-        return rounded_.any() ? rounded_.sent(bucket) : buckets_[bucket].data();
+        return rounded_.any() ? static_cast<const void*>(rounded_.sent(bucket).data())
+                              : buckets_[bucket].data();
     }
     void* received(Index count) override { return received_.hand_out(rounded_, count); }
     int rooms() const override { return ReceivedRooms::rooms; }
@@ -346,15 +353,12 @@ class HostBackend final : public Backend {
         });
     }
 
-    /// What it loses is made again, and kept, when the step itself is taken.
-    void round_bucket(std::size_t bucket, Index count) {
-        rounded_.make_room(bucket, room_to_vary(count));
-        shares_.over_packed(count, [&](Index share_begin, Index share_end) {
-            std::array<float, Mask::chunk> lost; // NOLINT: nobody reads it
-            for (Index begin = share_begin; begin < share_end; begin += Mask::chunk)
-                rounded_.round(bucket, std::min(Mask::chunk, share_end - begin),
-                               buckets_[bucket].data() + begin, begin, lost.data());
+    /// So many values from `at` on, to as many places of what travels, all of which is returned.
+    std::byte* write_rounded(RoundedPayload::Bytes& to, const float* values, Index at, Index count) {
+        shares_.over_packed(count, [&](Index begin, Index end) {
+            rounded_.write(to, end - begin, values + at + begin, at + begin);
         });
+        return to.data();
     }
 
     template <class Work>

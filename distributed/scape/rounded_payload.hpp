@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,9 @@ void make_room(Vector& vector, Index count) {
 /// those of its buckets, and what comes. Counts and places are of values.
 class RoundedPayload {
   public:
-    explicit RoundedPayload(problem::Payload kind) : kind_(kind) {}
+    using Bytes = Room<std::vector<std::byte>>;
+
+    explicit RoundedPayload(problem::Payload kind) : kind_(format_of(kind)) {}
 
     [[nodiscard]] bool any() const { return kind_ != problem::Payload::fp32; }
     /// Of e5m2; the exponent is as fp32 holds it.
@@ -54,18 +57,36 @@ class RoundedPayload {
 
     /// c in place, and as it travels from the value `at` on; `lost` is what that takes.
     void round(Index count, float* c, Index at, float* lost) { round(sent_, count, c, at, lost); }
-    void round(std::size_t bucket, Index count, float* c, Index at, float* lost) {
-        round(of_buckets_[bucket], count, c, at, lost);
+    [[nodiscard]] Bytes& sent() { return sent_; }
+    [[nodiscard]] Bytes& sent(std::size_t bucket) { return of_buckets_[bucket]; }
+    /// Values as they travel, from the value `at` on.
+    void write(Bytes& sent, Index count, const float* values, Index at) const {
+        std::array<float, Mask::chunk> rounded; // NOLINT: written before it is read
+        std::array<float, Mask::chunk> lost;    // NOLINT: nobody reads it
+        for (Index begin = 0; begin < count; begin += Mask::chunk) {
+            const Index size = std::min(Mask::chunk, count - begin);
+            std::copy_n(values + begin, size, rounded.data());
+            round(sent, size, rounded.data(), at + begin, lost.data());
+        }
     }
-    [[nodiscard]] const void* sent() const { return sent_.data(); }
-    [[nodiscard]] const void* sent(std::size_t bucket) const { return of_buckets_[bucket].data(); }
+    /// What has travelled there.
+    void read(const Bytes& sent, Index begin, Index count, float* values) const {
+        Scalars alone;
+        alone.workers = 1.0F;
+        fold(sent.data() + bytes(begin), alone, 1, 0, count, 0, values);
+    }
 
     [[nodiscard]] void* received(std::size_t room, Index count) {
         return received_[room].make(in_bytes(count));
     }
     void fold(std::size_t room, const Scalars& scalars, int ranks, Index begin, Index end, Index stride,
               float* means) const {
-        const std::byte* parts = received_[room].data();
+        fold(received_[room].data(), scalars, ranks, begin, end, stride, means);
+    }
+
+  private:
+    void fold(const std::byte* parts, const Scalars& scalars, int ranks, Index begin, Index end,
+              Index stride, float* means) const {
         if (kind_ == problem::Payload::bf16)
             host::fold_bf16(scalars, ranks, begin, end, reinterpret_cast<const std::uint16_t*>(parts),
                             stride, means);
@@ -74,14 +95,13 @@ class RoundedPayload {
                             reinterpret_cast<const std::uint8_t*>(parts), stride, means);
     }
 
-  private:
     [[nodiscard]] std::size_t bytes(Index count) const {
         return static_cast<std::size_t>(count) * value_bytes(kind_);
     }
 
     [[nodiscard]] Index in_bytes(Index count) const { return static_cast<Index>(bytes(count)); }
 
-    void round(Room<std::vector<std::byte>>& sent, Index count, float* c, Index at, float* lost) const {
+    void round(Bytes& sent, Index count, float* c, Index at, float* lost) const {
         std::byte* bits = sent.data() + bytes(at);
         if (kind_ == problem::Payload::bf16)
             host::to_bf16(0, count, c, reinterpret_cast<std::uint16_t*>(bits), lost);
@@ -91,9 +111,9 @@ class RoundedPayload {
 
     problem::Payload kind_;
     element::E5m2Scale scale_{};
-    Room<std::vector<std::byte>> sent_;
-    std::vector<Room<std::vector<std::byte>>> of_buckets_;
-    std::array<Room<std::vector<std::byte>>, 2> received_;
+    Bytes sent_;
+    std::vector<Bytes> of_buckets_;
+    std::array<Bytes, 2> received_;
 };
 
 } // namespace scape::distributed

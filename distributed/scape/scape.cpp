@@ -23,6 +23,20 @@ std::unique_ptr<LevelsCommunicator> levels_of(const problem::Problem& problem, C
     return std::make_unique<LevelsCommunicator>(communicator, problem.settings.groups);
 }
 
+/// Section 21: what a mean loses goes to the residual of the rank that its segment belongs to, and it is
+/// the rank of the range that has it.
+void check_owners_of_means(const problem::Problem& problem, const std::vector<problem::Range>& ranges) {
+    for (const problem::Segment& segment : problem.segments) {
+        const problem::Range& own = ranges.at(static_cast<std::size_t>(segment.owner));
+        if (segment.begin < own.begin || segment.end > own.end)
+            throw Error("payload is '" + std::string(name(problem.settings.payload)) +
+                        "'; the segment that begins at " + std::to_string(segment.begin) +
+                        " is outside of its owner's range, who could not keep what its means lose: set "
+                        "payload to " +
+                        std::string(name(format_of(problem.settings.payload))));
+    }
+}
+
 } // namespace
 
 Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, problem::DensitySchedule density,
@@ -41,6 +55,8 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
                  ? "it is folded by its owners, and a reduction by the library adds fp32 alone: set "
                    "reduction to ordered, or payload to fp32"
                  : "this backend takes no payload but fp32, set it to that"));
+    if (rounds_mean(problem_.settings.payload))
+        check_owners_of_means(problem_, ranges_);
     if (levels_ && (options_.reduction == Reduction::native || !backend_->adds_groups()))
         throw Error("groups is " + problem::groups_text(problem_.settings.groups) + "; " +
                     (options_.reduction == Reduction::native

@@ -277,6 +277,9 @@ void check(const Case& run) {
     problem::check_workers(run.other_workers);
     for (const Operation& operation : run.script)
         problem::check_workers(operation.workers);
+    if (run.owners_in_turn && problem::rounds_mean(run.payload))
+        throw Error("case: owners is turn and payload is " + std::string(name(run.payload)) +
+                    ", whose means are kept by who owns their range; set owners to range");
     if (run.chosen_rank < 0 || run.chosen_place < 0)
         throw Error("case: rank and place must not be negative");
 }

@@ -72,6 +72,12 @@ rc::Gen<Damage> damage() {
     });
 }
 
+/// Who rounds a mean has to be who keeps what that takes.
+Case with_owners_of_means(Case run) {
+    run.owners_in_turn = run.owners_in_turn && !problem::rounds_mean(run.payload);
+    return run;
+}
+
 /// Without b2*q^2 a coordinate that cancels has nothing but epsilon in its denominator, and the least ones
 /// make a halt of it.
 Case without_certain_halts(Case run) {
@@ -106,7 +112,8 @@ rc::Gen<Case> case_with(const Choices& choices) {
         rc::gen::set(&Case::norm, one_of<NormVersion>({NormVersion::tree, NormVersion::tree,
                                                        NormVersion::tree, NormVersion::ascending})),
         rc::gen::set(&Case::payload,
-                     one_of<Payload>({Payload::fp32, Payload::fp32, Payload::bf16, Payload::e5m2})),
+                     one_of<Payload>({Payload::fp32, Payload::fp32, Payload::fp32, Payload::bf16,
+                                      Payload::e5m2, Payload::bf16_both, Payload::e5m2_both})),
         rc::gen::set(&Case::data, one_of(choices.data)),
         rc::gen::set(&Case::silent, one_of<int>({nobody, nobody, nobody, nobody, 0, 1})),
         rc::gen::set(&Case::seed, one_of<std::uint64_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})),
@@ -116,7 +123,7 @@ rc::Gen<Case> case_with(const Choices& choices) {
         rc::gen::set(&Case::chosen_rank, number_below<int>(33)),
         rc::gen::set(&Case::chosen_place, number_below<Index>(40'320)),
         rc::gen::set(&Case::other_workers, one_of(worker_counts)));
-    return rc::gen::map(all, without_certain_halts);
+    return rc::gen::map(rc::gen::map(all, without_certain_halts), with_owners_of_means);
 }
 
 const std::vector<DataClass> all_data{DataClass::dyadic, DataClass::normal, DataClass::ties,

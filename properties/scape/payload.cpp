@@ -43,6 +43,12 @@ float nearest_in_e5m2(float value, int E) {
     return static_cast<float>(std::copysign(std::ldexp(nearest, E - 15), static_cast<double>(value)));
 }
 
+int owner_of(const problem::Problem& problem, Index index) {
+    const auto segment =
+        std::ranges::find_if(problem.segments, [&](const auto& other) { return index < other.end; });
+    return segment->owner;
+}
+
 void rounding_waits_in_the_residual(Trial& trial, const Scenario& scenario) {
     classify(trial);
     const Case& run = trial.run();
@@ -50,32 +56,57 @@ void rounding_waits_in_the_residual(Trial& trial, const Scenario& scenario) {
     const Ran& ran = trial.runs().back();
     bool anything = false;
     bool saturates = false;
+    bool owners_lose = false;
+    const problem::Problem problem = problem_of(run);
     for (std::size_t step = 0; step < history.after.size(); ++step) {
-        const bool scaled = run.payload == problem::Payload::e5m2;
+        const bool scaled = problem::format_of(run.payload) == problem::Payload::e5m2;
         const int E = scaled ? scale_of(run, ran, step) : 0;
         for (Index index = 0; index < run.size(); ++index) {
             const auto at = static_cast<std::size_t>(index);
             if (!selected(history.after[step].views.front().mask, index))
                 continue;
             const Index t = static_cast<Index>(step) + 1;
+            const auto nearest = [&](float value) {
+                return scaled ? nearest_in_e5m2(value, E) : nearest_in_bf16(value);
+            };
             std::vector<float> sent;
+            std::vector<float> kept;
+            for (int rank = 0; rank < run.workers; ++rank) {
+                const float c = local_of(run, ran, step, rank, index);
+                saturates = saturates || (scaled && std::abs(c) > std::ldexp(1.75F, E));
+                sent.push_back(nearest(c));
+                kept.push_back(c - sent.back());
+            }
+            const auto P = static_cast<float>(run.workers);
+            const float mean = sum_by_hand(run, sent) / P;
+            float M = mean;
+            if (problem::rounds_mean(run.payload)) {
+                M = nearest(mean);
+                const float lost = mean - M;
+                float& of_owner = kept[static_cast<std::size_t>(owner_of(problem, index))];
+                of_owner = of_owner + lost * P;
+                owners_lose = owners_lose || lost != 0.0F;
+            }
             for (int rank = 0; rank < run.workers; ++rank) {
                 const auto of_rank = static_cast<std::size_t>(rank);
-                const float c = local_of(run, ran, step, rank, index);
-                const float p = scaled ? nearest_in_e5m2(c, E) : nearest_in_bf16(c);
-                saturates = saturates || (scaled && std::abs(c) > std::ldexp(1.75F, E));
-                sent.push_back(p);
                 const float residual = history.after[step].views[of_rank].residual[at];
                 anything = anything || residual != 0.0F;
-                trial.expect_at(bits_of(residual) == bits_of(c - p), t, index,
-                                "on the mask the residual is not what rounding c took", rank);
+                trial.expect_at(bits_of(residual) == bits_of(kept[of_rank]), t, index,
+                                problem::rounds_mean(run.payload)
+                                    ? "on the mask the residual is not what rounding c took and, of the "
+                                      "owner, P times what rounding the mean took"
+                                    : "on the mask the residual is not what rounding c took",
+                                rank);
             }
-            const float M = sum_by_hand(run, sent) / static_cast<float>(run.workers);
             trial.expect_at(bits_of(history.after[step].views.front().moment[at]) == bits_of(M), t, index,
-                            "M is not the mean of what was sent, added in fp32 in the order of the ranks");
+                            problem::rounds_mean(run.payload)
+                                ? "M is not the mean of what was sent, rounded by its owner"
+                                : "M is not the mean of what was sent, added in fp32 in the order of the "
+                                  "ranks");
         }
     }
     trial.classify(anything, "a rounding");
+    trial.classify(owners_lose, "a mean that rounding changes");
     trial.classify(saturates, "more than E5M2 holds");
 }
 
@@ -108,6 +139,16 @@ void needs_bf16(Case& run) {
     run.payload = problem::Payload::bf16;
 }
 
+/// Of one rank alone the mean is what it has sent, and rounding takes nothing of that.
+void needs_both(Case& run) {
+    needs_no_clipping(run);
+    run.owners_in_turn = false;
+    if (!problem::rounds_mean(run.payload))
+        run.payload = problem::format_of(run.payload) == problem::Payload::e5m2
+                          ? problem::Payload::e5m2_both
+                          : problem::Payload::bf16_both;
+}
+
 void needs_e5m2(Case& run) {
     needs_no_clipping(run);
     run.payload = problem::Payload::e5m2;
@@ -129,6 +170,8 @@ std::vector<Property> payload_properties() {
     with_roundings["a rounding"] = 40;
     auto with_excess = with_roundings;
     with_excess["more than E5M2 holds"] = 30;
+    auto with_means = with_roundings;
+    with_means["a mean that rounding changes"] = 40;
     return {{1, "payload.residual",
              "What rounding to bf16 takes of a payload is in the residual, and M is made of what was sent.",
              unclipped_case, rounding_waits, with_roundings, only_scape, needs_bf16},
@@ -136,6 +179,10 @@ std::vector<Property> payload_properties() {
              "So in e5m2, whose scale is made from the greatest exponent that the ranks had in the step "
              "before.",
              unclipped_case, rounding_waits, with_excess, only_scape, needs_e5m2},
+            {1, "payload.both",
+             "Where owners round the mean, too, M is that, and P times what it takes is in the owner's "
+             "residual.",
+             unclipped_case, rounding_waits, with_means, only_scape, needs_both},
             {1,
              "payload.zeros",
              "After a step that sends nothing of 2^-126 or more the scale of e5m2 is what it was; if one "

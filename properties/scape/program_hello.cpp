@@ -25,6 +25,7 @@ const std::map<std::string, std::string>& later_settings() {
         {"norm", "the program does not say that it knows 'norm'"},
         {"payload", "the program does not say that it knows 'payload'"},
         {"e5m2", "the program does not say that it knows 'e5m2'"},
+        {"both", "the program does not say that it knows 'both'"},
         {"groups", "the program does not say that it knows 'groups'"},
         {"damage", "the program does not say that it knows 'damage'"}};
     return all;
@@ -37,13 +38,15 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
     for (const Json& setting : known)
         if (!setting.is_string() || !later_settings().contains(setting.get<std::string>()))
             throw Error("\"knows\" has " + setting.dump() +
-                        "; there are norm, payload, e5m2, groups, damage");
+                        "; there are norm, payload, e5m2, both, groups, damage");
     for (const auto& [setting, why] : later_settings())
         if (std::ranges::find(known, Json(setting)) == known.end())
             left_out.emplace(setting, why);
     if (const auto e5m2 = left_out.find("e5m2"); e5m2 != left_out.end())
         for (const char* property : {"payload.scale", "payload.zeros"})
             left_out.emplace(property, e5m2->second);
+    if (const auto both = left_out.find("both"); both != left_out.end())
+        left_out.emplace("payload.both", both->second);
     if (const auto damage = left_out.find("damage"); damage != left_out.end())
         left_out.emplace("restart.damage", damage->second);
 }
@@ -68,6 +71,7 @@ const std::map<std::string, Shows>& needs_of_properties() {
         {"payload.residual", {true, true, true, false}},
         {"payload.scale", {true, true, true, false}},
         {"payload.zeros", {true, true, true, false}},
+        {"payload.both", {true, true, true, false}},
         {"conservation.rounding", {true, true, false, false}},
         {"conservation.silent_rank", {true, true, false, false}},
         {"conservation.every_rank", {true, true, true, false}},

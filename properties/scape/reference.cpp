@@ -281,6 +281,7 @@ std::vector<Property> reference_properties() {
     demands.insert({{"the density rises", 15},
                     {"a payload of bf16", 8},
                     {"a payload of e5m2", 8},
+                    {"a mean that is rounded", 8},
                     {"several groups", 15},
                     {"groups of different sizes", 10},
                     {"several parts", 30},

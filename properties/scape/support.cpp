@@ -106,8 +106,10 @@ void classify(Trial& trial) {
     trial.classify(run.steps > 1, "several steps");
     trial.classify(run.size() > run.workers, "more parameters than ranks");
     trial.classify(rises(run), "the density rises");
-    trial.classify(run.payload == problem::Payload::bf16, "a payload of bf16");
-    trial.classify(run.payload == problem::Payload::e5m2, "a payload of e5m2");
+    const problem::Payload format = problem::format_of(run.payload);
+    trial.classify(format == problem::Payload::bf16, "a payload of bf16");
+    trial.classify(format == problem::Payload::e5m2, "a payload of e5m2");
+    trial.classify(problem::rounds_mean(run.payload) && run.workers > 1, "a mean that is rounded");
     const problem::Groups groups = groups_of(run);
     trial.classify(problem::has_levels(groups), "several groups");
     trial.classify(problem::has_levels(groups) &&

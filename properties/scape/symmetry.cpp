@@ -61,7 +61,8 @@ void a_power_of_two(Trial& trial) {
     const History& two = trial(other);
     // A scale of e5m2 that was made of zeros is the same, whatever they are multiplied by.
     const auto of_zeros = [&](std::size_t step) {
-        return run.payload == problem::Payload::e5m2 && scale_of(run, trial.runs().front(), step) == -126;
+        return problem::format_of(run.payload) == problem::Payload::e5m2 &&
+               scale_of(run, trial.runs().front(), step) == -126;
     };
     for (std::size_t step = 0; step < one.after.size() && (step == 0 || !of_zeros(step)); ++step)
         for (std::size_t rank = 0; rank < one.after[step].views.size(); ++rank) {

@@ -106,7 +106,9 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
         return std::ranges::any_of(kinds, [&](const char* other) { return kind == other; });
     };
     const auto has = [&pins](const char* option) { return pins.contains(option); };
-    return (left_out.contains("payload") && is_one_of({"a payload of bf16", "a payload of e5m2"})) ||
+    return (left_out.contains("payload") &&
+            is_one_of({"a payload of bf16", "a payload of e5m2", "a mean that is rounded"})) ||
+           (left_out.contains("both") && is_one_of({"a mean that is rounded"})) ||
            (left_out.contains("e5m2") && is_one_of({"a payload of e5m2"})) ||
            (left_out.contains("groups") && is_one_of({"several groups", "groups of different sizes"})) ||
            (left_out.contains("parts") && is_one_of({"several parts", "several buckets", "buckets change",
@@ -116,10 +118,11 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
                        "a restart while the density changes", "several checkpoints",
                        "two checkpoints of one step"})) ||
            (has("workers") &&
-            is_one_of({"several ranks", "no power of two", "fewer", "more", "another order",
-                       "a restart with other ranks", "more parameters than ranks",
-                       "fewer parameters than ranks", "more than 8 ranks", "several buckets",
-                       "buckets change", "several groups", "groups of different sizes"})) ||
+            is_one_of({"several ranks", "a mean that is rounded", "a mean that rounding changes",
+                       "no power of two", "fewer", "more", "another order", "a restart with other ranks",
+                       "more parameters than ranks", "fewer parameters than ranks", "more than 8 ranks",
+                       "several buckets", "buckets change", "several groups",
+                       "groups of different sizes"})) ||
            (has("density") &&
             is_one_of({"the density falls", "k is 1 of several", "k is all but one",
                        "rho*n ends in one half", "a restart while the density changes", "the density rises",
@@ -225,8 +228,11 @@ Line needed(const Property& property, const Line& line, const LeftOut& left_out)
         run.norm = problem::NormVersion::ascending;
     if (left_out.contains("payload"))
         run.payload = problem::Payload::fp32;
-    if (left_out.contains("e5m2") && run.payload == problem::Payload::e5m2)
-        run.payload = problem::Payload::bf16;
+    if (left_out.contains("e5m2") && problem::format_of(run.payload) == problem::Payload::e5m2)
+        run.payload =
+            problem::rounds_mean(run.payload) ? problem::Payload::bf16_both : problem::Payload::bf16;
+    if (left_out.contains("both"))
+        run.payload = problem::format_of(run.payload);
     if (left_out.contains("groups"))
         run.groups.clear();
     if (left_out.contains("many steps"))

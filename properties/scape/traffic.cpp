@@ -22,7 +22,13 @@ bool is_full(const Scenario& scenario, Index t) {
 
 /// Of each value.
 std::uint64_t bytes_of_a_payload(const Case& run) {
-    return run.payload == problem::Payload::fp32 ? 4 : run.payload == problem::Payload::bf16 ? 2 : 1;
+    const problem::Payload format = problem::format_of(run.payload);
+    return format == problem::Payload::fp32 ? 4 : format == problem::Payload::bf16 ? 2 : 1;
+}
+
+/// And of each mean, on its way back.
+std::uint64_t bytes_of_a_mean(const Case& run) {
+    return problem::rounds_mean(run.payload) ? bytes_of_a_payload(run) : 4;
 }
 
 /// What all ranks together send, where each owner has so many values.
@@ -42,7 +48,7 @@ Formula formula_of(const Case& run, const std::vector<std::uint64_t>& of_owners)
         k += values;
     const problem::Groups groups = groups_of(run);
     if (!problem::has_levels(groups))
-        return {bytes_of_a_payload(run) * k * (ranks - 1), 4 * k * (ranks - 1)};
+        return {bytes_of_a_payload(run) * k * (ranks - 1), bytes_of_a_mean(run) * k * (ranks - 1)};
     std::uint64_t inside = 0;
     std::uint64_t across = 0;
     std::uint64_t first = 0;
@@ -54,7 +60,7 @@ Formula formula_of(const Case& run, const std::vector<std::uint64_t>& of_owners)
                 first + owner * of_group / ranks == owner && !run.owners_in_turn ? 0 : of_owners[owner];
         first += of_group;
     }
-    return {bytes_of_a_payload(run) * inside + 4 * across, 4 * inside + 4 * across,
+    return {bytes_of_a_payload(run) * inside + 4 * across, bytes_of_a_mean(run) * (inside + across),
             run.owners_in_turn ? 4 * k : 0};
 }
 
@@ -150,6 +156,7 @@ std::vector<Property> traffic_properties() {
     auto with_rounded = usual_demands();
     with_rounded["a payload of bf16"] = 8;
     with_rounded["a payload of e5m2"] = 8;
+    with_rounded["a mean that is rounded"] = 8;
     with_rounded["several groups"] = 15;
     return {{9,
              "traffic",

@@ -57,7 +57,7 @@ def settings_text(settings: dict[str, Any]) -> bytes:
 class Problem:
     """A model, a number of workers and the settings of scape.h: beta1, beta2, epsilon, weight_decay, clip_norm,
     bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, norm (1 or 2),
-    payload ("fp32", "bf16" or "e5m2"), groups (of ranks, such as [4, 4, 2]), algorithm.
+    payload ("fp32", "bf16", "e5m2", "bf16_both" or "e5m2_both"), groups (of ranks, such as [4, 4, 2]), algorithm.
 
         Problem([Tensor("embed", 4096), Tensor("norm", 64, True)], workers=3, density=0.1)
         Problem(model.named_parameters(), workers=3, density=0.1)   # of PyTorch; always dense: what has fewer than two dimensions

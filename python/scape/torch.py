@@ -43,7 +43,8 @@ class Scape(flat_model.FlatOptimizer):
     biases). All groups have one lr, which schedulers may change, and the same settings, which may not.
 
     ``payload="bf16"`` sends half the bytes to the owners, and keeps what rounding takes in the residual (section 21 of the specification);
-    ``"e5m2"`` sends a quarter, with a scale that all ranks share;
+    ``"e5m2"`` sends a quarter, with a scale that all ranks share; ``"bf16_both"`` and ``"e5m2_both"`` send the means back so, too, and keep
+    what that takes in the owner's residual;
     ``groups`` says how many ranks each machine has, such as ``[8, 8]``: they add among themselves first, so that a rank has a few messages, and
     little travels between machines (section 32; another order of adding, so other last digits of the mean);
     ``norm`` is the version of the clip norm's order (section 5), 1 for runs that began before there was 2.
@@ -167,7 +168,7 @@ class Scape(flat_model.FlatOptimizer):
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
         place = {"workers": self._problem.workers, "rank": self._rank}
-        if self._made_with["payload"] == "e5m2":
+        if self._made_with["payload"].startswith("e5m2"):
             place["exponent"] = native.exponent
         with_master = whole | {"master": torch.from_numpy(native.parameters)}
         return self._state_dict_of(

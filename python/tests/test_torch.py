@@ -71,7 +71,12 @@ class AsPyTorchExpects(unittest.TestCase):
         self.assertTrue(torch.equal(right.view(torch.int32), flat(self.model.parameters()).view(torch.int32)))
 
     def test_the_scale_of_e5m2_is_part_of_a_state(self) -> None:
-        settings = {"lr": 0.01, "payload": "e5m2", "density": 0.5}
+        for payload in ("e5m2", "e5m2_both"):
+            with self.subTest(payload):
+                self.the_scale_is_part_of_a_state(payload)
+
+    def the_scale_is_part_of_a_state(self, payload: str) -> None:
+        settings = {"lr": 0.01, "payload": payload, "density": 0.5}
         self.model = make_model()
         self.optimizer = scape.torch.Scape(self.model.parameters(), **settings)
         self.train(range(3))

@@ -109,7 +109,7 @@ trace::Schema schema(const problem::Problem& problem, Index steps, const Extent&
     schema.series = {{"learning_rate", DataType::f64, count}, {"density", DataType::f64, count + 1}};
     if (needs_norm(problem, extent))
         schema.series.push_back({"norm", DataType::f64, count});
-    if (problem.settings.payload == problem::Payload::e5m2)
+    if (problem::format_of(problem.settings.payload) == problem::Payload::e5m2)
         schema.series.push_back({exponents, DataType::f64, count, !needs_exponent(problem, extent)});
     schema.series.push_back({parameters_at_first, DataType::f32, size});
     if (extent.begin > 0) {

@@ -28,7 +28,8 @@ bool has_stray_bits(const TraceReader& trace) {
 std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
     const problem::Problem& problem = trace.head().problem;
     // The scale of e5m2 is of the whole model, and where it is not said all of it has to tell.
-    if ((problem.settings.payload == problem::Payload::e5m2 && trace.head().exponent.empty()) ||
+    if ((problem::format_of(problem.settings.payload) == problem::Payload::e5m2 &&
+         trace.head().exponent.empty()) ||
         trace.replica_counts().fingerprints > 0 || problem.layout.size() <= least || has_stray_bits(trace))
         return {{0, problem.layout.size()}};
     std::vector<trace::Window> pieces;

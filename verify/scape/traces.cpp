@@ -35,7 +35,7 @@ std::vector<Setting> settings() {
         {"weight-decay", shortest(hyper.weight_decay), "decoupled decay"},
         {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
         {"norm", "2", "order of that norm's sums: 1, or 2 of the second edition"},
-        {"payload", "fp32", "what of c travels: fp32, bf16 or e5m2"},
+        {"payload", "fp32", "what of c travels: fp32, bf16 or e5m2; bf16_both or e5m2_both: and what of M"},
         {"groups", "", "ranks of each group, with commas between, if the mean is made on two levels"},
         {"arithmetic", "fp32",
          "fp32, or bf16: gradients, state and every operation are rounded to it, as the plainest code "

@@ -176,6 +176,8 @@ std::vector<Path> paths() {
             {.name = "bf16_buckets", .comes = Comes::in_buckets, .payload = Payload::bf16},
             {.name = "e5m2", .payload = Payload::e5m2},
             {.name = "e5m2_buckets", .comes = Comes::in_buckets, .payload = Payload::e5m2},
+            {.name = "bf16_both", .payload = Payload::bf16_both},
+            {.name = "e5m2_both_buckets", .comes = Comes::in_buckets, .payload = Payload::e5m2_both},
             {.name = "groups", .groups = {3, 1}},
             {.name = "groups_using_up", .comes = Comes::to_be_used_up, .groups = {2, 2}},
             {.name = "groups_in_buckets", .comes = Comes::in_buckets, .groups = {3, 1}},

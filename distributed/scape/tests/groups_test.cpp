@@ -37,7 +37,8 @@ class GroupsOfRanks : public testing::TestWithParam<Groups> {};
 TEST_P(GroupsOfRanks, EqualTheReferenceInEveryBit) {
     const Groups& groups = GetParam();
     const int workers = ranks_of(groups);
-    for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2})
+    for (const Payload payload :
+         {Payload::fp32, Payload::bf16, Payload::e5m2, Payload::bf16_both, Payload::e5m2_both})
         for (const auto partition : {PartitionRule::by_shard, PartitionRule::by_tensor}) {
             auto setting =
                 make_setting(workers, workers == 4 ? 1.0 : 0.1, partition, in_groups(groups, payload));

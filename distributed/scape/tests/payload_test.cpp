@@ -64,10 +64,14 @@ TEST_P(PayloadOfRanks, EqualsTheReferenceInEveryBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PayloadOfRanks,
-                         testing::Combine(testing::Values(problem::Payload::bf16, problem::Payload::e5m2),
+                         testing::Combine(testing::Values(problem::Payload::bf16, problem::Payload::e5m2,
+                                                          problem::Payload::bf16_both,
+                                                          problem::Payload::e5m2_both),
                                           testing::Values(1, 2, 3, 8)));
 
-void expect_bytes(const problem::HyperParameters& hyper, std::uint64_t of_a_value) {
+void expect_bytes(problem::Payload payload, std::uint64_t of_a_value, std::uint64_t of_a_mean) {
+    problem::HyperParameters hyper;
+    hyper.payload = payload;
     constexpr int workers = 8;
     constexpr Index d = 80'000;
     const auto setting =
@@ -79,7 +83,7 @@ void expect_bytes(const problem::HyperParameters& hyper, std::uint64_t of_a_valu
             rank.step(step);
             constexpr std::uint64_t k = d / 100;
             EXPECT_EQ(rank.counting().bytes(Traffic::payload), of_a_value * k * (workers - 1) / workers);
-            EXPECT_EQ(rank.counting().bytes(Traffic::moment), 4 * k * (workers - 1) / workers);
+            EXPECT_EQ(rank.counting().bytes(Traffic::moment), of_a_mean * k * (workers - 1) / workers);
             EXPECT_EQ(rank.optimizer().statistics().sent, rank.counting().bytes());
         }
         static_cast<void>(rank.optimizer().coming_mask());
@@ -87,8 +91,13 @@ void expect_bytes(const problem::HyperParameters& hyper, std::uint64_t of_a_valu
 }
 
 TEST(PayloadTest, HalvesTheBytesThatGoToTheOwnersAndHalvesThemAgain) {
-    expect_bytes(in_bf16(), 2);
-    expect_bytes(in_e5m2(), 1);
+    expect_bytes(problem::Payload::bf16, 2, 4);
+    expect_bytes(problem::Payload::e5m2, 1, 4);
+}
+
+TEST(PayloadTest, MeansThatAreRoundedComeBackInAsFewBytes) {
+    expect_bytes(problem::Payload::bf16_both, 2, 2);
+    expect_bytes(problem::Payload::e5m2_both, 1, 1);
 }
 
 /// The first coordinate that the next step sends.

@@ -200,6 +200,21 @@ std::vector<std::pair<std::string, std::string>> of_groups() {
     };
 }
 
+/// Of section 21, where the owner rounds the mean, too.
+std::vector<std::pair<std::string, std::string>> of_rounded_means() {
+    return {
+        {"what rounding the mean takes is dropped",
+         "It is in nobody's residual. Needs a payload of bf16_both or e5m2_both and P >= 2."},
+        {"every rank rounds the mean for itself, and keeps what that takes",
+         "The residuals have it P times, and M travels in fp32. Needs a payload of bf16_both or "
+         "e5m2_both and P >= 2."},
+        {"what rounding the mean takes is not multiplied by P",
+         "The owner's residual has a P-th of it. Needs a payload of bf16_both or e5m2_both and P >= 2."},
+        {"the owner goes on with the mean as it was before it was rounded",
+         "Replicas part. Needs a payload of bf16_both or e5m2_both and P >= 2."},
+    };
+}
+
 std::vector<Description> all() {
     const std::vector<std::pair<std::string, std::string>> texts{
         {"payload from the own shard only, divided by P",
@@ -314,7 +329,7 @@ std::vector<Description> all() {
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     for (Description& bug : device_descriptions(bugs_of_section_10 + 1))
         result.push_back(std::move(bug));
-    for (const auto& list : {shipped(), of_second_edition(), of_damage(), of_groups()})
+    for (const auto& list : {shipped(), of_second_edition(), of_damage(), of_groups(), of_rounded_means()})
         for (const auto& [name, shows] : list)
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;

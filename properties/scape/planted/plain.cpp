@@ -172,7 +172,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     // 1. Check.
     if (!has(Bug::overflow_before_gradient))
         check_whole(gradient);
-    if (problem_.settings.payload == problem::Payload::bf16 && t > 1 && !local_before_check) {
+    if (format_of(problem_.settings.payload) == problem::Payload::bf16 && t > 1 && !local_before_check) {
         join_mask();
         make_local(s, gradient);
         refuse_what_overflows(next_mask());
@@ -286,7 +286,7 @@ void PlainRank::store_residual(const Scalars& s, std::span<const float> g, const
         if (has(Bug::residual_counted_twice))
             e = ((s.b1 * m_[at(i)]) + from_gradient) + c_[at(i)];
         if ((test(S, i) && !has(Bug::residual_kept_where_sent)) || has(Bug::residual_cleared_everywhere))
-            e = rounding_of(c_[at(i)]);
+            e = staying(i);
     }
 }
 

@@ -1,9 +1,7 @@
 // Section 4.4: the mean of c over the ranks, on S_t, through the owners of the ranges.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <numeric>
 
 #include "plain_rank.hpp"
@@ -73,7 +71,7 @@ float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t
     float sum = received[j];
     for (std::size_t rank = 1; rank < ranks; ++rank) {
         sum = sum + received[rank * values + j];
-        if (has(Bug::fold_in_bf16) && problem_.settings.payload == problem::Payload::bf16)
+        if (has(Bug::fold_in_bf16) && format() == problem::Payload::bf16)
             sum = in_bf16(sum);
         if (has(Bug::fold_in_bf16) && scaled())
             sum = in_e5m2(sum, E_);
@@ -94,6 +92,7 @@ float PlainRank::mean_of(const Floats& received, std::size_t values, std::size_t
 
 void PlainRank::exchange() {
     M_.assign(at(d_), 0.0F);
+    lost_ = own_means_ = M_;
     if (cut_.empty())
         write_means(mask_, exchanged(mask_));
     else
@@ -105,8 +104,7 @@ Floats PlainRank::to_the_owners(const Floats& payload, const std::vector<std::si
     return sent_as_payload(payload, counts, std::vector<std::size_t>(at(ranks_), counts[at(me_)]));
 }
 
-/// So many values go to each rank, and come from it. In bf16 the upper half of a float is all there is;
-/// E5M2 has a byte of its own.
+/// So many values go to each rank, and come from it.
 Floats PlainRank::sent_as_payload(const Floats& payload, const std::vector<std::size_t>& to,
                                   const std::vector<std::size_t>& from) {
     const std::size_t bytes = value_bytes(problem_.settings.payload);
@@ -118,14 +116,7 @@ Floats PlainRank::sent_as_payload(const Floats& payload, const std::vector<std::
             sizes.push_back(count * bytes);
         return sizes;
     };
-    const std::size_t skipped = sizeof(float) - bytes; // the lower half comes first
-    std::vector<char> sent(payload.size() * bytes);
-    for (std::size_t i = 0; i < payload.size(); ++i)
-        if (scaled())
-            sent[i] = std::bit_cast<char>(byte_of(payload[i], E_));
-        else
-            std::memcpy(sent.data() + i * bytes, reinterpret_cast<const char*>(&payload[i]) + skipped,
-                        bytes);
+    std::vector<char> sent = narrow(payload, bytes);
     std::vector<char> come(all * bytes);
     const auto sizes = sizes_of(to);
     const auto from_each = sizes_of(from);
@@ -134,13 +125,7 @@ Floats PlainRank::sent_as_payload(const Floats& payload, const std::vector<std::
     if (has(Bug::payload_reused))
         std::ranges::fill(sent, '\0');
     on_its_way->wait();
-    Floats received(all, 0.0F);
-    for (std::size_t i = 0; i < all; ++i)
-        if (scaled())
-            received[i] = of_byte(std::bit_cast<std::uint8_t>(come[i]), E_);
-        else
-            std::memcpy(reinterpret_cast<char*>(&received[i]) + skipped, come.data() + i * bytes, bytes);
-    return received;
+    return wide(come, bytes);
 }
 
 /// The means on a mask, packed.
@@ -150,11 +135,11 @@ Floats PlainRank::exchanged(const Bits& mask) {
     std::vector<std::size_t> to_owners;
     to_owners.reserve(counts.size());
     for (const std::size_t count : counts)
-        to_owners.push_back(count * sizeof(float));
+        to_owners.push_back(count * bytes_of_a_mean());
 
     const Floats payload = packed_payload(mask);
     if (!groups_.empty())
-        return exchanged_in_groups(payload, counts);
+        return exchanged_in_groups(mask, payload, counts);
     const Floats received = to_the_owners(payload, counts);
     Floats means(mine, 0.0F);
     for (std::size_t j = 0; j < mine; ++j)
@@ -163,21 +148,27 @@ Floats PlainRank::exchanged(const Bits& mask) {
     if (has(Bug::last_bucket_in_all))
         for (std::size_t j = 0; j + bucket < mine / bucket * bucket; ++j)
             means[j] = means[mine / bucket * bucket - bucket + j % bucket];
-    Floats packed(payload.size(), 0.0F);
-    communicator_.start_all_gather(distributed::Traffic::moment, means.data(), packed.data(), to_owners)
+    round_own_means(mask, means);
+    const std::vector<char> sent = narrow(means, bytes_of_a_mean());
+    std::vector<char> come(payload.size() * bytes_of_a_mean());
+    communicator_.start_all_gather(distributed::Traffic::moment, sent.data(), come.data(), to_owners)
         ->wait();
-
-    return packed;
+    return wide(come, bytes_of_a_mean());
 }
 
 void PlainRank::write_means(const Bits& mask, const Floats& packed) {
     std::size_t place = 0;
-    for (const problem::Range& range : ranges_)
-        for (Index i = range.begin; i < range.end; ++i)
+    for (std::size_t rank = 0; rank < ranges_.size(); ++rank)
+        for (Index i = ranges_[rank].begin; i < ranges_[rank].end; ++i)
             if (test(mask, i) && !packed.empty()) {
                 // Within it always, but for a bug.
                 float M = packed[(has(Bug::index_in_16_bits) ? place % 65'536 : place) % packed.size()];
                 ++place;
+                if (rounds_mean(problem_.settings.payload) && has(Bug::mean_rounded_by_all))
+                    M = rounded_mean(i, M);
+                if (rounds_mean(problem_.settings.payload) && has(Bug::owner_keeps_its_mean) &&
+                    rank == at(me_))
+                    M = own_means_[at(i)];
                 if (has(Bug::mean_taken_twice))
                     M = quotient(M, static_cast<float>(ranks_));
                 M_[at(i)] = kept(M);

@@ -1,5 +1,4 @@
 // Section 32: the mean on two levels, by handlers in each group and the owners of the ranges.
-#include <cstring>
 #include <numeric>
 
 #include <scape/problem/groups.hpp>
@@ -50,7 +49,7 @@ float PlainRank::sum_of_group(const Floats& received, std::size_t values, std::s
             sum = sum + received[rank * values + j];
     if (has(Bug::mean_of_means))
         sum = quotient(sum, static_cast<float>(ranks));
-    if (has(Bug::sums_in_bf16) && problem_.settings.payload == problem::Payload::bf16)
+    if (has(Bug::sums_in_bf16) && format() == problem::Payload::bf16)
         sum = in_bf16(sum);
     return sum;
 }
@@ -68,7 +67,8 @@ float PlainRank::mean_of_groups(const Floats& received, std::size_t values, std:
     return has(Bug::sum_in_place_of_mean) ? sum : quotient(sum, static_cast<float>(divisor));
 }
 
-Floats PlainRank::exchanged_in_groups(const Floats& payload, const std::vector<std::size_t>& counts) {
+Floats PlainRank::exchanged_in_groups(const Bits& mask, const Floats& payload,
+                                      const std::vector<std::size_t>& counts) {
     const auto ranks = at(ranks_);
     // To the handlers of this rank's group, each what belongs to the owners that it handles.
     std::vector<std::size_t> to(ranks, 0);
@@ -94,10 +94,11 @@ Floats PlainRank::exchanged_in_groups(const Floats& payload, const std::vector<s
     std::vector<std::size_t> from_groups(ranks, 0);
     for (const GroupOfRanks& group : groups_)
         from_groups[handler(group, at(me_))] = counts[at(me_)];
-    const Floats of_groups = exchange_floats(distributed::Traffic::payload, sums, handled, from_groups);
+    const Floats of_groups = exchange_values(distributed::Traffic::payload, sums, handled, from_groups);
     Floats means(counts[at(me_)], 0.0F);
     for (std::size_t j = 0; j < means.size(); ++j)
         means[j] = mean_of_groups(of_groups, means.size(), j);
+    round_own_means(mask, means);
     return gathered_in_groups(means, counts);
 }
 
@@ -122,26 +123,29 @@ Floats PlainRank::gathered_in_groups(const Floats& mine, const std::vector<std::
         for (std::size_t rank = group.first; rank < group.first + group.size; ++rank)
             to_all[rank] = sum_of(from);
     }
-    const Floats block = exchange_floats(distributed::Traffic::moment, copies, to, from);
+    const Floats block = exchange_values(distributed::Traffic::moment, copies, to, from);
     copies.clear();
     for (const std::size_t count : to_all)
         copies.insert(copies.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(count));
-    return exchange_floats(distributed::Traffic::moment, copies, to_all, from_all);
+    return exchange_values(distributed::Traffic::moment, copies, to_all, from_all);
 }
 
-/// So many floats go to each rank, and come from it.
-Floats PlainRank::exchange_floats(distributed::Traffic traffic, const Floats& sent,
+/// So many values go to each rank, and come from it: sums as floats, means as they travel.
+Floats PlainRank::exchange_values(distributed::Traffic traffic, const Floats& sent,
                                   const std::vector<std::size_t>& to,
                                   const std::vector<std::size_t>& from) {
-    const auto in_bytes = [](std::vector<std::size_t> counts) {
+    const std::size_t bytes = traffic == distributed::Traffic::moment ? bytes_of_a_mean() : sizeof(float);
+    const auto in_bytes = [bytes](std::vector<std::size_t> counts) {
         for (std::size_t& count : counts)
-            count *= sizeof(float);
+            count *= bytes;
         return counts;
     };
-    Floats received(sum_of(from), 0.0F);
-    communicator_.start_all_to_all(traffic, sent.data(), in_bytes(to), received.data(), in_bytes(from))
+    const std::vector<char> sent_bytes = narrow(sent, bytes);
+    std::vector<char> received(sum_of(from) * bytes);
+    communicator_
+        .start_all_to_all(traffic, sent_bytes.data(), in_bytes(to), received.data(), in_bytes(from))
         ->wait();
-    return received;
+    return wide(received, bytes);
 }
 
 } // namespace scape::planted

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <scape/distributed/scape.hpp>
@@ -74,7 +75,7 @@ void PlainRank::agree_on_scale(Index t) {
 }
 
 float PlainRank::travelled(float c) const {
-    if (problem_.settings.payload == problem::Payload::fp32)
+    if (format() == problem::Payload::fp32)
         return c;
     if (scaled()) {
         const double magnitude = std::ldexp(std::abs(static_cast<double>(c)), 15 - E_);
@@ -100,13 +101,68 @@ float PlainRank::travelled(float c) const {
 }
 
 float PlainRank::rounding_of(float c) const {
-    if (problem_.settings.payload == problem::Payload::fp32 || has(Bug::rounding_dropped) ||
+    if (format() == problem::Payload::fp32 || has(Bug::rounding_dropped) ||
         has(Bug::residual_cleared_everywhere))
         return 0.0F;
     if (has(Bug::excess_dropped) && scaled() &&
         std::abs(std::ldexp(static_cast<double>(c), 15 - E_)) > 57344.0)
         return 0.0F;
     return has(Bug::rounding_counted_backwards) ? travelled(c) - c : c - travelled(c);
+}
+
+float PlainRank::staying(Index i) const {
+    const float rounding = rounding_of(c_[at(i)]);
+    return rounds_mean(problem_.settings.payload) ? rounding + lost_[at(i)] : rounding;
+}
+
+/// What travels of a mean; what that takes is kept.
+float PlainRank::rounded_mean(Index i, float mean) {
+    const float M = travelled(mean);
+    const float P = has(Bug::owner_loss_not_times_ranks) ? 1.0F : static_cast<float>(ranks_);
+    lost_[at(i)] = has(Bug::owner_loss_dropped) ? 0.0F : (mean - M) * P;
+    own_means_[at(i)] = mean;
+    return M;
+}
+
+/// The means of this rank's range on a mask.
+void PlainRank::round_own_means(const Bits& mask, Floats& means) {
+    if (!rounds_mean(problem_.settings.payload) || has(Bug::mean_rounded_by_all))
+        return;
+    std::size_t j = 0;
+    for (Index i = ranges_[at(me_)].begin; i < ranges_[at(me_)].end; ++i)
+        if (test(mask, i)) {
+            means[j] = rounded_mean(i, means[j]);
+            ++j;
+        }
+}
+
+/// On its way back.
+std::size_t PlainRank::bytes_of_a_mean() const {
+    return has(Bug::mean_rounded_by_all) ? sizeof(float) : mean_bytes(problem_.settings.payload);
+}
+
+/// In bf16 the upper half of a float is all there is; E5M2 has a byte of its own.
+std::vector<char> PlainRank::narrow(const Floats& values, std::size_t bytes) const {
+    const std::size_t skipped = sizeof(float) - bytes; // the lower half comes first
+    std::vector<char> sent(values.size() * bytes);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (bytes == 1)
+            sent[i] = std::bit_cast<char>(byte_of(values[i], E_));
+        else
+            std::memcpy(sent.data() + i * bytes, reinterpret_cast<const char*>(&values[i]) + skipped,
+                        bytes);
+    return sent;
+}
+
+Floats PlainRank::wide(const std::vector<char>& sent, std::size_t bytes) const {
+    const std::size_t skipped = sizeof(float) - bytes;
+    Floats values(sent.size() / bytes, 0.0F);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (bytes == 1)
+            values[i] = of_byte(std::bit_cast<std::uint8_t>(sent[i]), E_);
+        else
+            std::memcpy(reinterpret_cast<char*>(&values[i]) + skipped, sent.data() + i * bytes, bytes);
+    return values;
 }
 
 /// Nothing has changed yet; c_ is made anew.

@@ -124,7 +124,14 @@ class PlainRank final : public properties::Candidate {
     [[nodiscard]] Floats packed_payload(const Bits& mask) const;
     [[nodiscard]] float travelled(float c) const;   ///< what arrives of it
     [[nodiscard]] float rounding_of(float c) const; ///< and what stays
-    [[nodiscard]] bool scaled() const { return problem_.settings.payload == problem::Payload::e5m2; }
+    [[nodiscard]] float staying(Index i) const;     ///< that, and what the owner has lost of the mean
+    [[nodiscard]] problem::Payload format() const { return format_of(problem_.settings.payload); }
+    [[nodiscard]] bool scaled() const { return format() == problem::Payload::e5m2; }
+    [[nodiscard]] float rounded_mean(Index i, float mean);
+    void round_own_means(const Bits& mask, Floats& means);
+    [[nodiscard]] std::size_t bytes_of_a_mean() const;
+    [[nodiscard]] std::vector<char> narrow(const Floats& values, std::size_t bytes) const;
+    [[nodiscard]] Floats wide(const std::vector<char>& sent, std::size_t bytes) const;
     void agree_on_scale(Index t);
     void refuse_what_overflows(const Bits& S) const;
     // plain_groups.cpp
@@ -134,11 +141,12 @@ class PlainRank final : public properties::Candidate {
     };
     void make_groups();
     [[nodiscard]] std::size_t handler(const GroupOfRanks& group, std::size_t owner) const;
-    [[nodiscard]] Floats exchanged_in_groups(const Floats& payload, const std::vector<std::size_t>& counts);
+    [[nodiscard]] Floats exchanged_in_groups(const Bits& mask, const Floats& payload,
+                                             const std::vector<std::size_t>& counts);
     [[nodiscard]] float sum_of_group(const Floats& received, std::size_t values, std::size_t j) const;
     [[nodiscard]] float mean_of_groups(const Floats& received, std::size_t values, std::size_t j) const;
     [[nodiscard]] Floats gathered_in_groups(const Floats& mine, const std::vector<std::size_t>& counts);
-    [[nodiscard]] Floats exchange_floats(distributed::Traffic traffic, const Floats& sent,
+    [[nodiscard]] Floats exchange_values(distributed::Traffic traffic, const Floats& sent,
                                          const std::vector<std::size_t>& to,
                                          const std::vector<std::size_t>& from);
 
@@ -179,6 +187,7 @@ class PlainRank final : public properties::Candidate {
     Bits mask_;                        ///< S_t of the last step
     Bits coming_;                      ///< S_{t+1}, once it has been joined
     int E_ = -126;                     ///< the exponent that this step's payload is scaled by, where it is
+    Floats lost_;                      ///< of this step, what rounding its means has taken, times P
     std::optional<int> last_exponent_; ///< of this rank's last payload, or nothing_sent
 
     // The gather of the coming mask, in flight between two steps.
@@ -197,6 +206,7 @@ class PlainRank final : public properties::Candidate {
     Bits previous_mask_;               ///< offsets_of_previous_mask
     Bits waiting_;                     ///< mask_two_steps_late: what was made two steps ago
     Bits own_choice_;                  ///< own_mask_kept
+    Floats own_means_;                 ///< owner_keeps_its_mean
     Floats accumulated_;               ///< gradient_not_zeroed
     Index restored_at_ = 0;            ///< counter_not_saved
     std::optional<double> first_rate_; ///< rate_of_first_step

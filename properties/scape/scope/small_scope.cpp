@@ -146,6 +146,7 @@ std::string beyond(int number) {
         {"needs a payload of bf16", {114, 115, 116, 117, 118, 129, 130}},
         {"needs a payload of e5m2", {119, 120, 121, 122, 123, 124, 131}},
         {"needs ranks in groups", {132, 133, 134, 135, 136, 137}},
+        {"needs means that are rounded", {138, 139, 140, 141}},
         {"needs a damaged checkpoint", {125, 126, 127, 128}},
     };
     for (const auto& [why, numbers] : all)

@@ -53,6 +53,7 @@ TEST(Case, WrongTextIsRefusedInOneLineThatSaysWhat) {
              {"correction=some", "none"},
              {"schedule=stepwise", "geometric, linear or jumps"},
              {"owners=all", "range or turn"},
+             {"owners=turn,payload=bf16_both", "set owners to range"},
              {"data=gauss", "must be one of"},
              {"steps=0", "steps"},
              {"rank=-1", "negative"},

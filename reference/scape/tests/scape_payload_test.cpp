@@ -171,6 +171,37 @@ TYPED_TEST(ScapeTest, Section21SendsWhatIsRoundedAndKeepsTheRest) {
     EXPECT_TRUE(anything);
 }
 
+TYPED_TEST(ScapeTest, Section21TheOwnerKeepsWhatRoundingTheMeanTakesTimesTheRanks) {
+    using T = TypeParam;
+    bool anything = false;
+    problem::HyperParameters settings;
+    settings.payload = problem::Payload::bf16_both;
+    const auto segments = small_problem(settings).segments;
+    for (const auto& [t, before, g, made, after] : this->run(this->make(settings)))
+        for (std::size_t place = 0; place < made.S.size(); ++place) {
+            const Index i = made.S[place];
+            const auto rounded = [](T value) {
+                return static_cast<T>(nearest_bf16(static_cast<double>(value)));
+            };
+            T mean = rounded(made.c[0][i]);
+            for (std::size_t rank = 1; rank < made.c.size(); ++rank)
+                mean = mean + rounded(made.c[rank][i]);
+            mean = mean / T(workers);
+            const T M = rounded(mean);
+            anything = anything || M != mean;
+            ASSERT_TRUE(same_bits(made.exchanged[static_cast<Index>(place)], M));
+            const int owner =
+                std::ranges::find_if(segments, [i](const auto& s) { return i < s.end; })->owner;
+            for (int rank = 0; rank < workers; ++rank) {
+                const T c = made.c[static_cast<std::size_t>(rank)][i];
+                const T lost = (mean - M) * T(workers);
+                const T kept = rank == owner ? (c - rounded(c)) + lost : c - rounded(c);
+                ASSERT_TRUE(same_bits(after.e[static_cast<std::size_t>(rank)][i], kept));
+            }
+        }
+    EXPECT_TRUE(anything);
+}
+
 TYPED_TEST(ScapeTest, Section21AnOverflowRefusesTheStepWithNothingChanged) {
     using T = TypeParam;
     Scape<T> optimizer = this->make(in_bf16());

@@ -153,7 +153,8 @@ TEST(Config, NormAndPayloadAreWhatTheyWereBeforeThereWasAChoice) {
     EXPECT_EQ(config.problem.settings.payload, Payload::bf16);
     EXPECT_TRUE(contains(config_text(config.problem, 3), R"("norm":2,"payload":"bf16")"));
     for (const NormVersion norm : {NormVersion::ascending, NormVersion::tree})
-        for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2}) {
+        for (const Payload payload :
+             {Payload::fp32, Payload::bf16, Payload::e5m2, Payload::bf16_both, Payload::e5m2_both}) {
             config.problem.settings.norm = norm;
             config.problem.settings.payload = payload;
             EXPECT_EQ(parse_config(config_text(config.problem, 3), "x").problem, config.problem);
@@ -213,7 +214,7 @@ TEST(Config, AValueOfTheWrongKindIsRefused) {
         {R"("steps": 3)", R"("steps": 3, "norm": 3)", "norm is '3'; it must be one of 1, 2"},
         {R"("steps": 3)", R"("steps": 3, "payload": 16)", "'payload' is not a string"},
         {R"("steps": 3)", R"("steps": 3, "payload": "e4m3")",
-         "payload is 'e4m3'; it must be one of fp32, bf16, e5m2"},
+         "payload is 'e4m3'; it must be one of fp32, bf16, e5m2, bf16_both, e5m2_both"},
         {R"("steps": 3)", R"("steps": 3, "groups": 2)", "'groups' is not a list"},
         {R"("steps": 3)", R"("steps": 3, "groups": [2.5])", "groups: entry 0 is no number of ranks"},
         {R"("steps": 3)", R"("steps": 3, "groups": [2, -1])", "groups: entry 1 is no number of ranks"},

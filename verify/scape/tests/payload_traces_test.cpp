@@ -52,6 +52,32 @@ TEST_F(VerifyTraceTest, AGoodTraceOfBf16PassesAndNeitherItsRoundingNorItsRestMay
     EXPECT_GE(noticed, off - off / 10);
 }
 
+TEST_F(VerifyTraceTest, AGoodTraceOfMeansThatAreRoundedPassesAndWhatTheyLoseIsTheOwners) {
+    for (const auto payload : {problem::Payload::bf16_both, problem::Payload::e5m2_both}) {
+        RecordOptions options = support::small_run();
+        options.problem.settings.payload = payload;
+        options.intermediates = true;
+        record(path_, options);
+        expect_passes(path_);
+        // The same run whose means are not rounded has others.
+        options.problem.settings.payload = problem::format_of(payload);
+        const auto other = path_.parent_path() / (path_.filename().string() + ".other");
+        record(other, options);
+        const std::vector<float> means = support::SafetensorsFile(other).read_f32("step/0001/exchanged");
+        std::filesystem::remove(other);
+        options.problem.settings.payload = payload;
+        const std::vector<float> rounded = support::SafetensorsFile(path_).read_f32("step/0001/exchanged");
+        std::size_t i = 0;
+        while (i < means.size() && means[i] == rounded[i])
+            ++i;
+        ASSERT_LT(i, means.size()) << "no mean was rounded";
+        set_element(path_, "step/0001/exchanged", static_cast<Index>(i), means[i]);
+        const TraceVerdict verdict = verify_from(path_, From::recorded, Level::exact());
+        ASSERT_TRUE(verdict.first);
+        EXPECT_EQ(verdict.first->index, static_cast<Index>(i));
+    }
+}
+
 TEST_F(VerifyTraceTest, AGoodTraceOfE5m2PassesAndOneOfAnotherScaleDoesNot) {
     RecordOptions options = support::small_run();
     options.problem.settings.payload = problem::Payload::e5m2;

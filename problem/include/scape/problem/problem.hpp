@@ -22,11 +22,26 @@ enum class NormVersion {
     ascending = 1, ///< one after another: of traces that do not say
     tree = 2,      ///< in pairs, and pairs of pairs
 };
-/// What of c travels (section 21).
-enum class Payload { fp32, bf16, e5m2 };
-/// Of one value on its way.
+/// What of c travels (section 21), and, where it says `both`, what of M.
+enum class Payload { fp32, bf16, e5m2, bf16_both, e5m2_both };
+/// What c is rounded to: fp32, bf16 or e5m2.
+[[nodiscard]] constexpr Payload format_of(Payload payload) {
+    return payload == Payload::bf16_both   ? Payload::bf16
+           : payload == Payload::e5m2_both ? Payload::e5m2
+                                           : payload;
+}
+/// Whether the owner rounds M, too.
+[[nodiscard]] constexpr bool rounds_mean(Payload payload) {
+    return payload != format_of(payload);
+}
+/// Of one value on its way to its owner.
 [[nodiscard]] constexpr std::size_t value_bytes(Payload payload) {
-    return payload == Payload::fp32 ? 4 : payload == Payload::bf16 ? 2 : 1;
+    const Payload format = format_of(payload);
+    return format == Payload::fp32 ? 4 : format == Payload::bf16 ? 2 : 1;
+}
+/// And of its mean on the way back.
+[[nodiscard]] constexpr std::size_t mean_bytes(Payload payload) {
+    return rounds_mean(payload) ? value_bytes(payload) : value_bytes(Payload::fp32);
 }
 
 struct HyperParameters {

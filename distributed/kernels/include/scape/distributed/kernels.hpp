@@ -120,6 +120,8 @@ void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& scale, int work
 /// Packed values to the places in `to` that `mask` has; the reverse of extract(). They begin at the first
 /// of [begin, end).
 void spread(Index begin, Index end, const float* packed, const Mask& mask, float* to);
+/// The same, added to what is there.
+void add_to(Index begin, Index end, const float* packed, const Mask& mask, float* to);
 
 /// ghat on a packed [begin, end).
 void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M, const float* m,

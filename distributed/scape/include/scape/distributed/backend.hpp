@@ -114,6 +114,16 @@ class Backend {
     /// The payload as it travels, and in e what that took of it. After select(), which scores what was
     /// there.
     virtual void round_payload();
+    // Where the owner rounds M, too. `count` means of this rank stand from `at` on in moment(), or where
+    // the values of a bucket stood. Returns where all ranks' are as they travel: its own are, at their
+    // places.
+    [[nodiscard]] virtual std::byte* round_means(Index at, Index count);
+    [[nodiscard]] virtual std::byte* round_means_in(std::size_t bucket, Index at, Index count);
+    /// All have come: they go to moment(), and what rounding has taken of those of this rank's coordinates
+    /// `own` to e.
+    virtual void take_means(const Scalars& scalars, problem::Range own);
+    virtual void take_means_of(std::size_t bucket, const Scalars& scalars, problem::Range own,
+                               std::span<const problem::Range> where);
 
     // Ranks in groups (section 32): of a backend that says so.
     [[nodiscard]] virtual bool adds_groups() const { return false; }

@@ -167,7 +167,7 @@ class Scape {
     void agree(Backend::Refusal refusal);
     void expect_parts() const;
     [[nodiscard]] bool payload_is(problem::Payload payload) const {
-        return problem_.settings.payload == payload;
+        return format_of(problem_.settings.payload) == payload;
     }
     void scale_payload(int exponent);
     void round_payload(Index t);

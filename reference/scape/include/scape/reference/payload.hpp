@@ -72,7 +72,21 @@ typename Rounding<T>::Exponent exponent_on(const Coordinates& S, const PerRank<T
     return E;
 }
 
-/// What each rank sends of its c on S, packed. E is there for e5m2.
+/// What travels of a value. E is there for e5m2.
+template <class T>
+T as_it_travels(const T& value, problem::Payload payload,
+                const std::optional<typename Rounding<T>::Exponent>& E) {
+    switch (problem::format_of(payload)) {
+    case problem::Payload::bf16:
+        return Rounding<T>::bf16(value);
+    case problem::Payload::e5m2:
+        return Rounding<T>::e5m2(value, E.value());
+    default:
+        return value;
+    }
+}
+
+/// What each rank sends of its c on S, packed.
 template <class T>
 PerRank<T> payloads(const PerRank<T>& c, const Coordinates& S, problem::Payload payload,
                     const std::optional<typename Rounding<T>::Exponent>& E) {
@@ -80,12 +94,33 @@ PerRank<T> payloads(const PerRank<T>& c, const Coordinates& S, problem::Payload 
     for (const Vector<T>& of_rank : c) {
         p.push_back(of_rank(S));
         for (T& value : p.back())
-            if (payload == problem::Payload::bf16)
-                value = Rounding<T>::bf16(value);
-            else if (payload == problem::Payload::e5m2)
-                value = Rounding<T>::e5m2(value, E.value());
+            value = as_it_travels(value, payload, E);
     }
     return p;
+}
+
+/// What comes back of the mean on S, where the owners round it, too.
+template <class T>
+Vector<T> mean_that_travels(Vector<T> mean, problem::Payload payload,
+                            const std::optional<typename Rounding<T>::Exponent>& E) {
+    if (problem::rounds_mean(payload))
+        for (T& value : mean)
+            value = as_it_travels(value, payload, E);
+    return mean;
+}
+
+/// What that takes of the mean, times P, into the residual of each coordinate's owner.
+template <class T>
+void keep_what_owners_lose(const Vector<T>& mean, const Vector<T>& M, const Coordinates& S,
+                           const problem::Problem& problem, PerRank<T>& e) {
+    const Vector<T> lost = (mean - M) * T(static_cast<double>(problem.workers));
+    auto segment = problem.segments.begin();
+    for (std::size_t i = 0; i < S.size(); ++i) {
+        while (segment->end <= S[i])
+            ++segment;
+        T& of_owner = e[static_cast<std::size_t>(segment->owner)][S[i]];
+        of_owner = of_owner + lost[static_cast<Index>(i)];
+    }
 }
 
 /// Throws RefusedStep for the first payload that is too large for bf16, by rank and then by index.

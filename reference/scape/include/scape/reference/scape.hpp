@@ -98,7 +98,8 @@ class Scape {
         const Exponent own = exponent_of(c, S);
         const Exponent used = scale_of(own);
         const PerRank<T> p = travelling(c, S, used);
-        Vector<T> M = mean_in_groups(p, settings.groups);
+        const Vector<T> mean = mean_in_groups(p, settings.groups);
+        Vector<T> M = mean_that_travels(mean, settings.payload, used);
         result.exchanged = M;
 
         // 5. Reconstruction of the mean gradient, from M and the previous moment alone.
@@ -114,6 +115,8 @@ class Scape {
             else
                 e[r](S) = c[r](S) - p[r];
         }
+        if (problem::rounds_mean(settings.payload))
+            keep_what_owners_lose(mean, M, S, problem_, e);
 
         // 7. Clip, also when s = 1. The residual is not touched.
         if (settings.clip_norm > 0.0) {
@@ -151,8 +154,9 @@ class Scape {
         const PerRank<T> c = local(g, scalars);
         const std::optional<Coordinates>& coming = mask ? mask : state.S;
         const Coordinates S = coming ? *coming : select_mask(c, problem_, density_.at(t));
-        const Vector<T> M =
-            mean_in_groups(travelling(c, S, scale_of(exponent_of(c, S))), problem_.settings.groups);
+        const Exponent E = scale_of(exponent_of(c, S));
+        const Vector<T> M = mean_that_travels(mean_in_groups(travelling(c, S, E), problem_.settings.groups),
+                                              problem_.settings.payload, E);
         return reconstructed(M, state.m(S), scalars);
     }
 
@@ -169,8 +173,9 @@ class Scape {
     using Exponent = std::optional<typename Rounding<T>::Exponent>;
 
     [[nodiscard]] Exponent exponent_of(const PerRank<T>& c, const Coordinates& S) const {
-        return problem_.settings.payload == problem::Payload::e5m2 ? Exponent(exponent_on(S, c))
-                                                                   : Exponent();
+        return problem::format_of(problem_.settings.payload) == problem::Payload::e5m2
+                   ? Exponent(exponent_on(S, c))
+                   : Exponent();
     }
 
     /// E of this step: what the steps before it have left; the first step has its own.
@@ -184,7 +189,7 @@ class Scape {
     [[nodiscard]] PerRank<T> travelling(const PerRank<T>& c, const Coordinates& S,
                                         const Exponent& E) const {
         PerRank<T> p = payloads(c, S, problem_.settings.payload, E);
-        if (problem_.settings.payload == problem::Payload::bf16)
+        if (problem::format_of(problem_.settings.payload) == problem::Payload::bf16)
             refuse_unless_it_travels(p, c, S, problem_.layout);
         return p;
     }

@@ -120,7 +120,7 @@ struct Config {
 
 /// Nor is the scale of e5m2, and that of a first step is of the step before.
 [[nodiscard]] inline bool needs_exponent(const problem::Problem& problem, const Extent& extent) {
-    return problem.settings.payload == problem::Payload::e5m2 &&
+    return problem::format_of(problem.settings.payload) == problem::Payload::e5m2 &&
            (!extent.sample.empty() || extent.begin > 0);
 }
 

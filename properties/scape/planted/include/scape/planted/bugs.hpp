@@ -134,6 +134,10 @@ enum class Bug : int {
     handler_first = 135,
     boundary_off_by_one = 136,
     sums_in_bf16 = 137,
+    owner_loss_dropped = 138,
+    mean_rounded_by_all = 139,
+    owner_loss_not_times_ranks = 140,
+    owner_keeps_its_mean = 141,
 };
 
 constexpr int bugs_of_section_10 = 54;
@@ -147,7 +151,8 @@ struct Description {
 
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
 /// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,
-/// those of damaged checkpoints and overflowing payloads, and those of ranks in groups.
+/// those of damaged checkpoints and overflowing payloads, those of ranks in groups, and those of means that
+/// are rounded.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted
