@@ -14,7 +14,7 @@
 namespace scape::model {
 namespace {
 
-constexpr std::array<Scheme, 16> all_schemes{{
+constexpr std::array<Scheme, 18> all_schemes{{
     {"dense", false, false, "AdamS, sharded, fp32 both ways"},
     {"dense-bf16", false, false, "AdamS, sharded, bf16 gradients, fp32 parameters"},
     {"dense-bf16-all", false, false, "AdamS, sharded, bf16 both ways"},
@@ -26,6 +26,8 @@ constexpr std::array<Scheme, 16> all_schemes{{
     {"scape-using-up", true, false, "the same, of a gradient that it may write into"},
     {"scape-bf16", true, false, "SCAPE with payloads of bf16"},
     {"scape-e5m2", true, false, "SCAPE with payloads of e5m2"},
+    {"scape-bf16-both", true, false, "the first with means of bf16, too"},
+    {"scape-e5m2-both", true, false, "the second with means of e5m2, too"},
     {"scape-bitmap", true, false, "SCAPE with bitmap masks"},
     {"scape-entropy", true, false, "SCAPE with masks at their entropy"},
     {"scape-hierarchy", true, false, "SCAPE with ranks in groups, sqrt(P) in each"},
@@ -131,13 +133,16 @@ Work work_of(std::string_view scheme, const Setting& setting) {
     }
     const bool unsharded = scheme == "unsharded";
     if (unsharded || scheme.substr(0, 5) == "scape") {
+        const bool both = scheme == "scape-bf16-both" || scheme == "scape-e5m2-both";
+        const bool bf16 = scheme == "scape-bf16" || scheme == "scape-bf16-both";
+        const bool e5m2 = scheme == "scape-e5m2" || scheme == "scape-e5m2-both";
         double mask = std::min(0.125, positions(rho));
         if (scheme == "unsharded" || scheme == "scape-bitmap")
             mask = 0.125;
         else if (scheme == "scape-entropy")
             mask = mask_entropy(rho);
-        else if (scheme != "scape" && scheme != "scape-using-up" && scheme != "scape-bf16" &&
-                 scheme != "scape-e5m2" && scheme != "scape-hierarchy")
+        else if (scheme != "scape" && scheme != "scape-using-up" && !bf16 && !e5m2 &&
+                 scheme != "scape-hierarchy")
             throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
         work.values = 8 * k * f + (unsharded ? 0 : 16 * others);
         work.mask = mask * d * f;
@@ -149,18 +154,26 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         work.lines = 4 * lines(d, rho);
         if (scheme == "scape-using-up")
             work.passes -= 4 * d; // the check is the local pass
-        if (scheme == "scape-bf16") {
+        if (bf16) {
             // M comes back in fp32. The rounding reads and writes c, writes what is sent and e's lines;
             // that nothing overflows is seen in g's and e's lines and m. Of what comes there is half.
             work.values = 6 * k * f + 16 * others;
             work.passes += 10 * k;
             work.lines += 3 * lines(d, rho);
         }
-        if (scheme == "scape-e5m2") {
+        if (e5m2) {
             // The greatest exponent is one more look at c; nothing is looked for before the step.
             work.values = 5 * k * f + 16 * others;
             work.passes += 13 * k;
             work.lines += lines(d, rho);
+        }
+        if (both) {
+            // M comes back as the payload goes: the owner reads its means and writes them so, all read what
+            // comes and write it in fp32, and what the owner has lost goes into its lines of e.
+            const double bytes = bf16 ? 2 : 1;
+            work.values = 2 * bytes * k * f + 16 * others;
+            work.passes += (4 + bytes) * (k + k / P);
+            work.lines += lines(d / P, rho);
         }
         if (scheme == "scape-hierarchy" && P > 1) {
             // Section 32, as if no owner handled itself: what the first level has left, the second sends.
