@@ -1,11 +1,12 @@
 #include <scape/distributed/in_process.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <latch>
 #include <memory>
+#include <optional>
 #include <stdexcept>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -17,51 +18,65 @@ namespace scape::distributed {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 using namespace std::chrono_literals;
 
+/// Rank 0 waits in one exchange and the others in the next. What has to come before a deadline comes before
+/// anybody waits; that rank 0 waits by then is left to chance, and where it does not it is late as well.
+/// The scenario `hangs_between` (docs/schedules.md), whose time stands still, has rank 2 alone named.
 TEST(InProcessFaults, AHangingRankIsNamed) {
-    std::atomic<bool> over = false;
-    std::atomic<int> named = 0;
+    std::latch all_have_masks(4);
+    std::latch others_have_all(3);
+    std::latch all_are_told(3);
     const auto step = [&](Communicator& communicator) {
         AllGather mask(communicator, 0, true);
+        all_have_masks.arrive_and_wait();
         if (communicator.rank() == 2) {
-            while (!over)
-                std::this_thread::sleep_for(1ms);
+            all_are_told.wait();
             return;
         }
+        communicator.progress(); // takes it: of the mask only rank 2 is late
+        std::optional<AllToAll> payload;
+        if (communicator.rank() != 0)
+            payload.emplace(communicator, 0);
+        others_have_all.arrive_and_wait();
         try {
             if (communicator.rank() == 0)
                 mask.wait(); // waits until rank 2 takes it
-            AllToAll(communicator, 0).wait();
+            else
+                payload->wait();
         } catch (const Aborted& error) {
-            EXPECT_THAT(error.what(),
-                        AllOf(HasSubstr("rank 2 did not answer within 0.2 s in a"), HasSubstr("exchange")));
-            if (++named == 3)
-                over = true;
+            EXPECT_THAT(std::string(error.what()),
+                        AnyOf("rank 2 did not answer within 0.2 s in a mask exchange",
+                              "rank 2 did not answer within 0.2 s in a payload exchange",
+                              "ranks 0 and 2 did not answer within 0.2 s in a payload exchange"));
+            all_are_told.count_down();
             throw;
         }
     };
     EXPECT_THROW(run_ranks(4, step, 200ms), Aborted);
-    EXPECT_EQ(named, 3);
+    EXPECT_TRUE(all_are_told.try_wait());
 }
 
 TEST(InProcessFaults, AllHangingRanksAreNamed) {
-    std::atomic<bool> over = false;
+    std::latch others_have_come(3);
+    std::latch others_are_told(3);
     const auto step = [&](Communicator& communicator) {
         if (communicator.rank() % 2 == 1) {
-            while (!over)
-                std::this_thread::sleep_for(1ms);
+            others_are_told.wait();
             return;
         }
+        AllGather exchange(communicator, 1, true, Traffic::agreement);
+        others_have_come.arrive_and_wait(); // before anybody loses patience
         try {
-            AllGather(communicator, 1, true, Traffic::agreement).wait();
+            exchange.wait();
         } catch (const Aborted& error) {
             EXPECT_STREQ(error.what(),
                          "ranks 1, 3 and 5 did not answer within 0.1 s in an agreement exchange");
-            over = true;
+            others_are_told.count_down();
             throw;
         }
     };

@@ -200,7 +200,6 @@ TEST_P(InProcess, AbortEndsAllWithTheReason) {
 
 TEST_P(InProcess, TheCauseComesOutNotItsConsequences) {
     const int guilty = GetParam() / 2;
-    const auto begin = std::chrono::steady_clock::now();
     const auto step = [&](Communicator& communicator) {
         AllToAll(communicator, 0).wait();
         AllGather mask(communicator, 0, true);
@@ -209,9 +208,9 @@ TEST_P(InProcess, TheCauseComesOutNotItsConsequences) {
         AllToAll(communicator, 1).wait();
         mask.wait();
     };
-    EXPECT_THAT([&] { run_ranks(GetParam(), step); },
+    // Who waited for the timeout would not come back before ctest's own.
+    EXPECT_THAT([&] { run_ranks(GetParam(), step, 24h); },
                 ThrowsMessage<std::out_of_range>("a gradient of the wrong size"));
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s) << "without waiting for the timeout";
 }
 
 } // namespace

@@ -170,6 +170,34 @@ void never_comes() {
     ends.expect_told({0, 1});
 }
 
+/// Rank 0 waits for a mask that rank 2 has not taken, rank 1 in the exchange after it: rank 0 has not come
+/// there either, but waits itself.
+void hangs_between() {
+    Crowd masks;
+    Crowd told;
+    const Ends ends = run([&](Communicator& communicator) {
+        AllGather mask(communicator);
+        masks.come_and_wait_for(ranks);
+        if (communicator.rank() == 2) {
+            told.come_and_wait_for(ranks);
+            return;
+        }
+        communicator.progress();
+        try {
+            if (communicator.rank() == 0)
+                mask.wait();
+            AllToAll(communicator).wait();
+        } catch (const Aborted&) {
+            told.come_and_wait_for(1);
+            throw;
+        }
+    });
+    const std::string late = "rank 2 did not answer within 5 s in a ";
+    ends.expect_all(late + (ends.of_all.find("mask") != std::string::npos ? "mask" : "payload") +
+                    " exchange");
+    ends.expect_told({0, 1});
+}
+
 /// Deadlines may pass at any time: all end, nobody reads what is gone, and whoever is told is told of a
 /// rank.
 void impatient() {
@@ -231,6 +259,7 @@ std::vector<Scenario> scenarios() {
         {"drops", drops},
         {"brings_another", brings_another},
         {"never_comes", never_comes},
+        {"hangs_between", hangs_between},
         {"impatient", impatient, {.impatient = true}},
         {"wakes_for_nothing",
          well([](Communicator& communicator) { AllToAll(communicator).wait(); }),
