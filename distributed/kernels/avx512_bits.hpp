@@ -23,7 +23,7 @@ inline bool has_byte_instructions() {
     return has;
 }
 
-constexpr Index batch_blocks = 64;
+constexpr Index batch_blocks = 64; // of no fewer are the coordinates whole words: 255 is odd
 constexpr Index batch_size = batch_blocks * position_block; ///< coordinates: 255 whole words
 constexpr Index batch_words = batch_size / word_bits;
 constexpr Index lanes = 8; ///< words in a register

@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include <scape/problem/tunable.hpp>
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -52,7 +54,8 @@ void CandidateRoom::make(problem::Index wanted) {
 
 void CandidateRoom::give_back() noexcept {
 #if defined(__linux__)
-    constexpr std::size_t worth_a_call = std::size_t{1} << 18U; // all threads wait for it
+    // All threads wait for it.
+    constexpr std::size_t worth_a_call = problem::tunable<std::size_t>(std::size_t{1} << 18U, 64);
     if (bytes() >= worth_a_call)
         static_cast<void>(madvise(scores_, bytes(), MADV_DONTNEED));
 #else

@@ -366,7 +366,7 @@ Bracket Selection::sample() const {
     // guesses is written down.
     constexpr Index together = problem::tunable<Index>(4096, 16);
     constexpr Index least = problem::tunable<Index>(1024, 8);
-    constexpr Index most = Index{1} << 16;
+    constexpr Index most = problem::tunable<Index>(Index{1} << 16, 32);
     const Index samples = std::clamp<Index>(size() / 64, least, std::clamp(size() / 256, together, most));
     const Index piece = size() / samples;
     Scratch& memory = scratch();

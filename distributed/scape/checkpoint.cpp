@@ -18,6 +18,7 @@
 
 #include <scape/problem/digest.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/problem/tunable.hpp>
 #include <scape/storage/safetensors.hpp>
 
 #include "manifest.hpp"
@@ -54,7 +55,7 @@ std::optional<Index> step_in(const std::string& name) {
 /// Calls take(bytes) with all of a file, in pieces of whole words but for the last.
 template <class Take>
 void read_through(const storage::InputFile& file, const fs::path& path, const Take& take) {
-    constexpr std::uint64_t largest = 1U << 20U;
+    constexpr auto largest = problem::tunable<std::uint64_t>(1U << 20U, 40);
     std::vector<char> buffer(std::min(largest, (file.size() / 8 + 1) * 8));
     for (std::uint64_t at = 0;;) {
         std::size_t count = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <scape/distributed/scape.hpp>
+#include <scape/problem/tunable.hpp>
 
 #include "group_fold.hpp"
 #include "pieces_under_way.hpp"
@@ -119,7 +120,7 @@ void Scape::fold(const Scalars& scalars, Index at) {
 Index Scape::largest_piece() const {
     if (options_.largest_piece > 0)
         return options_.largest_piece;
-    constexpr Index worth_a_message = Index{1} << 13;
+    constexpr Index worth_a_message = problem::tunable<Index>(Index{1} << 13, 5);
     return std::max(worth_a_message, values_at_once() / communicator_.size());
 }
 

@@ -8,6 +8,7 @@
 
 #include <scape/distributed/kernels.hpp>
 #include <scape/distributed/mask_code.hpp>
+#include <scape/problem/tunable.hpp>
 
 namespace scape::distributed {
 
@@ -47,7 +48,7 @@ class HostSelection {
     void give_to(Mask& mask) { mask.swap_words(words_); }
 
   private:
-    static constexpr Index large = Index{1} << 18;
+    static constexpr Index large = problem::tunable<Index>(Index{1} << 18, 300);
 
     void begin(Parts own, bool guessing, std::span<const Index> cuts) {
         first_ = own.empty() ? 0 : own.front().begin / Mask::word_bits;
