@@ -4,6 +4,7 @@ is known which mutant has to die of what, goes through the same trees and judges
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -204,9 +205,17 @@ def stale(tool):
             yield "ci/mutants_equivalent.txt: no mutant is " + " ".join(entry[:3])
 
 
+def beyond_the_judges(tool):
+    """Files that are mutated though the judges, which are built without CUDA, never compile them."""
+    for file in tool.files_of(tool.ROOT):
+        if file.endswith((".cpp", ".hpp")) and tool.area_of(file, tool.AREAS) and (
+                file.startswith("gpu/simulator/") or re.search(r"#include <(cuda_runtime_api|cuda_runtime|nccl)\.h>", (tool.ROOT / file).read_text())):
+            yield f"{file}: is mutated, and no judge is built from it"
+
+
 def run(tool):
     with tempfile.TemporaryDirectory() as folder:
-        wrong = [*examples(), *toy(tool, pathlib.Path(folder)), *stale(tool)]
+        wrong = [*examples(), *toy(tool, pathlib.Path(folder)), *stale(tool), *beyond_the_judges(tool)]
     for text in wrong:
         print(f"ci/mutate --self-test: {text}")
     print("ci/mutate --self-test: " + (f"{len(wrong)} wrong" if wrong else "ok"))
