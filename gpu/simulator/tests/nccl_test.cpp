@@ -8,9 +8,9 @@ TEST_F(Nccl, AllGatherPutsAllPartsInTheOrderOfRanks) {
     for (const int ranks : {1, 2, 8})
         EXPECT_EQ(with(ranks,
                        [](Rank& own) {
-                           const ncclResult_t said = ncclAllGather(own.send, own.receive, count,
-                                                                   ncclFloat32, own.comm, own.stream);
-                           EXPECT_EQ(said, ncclInProgress);
+                           EXPECT_EQ(ncclAllGather(own.send, own.receive, count, ncclFloat32, own.comm,
+                                                   own.stream),
+                                     ncclInProgress);
                            EXPECT_EQ(own.settled(), ncclSuccess);
                            const auto all = own.received(own.ranks * count);
                            for (int i = 0; i < own.ranks * count; ++i)
@@ -33,18 +33,21 @@ TEST_F(Nccl, BroadcastGivesTheRootsValues) {
 TEST_F(Nccl, ReductionsAddWhatAllHaveAndGiveItToWhomTheyShall) {
     EXPECT_EQ(with(4,
                    [](Rank& own) {
-                       static_cast<void>(ncclReduce(own.send, own.receive, 7, ncclFloat32, ncclSum, 1,
-                                                    own.comm, own.stream));
+                       EXPECT_EQ(ncclReduce(own.send, own.receive, 7, ncclFloat32, ncclSum, 1, own.comm,
+                                            own.stream),
+                                 ncclInProgress);
                        EXPECT_EQ(own.settled(), ncclSuccess);
                        if (own.rank == 1) {
                            EXPECT_EQ(own.received(7)[3], 600 + 4 * 3);
                        }
-                       static_cast<void>(ncclReduceScatter(own.send, own.receive, 24, ncclFloat32, ncclMax,
-                                                           own.comm, own.stream));
+                       EXPECT_EQ(ncclReduceScatter(own.send, own.receive, 24, ncclFloat32, ncclMax,
+                                                   own.comm, own.stream),
+                                 ncclInProgress);
                        EXPECT_EQ(own.settled(), ncclSuccess);
                        EXPECT_EQ(own.received(24)[5], value(3, 24 * own.rank + 5));
-                       static_cast<void>(ncclAllReduce(own.send, own.receive, 9, ncclFloat32, ncclAvg,
-                                                       own.comm, own.stream));
+                       EXPECT_EQ(ncclAllReduce(own.send, own.receive, 9, ncclFloat32, ncclAvg, own.comm,
+                                               own.stream),
+                                 ncclInProgress);
                        EXPECT_EQ(own.settled(), ncclSuccess);
                        EXPECT_EQ(own.received(9)[2], 152);
                    }),

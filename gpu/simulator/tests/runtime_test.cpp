@@ -1,7 +1,11 @@
 // The functions of the CUDA runtime, with kernels that nvcc compiled.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "device.hpp"
 #include "small.hpp"
@@ -96,6 +100,7 @@ TEST_F(Runtime, QueryDoesWorkBitByBit) {
         said = cudaStreamQuery(stream_);
     EXPECT_EQ(said, cudaSuccess);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaSuccess);
 }
 
 TEST_F(Runtime, AGraphKeepsWhatWasCapturedAndTakesOtherArguments) {
@@ -194,6 +199,106 @@ TEST_F(Runtime, AFreedPlaceIsNotTouchedUnseen) {
     EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorLaunchFailure);
     EXPECT_THAT(cudaGetErrorString(cudaErrorLaunchFailure),
                 testing::AllOf(HasSubstr("illegal address"), HasSubstr("small.cu:")));
+}
+
+TEST_F(Runtime, DevicesAreCountedAndChosenByEachThread) {
+    int devices = 0;
+    EXPECT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+    EXPECT_EQ(devices, all_devices);
+    int current = -1;
+    EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+    EXPECT_EQ(current, 0);
+    ASSERT_EQ(cudaSetDevice(devices - 1), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(devices), cudaErrorInvalidDevice);
+    EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+    EXPECT_EQ(current, devices - 1);
+    std::thread([&] { EXPECT_EQ(cudaGetDevice(&current), cudaSuccess); }).join();
+    EXPECT_EQ(current, 0);
+    start_add_one(device(), count, stream_); // whose device is another
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+TEST_F(Runtime, ADeviceSaysThatItIsNone) {
+    for (const int device : {0, all_devices - 1}) {
+        cudaDeviceProp properties{};
+        EXPECT_EQ(cudaGetDeviceProperties(&properties, device), cudaSuccess);
+        EXPECT_THAT(properties.name, HasSubstr("simulated"));
+        EXPECT_EQ(properties.major, 9);
+        EXPECT_EQ(properties.warpSize, 32);
+        EXPECT_GE(properties.multiProcessorCount, 1);
+    }
+    cudaDeviceProp untouched{};
+    EXPECT_EQ(cudaGetDeviceProperties(&untouched, all_devices), cudaErrorInvalidDevice);
+    EXPECT_EQ(cudaGetDeviceProperties(&untouched, -1), cudaErrorInvalidDevice);
+    EXPECT_STREQ(untouched.name, "");
+}
+
+TEST_F(Runtime, EachDeviceHasItsPlaceAndCouldReachTheOthers) {
+    const auto place = [](int device, int size) {
+        std::vector<char> id(32, '#');
+        EXPECT_EQ(cudaDeviceGetPCIBusId(id.data(), size, device), cudaSuccess);
+        EXPECT_EQ(id[static_cast<std::size_t>(size)], '#') << "it wrote beyond its room";
+        return std::string(id.data());
+    };
+    EXPECT_EQ(place(0, 31), place(0, 31));
+    EXPECT_NE(place(0, 31), place(1, 31));
+    EXPECT_EQ(place(7, 4), place(7, 31).substr(0, 3));
+    char id[8] = "";
+    EXPECT_EQ(cudaDeviceGetPCIBusId(id, 8, all_devices), cudaErrorInvalidDevice);
+    int can = 0;
+    EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
+    EXPECT_EQ(can, 1);
+}
+
+TEST_F(Runtime, MemoryOfTheHostIsMappedAndGivenBack) {
+    void* mapped = nullptr;
+    ASSERT_EQ(cudaHostAlloc(&mapped, sizeof(int) * count, cudaHostAllocMapped), cudaSuccess);
+    auto* const seen = static_cast<int*>(mapped);
+    std::fill_n(seen, count, 40);
+    start_add_one(seen, count, stream_); // as device memory, by the same pointer
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(seen[count - 1], 41);
+    EXPECT_EQ(cudaFree(mapped), cudaErrorInvalidValue) << "it is none of the device's";
+    EXPECT_EQ(cudaFreeHost(mapped), cudaSuccess);
+    EXPECT_EQ(cudaFreeHost(mapped), cudaErrorInvalidValue) << "it has been given back";
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    EXPECT_EQ(cudaHostAlloc(&mapped, 4, cudaHostAllocDefault), cudaErrorStreamCaptureUnsupported);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+}
+
+TEST_F(Runtime, AKernelIsLaunchedByItsFunction) {
+    give();
+    int* values_at = device();
+    int how_many = count - 1;
+    void* arguments[] = {&values_at, &how_many};
+    EXPECT_EQ(cudaLaunchKernel(add_one_function(), {4, 1, 1}, {64, 1, 1}, arguments, 0, stream_),
+              cudaSuccess);
+    take();
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(values()[count - 2], count - 1);
+    EXPECT_EQ(values()[count - 1], count - 1) << "the second argument was not heeded";
+    EXPECT_EQ(cudaLaunchKernel(add_one_function(), {4, 2, 1}, {64, 1, 1}, arguments, 0, stream_),
+              cudaErrorInvalidConfiguration);
+    EXPECT_EQ(cudaLaunchKernel(add_one_function(), {4, 1, 1}, {64, 1, 1}, arguments, 64, stream_),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaLaunchKernel(&how_many, {4, 1, 1}, {64, 1, 1}, arguments, 0, stream_),
+              cudaErrorInvalidDeviceFunction);
+}
+
+TEST_F(Runtime, CopiesAndFillsWithoutAStreamAreDoneInOrder) {
+    std::vector<int> own(count, 5);
+    ASSERT_EQ(cudaMemcpy(memory_, own.data(), sizeof(int) * count, cudaMemcpyDefault), cudaSuccess);
+    std::fill(own.begin(), own.end(), 0); // it has been read
+    EXPECT_EQ(cudaMemset(device() + 1, 0x11, sizeof(int)), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(own.data(), memory_, sizeof(int) * count, cudaMemcpyDefault), cudaSuccess);
+    EXPECT_EQ(own[0], 5);
+    EXPECT_EQ(own[1], 0x11111111);
+    EXPECT_EQ(own[2], 5);
+    EXPECT_EQ(own[count - 1], 5);
+    EXPECT_EQ(cudaMemset(device() + count - 1, 0, 8), cudaSuccess) << "it only begins";
+    EXPECT_EQ(cudaMemcpy(own.data(), memory_, 4, cudaMemcpyDefault), cudaErrorLaunchFailure);
 }
 
 /// The example of gpu/README.md: the reduction is right, and without its barrier it is found out on every
