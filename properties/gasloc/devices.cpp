@@ -9,6 +9,7 @@
 #include <scape/gasloc/devices.hpp>
 #include <scape/gasloc/planted_devices.hpp>
 #include <scape/gpu/availability.hpp>
+#include <scape/gpu/local_rank.hpp>
 #include <scape/gpu/peers.hpp>
 #if defined(SCAPE_WITH_NCCL)
 #include <scape/gpu/nccl.hpp>
@@ -100,7 +101,8 @@ Subjects one_device_with(Mistake) {
 Subjects a_device_each(Peers& ranks) {
     const int devices = gpu::availability().devices;
     gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
-    const gpu::CudaStream stream({.device = ranks.rank() % devices, .stream = nullptr, .graphs = false});
+    const gpu::CudaStream stream(
+        {.device = gpu::local_rank(ranks) % devices, .stream = nullptr, .graphs = false});
     Subjects subjects = subjects_of([stream](const Settings& settings, State state, Peers& counted, int) {
         return Housed{nullptr, std::make_unique<Worker>(settings, std::move(state), counted,
                                                         make_cuda_backend(stream))};

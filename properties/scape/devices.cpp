@@ -9,6 +9,7 @@
 #include <scape/gpu/availability.hpp>
 #include <scape/gpu/block_backend.hpp>
 #include <scape/gpu/communicators.hpp>
+#include <scape/gpu/local_rank.hpp>
 #if defined(SCAPE_WITH_CUDA)
 #include <scape/gpu/cuda_backend.hpp>
 #endif
@@ -91,13 +92,13 @@ MakePlace one_device(const Group&, Reduction) {
 
 #if defined(SCAPE_WITH_NCCL)
 
-/// A device for each rank: of this process, or of this machine's processes as they are numbered.
+/// A device for each rank of this machine.
 MakePlace a_device_each(Reduction reduction) {
     return [reduction](const Setup& setup, Communicator& ranks) {
         const int devices = gpu::availability().devices;
         gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
         const gpu::CudaStream stream(
-            {.device = ranks.rank() % devices, .stream = nullptr, .graphs = setup.variant == 1});
+            {.device = gpu::local_rank(ranks) % devices, .stream = nullptr, .graphs = setup.variant == 1});
         return std::make_unique<StreamPlace<gpu::CudaStream>>(
             stream, ranks, gpu::make_nccl_communicator(ranks, stream),
             [](const Setup& of, const gpu::CudaStream& on) {

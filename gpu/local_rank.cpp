@@ -1,0 +1,65 @@
+#include <scape/gpu/local_rank.hpp>
+
+#include <charconv>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include <unistd.h>
+
+#include <scape/problem/error.hpp>
+
+namespace scape::gpu {
+
+namespace {
+
+Lodging own() {
+    Lodging lodging;
+    static_cast<void>(gethostname(lodging.machine.data(), lodging.machine.size() - 1));
+    lodging.told = told_by_launcher([](const char* name) { return std::getenv(name); });
+    return lodging;
+}
+
+} // namespace
+
+int told_by_launcher(const std::function<const char*(const char*)>& variable) {
+    for (const char* const name : {"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                   "PMI_LOCAL_RANK", "LOCAL_RANK"}) {
+        const char* const text = variable(name);
+        if (text == nullptr)
+            continue;
+        const std::string told = text;
+        int rank = 0;
+        const auto [end, error] = std::from_chars(told.data(), told.data() + told.size(), rank);
+        if (error != std::errc() || end != told.data() + told.size() || rank < 0)
+            throw Error(std::string(name) + " is '" + told +
+                        "', which is no rank on a machine; unset it, or give a number from 0 on");
+        return rank;
+    }
+    return Lodging::nothing;
+}
+
+int local_rank(std::span<const Lodging> lodgings, int rank) {
+    const Lodging& mine = lodgings[static_cast<std::size_t>(rank)];
+    int before = 0;
+    bool all_are_told = true;
+    std::set<int> told;
+    for (std::size_t other = 0; other < lodgings.size(); ++other) {
+        if (lodgings[other].machine != mine.machine)
+            continue;
+        before += other < static_cast<std::size_t>(rank) ? 1 : 0;
+        all_are_told = all_are_told && lodgings[other].told != Lodging::nothing &&
+                       told.insert(lodgings[other].told).second;
+    }
+    return all_are_told ? mine.told : before;
+}
+
+int local_rank(distributed::Communicator& ranks) {
+    return local_rank(distributed::gather_records(ranks, own()), ranks.rank());
+}
+
+int local_rank(distributed::Peers& ranks) {
+    return local_rank(distributed::gather_records(ranks, own()), ranks.rank());
+}
+
+} // namespace scape::gpu
