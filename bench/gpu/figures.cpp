@@ -40,6 +40,12 @@ std::string density_text(double density) {
     return density == 0.0 ? "-" : shortest(density);
 }
 
+std::string held_text(const Row& row) {
+    return row.guesses
+               ? std::to_string(row.guesses->held) + " of " + std::to_string(row.guesses->looked_for)
+               : "-";
+}
+
 const Row* largest(const Report& report, std::string_view name, double density) {
     const Row* found = nullptr;
     for (const Row& row : report.rows)
@@ -189,6 +195,7 @@ std::string text(const Report& report) {
                             {"GB/s", true},
                             {"% of copy", true},
                             {"samples", true},
+                            {"bracket held", true},
                             {"#wrong", true}});
         for (const Row& row : report.rows) {
             const bool counted = row.bytes > 0.0;
@@ -197,7 +204,8 @@ std::string text(const Report& report) {
                       counted ? fixed(row.bytes / static_cast<double>(row.d), 3) : "-",
                       counted ? fixed(row.rate() * 1e-9, 0) : "-",
                       counted ? fixed(row.share_of_copy() * 100.0, 1) : "-",
-                      std::to_string(row.seconds.size()), row.wrong ? std::to_string(*row.wrong) : "-"});
+                      std::to_string(row.seconds.size()), held_text(row),
+                      row.wrong ? std::to_string(*row.wrong) : "-"});
         }
         result += rows.text() + "\n";
     }
@@ -242,18 +250,21 @@ nlohmann::json json(const Report& report) {
     for (const auto& [key, value] : report.environment)
         result["environment"][key] = value;
     for (const Row& row : report.rows)
-        result["rows"].push_back({{"name", row.name},
-                                  {"d", row.d},
-                                  {"density", row.density},
-                                  {"bytes", row.bytes},
-                                  {"median_seconds", median(row.seconds)},
-                                  {"least_seconds", *std::ranges::min_element(row.seconds)},
-                                  {"spread", spread(row.seconds)},
-                                  {"samples", row.seconds.size()},
-                                  {"bytes_per_second", row.rate()},
-                                  {"copy_bytes_per_second", row.copy},
-                                  {"share_of_copy", row.share_of_copy()},
-                                  {"wrong", row.wrong ? nlohmann::json(*row.wrong) : nlohmann::json()}});
+        result["rows"].push_back(
+            {{"name", row.name},
+             {"d", row.d},
+             {"density", row.density},
+             {"bytes", row.bytes},
+             {"median_seconds", median(row.seconds)},
+             {"least_seconds", *std::ranges::min_element(row.seconds)},
+             {"spread", spread(row.seconds)},
+             {"samples", row.seconds.size()},
+             {"bytes_per_second", row.rate()},
+             {"copy_bytes_per_second", row.copy},
+             {"share_of_copy", row.share_of_copy()},
+             {"selections", row.guesses ? nlohmann::json(row.guesses->looked_for) : nlohmann::json()},
+             {"bracket_held", row.guesses ? nlohmann::json(row.guesses->held) : nlohmann::json()},
+             {"wrong", row.wrong ? nlohmann::json(*row.wrong) : nlohmann::json()}});
     for (const Launch& launch : report.launches)
         result["launches"].push_back({{"d", launch.d},
                                       {"graph", launch.graph},

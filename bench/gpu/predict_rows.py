@@ -11,6 +11,7 @@ SWEEP = 2048
 CODE_BLOCK, CODE_TILE = 255, 255 * 256
 OFFSETS_GROUP = 4096
 DECODE_CHUNK = 16 * TILE
+WARM_UP = 12  # bench/gpu/measure.cpp's rounds that are not timed
 FIRST_HIT = 11  # the selection whose bracket, around the last threshold, holds the new one for the first time
 ONCE = {"": Part()}
 
@@ -56,8 +57,9 @@ class Setting:
         if sets < 1:
             return None
         rounds = -(-wanted // sets)
-        phases = range(4, 4 + rounds)  # the first one starts the set, two rounds are not timed
-        return phases, range(phases.stop + 2, phases.stop + 2 + rounds)
+        first = 2 + WARM_UP  # the first one starts the set
+        phases = range(first, first + rounds)
+        return phases, range(phases.stop + WARM_UP, phases.stop + WARM_UP + rounds)
 
 
 def at_most(mean):

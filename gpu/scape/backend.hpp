@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <scape/distributed/backend.hpp>
+#include <scape/gpu/guesses.hpp>
 
 #include "algorithms/code.hpp"
 #include "algorithms/local.hpp"
@@ -26,7 +27,7 @@ namespace scape::gpu {
 /// copies to and from the host's memory. exchange() is told which vectors a communicator will touch, before
 /// they have any memory, hand_over() returns when it may, and finish() when all has been done.
 template <class Machine>
-class BlockBackend final : public distributed::Backend {
+class BlockBackend final : public distributed::Backend, public Guesses {
   public:
     /// `group_tiles`: tiles of a group of selection, or 0 for what suits the size. Changes no bit.
     BlockBackend(const problem::Problem& problem, std::span<const float> parameters, Machine machine,
@@ -57,6 +58,8 @@ class BlockBackend final : public distributed::Backend {
         } catch (...) { // NOLINT(bugprone-empty-catch)
         }
     }
+
+    [[nodiscard]] Account account() override { return selection_.account(); }
 
     Refusal first_refused(const float* gradient) override {
         const float* const here = machine_.gradient(gradient, size_);

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include <scape/gpu/guesses.hpp>
 #include <scape/problem/tunable.hpp>
 
 #include "algorithms/code.hpp"
@@ -70,6 +72,19 @@ class Selection {
         table_.forget();
         foreseen_.clear();
         begun_ = false;
+    }
+
+    /// Of the last run().
+    [[nodiscard]] Guesses::Account account() {
+        std::vector<Search> searches(static_cast<std::size_t>(searches_.size()));
+        if (!searches.empty())
+            machine_.download(searches.data(), searches_.data(), searches_.size());
+        Guesses::Account account;
+        for (const Search& search : searches) {
+            account.looked_for += search.state != SearchState::whole ? 1 : 0;
+            account.held += search.state == SearchState::candidates ? 1 : 0;
+        }
+        return account;
     }
 
   private:

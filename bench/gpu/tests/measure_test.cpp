@@ -49,6 +49,15 @@ TEST(Measure, HasEveryRowAndNothingWrong) {
         EXPECT_GT(row.bytes, 0.0) << row.name;
         EXPECT_GT(row.copy, 0.0) << row.name;
         EXPECT_EQ(row.wrong.has_value(), row.name != "one read of the shard") << row.name;
+        const bool selects = row.name == "selection" || row.name == "whole local step" ||
+                             row.name == "the same and the check";
+        ASSERT_EQ(row.guesses.has_value(), selects) << row.name;
+        if (selects) {
+            EXPECT_EQ(row.guesses->looked_for, static_cast<Index>(row.seconds.size())) << row.name;
+            // In the first ten selections none holds; in models as small as these not quite all later ones
+            // do.
+            EXPECT_GE(3 * row.guesses->held, 2 * row.guesses->looked_for) << "the warm-up is too short";
+        }
     }
     ASSERT_EQ(report.launches.size(), 2U);
     EXPECT_NE(report.launches[0].graph, report.launches[1].graph);

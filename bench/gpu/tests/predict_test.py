@@ -114,14 +114,20 @@ class OfARow(unittest.TestCase):
 
     def test_which_selections_are_timed(self):
         phases, steps = Setting(2**20, 0.1).samples(H200)
-        self.assertEqual((list(phases), list(steps)), ([4], [7]))  # 59 sets: none hits yet
+        self.assertEqual((list(phases), list(steps)), ([14], [27]))  # 59 sets
         phases, steps = Setting(2**30, 0.1).samples(H200)
-        self.assertEqual((phases, steps), (range(4, 19), range(21, 36)))  # two sets
+        self.assertEqual((phases, steps), (range(14, 29), range(41, 56)))  # two sets
         self.assertIsNone(Setting(2**33, 0.1).samples(H200))
 
+    def test_the_warm_up_is_that_of_the_benchmark(self):
+        measure = pathlib.Path(predict_rows.__file__).with_name("measure.cpp").read_text()
+        self.assertIn(f"constexpr int warm_up = {predict_rows.WARM_UP};", measure)
+        self.assertGreaterEqual(predict_rows.WARM_UP + 2, predict_rows.FIRST_HIT)
+
     def test_a_selection_that_mostly_misses_is_that_of_a_miss(self):
-        for d, which in ((2**20, "miss"), (2**30, "hit")):
-            row = row_of(Budget(), H200, "selection", Setting(d, 0.1))
+        for d, warm_up, which in ((2**20, 2, "miss"), (2**20, 12, "hit"), (2**30, 2, "hit")):
+            with mock.patch.object(predict_rows, "WARM_UP", warm_up):
+                row = row_of(Budget(), H200, "selection", Setting(d, 0.1))
             self.assertEqual(row["median_seconds"], row[f"seconds_if_brackets_{which}"])
             self.assertGreater(row["seconds_if_brackets_miss"], row["seconds_if_brackets_hit"])
 
