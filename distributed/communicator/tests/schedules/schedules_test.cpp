@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
         Asked{"error_in_flight", 1, 3'000}, Asked{"error_after", 1, 30'000},
         Asked{"abort_in_flight", 1, 3'000}, Asked{"leaves", 2, 30'000}, Asked{"drops", 1, 5'000},
         Asked{"brings_another", 1, 9'000}, Asked{"never_comes", 2, 70'000},
-        Asked{"hangs_between", 1, 1'000}, Asked{"impatient", 1, 40'000},
+        Asked{"hangs_between", 1, 40'000}, Asked{"impatient", 1, 40'000},
         Asked{"wakes_for_nothing", 1, 30'000}, Asked{"no_thread_for_a_rank", 2, 3'000},
         Asked{"workers_1", 2, 1}, Asked{"workers_2", 5, 100}, Asked{"workers_3", 2, 20'000},
         Asked{"no_thread_for_a_worker", 3, 3}, Asked{"ring", 2, 25'000}, Asked{"peers_stay", 2, 60'000},
