@@ -1,8 +1,9 @@
 #include <scape/gpu/local_rank.hpp>
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -50,7 +51,7 @@ std::vector<int> local_ranks(const std::vector<std::pair<std::string, int>>& lod
     std::vector<Lodging> all;
     for (const auto& [machine, said] : lodgings) {
         all.push_back({.told = said});
-        std::strcpy(all.back().machine.data(), machine.c_str());
+        std::ranges::copy(machine, all.back().machine.begin());
     }
     std::vector<int> result;
     for (std::size_t rank = 0; rank < all.size(); ++rank)
