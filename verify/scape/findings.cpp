@@ -49,6 +49,8 @@ void append(Comparison& into, const Comparison& piece, Index offset) {
         into.greatest = piece.greatest;
     into.greatest_ulps = std::max(into.greatest_ulps, piece.greatest_ulps);
     into.share_of_limit = std::max(into.share_of_limit, piece.share_of_limit);
+    into.scaled.times += piece.scaled.times;
+    into.scaled.divided += piece.scaled.divided;
 }
 
 } // namespace
@@ -60,6 +62,8 @@ void append(StepFindings& into, StepFindings piece, Index offset) {
         into.scale->least = std::max(into.scale->least, piece.scale->least);
         into.scale->most = std::max(into.scale->most, piece.scale->most);
     }
+    into.slips.early.add(piece.slips.early);
+    into.slips.late.add(piece.slips.late);
     into.updates += piece.updates;
     into.hidden_updates += piece.hidden_updates;
     for (std::size_t i = 0; i < into.kinds.size(); ++i) {

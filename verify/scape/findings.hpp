@@ -11,6 +11,7 @@
 #include <scape/verify/results.hpp>
 
 #include "scales.hpp"
+#include "slips.hpp"
 
 namespace scape::verify {
 
@@ -34,6 +35,7 @@ struct StepFindings {
     std::string halted;                            ///< why the reference goes no further
     std::optional<GradientNorm> gradient;          ///< none where nothing clips
     std::optional<ScaleFound> scale;               ///< none where the trace says nothing of it
+    MaskSlips slips;                               ///< of masks that are wrong
     Index updates = 0;                             ///< of parameters on the mask
     Index hidden_updates = 0; ///< of them, those that are within the parameter's limit: none would pass
 };

@@ -17,6 +17,8 @@
 #include "margin.hpp"
 #include "norms.hpp"
 #include "scales.hpp"
+#include "scaling.hpp"
+#include "slips.hpp"
 #include "trace_piece.hpp"
 #include "watch.hpp"
 
@@ -172,8 +174,14 @@ class TraceCheck {
                     tell_margin(of_nexts, problem_, results.local, results.next_mask, *next);
                 add(found, kind, std::move(of_nexts), 0);
             } else
-                add(found, kind, judge_values(kind, results), eligible(kind.result, results));
+                add(found, kind, judge_values(kind, results, &before.w), eligible(kind.result, results));
         }
+        const bool looks_back = step_ > 1 && !of_used.ok();
+        found.slips = mask_slips(
+            problem_,
+            {used, next, looks_back ? trace_.mask(kind_of(Result::mask), step_ - 1) : std::nullopt},
+            of_used, of_next,
+            [&] { return compare_mask(results.next_mask, *used, results.local, before.step + 2, false); });
         count_updates(before.w, results, found);
         if (!trace_.whole() && from_ == From::start && !(of_used.ok() && of_next.ok()))
             throw NotByPieces(); // whether a mask is taken over hangs on all of it
@@ -197,7 +205,7 @@ class TraceCheck {
         for (const ResultKind& kind : result_kinds) {
             const Coordinates& mask = unchanged.mask_of(kind.result);
             add(found, kind,
-                !kind.is_mask ? judge_values(kind, unchanged)
+                !kind.is_mask ? judge_values(kind, unchanged, nullptr)
                               : judge_masks(kind.result, mask,
                                             [&](const Bits& actual) {
                                                 return compare_masks(to_bits(mask, size), actual, size);
@@ -228,8 +236,19 @@ class TraceCheck {
         return judge(recorded, size, fingerprint, compare);
     }
 
-    /// Every vector of one kind that the trace holds of this step.
-    std::vector<Finding> judge_values(const ResultKind& kind, const StepResults<T>& results) {
+    /// Every vector of one kind that the trace holds of this step. `before`: the parameters, if it is
+    /// taken.
+    std::vector<Finding> judge_values(const ResultKind& kind, const StepResults<T>& results,
+                                      const Vector<T>* before) {
+        const auto compare = [&](const Vector<T>& expected, const std::vector<float>& actual) {
+            Comparison comparison = compare_with(expected, actual);
+            if (before != nullptr && !comparison.ok())
+                comparison.scaled =
+                    kind.result == Result::parameters
+                        ? steps_scaled<T>(problem_.workers, *before, expected, actual, comparison.wrong)
+                        : values_scaled<T>(problem_.workers, expected, actual, comparison.wrong);
+            return comparison;
+        };
         std::vector<Finding> findings;
         for (int rank = 0; rank < (kind.per_rank ? problem_.workers : 1); ++rank) {
             const Vector<T>* expected = results.values(kind.result, rank);
@@ -243,13 +262,12 @@ class TraceCheck {
                         fingerprint = {trace::fingerprint(std::span<const float>(
                                            expected->data(), static_cast<std::size_t>(expected->size()))),
                                        (expected->array() != 0.0F).any()};
-                return judge(
-                    recorded, problem_.layout.size(), fingerprint,
-                    [&](const std::vector<float>& actual) { return compare_with(*expected, actual); });
+                return judge(recorded, problem_.layout.size(), fingerprint,
+                             [&](const std::vector<float>& actual) { return compare(*expected, actual); });
             }
             if (const auto actual = trace_.values(kind, step_, rank))
                 findings.push_back(
-                    {kind.per_rank ? rank : Divergence::all_ranks, compare_with(*expected, *actual), {}});
+                    {kind.per_rank ? rank : Divergence::all_ranks, compare(*expected, *actual), {}});
         }
         return findings;
     }

@@ -9,6 +9,7 @@
 
 #include "by_pieces.hpp"
 #include "findings.hpp"
+#include "hints.hpp"
 #include "teller.hpp"
 #include "trace_check.hpp"
 #include "trace_piece.hpp"
@@ -186,6 +187,7 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
                          Status::untested,
                          {}};
     Teller teller(trace.head());
+    Hints hints(trace.head(), options.level);
     std::optional<Watch> watch;
     if (options.look)
         watch.emplace(trace);
@@ -194,6 +196,7 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     Index hidden = 0;
     for (const StepFindings& found : check(trace, verdict.from, options)) {
         teller.tell(found);
+        hints.see(found, teller.first().has_value());
         if (watch)
             watch->see(++step, found);
         updates += found.updates;
@@ -206,6 +209,7 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     if (watch)
         verdict.seen = watch->seen();
     verdict.status = overall(verdict.rows, verdict.first.has_value());
+    verdict.hints = hints.lines();
     tell_extent(trace.head(), verdict.notes);
     if (verdict.status == Status::failed && options.level.kind != LevelKind::bf16 && keeps_bf16(trace))
         verdict.notes.emplace_back("every recorded parameter and moment is a number of bf16: of an "

@@ -31,6 +31,12 @@ struct Pair {
     bool ok = false;         ///< distance <= limit, so that a NaN fails
 };
 
+/// How many wrong values are what they should be times a factor, or divided by it (scaled.hpp).
+struct Scaled {
+    Index times = 0;
+    Index divided = 0;
+};
+
 /// What came of comparing two vectors.
 struct Comparison {
     static constexpr std::size_t shown_before = 3; ///< good values shown before the first bad one
@@ -49,6 +55,7 @@ struct Comparison {
     std::vector<Pair> first;     ///< the first bad ones
     std::vector<Pair> last;      ///< the last bad ones that are not among the first
     std::vector<bool> wrong;     ///< which are bad, as far as the last one: a bit each
+    Scaled scaled;               ///< of the bad ones, where somebody has asked
 
     [[nodiscard]] bool ok() const { return mismatched == 0 && expected_size == actual_size; }
 };

@@ -90,7 +90,8 @@ struct TraceVerdict {
     std::vector<std::string> notes;
     std::optional<Divergence> first;
     Status status = Status::untested;
-    Seen seen = {}; ///< where it was asked for
+    Seen seen = {};                      ///< where it was asked for
+    std::vector<std::string> hints = {}; ///< what the wrong values have in common, of one that fails
 };
 
 /// What the rows say, of which the first is no datum but the outcome of the steps.
