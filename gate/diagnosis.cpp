@@ -8,6 +8,20 @@
 
 namespace scape::gate {
 
+namespace {
+
+std::vector<std::string> all_lines(const System& system, const std::filesystem::path& trace,
+                                   const Parted& parted) {
+    std::vector<std::string> lines;
+    if (system.traces.verify)
+        lines = system.traces.verify(trace, {}).hints;
+    const std::vector<std::string> fits = system.what_fits(trace, parted, Gradients::made_up);
+    lines.insert(lines.end(), fits.begin(), fits.end());
+    return lines;
+}
+
+} // namespace
+
 std::vector<std::string> what_fits(const System& system, const Finding& finding, const std::string& command,
                                    double most_seconds) {
     using nlohmann::ordered_json;
@@ -22,8 +36,7 @@ std::vector<std::string> what_fits(const System& system, const Finding& finding,
         now_running(command); // the time begins here
         Ended ended;
         const ordered_json lines =
-            in_child([&] { return ordered_json(system.what_fits(trace, step, Gradients::made_up)); },
-                     most_seconds, ended);
+            in_child([&] { return ordered_json(all_lines(system, trace, {step})); }, most_seconds, ended);
         now_running("");
         std::filesystem::remove(trace, ignored);
         return lines.is_array() ? lines.get<std::vector<std::string>>() : std::vector<std::string>();

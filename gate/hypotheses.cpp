@@ -71,10 +71,17 @@ std::string told(const Mistake& mistake, const Fit& fit) {
 } // namespace
 
 std::vector<std::string> what_fits(const Hypotheses& given) {
+    std::vector<std::string> lines;
+    for (Explanation& one : explanations(given))
+        lines.push_back(std::move(one.line));
+    return lines;
+}
+
+std::vector<Explanation> explanations(const Hypotheses& given) {
     const std::optional<SeenBits> right = given.run(0);
     if (!right)
         return {};
-    std::vector<std::string> lines;
+    std::vector<Explanation> all;
     std::vector<std::pair<Fit, const Mistake*>> fits;
     for (const Mistake& mistake : given.mistakes) {
         const std::optional<SeenBits> made = given.run(mistake.number);
@@ -87,17 +94,20 @@ std::vector<std::string> what_fits(const Hypotheses& given) {
         fits, [](const auto& one, const auto& two) { return one.first.worth() > two.first.worth(); });
     constexpr std::size_t most_told = 3;
     for (const auto& [found, mistake] : std::span(fits).first(std::min(fits.size(), most_told)))
-        lines.push_back(told(*mistake, found));
-    return lines;
+        all.push_back({told(*mistake, found), found.explained == found.wrong && found.spoilt == 0});
+    return all;
+}
+
+std::int64_t most_parameters_to_try(std::int64_t rank_steps) {
+    // A hundred hypotheses, each of so many values times steps, and of so many meetings of ranks: in
+    // seconds.
+    constexpr std::int64_t most_values = 2'000'000;
+    constexpr std::int64_t most_meetings = 3000;
+    return rank_steps <= most_meetings ? most_values / std::max<std::int64_t>(1, rank_steps) : 0;
 }
 
 std::string too_large_to_try(std::int64_t parameters, std::int64_t rank_steps) {
-    // A hundred hypotheses, each of so many values times steps, and of so many meetings of ranks: in
-    // seconds.
-    constexpr double most_values = 2e6;
-    constexpr std::int64_t most_meetings = 3000;
-    if (static_cast<double>(parameters) * static_cast<double>(rank_steps) <= most_values &&
-        rank_steps <= most_meetings)
+    if (parameters <= most_parameters_to_try(rank_steps))
         return {};
     return "no known mistake was tried: ranks x steps are more than 3000, or times parameters more than 2 "
            "million; record a smaller model, or a run that goes wrong sooner";

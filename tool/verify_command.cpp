@@ -98,12 +98,14 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
                                    const std::string& trace, const verify::VerifyOptions& options) {
     if (verdict.status != verify::Status::failed || !verdict.first)
         return {};
-    std::vector<std::string> lines;
+    std::vector<std::string> lines = verdict.hints;
     try {
-        lines = system.what_fits(trace, verdict.first->step, gate::Gradients::recorded);
+        const std::vector<std::string> fits =
+            system.what_fits(trace, {verdict.first->step, verdict.first->index}, gate::Gradients::recorded);
+        lines.insert(lines.end(), fits.begin(), fits.end());
     } catch (const std::exception& error) {
         // A guess must not cost the verdict.
-        lines = {std::string("no known mistake could be tried: ") + error.what()};
+        lines.push_back(std::string("no known mistake could be tried: ") + error.what());
     }
     constexpr double most_of_a_rounding = 16.0;
     if (options.level.kind == verify::LevelKind::exact &&

@@ -35,10 +35,10 @@ class Found final : public Finding {
 
 System explaining(std::function<Lines(const std::filesystem::path&, problem::Index)> guess) {
     System system;
-    system.what_fits = [guess = std::move(guess)](const std::filesystem::path& trace, problem::Index step,
+    system.what_fits = [guess = std::move(guess)](const std::filesystem::path& trace, const Parted& parted,
                                                   Gradients gradients) {
         EXPECT_EQ(gradients, Gradients::made_up);
-        return guess(trace, step);
+        return guess(trace, parted.step);
     };
     return system;
 }

@@ -17,6 +17,7 @@ verify_planted() { # verify_planted NUMBER CASE: what verify says of such a run 
 # All that a recorded run of these two kinds shows at all, but for 81, which writes into a payload in flight: what it makes is a matter of time.
 common='workers=3,tensors=a:40+b:5:dense,density=0.1,decay=0.1,correction=adam'
 named=0
+hinted=
 for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 38 40 42 43 44 54 \
     67 69 76 77 78 79 80 83 84 88 90 91 92 93; do
     case $number in
@@ -30,7 +31,19 @@ for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 
         fail "the gate does not name mistake $number: $(cat "$folder/checked")"
     grep -q "\"fits planted mistake $number, " "$folder/$number.json" || fail "the JSON does not name mistake $number"
     named=$((named + 1))
+    # What the values have in common is said beside it, and of no other mistake.
+    hint=
+    case $number in
+        2) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 1/3 of what they should be: divided by the number of ranks twice?' ;;
+        3) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 3 times what they should be: a sum where a mean is asked?' ;;
+    esac
+    for said in said checked; do
+        [ -z "$hint" ] || grep -q "^ *$hint$" "$folder/$said" || fail "of mistake $number there is no hint: $(cat "$folder/$said")"
+    done
+    grep -q 'number of ranks\|where a mean\|the step makes\|the step used' "$folder/said" && hinted="$hinted $number"
 done
+
+[ "$hinted" = ' 2 3 11 93' ] || fail "what the values have in common is said of the mistakes$hinted, and not of 2, 3 and 93, which are of a factor, and 11, whose masks are late"
 
 # Of a part of such a run, too: from a step on, with the state at that point, and some segments of it.
 verify_part() { # verify_part NUMBER OPTIONS: of tool/tests/cut_trace.py
@@ -89,6 +102,33 @@ grep -q '<h4>What may be wrong</h4><ul class="lines"><li>fits planted mistake 6,
 program=$(cd "$(dirname "$0")/../.." && pwd)/docs/examples/programs/scape_plain.py
 MISTAKE=residual "$scape" check --program "python3 $program" --property reference --brief --workers 2,3 --tensors a:13,b:5:dense --cases 3 >"$folder/checked"
 grep -q '^    fits planted mistake 6, ' "$folder/checked" || fail "what is wrong with a program is not said: $(cat "$folder/checked")"
+
+# A mistake that is made once, in a run that is too long, too large, or has a segment that is too large: from the recorded state before it.
+changed() { # changed NAME OPTIONS: of tool/tests/change_trace.py; what verify says of it is in $folder/said
+    "$(dirname "$0")/change_trace.py" "$folder/$1" "$folder/$1-changed" "${@:2}" || fail "$1 was not changed"
+    "$scape" verify "$folder/$1-changed" >"$folder/said"
+    [ $? = 1 ] || fail "verify finds nothing wrong with $1 (${*:2})"
+}
+made_once() { # made_once NAME STEP SCOPE OPTIONS: of scape record
+    "$scape" record -o "$folder/$1" "${@:4}" >/dev/null || fail "$1 was not recorded"
+    changed "$1" --clear-residual "$2"
+    rm "$folder/$1" "$folder/$1-changed"
+    grep -q "^  fits planted mistake 7, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" || fail "$1: not named: $(cat "$folder/said")"
+    grep -q "^  tried $3" "$folder/said" || fail "$1: not said from where: $(cat "$folder/said")"
+}
+made_once short 5 'from the recorded state before step 5$' --tensors a:40,b:5:dense --steps 6
+made_once long 1540 'from the recorded state before step 1540$' --tensors a:40,b:5:dense --workers 2 --steps 1542
+made_once large 2 'from the recorded state before step 2, on 50000 of 1150000 values, the first of them tensor a, index 0 ' \
+    --tensors a:50000,b:1000000,c:100000 --workers 2 --steps 2 --partition by_tensor --clip-norm 0.5
+made_once segment 1 'on 125000 of 2200000 values, the first of them tensor a, index 0 (coordinate 0): a part of one segment' \
+    --tensors a:2200000 --workers 2 --steps 1 --partition by_tensor --clip-norm 0.5
+
+# A recorder that looks a moment too early, or too late.
+"$scape" record -o "$folder/masks" >/dev/null || fail "nothing was recorded"
+changed masks --mask-of-next
+grep -q '^  mask: what the step makes as its next_mask, in \([0-9]*\) of \1 segments in which it is wrong, at 7 steps: ' "$folder/said" || fail "the slip is not said: $(cat "$folder/said")"
+changed masks --next-of-mask
+grep -q '^  next_mask: the mask that the step used, in ' "$folder/said" || fail "the other slip is not said: $(cat "$folder/said")"
 
 # A quotient by way of the reciprocal is a rounding, and no more.
 verify_planted 36 'workers=3,tensors=a:40,density=1,data=normal,steps=1,seed=3'

@@ -98,10 +98,11 @@ std::vector<gate::Mistake> hypotheses_of_workers() {
 
 } // namespace
 
-std::vector<std::string> what_fits(const std::filesystem::path& path, problem::Index round,
+std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
                                    gate::Gradients gradients) {
     const TraceReader trace(path);
     const Config& config = trace.head().config;
+    const Index round = parted.step;
     Index steps = 0;
     for (Index before = 1; before <= round; ++before)
         steps += std::max<Index>(1, config.most_steps(before));

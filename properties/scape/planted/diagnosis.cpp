@@ -14,6 +14,8 @@
 #include <scape/problem/error.hpp>
 #include <scape/verify/trace.hpp>
 
+#include "replay.hpp"
+
 namespace scape::planted {
 
 namespace {
@@ -37,8 +39,10 @@ std::vector<std::uint32_t> bits(const std::optional<Values>& values) {
 }
 
 /// Of what has to be the same on all ranks, each rank's own copy where the trace has them, else one.
-SeenBits seen(const verify::TraceReader& trace, Index step) {
+SeenBits seen(const verify::TraceReader& trace, Index step, const Replay& replay) {
     const auto ranks = static_cast<std::size_t>(trace.head().problem.workers);
+    // A window would leave out what a mask holds beyond the last coordinate.
+    const auto part = replay.whole ? std::nullopt : std::optional(replay.window);
     SeenBits all;
     const auto add = [&](const auto& recorded) {
         for (std::size_t rank = 0; rank < ranks; ++rank)
@@ -47,11 +51,14 @@ SeenBits seen(const verify::TraceReader& trace, Index step) {
                                                    : std::vector<std::uint32_t>());
     };
     for (const Result result : {Result::mask, Result::next_mask})
-        add(trace.replicated_mask(kind_of(result), step));
+        if (result == Result::next_mask && replay.in_segment)
+            all.resize(all.size() + ranks); // the choice is of all of the segment
+        else
+            add(trace.replicated_mask(kind_of(result), step, part));
     for (const Result result : {Result::first_moment, Result::parameters})
-        add(trace.replicated_values(kind_of(result), step));
+        add(trace.replicated_values(kind_of(result), step, part));
     for (std::size_t rank = 0; rank < ranks; ++rank)
-        all.push_back(bits(trace.values(kind_of(Result::residual), step, static_cast<int>(rank))));
+        all.push_back(bits(trace.values(kind_of(Result::residual), step, static_cast<int>(rank), part)));
     return all;
 }
 
@@ -77,57 +84,6 @@ std::optional<SeenBits> seen(const History& history, std::size_t step, std::size
     return all;
 }
 
-/// Each rank's segments have to lie side by side; somebody else's may not.
-std::optional<std::vector<problem::Range>> ranges_of(const problem::Problem& problem) {
-    std::vector<problem::Range> ranges(static_cast<std::size_t>(problem.workers));
-    Index begin = 0;
-    int owner = 0;
-    for (const problem::Segment& segment : problem.segments) {
-        if (segment.owner < owner)
-            return std::nullopt;
-        for (; owner < segment.owner; begin = segment.begin)
-            ranges[static_cast<std::size_t>(owner++)] = {begin, segment.begin};
-    }
-    for (; owner < problem.workers; begin = problem.layout.size())
-        ranges[static_cast<std::size_t>(owner++)] = {begin, problem.layout.size()};
-    return ranges;
-}
-
-/// The recorded run up to so many steps, for an implementation to be put through.
-std::optional<Scenario> scenario_of(const verify::TraceReader& trace, Index steps) {
-    const verify::TraceHead& head = trace.head();
-    auto ranges = ranges_of(head.problem);
-    if (!ranges)
-        return std::nullopt;
-    Scenario scenario{{head.problem, std::move(*ranges), head.schedule(), head.initial_parameters}, {}};
-    for (Index t = 1; t <= steps; ++t) {
-        Action action;
-        action.learning_rate = head.learning_rate[static_cast<std::size_t>(t - 1)];
-        for (int rank = 0; rank < head.problem.workers; ++rank)
-            action.gradients.push_back(trace.gradient(t, rank));
-        scenario.actions.push_back(std::move(action));
-    }
-    return scenario;
-}
-
-/// What a run has that does not begin at its start, or is a sample.
-Start start_of(const verify::TraceReader& trace) {
-    Start start;
-    start.norm = trace.head().norm;
-    if (trace.head().sampled)
-        start.exponent = trace.head().exponent;
-    else if (trace.head().extent.begin > 0 && !trace.head().exponent.empty())
-        start.exponent = {trace.head().exponent.front()};
-    if (trace.head().extent.begin == 0)
-        return start;
-    verify::InitialState held = trace.initial_state();
-    start.step = trace.head().extent.begin;
-    start.moment = std::move(held.first_moment);
-    start.residual = std::move(held.residual);
-    start.mask = std::move(held.mask);
-    return start;
-}
-
 bool same_gradients_everywhere(const Scenario& scenario) {
     return scenario.setup.problem.workers > 1 &&
            std::ranges::all_of(scenario.actions, [](const Action& action) {
@@ -147,32 +103,56 @@ std::vector<gate::Mistake> hypotheses() {
     return all;
 }
 
+std::vector<gate::Explanation> what_fits(const verify::TraceReader& trace, Index step, const Replay& replay,
+                                         const Scenario& scenario) {
+    const auto group = gate::make_thread_group(std::chrono::seconds(10));
+    const Start start = start_of(trace, replay);
+    const auto run = [&](int number) {
+        return seen(implementation(number, group, start)->run(scenario),
+                    static_cast<std::size_t>(step - replay.begin), scenario.actions.size());
+    };
+    return gate::explanations({hypotheses(), trace.head().problem.workers, seen(trace, step, replay), run});
+}
+
 } // namespace
 
-std::vector<std::string> what_fits(const std::filesystem::path& path, Index step,
+std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
                                    gate::Gradients gradients) {
     const verify::TraceReader trace(path);
     const problem::Problem& problem = trace.head().problem;
     if (problem.algorithm != problem::Algorithm::scape)
         return {};
-    const Index rank_steps = step * problem.workers;
-    if (const std::string why = gate::too_large_to_try(problem.layout.size(), rank_steps); !why.empty())
-        return {why};
-    const auto scenario = scenario_of(trace, std::min(step + 1, trace.head().steps()));
-    if (!scenario)
-        return {};
+    const ReplayChoice choice = choose_replays(trace, parted);
+    if (choice.replays.empty())
+        return {choice.why};
     std::vector<std::string> lines;
-    if (gradients == gate::Gradients::recorded && same_gradients_everywhere(*scenario))
-        lines.emplace_back("all ranks were given the same gradients, at every step: averaged before? The "
-                           "step does that itself, on the mask");
-    const auto group = gate::make_thread_group(std::chrono::seconds(10));
-    const Start start = start_of(trace);
-    const auto run = [&](int number) {
-        return seen(implementation(number, group, start)->run(*scenario), static_cast<std::size_t>(step),
-                    scenario->actions.size());
-    };
-    for (std::string& line : gate::what_fits({hypotheses(), problem.workers, seen(trace, step), run}))
-        lines.push_back(std::move(line));
+    std::vector<gate::Explanation> fits;
+    // That of which most is tried, where nothing fits.
+    const Replay* with = &choice.replays.front();
+    if (with->in_segment && choice.replays.size() > 1)
+        with = &choice.replays[1];
+    for (const Replay& replay : choice.replays) {
+        const auto scenario = scenario_of(trace, replay);
+        if (!scenario)
+            return {};
+        const bool first = &replay == &choice.replays.front();
+        if (first && gradients == gate::Gradients::recorded && same_gradients_everywhere(*scenario))
+            lines.push_back("all ranks were given the same gradients, at every step" +
+                            std::string(replay.whole && replay.begin == 0 ? "" : " that was looked at") +
+                            ": averaged before? The step does that itself, on the mask");
+        auto found = what_fits(trace, parted.step, replay, *scenario);
+        const bool complete = !found.empty() && found.front().complete;
+        if (complete || fits.empty()) {
+            with = found.empty() ? with : &replay;
+            fits = std::move(found);
+        }
+        if (complete)
+            break;
+    }
+    for (gate::Explanation& fit : fits)
+        lines.push_back(std::move(fit.line));
+    if (const std::string scope = told(trace, *with); !scope.empty())
+        lines.push_back((fits.empty() ? "no known mistake fits; " : "") + scope);
     return lines;
 }
 

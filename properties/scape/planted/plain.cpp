@@ -33,7 +33,8 @@ double power(double base, Index t) {
 PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug,
                      const Start& start)
     : problem_(setup.problem), ranges_(setup.ranges), density_(setup.density), communicator_(communicator),
-      bug_(bug), norm_(start.norm), exponents_(start.exponent), me_(communicator.rank()),
+      bug_(bug), norm_(start.norm), exponents_(start.exponent),
+      first_is_given_(start.step == 0 && !start.mask.empty()), me_(communicator.rank()),
       ranks_(communicator.size()), d_(problem_.layout.size()), w_(setup.parameters), m_(at(d_), 0.0F),
       e_(at(d_), 0.0F), c_(at(d_), 0.0F), M_(at(d_), 0.0F), ghat_(at(d_), 0.0F), mask_(bytes_for(d_), 0),
       coming_(mask_), previous_mask_(mask_), waiting_(mask_), own_choice_(mask_) {
@@ -55,7 +56,7 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
     }
     if (covered != d_)
         throw Error("plain: the ranges must end at the last parameter");
-    if (start.step > 0)
+    if (start.step > 0 || !start.mask.empty())
         go_on(start);
     if (has(Bug::ranks_start_apart) && me_ > 0 && me_ == ranks_ - 1)
         w_[0] += 1.0F;
@@ -66,23 +67,18 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
                 range.end = range.begin;
 }
 
-/// Of the masks only the coming one is known: the one before held whatever it takes.
+/// Of the masks perhaps only the coming one is known: the one before held whatever it takes.
 void PlainRank::go_on(const Start& start) {
     steps_ = start.step;
     m_ = start.moment;
     e_ = start.residual[at(me_)];
     coming_ = start.mask;
-    waiting_ = coming_;
-    mask_ = full_mask();
+    waiting_ = start.used.empty() ? coming_ : start.used;
+    mask_ = start.used.empty() ? full_mask() : start.used;
 }
 
 void PlainRank::begin_at(const properties::Begun& begun) {
-    go_on({.step = begun.step,
-           .moment = Floats(at(d_), 0.0F),
-           .residual = begun.residual,
-           .mask = begun.mask,
-           .norm = {},
-           .exponent = {}});
+    go_on({begun.step, Floats(at(d_), 0.0F), begun.residual, begun.mask, {}, {}, {}});
 }
 
 // The gather's buffers are about to go.
@@ -194,7 +190,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
         make_local(s, gradient);
 
     // 3. Next mask; S_t is the one made a step ago.
-    if (t == 1 || has(Bug::mask_without_delay))
+    if ((t == 1 && !first_is_given_) || has(Bug::mask_without_delay))
         bootstrap(density_.at(t), scored(s, gradient));
     else
         advance_mask();

@@ -173,6 +173,7 @@ class PlainRank final : public properties::Candidate {
     Bug bug_;
     std::vector<double> norm_;   ///< of the whole by step, where this is a part; empty: this is the whole
     std::vector<int> exponents_; ///< E of the first steps, which are not asked for it
+    bool first_is_given_;        ///< the first mask, as by whoever has not all that it is made from
     std::size_t asked_ = 0;      ///< for a step, whatever came of it
     int me_;
     int ranks_;

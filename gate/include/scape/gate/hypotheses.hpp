@@ -29,9 +29,20 @@ struct Hypotheses {
     std::function<std::optional<SeenBits>(int number)> run;
 };
 
-/// The mistakes that explain most of the wrong values, the best first, a line each. A mistake may have been
-/// made by one rank alone.
+struct Explanation {
+    std::string line;
+    bool complete = false; ///< it makes all that is wrong, and nothing else
+};
+
+/// The mistakes that explain most of the wrong values, the best first. A mistake may have been made by one
+/// rank alone.
+[[nodiscard]] std::vector<Explanation> explanations(const Hypotheses& hypotheses);
+/// Their lines.
 [[nodiscard]] std::vector<std::string> what_fits(const Hypotheses& hypotheses);
+
+/// Of how many parameters a run with so many steps (times ranks) takes seconds with each mistake; 0: of
+/// none.
+[[nodiscard]] std::int64_t most_parameters_to_try(std::int64_t rank_steps);
 
 /// Why a run with so many steps (times ranks) and parameters is too large for it to take seconds; empty
 /// where it is not.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ struct Mistake {
 
 /// Whose gradients a trace holds: of those that the gate has made up there is nothing to find out.
 enum class Gradients { recorded, made_up };
+
+/// Where a recorded run first parts from the reference.
+struct Parted {
+    problem::Index step = 0;
+    std::optional<problem::Index> index = {}; ///< coordinate in the flat vector, where one is known
+};
 
 /// What is to train: `check --converge`.
 struct Training {
@@ -98,9 +105,9 @@ struct System {
     verify::Traces traces; ///< a system may have none
     /// Which known mistakes make what a trace holds at the step at which it first parts from the reference:
     /// one line each.
-    std::function<std::vector<std::string>(const std::filesystem::path& trace, problem::Index step,
+    std::function<std::vector<std::string>(const std::filesystem::path& trace, const Parted& parted,
                                            Gradients gradients)>
-        what_fits = [](const std::filesystem::path&, problem::Index, Gradients) {
+        what_fits = [](const std::filesystem::path&, const Parted&, Gradients) {
             return std::vector<std::string>();
         };
 

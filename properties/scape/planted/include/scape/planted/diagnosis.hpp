@@ -9,12 +9,13 @@
 
 namespace scape::planted {
 
-/// What may be wrong with a recorded run of SCAPE that first parts from the reference at `step`: every
-/// planted mistake is tried on its gradients, and those are named that make the recorded values, bit for
-/// bit, with how many of the wrong ones they explain. One line each, the best first; none where nothing
-/// fits. The run is made from where the trace begins, so that a mistake that shows late is found, too. How
-/// much is tried hangs on the sizes alone (gate::too_large_to_try), never on the time.
-[[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace, problem::Index step,
-                                                 gate::Gradients gradients);
+/// What may be wrong with a recorded run of SCAPE where it first parts from the reference: every planted
+/// mistake is tried on its gradients, and those are named that make the recorded values, bit for bit, with
+/// how many of the wrong ones they explain. One line each, the best first. The run is made from where the
+/// trace begins, so that a mistake that shows late is found, too; of a long one from a recorded state, of a
+/// large one some segments (the last line says so). How much is tried hangs on the sizes alone
+/// (gate::too_large_to_try), never on the time.
+[[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
+                                                 const gate::Parted& parted, gate::Gradients gradients);
 
 } // namespace scape::planted

@@ -13,10 +13,11 @@ namespace scape::planted {
 /// Where a run goes on, of which what came before is not known; and what a part of a model cannot know of
 /// the whole.
 struct Start {
-    problem::Index step = 0;                  ///< steps taken; 0: it begins, and there is no state
-    std::vector<float> moment;                ///< the same on all ranks
+    problem::Index step = 0;   ///< steps taken; 0: it begins, with no state unless a mask is given
+    std::vector<float> moment; ///< the same on all ranks
     std::vector<std::vector<float>> residual; ///< by rank
     std::vector<std::uint8_t> mask;           ///< that the first step uses, as bits
+    std::vector<std::uint8_t> used;           ///< that the step before it used; none: nobody knows
     std::vector<double> norm;  ///< of each step's whole mean gradient, before clipping; none: it is taken
     std::vector<int> exponent; ///< E of section 21, of the first steps, where they do not tell it
 };
