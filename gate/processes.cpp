@@ -81,13 +81,14 @@ class Child {
                 bytes_.insert(bytes_.end(), some.begin(), some.begin() + count);
             else if (count == 0 || errno != EINTR)
                 return true;
-        } else if (static_cast<double>(now_in_milliseconds() - running_.since) > most_seconds * 1000.0) {
+        } else {
+            if (static_cast<double>(now_in_milliseconds() - running_.since) > most_seconds * 1000.0)
+                late_ = "took longer than " + shortest(most_seconds) + " s";
+            else if (patience_is_over())
+                late_ = "was interrupted";
+            if (late_.empty())
+                return false;
             kill(process_, SIGKILL);
-            late_ = "took longer than " + shortest(most_seconds) + " s";
-            return true;
-        } else if (patience_is_over()) {
-            kill(process_, SIGKILL);
-            late_ = "was interrupted";
             return true;
         }
         return false;

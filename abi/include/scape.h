@@ -76,8 +76,7 @@ typedef struct scape_tensor {
  *     algorithm        scape (default) or adams; adams for the reference and the recorder alone
  *     beta1 beta2 epsilon weight_decay clip_norm      0.9 0.95 1e-8 0.1 0 (no clipping)
  *     norm             2 (default) or 1: the order of the norm's sums (sections 5 and 9)
- *     payload          fp32 (default), bf16 or e5m2: what of c travels (section 21); bf16_both or e5m2_both:
- *                      and what of M
+ *     payload          fp32 (default), bf16 or e5m2, of c; bf16_both or e5m2_both, of M, too (section 21)
  *     groups           of ranks: 4,4,2 adds on two levels (section 32); none by default
  *     bias_correction  none, adam (default), momentum
  *     density          0.01 (default), or geometric:START:TARGET:STEPS, or linear:START:TARGET:STEPS
