@@ -273,8 +273,6 @@ TEST_F(ToolTrain, BadInputIsOneLine) {
     expect_bad_input(train({"--stepps", "3"}), "did you mean '--steps'?");
     expect_bad_input(run_tool({"train", "--text", file("none")}), "none: there is no such file");
     expect_bad_input(run_tool({"train"}), "--text is required");
-    expect_bad_input(train({"--optimizer", "ok-topk", "--checkpoints", file("kept")}),
-                     "ok-topk cannot go on from a checkpoint");
     std::ofstream(file("one")) << std::string(6000, 'a');
     expect_bad_input(run_tool({"train", "--text", file("one")}), "holds one symbol alone");
 }
