@@ -83,8 +83,8 @@ class Run {
             return peers::parse(text, options.size).kind->number == peers::Number::inner_steps;
         });
         gradients_.resize(std::max<std::size_t>(local ? 1 + others_taken : 1, copies_at_once()));
-        for (std::size_t later = 0; later < gradients_.size(); ++later)
-            gradients_[later].resize(static_cast<std::size_t>(options.size));
+        for (auto& gradient : gradients_)
+            gradient.resize(static_cast<std::size_t>(options.size));
         copied_.resize(static_cast<std::size_t>(options.size));
     }
 

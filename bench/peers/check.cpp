@@ -115,8 +115,8 @@ class ScapeReference final : public Sequential {
 /// AdamS on the coordinates whose sums came, decay of all.
 class LazyReference {
   public:
-    LazyReference(const problem::HyperParameters& hyper, const std::vector<float>& start)
-        : w(start), hyper_(hyper), m_(start.size(), 0.0F) {}
+    LazyReference(problem::HyperParameters hyper, const std::vector<float>& start)
+        : w(start), hyper_(std::move(hyper)), m_(start.size(), 0.0F) {}
 
     void update(const std::vector<bool>& came, const std::vector<float>& sums, int ranks,
                 double learning_rate) {

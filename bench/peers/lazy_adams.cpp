@@ -1,13 +1,15 @@
 #include "peers/lazy_adams.hpp"
 
+#include <utility>
+
 #include <scape/distributed/kernels.hpp>
 
 #include "peers/arithmetic.hpp"
 
 namespace scape::peers {
 
-LazyAdamS::LazyAdamS(const problem::HyperParameters& hyper, std::span<const float> parameters)
-    : hyper_(hyper), w_(parameters.begin(), parameters.end()), m_(w_.size(), 0.0F),
+LazyAdamS::LazyAdamS(problem::HyperParameters hyper, std::span<const float> parameters)
+    : hyper_(std::move(hyper)), w_(parameters.begin(), parameters.end()), m_(w_.size(), 0.0F),
       touched_(static_cast<Index>(w_.size())) {}
 
 void LazyAdamS::update(std::span<const Entry> sums, int ranks, double learning_rate) {

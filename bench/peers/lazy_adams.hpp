@@ -56,7 +56,7 @@ class SparseSum {
 /// directions of the coordinates that came, the decay of all. Every rank holds all of it.
 class LazyAdamS {
   public:
-    LazyAdamS(const problem::HyperParameters& hyper, std::span<const float> parameters);
+    LazyAdamS(problem::HyperParameters hyper, std::span<const float> parameters);
 
     /// Entries are sums over ranks, ascending.
     void update(std::span<const Entry> sums, int ranks, double learning_rate);

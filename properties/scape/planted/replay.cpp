@@ -207,7 +207,8 @@ std::vector<double> norms(const TraceReader& trace, const Replay& replay) {
         return from(head.norm, replay.begin);
     // Of a step after the one that goes wrong no more is seen than the mask that it begins with.
     const double norm = verify::norm_before_clipping(trace, replay.begin + 1);
-    return std::vector(static_cast<std::size_t>(replay.end - replay.begin), norm);
+    std::vector<double> of_each(static_cast<std::size_t>(replay.end - replay.begin), norm);
+    return of_each;
 }
 
 /// Of all steps where the whole is not there to tell them; of the first where the step before is not.
