@@ -156,6 +156,7 @@ std::vector<Ranked> on_devices(const Group& group) {
     const gate::LeftOut slow =
         here.simulated ? gate::LeftOut{{"many steps", "66 000 steps take minutes"}} : gate::LeftOut{};
     const std::string cuda = here.simulated ? "cuda-simulated" : "cuda";
+    constexpr Index small = 20'000;
     std::vector<Ranked> all;
     const auto add = [&](Ranked ranked) { all.push_back(std::move(ranked)); };
     add({.name = "cuda-blocks",
@@ -169,7 +170,8 @@ std::vector<Ranked> on_devices(const Group& group) {
          .variants = names(block_variants(Reduction::native)),
          .place = blocks(group, Reduction::native),
          .like = "cuda-blocks",
-         .shares_folders = true});
+         .shares_folders = true,
+         .most_parameters = small}); // of large ones: the blocks' above, and host-native's order of sums
     add({.name = cuda,
          .level = LevelKind::exact,
          .variants = {"launches", "graphs"},

@@ -223,7 +223,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .like = "host",
                             .takes_parts = true,
                             .shares_folders = true,
-                            .most_parameters = million},
+                            .most_parameters = threads ? million : usual_parameters},
                            group));
     for (auto& ranked : on_devices(*group))
         all.push_back(on_ranks(std::move(ranked), group));
