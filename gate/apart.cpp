@@ -138,9 +138,11 @@ SearchResult search_again(const System& system, const Implementation& implementa
             return result;
     }
     // Whatever it was that ended the first process, it is not forgotten.
-    if (!result.ended)
-        result.counterexample = Counterexample{
-            .line = before.line, .finding = unjudged("it " + before.how + "; tried again, it did not")};
+    result.counterexample = Counterexample{
+        .line = before.line,
+        .finding =
+            unjudged("it " + before.how +
+                     (result.ended ? "; there was no time to try it again" : "; tried again, it did not"))};
     return result;
 }
 

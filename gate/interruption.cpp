@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <new>
@@ -47,6 +48,7 @@ void end_at_once(int signal) {
 }
 
 void note(int signal) {
+    const int kept = errno; // of whoever was at work
     std::int64_t never = 0;
     if (noted->when.compare_exchange_strong(never, now_in_milliseconds())) {
         noted->signal = signal;
@@ -55,6 +57,7 @@ void note(int signal) {
     } else if (now_in_milliseconds() - noted->when > one_wish_milliseconds) {
         end_at_once(signal);
     }
+    errno = kept;
 }
 
 void give_up(int /*alarm*/) {

@@ -40,13 +40,23 @@ class Child {
             throw std::runtime_error(std::string("no pipe to a process: ") + std::strerror(errno));
         std::fflush(nullptr); // or it would be written twice
         const pid_t parent = getpid();
+        // A signal that comes to both is the parent's to note, and waits until the child has left it to it.
+        sigset_t interrupting;
+        sigset_t before;
+        sigemptyset(&interrupting);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM})
+            sigaddset(&interrupting, signal);
+        sigprocmask(SIG_BLOCK, &interrupting, &before);
         process_ = fork();
+        if (process_ != 0)
+            sigprocmask(SIG_SETMASK, &before, nullptr);
         if (process_ == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (getppid() != parent)
                 _exit(EXIT_FAILURE);
             forget_signals();
             leave_interruptions_to_the_parent();
+            sigprocmask(SIG_SETMASK, &before, nullptr);
             mine() = &running_;
             close(ends[0]);
             answer(work, ends[1]);

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 #include <scape/problem/error.hpp>
 #include <scape/report/junit.hpp>
 #include <scape/report/page.hpp>
@@ -33,6 +35,8 @@ Written written_first(const fs::path& path) {
     const fs::file_status there = fs::status(path, error);
     if (fs::exists(there) && (!fs::is_regular_file(there) || is_stream(path)))
         return {.first = path, .last = path};
+    if (!fs::exists(there) && fs::is_symlink(fs::symlink_status(path, error)))
+        return {.first = path, .last = path}; // it is to make what the link names
     const fs::path last = fs::exists(there) ? fs::canonical(path) : path;
     return {.first = last.string() + ".partial", .last = last};
 }
@@ -48,6 +52,15 @@ void write(const std::string& path, const std::string& text, const std::string& 
         fs::rename(written.first, written.last, error);
     if (file && !error)
         return;
+    if (file) { // a file that is mounted by itself, or another's in a folder of all: not to be renamed to
+        std::ofstream in_place(written.last, std::ios::binary);
+        in_place << text;
+        in_place.close();
+        error.clear();
+        fs::remove(written.first, error);
+        if (in_place)
+            return;
+    }
     std::error_code ignored;
     if (written.first != written.last)
         fs::remove(written.first, ignored);
@@ -67,7 +80,10 @@ void write_both(const std::string& folder, const std::string& page, const std::s
 } // namespace
 
 bool can_be_written(const std::string& path) {
-    const fs::path first = written_first(path).first;
+    const Written written = written_first(path);
+    const fs::path& first = written.first;
+    if (first != written.last && fs::exists(written.last) && access(written.last.c_str(), W_OK) != 0)
+        return false; // it could be renamed over, and is not meant to be
     const bool was_there = fs::exists(first);
     if (!std::ofstream(first, std::ios::app))
         return false;

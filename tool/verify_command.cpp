@@ -21,6 +21,7 @@
 #include <scape/verify/traces.hpp>
 
 #include "systems.hpp"
+#include "verify_fits.hpp"
 
 namespace scape::tool {
 
@@ -91,33 +92,6 @@ class Brief {
 std::string command_line(const std::string& trace, const VerifyRun& settings) {
     return "scape verify " + gate::shell_word(trace) +
            (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level;
-}
-
-/// What may be wrong with a run that has failed.
-std::vector<std::string> what_fits(const gate::System& system, const verify::TraceVerdict& verdict,
-                                   const std::string& trace, const verify::VerifyOptions& options) {
-    if (verdict.status != verify::Status::failed || !verdict.first)
-        return {};
-    std::vector<std::string> lines = verdict.hints;
-    try {
-        const std::vector<std::string> fits =
-            system.what_fits(trace, {verdict.first->step, verdict.first->index}, gate::Gradients::recorded);
-        lines.insert(lines.end(), fits.begin(), fits.end());
-    } catch (const std::exception& error) {
-        // A guess must not cost the verdict.
-        lines.push_back(std::string("no known mistake could be tried: ") + error.what());
-    }
-    constexpr double most_of_a_rounding = 16.0;
-    if (options.level.kind == verify::LevelKind::exact &&
-        verify::total(verdict.rows).greatest_ulps <= most_of_a_rounding) {
-        verify::VerifyOptions looser = options;
-        looser.level = verify::Level::rel();
-        if (system.traces.verify(trace, looser).status == verify::Status::passed)
-            lines.emplace_back(
-                "at REL it passes, and no value is more than 16 ULP away: a difference of rounding; "
-                "try --level rel");
-    }
-    return lines;
 }
 
 std::string explanation(const std::vector<std::string>& fits) {

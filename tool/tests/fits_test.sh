@@ -123,6 +123,14 @@ made_once large 2 'from the recorded state before step 2, on 50000 of 1150000 va
 made_once segment 1 'on 125000 of 2200000 values, the first of them tensor a, index 0 (coordinate 0): a part of one segment' \
     --tensors a:2200000 --workers 2 --steps 1 --partition by_tensor --clip-norm 0.5
 
+# Of payloads whose means are rounded, too: what is tried begins at the recorded state, and not at a first step.
+for payload in bf16 bf16_both e5m2 e5m2_both; do
+    "$scape" record -o "$folder/$payload" --tensors a:12,b:3:dense --workers 2 --steps 3 --density 0.3 --payload $payload >/dev/null || fail "$payload was not recorded"
+    changed "$payload" --clear-residual 2
+    grep -q 'could not be tried\|known mistake could be tried' "$folder/said" && fail "$payload: nothing could be tried: $(cat "$folder/said")"
+    grep -q '^  tried \|^  fits \|^  no known mistake fits' "$folder/said" || fail "$payload: nothing was tried: $(cat "$folder/said")"
+done
+
 # A recorder that looks a moment too early, or too late.
 "$scape" record -o "$folder/masks" >/dev/null || fail "nothing was recorded"
 changed masks --mask-of-next

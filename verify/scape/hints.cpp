@@ -90,12 +90,12 @@ void Hints::tell_values(const ResultKind& kind, Index wrong, Index scaled, bool 
 }
 
 void Hints::tell_steps(Index wrong, Index scaled, bool divided) {
-    scales_.push_back(std::string(kind_of(Result::parameters).name) + " of step " + std::to_string(step_) +
-                      ": " + std::to_string(scaled) + " of " + std::to_string(wrong) +
-                      " wrong values went " + (divided ? "1/" : "") + std::to_string(workers_) +
-                      (divided ? " as far" : " times as far") +
-                      " as they should, to within rounding: a learning rate " +
-                      (divided ? "divided by" : "times") + " the number of ranks?");
+    scales_.push_back(
+        std::string(kind_of(Result::parameters).name) + " of step " + std::to_string(step_) + ": " +
+        std::to_string(scaled) + " of " + std::to_string(wrong) + " wrong values went " +
+        (divided ? "1/" : "") + std::to_string(workers_) + (divided ? " as far" : " times as far") +
+        " as they should, to within rounding: a learning rate " + (divided ? "divided by" : "times") +
+        " the number of ranks? Where most are off the mask, a weight decay?");
 }
 
 std::vector<std::string> Hints::lines() const {

@@ -48,9 +48,12 @@ MaskSlips mask_slips(const problem::Problem& problem, const RecordedMasks& recor
             changed = compare_masks(*recorded.used_before, *recorded.used, size);
         slips.early = slip(problem, of_used, used_as_next(), changed);
     }
-    if (recorded.used && recorded.next && !of_next.ok())
-        slips.late =
-            slip(problem, of_next, compare_masks(*recorded.used, *recorded.next, size), std::nullopt);
+    if (recorded.used && recorded.next && !of_next.ok()) {
+        // A segment that is used whole is what any step before a first sparse one has.
+        const std::vector<std::uint8_t> whole(recorded.used->size(), 0xff);
+        slips.late = slip(problem, of_next, compare_masks(*recorded.used, *recorded.next, size),
+                          compare_masks(whole, *recorded.used, size));
+    }
     return slips;
 }
 

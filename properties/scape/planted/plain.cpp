@@ -162,6 +162,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     if (local_before_check) {
         join_mask();
         make_local(s, gradient);
+        lost_.assign(at(d_), 0.0F); // what a mean loses is known after the exchange
         store_residual(s, gradient, next_mask());
     }
 
@@ -213,8 +214,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     reconstruct(s);
 
     // 6. Residual.
-    if (!local_before_check)
-        store_residual(s, gradient, mask_);
+    store_residual(s, gradient, mask_);
     if (has(Bug::score_after_reset))
         start_mask(density_of_next(t), e_);
 

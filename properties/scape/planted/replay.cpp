@@ -96,7 +96,8 @@ class Choice {
 
     /// That of a first step is made in the step before it, and in all segments.
     [[nodiscard]] bool unknown_scale() const {
-        return head_.problem.settings.payload == problem::Payload::e5m2 && head_.exponent.empty();
+        return format_of(head_.problem.settings.payload) == problem::Payload::e5m2 &&
+               head_.exponent.empty();
     }
 
     [[nodiscard]] Index with_history() const { return std::max<Index>(0, step_ - 1 - most_history); }

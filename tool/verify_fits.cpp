@@ -1,0 +1,51 @@
+#include "verify_fits.hpp"
+
+#include <exception>
+
+#include <scape/gate/processes.hpp>
+
+namespace scape::tool {
+
+namespace {
+
+constexpr double most_seconds_of_a_guess = 600.0;
+
+} // namespace
+
+std::vector<std::string> what_fits(const gate::System& system, const verify::TraceVerdict& verdict,
+                                   const std::string& trace, const verify::VerifyOptions& options) {
+    if (verdict.status != verify::Status::failed || !verdict.first)
+        return {};
+    std::vector<std::string> lines = verdict.hints;
+    try {
+        // In a process of its own: a mistake that is tried may end it.
+        gate::Ended ended;
+        const nlohmann::ordered_json fits = gate::in_child(
+            [&] {
+                return nlohmann::ordered_json(system.what_fits(
+                    trace, {verdict.first->step, verdict.first->index}, gate::Gradients::recorded));
+            },
+            most_seconds_of_a_guess, ended);
+        if (fits.is_array())
+            for (const nlohmann::ordered_json& line : fits)
+                lines.push_back(line);
+        else
+            lines.push_back("no known mistake could be tried: what tried them " + ended.how);
+    } catch (const std::exception& error) {
+        // A guess must not cost the verdict.
+        lines.push_back(std::string("no known mistake could be tried: ") + error.what());
+    }
+    constexpr double most_of_a_rounding = 16.0;
+    if (options.level.kind == verify::LevelKind::exact &&
+        verify::total(verdict.rows).greatest_ulps <= most_of_a_rounding) {
+        verify::VerifyOptions looser = options;
+        looser.level = verify::Level::rel();
+        if (system.traces.verify(trace, looser).status == verify::Status::passed)
+            lines.emplace_back(
+                "at REL it passes, and no value is more than 16 ULP away: a difference of rounding; "
+                "try --level rel");
+    }
+    return lines;
+}
+
+} // namespace scape::tool
