@@ -41,12 +41,12 @@ class Child {
         std::fflush(nullptr); // or it would be written twice
         const pid_t parent = getpid();
         // A signal that comes to both is the parent's to note, and waits until the child has left it to it.
-        sigset_t interrupting;
+        sigset_t held;
         sigset_t before;
-        sigemptyset(&interrupting);
+        sigemptyset(&held);
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM})
-            sigaddset(&interrupting, signal);
-        sigprocmask(SIG_BLOCK, &interrupting, &before);
+            sigaddset(&held, signal);
+        sigprocmask(SIG_BLOCK, &held, &before);
         process_ = fork();
         if (process_ != 0)
             sigprocmask(SIG_SETMASK, &before, nullptr);
