@@ -3,6 +3,7 @@
 #include <exception>
 
 #include <scape/gate/processes.hpp>
+#include <scape/gate/terminal.hpp>
 
 namespace scape::tool {
 
@@ -20,12 +21,14 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
     try {
         // In a process of its own: a mistake that is tried may end it.
         gate::Ended ended;
+        gate::now_running("scape verify " + gate::shell_word(trace)); // the time begins here
         const nlohmann::ordered_json fits = gate::in_child(
             [&] {
                 return nlohmann::ordered_json(system.what_fits(
                     trace, {verdict.first->step, verdict.first->index}, gate::Gradients::recorded));
             },
             most_seconds_of_a_guess, ended);
+        gate::now_running("");
         if (fits.is_array())
             for (const nlohmann::ordered_json& line : fits)
                 lines.push_back(line);
