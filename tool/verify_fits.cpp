@@ -3,7 +3,7 @@
 #include <exception>
 
 #include <scape/gate/processes.hpp>
-#include <scape/gate/terminal.hpp>
+#include <scape/gate/results.hpp>
 
 namespace scape::tool {
 
