@@ -22,7 +22,7 @@ import scape
 import scape.torch
 
 STEPS, BATCH, LENGTH = 4, 4, 32
-DENSITY, CLIP, DECAY = 0.1, 0.5, 0.1
+DENSITY, CLIP, DECAY = 0.1, 0.1, 0.1  # clips every step, whatever Python's text is like
 SAMPLE = 0.2
 
 
