@@ -278,7 +278,7 @@ class Recorder:
         if self._native is not None:
             settings, last = self._native.problem.settings, self._native.statistics
             norm = last.gradient_norm if norm is None and settings.get("clip_norm") else norm
-            exponent = last.exponent if exponent is None and settings.get("payload", "").startswith("e5m2") else exponent
+            exponent = last.exponent if exponent is None and str(settings.get("payload", "")).startswith("e5m2") else exponent
         rate = float(self._optimizer.param_groups[0]["lr"])
         self._to.step((rate, norm, exponent), {"gradient": self._gradient} | self._results())
         if self._left is not None:
