@@ -10,19 +10,6 @@ namespace scape::mapl {
 
 namespace {
 
-/// c0, c1, c2 of an odd polynomial of degree 5: the endless one, and those before it, whose margin of 1.01
-/// is divided out where they are used.
-using Coefficients = std::array<double, 3>;
-constexpr Coefficients last{1.875, -1.25, 0.375};
-constexpr std::array<Coefficients, 7> begin{
-    {{8.28721201814563, -23.595886519098837, 17.300387312530933},
-     {4.107059111542203, -2.9478499167379106, 0.5448431082926601},
-     {3.9486908534822946, -2.908902115962949, 0.5518191394370137},
-     {3.3184196573706015, -2.488488024314874, 0.51004894012372},
-     {2.300652019954817, -1.6689039845747493, 0.4188073119525673},
-     {1.891301407787398, -1.2679958271945868, 0.37680408948524835},
-     {1.8750014808534479, -1.2500016453999487, 0.3750001645474248}}};
-
 /// In several sums at once, which do not wait for each other.
 double sum_of_squares(const Floats& values) {
     std::array<double, 16> sums{};
@@ -48,11 +35,8 @@ class Tall {
         : width_(static_cast<std::size_t>(settings.width)), rank_(static_cast<std::size_t>(settings.rank)),
           square_(rank_ * rank_), inner_(rank_ * rank_), made_(width_ * rank_) {}
 
-    void iterate(Coefficients c, double margin, Floats& x) {
-        const double cube = margin * margin * margin;
-        const auto c0 = static_cast<float>(c[0] / margin);
-        const auto c1 = static_cast<float>(c[1] / cube);
-        const auto c2 = static_cast<float>(c[2] / (cube * margin * margin));
+    void iterate(const OddPolynomial& c, double margin, Floats& x) {
+        const auto [c0, c1, c2] = scaled(c, margin);
         multiply({.rows = rank_, .columns = rank_, .inner = width_, .first_transposed = true}, x.data(),
                  x.data(), square_.data());
         multiply({.rows = rank_, .columns = rank_, .inner = rank_, .factor = c2}, square_.data(),
@@ -70,15 +54,15 @@ class Tall {
         for (float& value : x)
             value = static_cast<float>(static_cast<double>(value) * scale);
         for (int t = 0; t < iterations; ++t)
-            if (static_cast<std::size_t>(t) < begin.size())
-                iterate(begin[static_cast<std::size_t>(t)], 1.01, x);
+            if (static_cast<std::size_t>(t) < polar_begin.size())
+                iterate(polar_begin[static_cast<std::size_t>(t)], 1.01, x);
             else
-                iterate(last, 1.0, x);
+                iterate(endless, 1.0, x);
     }
 
     void retract(Floats& x, int iterations) {
         for (int t = 0; t < iterations; ++t)
-            iterate(last, 1.0, x);
+            iterate(endless, 1.0, x);
     }
 
     /// x - A sym(A^T x).
