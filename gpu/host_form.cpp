@@ -38,8 +38,10 @@ std::unique_ptr<distributed::Communicator> make_block_communicator(distributed::
     return std::make_unique<StreamCommunicator<HostStream>>(ranks, stream);
 }
 
-std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks, const HostStream& stream) {
-    return std::make_unique<StagedPeers<HostMachine>>(ranks, HostMachine(stream, Exchange::host));
+std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks, const HostStream& stream,
+                                                     std::vector<distributed::Traffic> on_machine) {
+    return std::make_unique<StagedPeers<HostMachine>>(ranks, HostMachine(stream, Exchange::host),
+                                                      std::move(on_machine));
 }
 
 } // namespace scape::gpu

@@ -16,20 +16,24 @@ template <class Any, class Made>
 class Wrapped : public Any {
   public:
     template <class... Replicas>
-    Wrapped(const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+    Wrapped(House house, const Settings& settings, EndState state, distributed::Peers& peers, int peer,
             Replicas... replicas)
-        : made_(settings, std::move(state), peers, peer, replicas...) {}
+        : peers_(std::move(house.peers)), made_(settings, std::move(state), peers_ ? *peers_ : peers, peer,
+                                                replicas..., std::move(house.backend)) {}
     Floats subspace() override { return made_.subspace(); }
     Floats anchor() override { return made_.anchor(); }
     Floats anchor_gradient() override { return made_.anchor_gradient(); }
     void set_anchor(std::span<const float> table) override { made_.set_anchor(table); }
     EndState state() override { return made_.state(); }
 
+  private:
+    std::unique_ptr<distributed::Peers> peers_; ///< where they are the backend's, and not the caller's
+
   protected:
     Made made_;
 };
 
-class HostSender final : public Wrapped<AnySender, Sender> {
+class OurSender final : public Wrapped<AnySender, Sender> {
   public:
     using Wrapped::Wrapped;
     void forward(Index micro, std::span<const float> activations, std::span<const Id> ids) override {
@@ -41,7 +45,7 @@ class HostSender final : public Wrapped<AnySender, Sender> {
     Floats own_subspace_gradient() override { return made_.own_subspace_gradient(); }
 };
 
-class HostReceiver final : public Wrapped<AnyReceiver, Receiver> {
+class OurReceiver final : public Wrapped<AnyReceiver, Receiver> {
   public:
     using Wrapped::Wrapped;
     Receiver::Arrived forward(Index micro, Index tokens) override { return made_.forward(micro, tokens); }
@@ -50,18 +54,6 @@ class HostReceiver final : public Wrapped<AnyReceiver, Receiver> {
     }
     void end_step() override { made_.end_step(); }
 };
-
-std::unique_ptr<AnySender> host_sender(const Settings& settings, EndState state, distributed::Peers& peers,
-                                       int peer, distributed::Communicator* replicas) {
-    return std::make_unique<HostSender>(settings, std::move(state), peers, peer, replicas);
-}
-
-/// Which gets its A from its own sender.
-std::unique_ptr<AnyReceiver> host_receiver(const Settings& settings, EndState state,
-                                           distributed::Peers& peers, int peer,
-                                           distributed::Communicator* /*replicas*/) {
-    return std::make_unique<HostReceiver>(settings, std::move(state), peers, peer);
-}
 
 /// As distributed/mapl saves it and loads it again, in a folder of its own.
 EndState through_a_file(const Settings& settings, const EndState& state, Side side, int boundary) {
@@ -76,8 +68,22 @@ EndState through_a_file(const Settings& settings, const EndState& state, Side si
 
 } // namespace
 
+Subjects ends_in(const Builds& build) {
+    return {[build](const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+                    distributed::Communicator* replicas) -> std::unique_ptr<AnySender> {
+                return std::make_unique<OurSender>(build(peers), settings, std::move(state), peers, peer,
+                                                   replicas);
+            },
+            [build](const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+                    distributed::Communicator* /*replicas*/) -> std::unique_ptr<AnyReceiver> {
+                // Which gets its A from its own sender.
+                return std::make_unique<OurReceiver>(build(peers), settings, std::move(state), peers, peer);
+            },
+            through_a_file, host_trainers()};
+}
+
 Subjects host_ends() {
-    return {host_sender, host_receiver, through_a_file, host_trainers()};
+    return ends_in([](distributed::Peers&) { return House(); });
 }
 
 } // namespace scape::mapl

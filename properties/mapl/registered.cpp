@@ -7,6 +7,7 @@
 #include <scape/problem/error.hpp>
 
 #include "candidate.hpp"
+#include "devices.hpp"
 #include "family.hpp"
 #include "planted/planted.hpp"
 
@@ -198,8 +199,11 @@ gate::System mapl_system() {
         if (property.name == "reference")
             property.also = standing_of_mapl;
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        return gate::Implementations{std::make_shared<mapl::Candidate>("host", mapl::host_ends(), group),
-                                     mapl::planted(0, group)};
+        gate::Implementations all{std::make_shared<mapl::Candidate>("host", mapl::host_ends(), group)};
+        for (const auto& implementation : mapl::on_devices(group))
+            all.push_back(implementation);
+        all.push_back(mapl::planted(0, group));
+        return all;
     };
     system.mistakes = mapl::mistakes();
     system.planted = mapl::planted;

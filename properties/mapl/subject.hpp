@@ -82,6 +82,15 @@ struct Subjects {
     bool masks_shared_tables = false;
 };
 
+/// What an end of distributed/mapl computes with, and the peers that go with it; where there are none, the
+/// host's, and those that were given.
+struct House {
+    std::unique_ptr<distributed::Peers> peers{};
+    std::unique_ptr<Backend> backend{};
+};
+using Builds = std::function<House(distributed::Peers& given)>;
+[[nodiscard]] Subjects ends_in(const Builds& build);
+
 /// distributed/mapl, and the sharded SCAPE and AdamS of distributed/scape.
 [[nodiscard]] Subjects host_ends();
 [[nodiscard]] StartsTrainer host_trainers();

@@ -49,6 +49,9 @@ class HostMachine {
             stream_.run<Algorithm>(blocks, arguments);
     }
 
+    /// What is no block's: a library's work.
+    void call(host_form::Queue::Work work) { stream_.call(std::move(work)); }
+
     template <class V>
     void fill(V& vector, int byte) {
         fill_bytes(vector.data(), byte, static_cast<std::size_t>(vector.size()) * sizeof *vector.data());

@@ -124,6 +124,8 @@ class HostStream {
         if (bytes > 0)
             queue_->put([=] { std::memset(begin, byte, bytes); });
     }
+    /// What a library does on the stream.
+    void call(host_form::Queue::Work work) { queue_->put(std::move(work)); }
     /// Memory that may be gone once all that was put before has been done.
     void let_go(std::shared_ptr<void> memory) {
         queue_->put([memory = std::move(memory)] {});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <scape/distributed/peers.hpp>
 #include <scape/gpu/cuda_stream.hpp>
@@ -8,14 +9,16 @@
 
 namespace scape::gpu {
 
-/// Peers for vectors in a device's memory, over any others: threads that share a device, or processes.
-/// Parameters go by way of pinned memory of the host; `ranks` carries them and has to outlive this. In
-/// builds without CUDA there are none. With a device for each rank, nccl.hpp has others.
-[[nodiscard]] std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,
-                                                                  const CudaStream& stream);
+/// Peers for messages in a device's memory, over any others: threads that share a device, or processes.
+/// Those of the traffic `on_device` go by way of pinned memory of the host; `ranks` carries them and has to
+/// outlive this. In builds without CUDA there are none. With a device for each rank, nccl.hpp has others.
+[[nodiscard]] std::unique_ptr<distributed::Peers>
+make_cuda_peers(distributed::Peers& ranks, const CudaStream& stream,
+                std::vector<distributed::Traffic> on_device = {distributed::Traffic::parameters});
 
 /// Their form for the host.
-[[nodiscard]] std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks,
-                                                                   const HostStream& stream);
+[[nodiscard]] std::unique_ptr<distributed::Peers>
+make_block_peers(distributed::Peers& ranks, const HostStream& stream,
+                 std::vector<distributed::Traffic> on_machine = {distributed::Traffic::parameters});
 
 } // namespace scape::gpu

@@ -13,7 +13,8 @@
 
 namespace scape::gpu {
 
-/// What stands where a machine computes, when two ranks send it to each other; all else is the host's.
+/// What stands where a machine computes, when two ranks send it to each other and nothing else is said; all
+/// else is the host's.
 inline bool stands_on_machine(distributed::Traffic traffic) {
     return traffic == distributed::Traffic::parameters;
 }
@@ -25,29 +26,31 @@ template <class Machine>
 class StagedPeers final : public distributed::Peers {
   public:
     /// `ranks` has to outlive this and what it receives; `machine` is one on the stream of the rank's
-    /// backend, which exchanges through the host.
-    StagedPeers(distributed::Peers& ranks, Machine machine) : ranks_(ranks), machine_(std::move(machine)) {}
+    /// backend, which exchanges through the host. `on_machine`: what stands there.
+    StagedPeers(distributed::Peers& ranks, Machine machine,
+                std::vector<distributed::Traffic> on_machine = {distributed::Traffic::parameters})
+        : ranks_(ranks), machine_(std::move(machine)), on_machine_(std::move(on_machine)) {}
 
     [[nodiscard]] int rank() const override { return ranks_.rank(); }
     [[nodiscard]] int size() const override { return ranks_.size(); }
     [[nodiscard]] std::string name() const override { return ranks_.name(); }
     [[nodiscard]] bool host_can_read(distributed::Traffic traffic) const override {
-        return !stands_on_machine(traffic) && ranks_.host_can_read(traffic);
+        return !stands(traffic) && ranks_.host_can_read(traffic);
     }
     void progress() override { ranks_.progress(); }
     void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
 
     void send(distributed::Traffic traffic, int peer, std::uint64_t number,
               std::shared_ptr<const void> message, std::size_t bytes) override {
-        if (!stands_on_machine(traffic)) {
+        if (!stands(traffic)) {
             ranks_.send(traffic, peer, number, std::move(message), bytes);
             return;
         }
         // To all neighbours goes the same copy.
-        if (last_ == nullptr || last_from_ != message.get() || last_number_ != number) {
+        const Sent now{message.get(), traffic, number, bytes};
+        if (last_ == nullptr || !(last_sent_ == now)) {
             last_ = copied_out(message.get(), bytes);
-            last_from_ = message.get();
-            last_number_ = number;
+            last_sent_ = now;
         }
         ranks_.send(traffic, peer, number, {last_, last_->data()}, bytes);
     }
@@ -55,14 +58,26 @@ class StagedPeers final : public distributed::Peers {
     [[nodiscard]] std::unique_ptr<distributed::Incoming>
     receive(distributed::Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
         auto incoming = ranks_.receive(traffic, peer, number, bytes);
-        if (!stands_on_machine(traffic))
+        if (!stands(traffic))
             return incoming;
         return std::make_unique<Copied>(*this, std::move(incoming), bytes);
     }
 
   private:
-    using Floats = typename Machine::template Vector<float>;
-    using Shared = std::shared_ptr<Floats>;
+    using Bytes = typename Machine::template Vector<std::byte>;
+    using Shared = std::shared_ptr<Bytes>;
+
+    struct Sent {
+        const void* from = nullptr;
+        distributed::Traffic traffic{};
+        std::uint64_t number = 0;
+        std::size_t bytes = 0;
+        friend bool operator==(const Sent&, const Sent&) = default;
+    };
+
+    [[nodiscard]] bool stands(distributed::Traffic traffic) const {
+        return std::ranges::find(on_machine_, traffic) != on_machine_.end();
+    }
 
     /// A message that is copied in when it is waited for.
     class Copied final : public distributed::Incoming {
@@ -83,9 +98,9 @@ class StagedPeers final : public distributed::Peers {
             const std::byte* const there = inner_->wait(std::max(bytes, bytes_));
             if (!here_) {
                 here_ = peers_.unused(peers_.arrived_, bytes_, false);
-                peers_.machine_.upload(here_->data(), reinterpret_cast<const float*>(there), here_->size());
+                peers_.machine_.upload(here_->data(), there, here_->size());
             }
-            return reinterpret_cast<const std::byte*>(here_->data());
+            return here_->data();
         }
 
       private:
@@ -98,18 +113,18 @@ class StagedPeers final : public distributed::Peers {
     [[nodiscard]] Shared copied_out(const void* from, std::size_t bytes) {
         last_ = nullptr;
         Shared copy = unused(leaving_, bytes, true);
-        machine_.fetch(copy->data(), static_cast<const float*>(from), copy->size());
+        machine_.fetch(copy->data(), static_cast<const std::byte*>(from), copy->size());
         machine_.finish(); // others read it without knowing of any stream
         return copy;
     }
 
     /// One of a pool that nobody has any more.
     [[nodiscard]] Shared unused(std::vector<Shared>& pool, std::size_t bytes, bool for_host) {
-        const auto size = static_cast<Index>(bytes / sizeof(float));
+        const auto size = static_cast<Index>(bytes);
         for (const Shared& vector : pool)
             if (vector->size() == size && distributed::is_let_go(vector))
                 return vector;
-        pool.push_back(std::make_shared<Floats>());
+        pool.push_back(std::make_shared<Bytes>());
         if (for_host)
             machine_.exchange(*pool.back());
         machine_.resize(*pool.back(), size);
@@ -120,9 +135,9 @@ class StagedPeers final : public distributed::Peers {
     Machine machine_;
     std::vector<Shared> leaving_; ///< where the host, and ranks of this process, can read them
     std::vector<Shared> arrived_; ///< where the machine computes
+    std::vector<distributed::Traffic> on_machine_;
     Shared last_;
-    const void* last_from_ = nullptr;
-    std::uint64_t last_number_ = 0;
+    Sent last_sent_;
 };
 
 } // namespace scape::gpu

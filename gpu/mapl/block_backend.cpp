@@ -1,0 +1,22 @@
+#include <scape/mapl/devices.hpp>
+
+#include <scape/gpu/host_machine.hpp>
+#include <scape/gpu/peers.hpp>
+
+#include "backend.hpp"
+#include "host_products.hpp"
+#include "standing.hpp"
+
+namespace scape::mapl {
+
+std::unique_ptr<Backend> make_block_backend(const gpu::HostStream& stream) {
+    const gpu::HostMachine machine(stream, gpu::Exchange::device);
+    return std::make_unique<BlockBackend<gpu::HostMachine, HostProducts>>(machine, HostProducts(machine));
+}
+
+std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks,
+                                                     const gpu::HostStream& stream) {
+    return gpu::make_block_peers(ranks, stream, standing_on_machine());
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <utility>
+
+#include <scape/gpu/host_machine.hpp>
+#include <scape/mapl/products.hpp>
+
+namespace scape::mapl {
+
+/// The products of the host's form: the host's, as work of the stream.
+class HostProducts {
+  public:
+    explicit HostProducts(gpu::HostMachine machine) : machine_(std::move(machine)) {}
+
+    void multiply(const Product& shape, const float* first, const float* second, float* to) {
+        machine_.call([=] { mapl::multiply(shape, first, second, to); });
+    }
+
+  private:
+    gpu::HostMachine machine_;
+};
+
+} // namespace scape::mapl

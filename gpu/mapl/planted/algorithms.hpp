@@ -1,0 +1,27 @@
+#pragma once
+
+// Algorithms with a mistake.
+
+#include "algorithms/subspace.hpp"
+
+namespace scape::gpu::boundary::planted {
+
+struct UnbarredSums : SquareSumsOf<false> {};
+
+/// Each token's row added to that of its id, all at once: of those with the same id one is left.
+struct AddRowsAtOnce {
+    using Arguments = AddRowsArguments;
+    struct Shared {};
+
+    template <class Block>
+    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+        over_matrix(block, a.groups * a.rank, a.rank, [&](Index, Index group, Index column) {
+            float* const place = a.table + static_cast<Index>(a.ids[group]) * a.rank + column;
+            const float before = *place;
+            for (Index i = a.begins[group]; i < static_cast<Index>(a.begins[group + 1]); ++i)
+                *place = before + a.rows[static_cast<Index>(a.order[i]) * a.rank + column];
+        });
+    }
+};
+
+} // namespace scape::gpu::boundary::planted

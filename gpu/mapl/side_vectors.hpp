@@ -1,0 +1,60 @@
+#pragma once
+
+#include <scape/mapl/backend.hpp>
+
+namespace scape::mapl {
+
+/// What a side has in a machine's memory from step to step, beside codebooks.
+template <class Machine>
+struct SideVectors {
+    using Vector = typename Machine::template Vector<float>;
+
+    void begin(Machine& machine, const Settings& settings, const EndState& state) {
+        set(machine, a, state.a);
+        set(machine, m, state.m);
+        set(machine, anchor, state.anchor);
+        set(machine, rows, state.rows);
+        zero(machine, part, a.size());
+        const bool trained = settings.anchors == Anchors::shared || settings.anchors == Anchors::two;
+        zero(machine, anchor_sum, trained ? anchor.size() : 0);
+        zero(machine, anchor_gradient, anchor_sum.size());
+    }
+
+    static void set(Machine& machine, Vector& to, const Floats& from) {
+        machine.resize(to, static_cast<Index>(from.size()));
+        machine.upload(to.data(), from.data(), to.size());
+    }
+
+    [[nodiscard]] const Vector& of(Backend::Held what) const {
+        switch (what) {
+        case Backend::Held::m:
+            return m;
+        case Backend::Held::anchor:
+            return anchor;
+        case Backend::Held::rows:
+            return rows;
+        case Backend::Held::gradient:
+            return gradient;
+        case Backend::Held::anchor_gradient:
+            return anchor_gradient;
+        default:
+            return a;
+        }
+    }
+
+    Vector a, m;
+    Vector anchor;          ///< E
+    Vector rows;            ///< P
+    Vector part;            ///< of the gradient of A that this side has
+    Vector anchor_sum;      ///< of the step that goes on; nothing where nobody trains E
+    Vector anchor_gradient; ///< of the last one
+    Vector gradient;        ///< of A, of the last step: the sender's
+
+  private:
+    static void zero(Machine& machine, Vector& to, Index size) {
+        machine.resize(to, size);
+        machine.fill(to, 0);
+    }
+};
+
+} // namespace scape::mapl

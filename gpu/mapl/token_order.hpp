@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <scape/mapl/passes.hpp>
+
+namespace scape::mapl {
+
+/// Which tokens have the same id, as AddRows reads it, in one vector.
+struct TokenOrder {
+    std::vector<std::uint32_t> values; ///< the tokens, id after id; each id; where each begins, and the end
+    std::size_t tokens = 0;
+    std::size_t groups = 0; ///< ids that there are
+
+    [[nodiscard]] std::size_t ids_at() const { return tokens; }
+    [[nodiscard]] std::size_t begins_at() const { return tokens + groups; }
+};
+[[nodiscard]] TokenOrder order_of(const std::vector<Id>& ids);
+
+} // namespace scape::mapl
