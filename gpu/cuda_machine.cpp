@@ -27,13 +27,27 @@ CudaMachine::CudaMachine(const CudaStream& stream, Exchange exchange)
     results_.reserve(small);
 }
 
-const float* CudaMachine::gradient(const float* given, Index size) {
+bool CudaMachine::is_on_device(const float* given) {
     cudaPointerAttributes attributes{};
     check_cuda(cudaPointerGetAttributes(&attributes, given), "looking at the gradient");
-    if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged)
+    return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+}
+
+const float* CudaMachine::gradient(const float* given, Index size) {
+    if (is_on_device(given))
         return given;
     resize(gradient_, size);
     upload(gradient_.data(), given, size);
+    return gradient_.data();
+}
+
+const float* CudaMachine::gradient_in(const float* given, Index size,
+                                      std::span<const problem::Range> where) {
+    if (is_on_device(given))
+        return given;
+    resize(gradient_, size);
+    for (const problem::Range& range : where)
+        upload(gradient_.data() + range.begin, given + range.begin, range.size());
     return gradient_.data();
 }
 

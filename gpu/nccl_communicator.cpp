@@ -84,6 +84,21 @@ class NcclCommunicator final : public Communicator {
     }
     [[nodiscard]] bool sends_pieces() const override { return true; }
 
+    std::unique_ptr<distributed::Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                                           void* receive, Stretches from) override {
+        if (!is_of_device(traffic))
+            return ranks_.start_stretches(traffic, send, to, receive, from);
+        return exchange(traffic, [&](nccl::Group& group, ncclComm_t comm, const CudaDeviceStream& on,
+                                     cudaStream_t stream) {
+            for (int peer = 0; peer < size(); ++peer) {
+                const auto [sent_at, sent] = to[index(peer)];
+                const auto [received_at, received] = from[index(peer)];
+                transfer(group, comm, on, stream, peer, static_cast<const std::byte*>(send) + sent_at, sent,
+                         static_cast<std::byte*>(receive) + received_at, received);
+            }
+        });
+    }
+
     std::unique_ptr<distributed::Exchange> start_all_gather(Traffic traffic, const void* send,
                                                             void* receive, Sizes sizes) override {
         if (!is_of_device(traffic))
@@ -159,6 +174,20 @@ class NcclCommunicator final : public Communicator {
         return std::ranges::all_of(sizes, [&](std::size_t size) { return size == sizes.front(); });
     }
 
+    /// What this rank sends a peer, and gets from it: bytes as they are, whatever they stand for.
+    void transfer(nccl::Group& group, ncclComm_t comm, const CudaDeviceStream& on, cudaStream_t stream,
+                  int peer, const std::byte* from, std::size_t sent, std::byte* to,
+                  std::size_t received) const {
+        if (peer == rank()) {
+            on.copy(to, from, sent);
+            return;
+        }
+        if (sent > 0)
+            group.tell(ncclSend(from, sent, ncclUint8, peer, comm, stream), "sending");
+        if (received > 0)
+            group.tell(ncclRecv(to, received, ncclUint8, peer, comm, stream), "receiving");
+    }
+
     std::unique_ptr<distributed::Exchange> all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
                                                       distributed::Piece piece, void* receive,
                                                       Sizes receive_sizes) {
@@ -170,14 +199,7 @@ class NcclCommunicator final : public Communicator {
                 const std::byte* const from = part + piece.begin_in(send_sizes[index(peer)]);
                 const std::size_t sent = piece.size_in(send_sizes[index(peer)]);
                 const std::size_t received = receive_sizes[index(peer)];
-                if (peer == rank()) {
-                    on.copy(to, from, sent);
-                } else {
-                    if (sent > 0)
-                        group.tell(ncclSend(from, sent, ncclUint8, peer, comm, stream), "sending");
-                    if (received > 0)
-                        group.tell(ncclRecv(to, received, ncclUint8, peer, comm, stream), "receiving");
-                }
+                transfer(group, comm, on, stream, peer, from, sent, to, received);
                 part += send_sizes[index(peer)];
                 to += received;
             }

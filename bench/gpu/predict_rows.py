@@ -140,7 +140,7 @@ def select(setting, hit):
 
 
 def fold(setting):
-    return [Launch("scape/update/Fold", tiles(setting.own), 4 * setting.own * (setting.workers + 1),
+    return [Launch("scape/exchanged/Fold", tiles(setting.own), 4 * setting.own * (setting.workers + 1),
                    {"": Part(), "1": Part(4, far=3), "1.1": Part(4 * (setting.workers > 4), far=3)})]
 
 

@@ -129,6 +129,11 @@ void Scape::bucket(std::span<const std::size_t> tensors, std::span<const float> 
 }
 
 void Scape::forget_parts() {
+    drop_parts();
+    backend_->settle();
+}
+
+void Scape::drop_parts() {
     parts_ = 0;
     buckets_->forget();
 }
@@ -215,7 +220,7 @@ void Scape::finish(const Scalars& scalars) {
         buckets_->finish(scalars, statistics_.sent);
     else
         exchange(scalars);
-    forget_parts();
+    drop_parts();
 
     // 5. Reconstruction. 7. Clip. 8. Update.
     const problem::HyperParameters& settings = problem_.settings;

@@ -7,15 +7,21 @@
 #include <vector>
 
 #include <scape/distributed/backend.hpp>
+#include <scape/gpu/algorithms/add.hpp>
 #include <scape/gpu/guesses.hpp>
 
-#include "algorithms/code.hpp"
+#include "algorithms/exchanged.hpp"
+#include "algorithms/gather.hpp"
 #include "algorithms/local.hpp"
 #include "algorithms/mask.hpp"
 #include "algorithms/update.hpp"
+#include "bucket_places.hpp"
+#include "decoding.hpp"
 #include "masks.hpp"
+#include "norm_launches.hpp"
 #include "segments.hpp"
 #include "selection.hpp"
+#include "travelling.hpp"
 
 namespace scape::gpu {
 
@@ -32,11 +38,14 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     /// `group_tiles`: tiles of a group of selection, or 0 for what suits the size. Changes no bit.
     BlockBackend(const problem::Problem& problem, std::span<const float> parameters, Machine machine,
                  Index group_tiles)
-        : size_(checked_size(problem)), norm_(problem.settings.norm), machine_(std::move(machine)),
-          masks_(machine_, size_), selection_(machine_, masks_, group_tiles) {
+        : size_(checked_size(problem)), machine_(std::move(machine)),
+          norm_(machine_, problem.settings.norm), travelling_(machine_, problem.settings.payload),
+          masks_(machine_, size_), selection_(machine_, masks_, group_tiles), decoding_(machine_, masks_),
+          buckets_(machine_) {
         machine_.exchange(m_);
         machine_.exchange(payload_);
         machine_.exchange(spare_);
+        machine_.exchange(sums_of_groups_);
         machine_.exchange(code_);
         machine_.resize(w_, size_);
         machine_.resize(e_, size_);
@@ -111,27 +120,7 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     }
 
     void decode_mask(std::span<const MaskCode::Part> all) override {
-        if (decode_.set(machine_, all, [&] { return code_tiles_of(all); })) {
-            const Pieces pieces = pieces_of(all, size_);
-            decode_.place(machine_, pieces_, pieces.pieces);
-            decode_.place(machine_, first_piece_, pieces.first);
-        }
-        const Index parts = decode_.part_count();
-        machine_.resize(decode_counts_, parts);
-        machine_.resize(decode_offsets_, parts + 1);
-        auto& mask = masks_.coming();
-        machine_.template run<DecodeCount>(
-            parts, {decode_.segments(), decode_.parts(), code_.data(), decode_counts_.data()});
-        decode_sums_.run(machine_, decode_counts_.data(), parts, decode_offsets_.data());
-        machine_.template run<Decode>((size_ + decode_chunk - 1) / decode_chunk,
-                                      {decode_.segments(), pieces_.data(), first_piece_.data(),
-                                       code_.data(), decode_offsets_.data(), masks_.words(), mask.view(),
-                                       masks_.tile_counts(), &results_.data()->corrupt});
-        masks_.sum_up(mask);
-        mask.selected = 0;
-        for (const MaskCode::Part& part : all)
-            mask.selected += part.k;
-        mask.mirrored = false;
+        decoding_.run(all, size_, code_.data(), &results_.data()->corrupt);
     }
 
     void advance_mask() override {
@@ -143,27 +132,119 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     }
 
     void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
-        machine_.template run<Fold>((count + tile - 1) / tile,
-                                    {scalars.workers, ranks, count, spare_.data(), payload_.data() + at});
+        travelling_.fold(scalars, ranks, count, spare_.data(), payload_.data() + at);
     }
     void divide(const Scalars& scalars, Index at, Index count) override { fold(scalars, 1, at, count); }
 
+    bool rounds_payloads() const override { return true; }
+
+    Refusal first_overflow(const Scalars& scalars, const float* gradient) override {
+        const float* const here = gradient_.second != nullptr && gradient_.first == gradient
+                                      ? gradient_.second
+                                      : machine_.gradient(gradient, size_);
+        const Sources from = sources(scalars, nullptr, here);
+        const MaskView mask = masks_.coming().view();
+        machine_.fill_bytes(&results_.data()->overflow, nothing_refused, sizeof(Index));
+        machine_.template run<FirstOverflow>(tiles(), {from, size_, mask, &results_.data()->overflow});
+        const Index first = results().overflow;
+        if (first >= size_)
+            return {size_, 0.0F};
+        machine_.template run<Gather>(
+            1, {from, size_, first, first + 1, 0, mask, &results_.data()->overflowing});
+        return {first, results().overflowing};
+    }
+
+    int payload_exponent() override {
+        machine_.fill_bytes(&results_.data()->less_greatest, 0, sizeof(Index));
+        const Index selected = current().selected;
+        machine_.template run<GreatestScore>(tiles_of(selected),
+                                             {selected, payload_.data(), &results_.data()->less_greatest});
+        return distributed::element::exponent_of_score(
+            static_cast<std::uint32_t>(-results().less_greatest));
+    }
+
+    void scale_payload(int exponent) override { travelling_.scale(exponent); }
+    void round_payload() override { travelling_.round(on_mask(), current().selected); }
+    std::byte* round_means(Index at, Index count) override {
+        travelling_.write(travelling_.sent(), payload_.data(), at, count);
+        return bytes_of(travelling_.sent());
+    }
+    void take_means(const Scalars& scalars, problem::Range own) override {
+        travelling_.take(on_mask(), scalars, own, {0, size_}, 0, travelling_.sent(), payload_.data());
+    }
+
+    bool adds_groups() const override { return true; }
+    float* received_sums(Index count) override {
+        machine_.resize(sums_of_groups_, count);
+        return handed_over(sums_of_groups_);
+    }
+    void fold_sums(const Scalars& scalars, int groups, Index count, const float* sums,
+                   float* means) override {
+        travelling_.add(scalars, groups, count, sums, means);
+        machine_.hand_over();
+    }
+
+    bool takes_parts() const override { return true; }
+
+    /// When it returns the gradient is the caller's, who may write over it at once.
+    void accumulate(const float* gradient, bool first) override {
+        const float* const here = machine_.gradient(gradient, size_);
+        if (sum_.size() != size_)
+            machine_.resize(sum_, size_);
+        if (first)
+            machine_.fetch(sum_.data(), here, size_);
+        else
+            machine_.template run<AddTo>(tiles(), {here, size_, sum_.data()});
+        machine_.finish();
+    }
+    const float* accumulated() override { return sum_.data(); }
+
+    float* gather(std::size_t bucket, const Scalars& scalars, const float* gradient, bool added,
+                  std::span<const problem::Range> where) override {
+        buckets_.begin();
+        auto& place = buckets_[bucket];
+        const Index count = each_of_bucket(coming_mask(), where, [](const problem::Range&, Index) {});
+        machine_.resize(place.values, count);
+        const Sources from =
+            sources(scalars, added ? sum_.data() : nullptr, machine_.gradient_in(gradient, size_, where));
+        each_of_bucket(coming_mask(), where, [&](const problem::Range& range, Index first) {
+            machine_.template run<Gather>(tiles_over(range), {from, size_, range.begin, range.end, first,
+                                                              masks_.coming().view(), place.values.data()});
+        });
+        if (travelling_.rounds()) { // what that loses is made again, and kept, when the step is taken
+            travelling_.make_room(place.sent, count);
+            travelling_.write(place.sent, place.values.data(), 0, count);
+        }
+        return handed_over(place.values);
+    }
+
+    void fold_in(std::size_t bucket, const Scalars& scalars, int ranks, Index at, Index count) override {
+        travelling_.fold(scalars, ranks, count, buckets_.to_fold(), buckets_[bucket].values.data() + at);
+        machine_.hand_over();
+    }
+    std::byte* round_means_in(std::size_t bucket, Index at, Index count) override {
+        auto& place = buckets_[bucket];
+        travelling_.write(place.sent, place.values.data(), at, count);
+        return bytes_of(place.sent);
+    }
+    void place(std::size_t bucket, std::span<const problem::Range> where) override {
+        each_of_bucket(current_mask(), where, [&](const problem::Range& range, Index first) {
+            travelling_.place(on_mask(), range, first, buckets_[bucket].values.data());
+        });
+    }
+    void take_means_of(std::size_t bucket, const Scalars& scalars, problem::Range own,
+                       std::span<const problem::Range> where) override {
+        const auto& place = buckets_[bucket];
+        each_of_bucket(current_mask(), where, [&](const problem::Range& range, Index first) {
+            travelling_.take(on_mask(), scalars, own, range, first, place.sent, place.values.data());
+        });
+    }
+    void forget_received() override { buckets_.forget(); }
+
     void reconstruct(const Scalars& scalars, double clip_norm) override {
         clipping_ = clip_norm > 0.0;
-        if (!clipping_)
-            return;
-        const Index selected = current().selected;
-        Index blocks = (selected + SquareSums::norm_block - 1) / SquareSums::norm_block;
-        machine_.resize(sums_, blocks);
-        machine_.template run<SquareSums>(blocks,
-                                          {scalars, selected, payload_.data(), m_.data(), sums_.data()});
-        for (; norm_ == problem::NormVersion::tree && blocks > 1; sums_.swap(level_)) {
-            const Index groups = (blocks + TreeSums::group - 1) / TreeSums::group;
-            machine_.resize(level_, groups);
-            machine_.template run<TreeSums>(groups, {blocks, sums_.data(), level_.data()});
-            blocks = groups;
-        }
-        machine_.template run<Clip>(1, {blocks, sums_.data(), clip_norm, results_.data()});
+        if (clipping_)
+            norm_.run(scalars, current().selected, payload_.data(), m_.data(), clip_norm, results_.data());
     }
 
     Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
@@ -184,8 +265,19 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     }
 
     float* payload() override { return handed_over(payload_); }
+    const void* sent() override {
+        return travelling_.rounds() ? static_cast<const void*>(handed_over(travelling_.sent())) : payload();
+    }
+    const void* sent(std::size_t bucket) override {
+        auto& place = buckets_[bucket];
+        return travelling_.rounds() ? static_cast<const void*>(handed_over(place.sent))
+                                    : handed_over(place.values);
+    }
+    /// A local pass, which moves m into the spare vector, may come while a bucket's values do.
     void* received(Index count) override {
-        machine_.resize(spare_, count);
+        if (buckets_.under_way())
+            return handed_over(buckets_.receive(travelling_.floats(count)));
+        machine_.resize(spare_, travelling_.floats(count));
         return handed_over(spare_);
     }
     float* moment() override { return handed_over(payload_); }
@@ -222,11 +314,22 @@ class BlockBackend final : public distributed::Backend, public Guesses {
 
     [[nodiscard]] Index tiles() const { return masks_.tiles(); }
     [[nodiscard]] auto& current() { return masks_.current(); }
+    [[nodiscard]] Sources sources(const Scalars& scalars, const float* sum, const float* g) {
+        return {scalars, sum, g, e_.data(), current().view(), m_.data()};
+    }
+    [[nodiscard]] typename Travelling<Machine>::State on_mask() {
+        return {size_, current().view(), payload_.data(), e_.data()};
+    }
 
     template <class V>
     auto* handed_over(V& vector) {
         machine_.hand_over();
         return vector.data();
+    }
+
+    template <class V>
+    std::byte* bytes_of(V& sent) {
+        return reinterpret_cast<std::byte*>(handed_over(sent));
     }
 
     /// The results so far; waits for them.
@@ -260,28 +363,24 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     }
 
     Index size_;
-    problem::NormVersion norm_;
     std::pair<const float*, const float*> gradient_{}; ///< as it was given, and where it can be computed on
     mutable Machine machine_;
+    NormLaunches<Machine> norm_;
     Vector<float> w_;
     Vector<float> e_;
     Vector<float> m_;       ///< packed on the last mask, then on S_t
     Vector<float> payload_; ///< c on S_t, then M
     Vector<float> spare_;   ///< m being moved, then what is received
+    Vector<float> sums_of_groups_;
+    Vector<float> sum_; ///< of a gradient's parts, where it comes in parts
     Vector<std::uint8_t> code_;
+    Travelling<Machine> travelling_;
     Masks<Machine> masks_;
     Selection<Machine> selection_;
-    Vector<double> sums_;
-    Vector<double> level_; ///< of the norm's tree, above sums_
+    Decoding<Machine> decoding_;
+    BucketPlaces<Machine> buckets_;
     Vector<Results> results_;
     bool clipping_ = false;
-
-    SegmentTable<Machine> decode_;
-    Vector<Group> pieces_;
-    Vector<Index> first_piece_;
-    Vector<std::uint32_t> decode_counts_;
-    Vector<Index> decode_offsets_;
-    OffsetsOf<Machine> decode_sums_;
 
     std::vector<float> w_mirror_;
     std::vector<float> e_mirror_;

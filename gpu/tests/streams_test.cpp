@@ -171,6 +171,49 @@ TEST(Streams, RanksExchangeWhatTheirStreamsHaveWritten) {
         });
 }
 
+/// Everybody has its parts elsewhere, nothing goes to the next rank, and two get the same: what is received
+/// is found by the sender's list.
+TEST(Streams, RanksExchangeStretchesThatOnlyTheirSenderKnows) {
+    constexpr std::size_t ranks_count = 4;
+    const auto size_between = [](std::size_t from, std::size_t to) {
+        return to == (from + 1) % ranks_count ? 0 : 1 + from;
+    };
+    const auto begin_at = [](std::size_t from, std::size_t to) { return 2 * from + (to > 1 ? 7 * to : 0); };
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+        distributed::run_ranks(ranks_count, [&](Communicator& ranks) {
+            const auto me = static_cast<std::size_t>(ranks.rank());
+            HostStream stream(64, seed + 100 * me);
+            const auto communicator = make_block_communicator(ranks, stream);
+            Buffer to_send(stream, 40);
+            Buffer received(stream, 40);
+            for (const Traffic traffic : {Traffic::payload, Traffic::mask}) {
+                std::vector<float> values;
+                for (std::size_t i = 0; i < 40; ++i)
+                    values.push_back(static_cast<float>(100 * me + i));
+                to_send.write(values);
+                received.write(std::vector<float>(40, -1.0F));
+                std::vector<distributed::Stretch> to;
+                std::vector<distributed::Stretch> from;
+                std::vector<float> expected(40, -1.0F);
+                for (std::size_t peer = 0; peer < ranks_count; ++peer) {
+                    const std::size_t mine = size_between(peer, me);
+                    to.push_back(
+                        {begin_at(me, peer) * sizeof(float), size_between(me, peer) * sizeof(float)});
+                    from.push_back({(9 * peer + 1) * sizeof(float), mine * sizeof(float)});
+                    for (std::size_t i = 0; i < mine; ++i)
+                        expected[9 * peer + 1 + i] =
+                            static_cast<float>(100 * peer + begin_at(peer, me) + i);
+                }
+                const auto exchange =
+                    communicator->start_stretches(traffic, to_send.data(), to, received.data(), from);
+                to.assign(ranks_count, {}); // a caller's list is its own again
+                exchange->wait();
+                to_send.write(std::vector<float>(40, -2.0F)); // nobody may read it any more
+                EXPECT_EQ(received.read(), expected) << "seed " << seed;
+            }
+        });
+}
+
 TEST(Streams, SmallRecordsGoThroughTheHost) {
     distributed::run_ranks(3, [](Communicator& ranks) {
         HostStream stream(64, 1);

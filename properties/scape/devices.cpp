@@ -164,12 +164,17 @@ std::vector<Ranked> on_devices(const Group& group) {
          .variants = names(block_variants(Reduction::ordered)),
          .place = blocks(group, Reduction::ordered),
          .like = "host", // the step, what ranks agree on and the files are the host's
+         .takes_parts = true,
+         .rounds_payloads = true,
+         .adds_groups = true,
+         .takes_states = true,
          .shares_folders = true});
     add({.name = "cuda-blocks-native",
          .level = LevelKind::rel,
          .variants = names(block_variants(Reduction::native)),
          .place = blocks(group, Reduction::native),
          .like = "cuda-blocks",
+         .takes_parts = true,
          .shares_folders = true,
          .most_parameters = small}); // of large ones: the blocks' above, and host-native's order of sums
     add({.name = cuda,
@@ -178,7 +183,11 @@ std::vector<Ranked> on_devices(const Group& group) {
          .place = one_device(group, Reduction::ordered),
          .unavailable = none,
          .runs_on = device,
-         .left_out = slow});
+         .left_out = slow,
+         .takes_parts = true,
+         .rounds_payloads = true,
+         .adds_groups = true,
+         .takes_states = true});
     add({.name = cuda + "-native",
          .level = LevelKind::rel,
          .variants = {"launches", "graphs"},
@@ -186,7 +195,8 @@ std::vector<Ranked> on_devices(const Group& group) {
          .unavailable = none,
          .runs_on = device,
          .left_out = slow,
-         .like = cuda});
+         .like = cuda,
+         .takes_parts = true});
     const std::string apart =
         here.simulated && !same_process(group)
             ? "simulated NCCL joins the ranks of one process; leave out --communicator mpi"
@@ -202,7 +212,11 @@ std::vector<Ranked> on_devices(const Group& group) {
              .most_workers = no_nccl.empty() ? here.devices * machines() : std::numeric_limits<int>::max(),
              .runs_on = no_nccl.empty() && !here.simulated ? nccl() : std::string(),
              .left_out = slow,
-             .like = reduction == Reduction::ordered ? "" : with_nccl});
+             .like = reduction == Reduction::ordered ? "" : with_nccl,
+             .takes_parts = true,
+             .rounds_payloads = reduction == Reduction::ordered,
+             .adds_groups = reduction == Reduction::ordered,
+             .takes_states = reduction == Reduction::ordered});
     return all;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <scape/gpu/algorithms/prefix.hpp>
+#include <scape/gpu/algorithms/quad.hpp>
 #include <scape/problem/tunable.hpp>
 
 namespace scape::gpu {
@@ -68,6 +69,47 @@ SCAPE_BLOCK void load_tile(const Block& block, int thread, const MaskView& mask,
             to.ranks[i] = ranks[i];
         }
     }
+}
+
+/// Where the selected of four neighbours stand in their tile, in the order in which they are packed.
+SCAPE_BLOCK void note_places(const MaskTile& mask, int at, std::uint16_t* places) {
+    const int number = at / static_cast<int>(word_bits);
+    const std::uint64_t word = mask.words[number];
+    const unsigned has = four_bits(word, at);
+    int packed = mask.ranks[number] + bits_set(word & bits_below(at % static_cast<int>(word_bits)));
+    SCAPE_UNROLL
+    for (int i = 0; i < quad_size; ++i)
+        if (has_bit(has, i))
+            places[packed++] = static_cast<std::uint16_t>(at + i);
+}
+
+/// The coordinates that a mask has of a tile, at hand in a block.
+struct SelectedOfTile {
+    MaskTile mask;
+    std::uint16_t places[tile];
+};
+
+/// Calls work(at, packed) for each coordinate that the mask has of the tile of a number, `size` being all
+/// of the model's: in one phase behind two, by all threads, however few there are.
+template <class Block, class Work>
+SCAPE_BLOCK void over_selected(Block& block, SelectedOfTile& shared, const MaskView& mask, Index number,
+                               Index size, const Work& work) {
+    const Index begin = number * tile;
+    const int in_tile = static_cast<int>(least(tile, size - begin));
+    const Index first = mask.offsets[number];
+    const int count = static_cast<int>(mask.offsets[number + 1] - first);
+    block.phase([&](int thread) { load_tile(block, thread, mask, number, in_tile, shared.mask); });
+    block.phase([&](int thread) {
+        SCAPE_UNROLL
+        for (int quad = 0; quad < quads_of_thread(block); ++quad)
+            if (const int at = place_of_quad(block, thread, quad); at < in_tile)
+                note_places(shared.mask, at, shared.places);
+    });
+    block.phase([&](int thread) {
+        SCAPE_ROLLED
+        for (int i = thread; i < count; i += block.threads())
+            work(begin + shared.places[i], first + i);
+    });
 }
 
 /// Sets the own bits of a word to `bits`; others may write the rest of it at the same time.

@@ -15,46 +15,6 @@ namespace scape::gpu {
 
 using distributed::Scalars;
 
-/// Section 4.4: (((c_0 + c_1) + ...) / P; part r begins at parts + r*count. One block a tile of the packed
-/// vector. With one part, the division alone.
-struct Fold {
-    struct Arguments {
-        float divisor;
-        int parts_count;
-        Index count;
-        const float* parts;
-        float* mean;
-    };
-    struct Shared {};
-
-    template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
-        const Index begin = block.index() * tile;
-        const Index end = least(begin + tile, a.count);
-        constexpr int in_flight = 4;
-        block.phase([&](int thread) {
-            for (Index first = begin + thread; first < end; first += in_flight * block.threads()) {
-                float sum[in_flight]{};
-                SCAPE_UNROLL
-                for (int i = 0; i < in_flight; ++i)
-                    if (first + i * block.threads() < end)
-                        sum[i] = a.parts[first + i * block.threads()];
-                for (int part = 1; part < a.parts_count; ++part) {
-                    const float* const values = a.parts + part * a.count;
-                    SCAPE_UNROLL
-                    for (int i = 0; i < in_flight; ++i)
-                        if (first + i * block.threads() < end)
-                            sum[i] = sum[i] + values[first + i * block.threads()];
-                }
-                SCAPE_UNROLL
-                for (int i = 0; i < in_flight; ++i)
-                    if (first + i * block.threads() < end)
-                        a.mean[first + i * block.threads()] = sum[i] / a.divisor;
-            }
-        });
-    }
-};
-
 /// The sums of squares of ghat in section 5's order: a block of 4096 values has 256 lanes, however many
 /// threads there are.
 struct SquareSums {
@@ -141,9 +101,12 @@ struct TreeSums {
 /// What a step's end tells the host.
 struct Results {
     Index refused;
+    Index overflow;      ///< the first coordinate whose c bf16 does not hold
+    Index less_greatest; ///< the greatest score of a payload, negated: blocks know the least of numbers
     Index kept;
     double norm;
     float clip_factor;
+    float overflowing; ///< that c
     std::uint32_t not_finite;
     std::uint32_t corrupt; ///< a gathered mask was none of this problem
 };
@@ -292,7 +255,7 @@ struct Update {
                 if (decaying)
                     all_finite = decay(a.scalars.decay, w(thread, number)) && all_finite;
                 shared.w[at / quad_size] = w(thread, number);
-                note_places(shared, at);
+                note_places(shared.current, at, shared.places);
             }
             if (!all_finite)
                 block.set_bits(a.results->not_finite, 1U);
@@ -327,18 +290,6 @@ struct Update {
             all_finite = finite(value) && all_finite;
         }
         return all_finite;
-    }
-
-    /// Where the selected of four neighbours stand, in the order in which they are packed.
-    SCAPE_BLOCK static void note_places(Shared& shared, int at) {
-        const std::uint64_t word = shared.current.words[at / static_cast<int>(word_bits)];
-        const unsigned has = four_bits(word, at);
-        int packed = shared.current.ranks[at / static_cast<int>(word_bits)] +
-                     bits_set(word & bits_below(at % static_cast<int>(word_bits)));
-        SCAPE_UNROLL
-        for (int i = 0; i < quad_size; ++i)
-            if (has_bit(has, i))
-                shared.places[packed++] = static_cast<std::uint16_t>(at + i);
     }
 };
 

@@ -1,7 +1,6 @@
 #include "algorithms/update.hpp"
 #include <scape/gpu/launch.cuh>
 
-SCAPE_LAUNCH(Fold);
 SCAPE_LAUNCH(SquareSums);
 SCAPE_LAUNCH(TreeSums);
 SCAPE_LAUNCH(Clip);

@@ -14,6 +14,7 @@
 #include "algorithms/local.hpp"
 #include "algorithms/mask.hpp"
 #include "algorithms/update.hpp"
+#include "block_mask.hpp"
 #include "machine.hpp"
 #include "support.hpp"
 
@@ -21,28 +22,6 @@ namespace scape::gpu {
 namespace {
 
 using problem::BiasCorrection;
-
-/// A mask where blocks compute.
-struct BlockMask {
-    BlockMask(Machine& machine, const Mask& mask) {
-        const Index tiles = (mask.size() + tile - 1) / tile;
-        const auto count = static_cast<Index>(mask.word_count());
-        machine.resize(words, count);
-        machine.resize(ranks, count);
-        machine.resize(offsets, tiles + 1);
-        machine.resize(counts, tiles);
-        machine.upload(words.data(), mask.words(), count);
-        machine.run<CountWords>((count + CountWords::words - 1) / CountWords::words,
-                                {0, count, view(), counts.data()});
-        OffsetsOf<Machine>().run(machine, counts.data(), tiles, offsets.data());
-    }
-    MaskView view() { return {words.data(), ranks.data(), offsets.data()}; }
-
-    HostMachine::Vector<std::uint64_t> words;
-    HostMachine::Vector<std::uint16_t> ranks;
-    HostMachine::Vector<Index> offsets;
-    HostMachine::Vector<std::uint32_t> counts;
-};
 
 class Blocks : public testing::TestWithParam<Way> {
   protected:
@@ -154,22 +133,6 @@ TEST_P(Blocks, LocalPassAndExtract) {
                     ASSERT_EQ(bits(payload), bits(expected_payload));
                     ASSERT_EQ(bits(moment), bits(std::vector<float>(packed, 0.0F)));
                 }
-}
-
-TEST_P(Blocks, Fold) {
-    std::mt19937_64 random(7);
-    for (const Index size : sizes)
-        for (const int workers : {1, 2, 3, 7}) {
-            distributed::Scalars s = scalars();
-            s.workers = static_cast<float>(workers);
-            const auto parts = draw(all_data()[0], random, size * workers);
-            std::vector<float> expected(static_cast<std::size_t>(size));
-            std::vector<float> mean(expected.size(), 7.0F);
-            distributed::host::fold(s, workers, 0, size, parts.data(), size, expected.data());
-            machine.run<Fold>((size + tile - 1) / tile,
-                              {s.workers, workers, size, parts.data(), mean.data()});
-            ASSERT_EQ(bits(mean), bits(expected)) << size;
-        }
 }
 
 /// Sections 4.5 to 4.8 by the host's passes.

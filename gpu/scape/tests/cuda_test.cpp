@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include <scape/gpu/availability.hpp>
 
 #if defined(SCAPE_WITH_CUDA)
+#include <scape/distributed/buckets.hpp>
 #include <scape/distributed/host_backend.hpp>
 #include <scape/distributed/in_process.hpp>
 #include <scape/distributed/scape.hpp>
@@ -103,10 +106,30 @@ problem::Layout small_layout() {
 
 using Draw = std::vector<float> (*)(std::uint64_t seed, problem::Index size);
 
+/// What of the settings changes what is exchanged, and how the gradient comes.
+struct Setting {
+    problem::Payload payload = problem::Payload::fp32;
+    problem::Groups groups{};
+    bool in_parts = false;
+};
+
+void take_step(distributed::Scape& optimizer, std::vector<float> first, std::span<const float> last,
+               bool in_parts) {
+    if (in_parts) {
+        optimizer.accumulate(first);
+        std::ranges::fill(first, std::numeric_limits<float>::quiet_NaN()); // it is the caller's again
+        for (const auto& bucket : distributed::buckets_of(optimizer.problem().layout, 400))
+            optimizer.bucket(bucket, last);
+    }
+    optimizer.step(last, 1e-3);
+}
+
 void equals_the_host(Way way, const problem::Layout& layout, int workers, double density, double clip_norm,
-                     Draw draw = normal) {
+                     Draw draw = normal, const Setting& setting = {}) {
     problem::HyperParameters hyper;
     hyper.clip_norm = clip_norm;
+    hyper.payload = setting.payload;
+    hyper.groups = setting.groups;
     const auto problem = problem::make_problem(problem::Algorithm::scape, workers, layout,
                                                problem::PartitionRule::by_shard, hyper);
     const auto ranges = problem::ranges(layout, workers, problem::PartitionRule::by_shard);
@@ -125,8 +148,10 @@ void equals_the_host(Way way, const problem::Layout& layout, int workers, double
             own ? *own : ranks, {});
         for (int step = 0; step < 6; ++step) {
             const auto g = draw(static_cast<std::uint64_t>(100 * step + ranks.rank() + 2), layout.size());
-            host.step(g, 1e-3);
-            device.step(g, 1e-3);
+            const auto first = setting.in_parts ? draw(static_cast<std::uint64_t>(step + 1), layout.size())
+                                                : std::vector<float>();
+            take_step(host, first, g, setting.in_parts);
+            take_step(device, first, g, setting.in_parts);
             EXPECT_EQ(bits(host.parameters()), bits(device.parameters()));
             EXPECT_EQ(bits(host.residual()), bits(device.residual()));
             EXPECT_EQ(bits(host.moment()), bits(device.moment()));
@@ -171,6 +196,25 @@ TEST_P(Cuda, SmallRunEqualsTheHost) {
         GTEST_SKIP() << why;
     const int workers = GetParam() == Way::nccl ? std::min(3, availability().devices) : 3;
     equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7);
+}
+
+/// What is rounded, both ways, and added on two levels.
+TEST_P(Cuda, SmallRunOfRoundedMeansInGroupsEqualsTheHost) {
+    if (const std::string why = unavailable(GetParam()); !why.empty())
+        GTEST_SKIP() << why;
+    if (GetParam() == Way::nccl && availability().devices < 3)
+        GTEST_SKIP() << "it takes three devices";
+    equals_the_host(GetParam(), small_layout(), 3, 0.05, 0.0, normal,
+                    {problem::Payload::bf16_both, {2, 1}, false});
+}
+
+/// Each bucket is rounded and exchanged before the step.
+TEST_P(Cuda, SmallRunInBucketsEqualsTheHost) {
+    if (const std::string why = unavailable(GetParam()); !why.empty())
+        GTEST_SKIP() << why;
+    const int workers = GetParam() == Way::nccl ? std::min(2, availability().devices) : 2;
+    equals_the_host(GetParam(), small_layout(), workers, 0.05, 0.7, normal,
+                    {problem::Payload::e5m2_both, {}, true});
 }
 
 /// Where not all that equal the threshold are taken, a group looks for its first ones (Take).

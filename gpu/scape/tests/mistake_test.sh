@@ -11,6 +11,8 @@ if [ -n "$name" ] && [ -z "${says:-}" ]; then
 fi
 way=streams run=SmallRunEqualsTheHost
 [[ $name != *ties* ]] || run=SmallRunWithTiesEqualsTheHost
+[[ $name != *rounded* ]] || run=SmallRunOfRoundedMeansInGroupsEqualsTheHost
+[[ $name != *buckets* ]] || run=SmallRunInBucketsEqualsTheHost
 [[ $name != *alone* ]] || run=SmallRunAloneEqualsTheHost
 [ "$name" != graph_not_updated ] || way=graphs
 said=$(SCAPE_SIMULATED_MISTAKE=${edit:-} "$test" --gtest_filter="Ways/Cuda.$run/$way" 2>&1)

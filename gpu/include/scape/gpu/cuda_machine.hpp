@@ -4,6 +4,7 @@
 // the host's compiler builds all but them.
 
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <scape/gpu/exchange.hpp>
@@ -116,6 +117,8 @@ class CudaMachine {
     }
     /// A gradient in the host's memory is copied.
     const float* gradient(const float* given, Index size);
+    /// Of it these values, where they stand in all of it.
+    const float* gradient_in(const float* given, Index size, std::span<const problem::Range> where);
     void hand_over() {
         if (exchange_ == Exchange::host)
             finish();
@@ -123,6 +126,8 @@ class CudaMachine {
     void finish() { stream_.synchronize(); }
 
   private:
+    static bool is_on_device(const float* given);
+
     static constexpr std::size_t small = 256; ///< goes through pinned memory
 
     CudaDeviceStream stream_;

@@ -82,6 +82,21 @@ class StreamCommunicator final : public Communicator {
     }
     [[nodiscard]] bool sends_pieces() const override { return true; }
 
+    /// Each reads in its peer's list where its own stretch begins: no peer leaves before all have read.
+    std::unique_ptr<distributed::Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                                           void* receive, Stretches from) override {
+        if (!is_of_device(traffic))
+            return ranks_.start_stretches(traffic, send, to, receive, from);
+        const auto me = static_cast<std::size_t>(rank());
+        const auto read = [&](Stream& stream, const std::vector<Met>& peers) {
+            for (std::size_t peer = 0; peer < peers.size(); ++peer)
+                if (from[peer].size > 0)
+                    stream.copy(static_cast<std::byte*>(receive) + from[peer].begin,
+                                peers[peer].send + peers[peer].to[me].begin, from[peer].size);
+        };
+        return exchange(traffic, send, read, to);
+    }
+
     std::unique_ptr<distributed::Exchange> start_all_gather(Traffic traffic, const void* send,
                                                             void* receive, Sizes sizes) override {
         if (!is_of_device(traffic))
@@ -122,6 +137,7 @@ class StreamCommunicator final : public Communicator {
     /// Where a peer's data stands, and what has to come before it is read.
     struct Met {
         const std::byte* send = nullptr;
+        Stretches to{}; ///< of it, where only some goes to each
         Event event{};
     };
 
@@ -154,21 +170,22 @@ class StreamCommunicator final : public Communicator {
 
     /// Ranks tell what they send and from when on it may be read, read, and tell when they have.
     template <class Read>
-    std::unique_ptr<distributed::Exchange> exchange(Traffic traffic, const void* send, const Read& read) {
+    std::unique_ptr<distributed::Exchange> exchange(Traffic traffic, const void* send, const Read& read,
+                                                    Stretches to = {}) {
         Stream& stream = traffic == Traffic::mask ? beside_ : compute_;
-        const std::vector<Met> peers = meet(static_cast<const std::byte*>(send), compute_.record());
+        const std::vector<Met> peers = meet({static_cast<const std::byte*>(send), to, compute_.record()});
         for (const Met& peer : peers)
             stream.wait(peer.event);
         read(stream, peers);
         // Peers' included: what they have read may be overwritten then.
-        return std::make_unique<Joined>(compute_, meet(nullptr, stream.record()));
+        return std::make_unique<Joined>(compute_, meet({nullptr, {}, stream.record()}));
     }
 
     void meet() { static_cast<void>(distributed::gather_records(ranks_, char{})); }
 
-    std::vector<Met> meet(const std::byte* send, Event event) {
+    std::vector<Met> meet(Met mine) {
         const std::size_t turn = meetings_++ % 2;
-        (*board_)[static_cast<std::size_t>(rank())][turn] = {send, std::move(event)};
+        (*board_)[static_cast<std::size_t>(rank())][turn] = std::move(mine);
         meet();
         std::vector<Met> peers;
         for (const auto& places : *board_)

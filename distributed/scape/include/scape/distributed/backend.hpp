@@ -82,8 +82,8 @@ class Backend {
     /// Section 4.8, and m = M.
     [[nodiscard]] virtual Verdict update(problem::BiasCorrection correction, const Scalars& scalars) = 0;
 
-    /// A step has failed: nothing that was started reads the gradient any more, which is the caller's
-    /// again.
+    /// A step has failed, or its parts are given up: nothing that was started reads the gradient any more,
+    /// which is the caller's again.
     virtual void settle() noexcept {}
 
     // A step in parts (section 20): of a backend that says so. None of this changes the state.

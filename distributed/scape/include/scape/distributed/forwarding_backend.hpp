@@ -63,6 +63,15 @@ class ForwardingBackend : public Backend {
     int payload_exponent() override { return to_->payload_exponent(); }
     void scale_payload(int exponent) override { to_->scale_payload(exponent); }
     void round_payload() override { to_->round_payload(); }
+    std::byte* round_means(Index at, Index count) override { return to_->round_means(at, count); }
+    std::byte* round_means_in(std::size_t bucket, Index at, Index count) override {
+        return to_->round_means_in(bucket, at, count);
+    }
+    void take_means(const Scalars& scalars, problem::Range own) override { to_->take_means(scalars, own); }
+    void take_means_of(std::size_t bucket, const Scalars& scalars, problem::Range own,
+                       std::span<const problem::Range> where) override {
+        to_->take_means_of(bucket, scalars, own, where);
+    }
 
     bool adds_groups() const override { return to_->adds_groups(); }
     float* received_sums(Index count) override { return to_->received_sums(count); }

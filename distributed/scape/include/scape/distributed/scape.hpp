@@ -116,7 +116,7 @@ class Scape {
     /// state is as it was then. All ranks take a step this way, or none.
     void step_using_up(AlignedFloats& gradient, double learning_rate);
 
-    // Section 20, on the host: the gradient of a step may come in parts. Nothing changes before the step
+    // Section 20: the gradient of a step may come in parts. Nothing changes before the step
     // itself, and whoever refuses that, or ends it with an error, forgets them.
 
     /// Micro-batches: what is given here, in this order, and what the step is given make its gradient, by
@@ -166,6 +166,7 @@ class Scape {
     void agree(const float* gradient);
     void agree(Backend::Refusal refusal);
     void expect_parts() const;
+    void drop_parts();
     [[nodiscard]] bool payload_is(problem::Payload payload) const {
         return format_of(problem_.settings.payload) == payload;
     }

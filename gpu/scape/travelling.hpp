@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <scape/problem/problem.hpp>
+
+#include "algorithms/exchanged.hpp"
+
+namespace scape::gpu {
+
+/// How a problem's payloads travel, and with what scale.
+class PayloadCoding {
+  public:
+    explicit PayloadCoding(problem::Payload payload)
+        : value_bytes_(static_cast<Index>(problem::value_bytes(payload))) {
+        const problem::Payload format = problem::format_of(payload);
+        if (format != problem::Payload::fp32)
+            coding_.format = format == problem::Payload::bf16 ? Format::bf16 : Format::e5m2;
+    }
+
+    [[nodiscard]] bool rounds() const { return coding_.format != Format::fp32; }
+    [[nodiscard]] const Coding& coding() const { return coding_; }
+    /// Of e5m2; the exponent is as fp32 holds it.
+    void scale(int exponent) { coding_.scale = distributed::element::e5m2_scale(exponent); }
+
+    [[nodiscard]] Index bytes(Index count) const { return count * value_bytes_; }
+    /// Floats that have room for so many values.
+    [[nodiscard]] Index floats(Index count) const {
+        constexpr Index of_float = sizeof(float);
+        return (bytes(count) + of_float - 1) / of_float;
+    }
+
+  private:
+    Coding coding_{Format::fp32, {}};
+    Index value_bytes_;
+};
+
+[[nodiscard]] constexpr Index tiles_of(Index count) {
+    return (count + tile - 1) / tile;
+}
+[[nodiscard]] inline Index tiles_over(const problem::Range& range) {
+    return range.size() == 0 ? 0 : tiles_of(range.end) - range.begin / tile;
+}
+
+/// The launches around an exchange of values: what is sent, what has come, and what of it stays.
+template <class Machine>
+class Travelling {
+  public:
+    using Bytes = typename Machine::template Vector<std::uint8_t>;
+
+    /// The machine has to outlive this.
+    Travelling(Machine& machine, problem::Payload payload) : machine_(machine), coding_(payload) {
+        machine_.exchange(sent_);
+    }
+
+    [[nodiscard]] bool rounds() const { return coding_.rounds(); }
+    [[nodiscard]] Index floats(Index count) const { return coding_.floats(count); }
+    void scale(int exponent) { coding_.scale(exponent); }
+
+    /// The payload as it travels, where that is rounded; then the means.
+    [[nodiscard]] Bytes& sent() { return sent_; }
+
+    /// Where vectors packed on S_t stand, and their residual.
+    struct State {
+        Index size; ///< of all coordinates
+        MaskView current;
+        float* payload; ///< then M
+        float* e;
+    };
+
+    void round(const State& state, Index selected) {
+        machine_.resize(sent_, coding_.bytes(selected));
+        machine_.template run<RoundPayload>(
+            tiles_of(state.size),
+            {coding_.coding(), state.size, state.current, state.payload, sent_.data(), state.e});
+    }
+
+    void make_room(Bytes& sent, Index count) { machine_.resize(sent, coding_.bytes(count)); }
+    /// So many values, which stay as they are, to as many places of what travels.
+    void write(Bytes& sent, const float* values, Index at, Index count) {
+        machine_.template run<WriteRounded>(
+            tiles_of(count), {coding_.coding(), count, values + at, sent.data() + coding_.bytes(at)});
+    }
+
+    void fold(const Scalars& scalars, int ranks, Index count, const float* received, float* means) {
+        if (rounds())
+            machine_.template run<FoldTravelled>(
+                tiles_of(count), {scalars.workers, ranks, count, {coding_.coding(), received, 0}, means});
+        else
+            add(scalars, ranks, count, received, means);
+    }
+    /// The same of what is in fp32, whatever the payload is.
+    void add(const Scalars& scalars, int parts, Index count, const float* values, float* means) {
+        machine_.template run<Fold>(tiles_of(count), {scalars.workers, parts, count, values, means});
+    }
+
+    /// Means of the coordinates `where`, which stand from the value `first` on, to their places in M.
+    void place(const State& state, problem::Range where, Index first, const float* means) {
+        take(state, {Format::fp32, {}}, {}, {}, where, first, means, nullptr);
+    }
+    /// The same of means that were rounded; what that took of this rank's `own`, which it `made`, to e.
+    void take(const State& state, const Scalars& scalars, problem::Range own, problem::Range where,
+              Index first, const Bytes& came, const float* made) {
+        take(state, coding_.coding(), scalars, own, where, first, came.data(), made);
+    }
+
+  private:
+    void take(const State& state, const Coding& coding, const Scalars& scalars, problem::Range own,
+              problem::Range where, Index first, const void* came, const float* made) {
+        machine_.template run<TakeMeans>(
+            tiles_over(where), {coding, state.size, where.begin, where.end, first, own.begin, own.end,
+                                scalars.workers, state.current, came, made, state.payload, state.e});
+    }
+
+    Machine& machine_;
+    PayloadCoding coding_;
+    Bytes sent_;
+};
+
+} // namespace scape::gpu
