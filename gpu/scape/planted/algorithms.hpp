@@ -2,8 +2,10 @@
 
 // Algorithms with a mistake, and blocks without barriers.
 
+#include <bit>
 #include <cmath>
 
+#include "algorithms/exchanged.hpp"
 #include "algorithms/local.hpp"
 #include "algorithms/update.hpp"
 
@@ -17,6 +19,26 @@ struct Fused {
 };
 template <bool Watching>
 using FusedLocalPass = LocalPassWith<Fused, Watching>;
+
+/// The payload by a shift, as the cheapest conversion has it: towards 0, not to the nearest.
+struct CutOff : Rounding {
+    SCAPE_BLOCK static std::uint16_t to_bf16(float c) {
+        return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(c) >> 16U);
+    }
+    SCAPE_BLOCK static std::uint8_t to_e5m2(const Coding& coding, float c) {
+        const std::uint8_t nearest = Rounding::to_e5m2(coding, c);
+        const float p = distributed::element::from_e5m2(coding.scale, nearest);
+        const bool further = distributed::element::score(p) > distributed::element::score(c);
+        return static_cast<std::uint8_t>(further ? nearest - 1 : nearest);
+    }
+};
+struct PayloadCutOff : RoundPayloadWith<CutOff> {};
+
+/// The residual is cleared where it is sent, as without rounding.
+struct RestDropped : Rounding {
+    SCAPE_BLOCK static float rest(float, float) { return 0.0F; }
+};
+struct PayloadWithoutRest : RoundPayloadWith<RestDropped> {};
 
 /// What a device's mode without subnormals leaves of a vector.
 struct FlushToZero {

@@ -38,6 +38,12 @@ class Machine : public Base {
                 Base::template run<Algorithm>(blocks, a);
             if (bug_ == Bug::subnormals_flushed && watching) // which comes last
                 Base::template run<FlushToZero>((a.size + tile - 1) / tile, {a.size, a.e});
+        } else if constexpr (std::is_same_v<Algorithm, RoundPayload>) {
+            if (bug_ == Bug::payload_cut_off)
+                return Base::template run<PayloadCutOff>(blocks, arguments);
+            if (bug_ == Bug::rounding_dropped)
+                return Base::template run<PayloadWithoutRest>(blocks, arguments);
+            Base::template run<RoundPayload>(blocks, arguments);
         } else if constexpr (std::is_same_v<Algorithm, SquareSums>) {
             if (bug_ == Bug::missing_barrier)
                 return Base::template run<Unbarred<SquareSums>>(blocks, arguments);
@@ -100,7 +106,11 @@ const std::vector<Description>& bugs() {
         {"tail of the last block",
          "The last one to three coordinates never get their gradient, and send what "
          "stood there. Needs a d that "
-         "does not divide by 4."}};
+         "does not divide by 4."},
+        {"the payload is cut off, not rounded", "Always towards 0. Needs a payload of bf16 or e5m2."},
+        {"what rounding the payload takes is dropped",
+         "The residual on the mask is 0: what is lost never comes back. Needs a payload of bf16 or "
+         "e5m2."}};
     return all;
 }
 

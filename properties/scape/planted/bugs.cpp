@@ -327,11 +327,13 @@ std::vector<Description> all() {
     result.reserve(texts.size());
     for (const auto& [name, shows] : texts)
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
-    for (Description& bug : device_descriptions(bugs_of_section_10 + 1))
+    for (Description& bug : device_descriptions(first_of_devices))
         result.push_back(std::move(bug));
     for (const auto& list : {shipped(), of_second_edition(), of_damage(), of_groups(), of_rounded_means()})
         for (const auto& [name, shows] : list)
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
+    for (Description& bug : device_descriptions(first_of_device_payloads))
+        result.push_back(std::move(bug));
     return result;
 }
 

@@ -2,6 +2,10 @@
 // is one.
 #include "devices.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
 #include <scape/gpu/availability.hpp>
 #include <scape/gpu/planted.hpp>
 #include <scape/properties/sharded.hpp>
@@ -51,23 +55,56 @@ properties::MakePlace on_device(gpu::planted::Bug) {
 
 #endif
 
+/// Bugs that were planted together: their numbers in the host's form are followed by those on a device.
+struct Together {
+    int first_number;
+    gpu::planted::Bug first;
+    gpu::planted::Bug last;
+
+    [[nodiscard]] int count() const { return static_cast<int>(last) - static_cast<int>(first) + 1; }
+    [[nodiscard]] bool has(int number) const {
+        return number >= first_number && number < first_number + 2 * count();
+    }
+};
+constexpr std::array all_together{
+    Together{first_of_devices, gpu::planted::Bug::missing_barrier, gpu::planted::Bug::tail_of_last_block},
+    Together{first_of_device_payloads, gpu::planted::Bug::payload_cut_off,
+             gpu::planted::Bug::rounding_dropped}};
+
+const Together* together_with(int number) {
+    const auto* const found =
+        std::ranges::find_if(all_together, [number](const Together& some) { return some.has(number); });
+    return found == all_together.end() ? nullptr : found;
+}
+
 } // namespace
+
+bool is_of_devices(int number) {
+    return together_with(number) != nullptr;
+}
 
 std::vector<Description> device_descriptions(int first) {
     std::vector<Description> all;
     const bool simulated = gpu::availability().simulated;
+    const Together& some = *together_with(first);
     for (const std::string where :
          {"blocks, in the host's form", simulated ? "kernels, simulated" : "kernels on a device"})
-        for (const auto& bug : gpu::planted::bugs())
+        for (int i = 0; i < some.count(); ++i) {
+            const auto& bug = gpu::planted::bugs().at(static_cast<std::size_t>(some.first) +
+                                                      static_cast<std::size_t>(i) - 1);
             all.push_back({first++, where + ": " + bug.name, bug.shows});
+        }
     return all;
 }
 
 properties::Ranked device_bug(int number) {
-    const auto count = static_cast<int>(gpu::planted::bugs().size());
-    const auto bug = static_cast<gpu::planted::Bug>(1 + number % count);
+    const Together& some = *together_with(number);
+    const int count = some.count();
+    const int place = number - some.first_number;
+    const auto bug = static_cast<gpu::planted::Bug>(static_cast<int>(some.first) + place % count);
     properties::Ranked ranked{.name = "", .level = verify::LevelKind::exact};
-    if (number < count) {
+    ranked.rounds_payloads = some.first_number == first_of_device_payloads;
+    if (place < count) {
         ranked.place = in_host_form(bug);
         return ranked;
     }

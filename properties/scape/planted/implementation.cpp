@@ -15,8 +15,8 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
     if (number < 0 || number > count)
         throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
                     std::to_string(count));
-    if (number > bugs_of_section_10 && number < first_that_shipped) {
-        properties::Ranked ranked = device_bug(number - bugs_of_section_10 - 1);
+    if (is_of_devices(number)) {
+        properties::Ranked ranked = device_bug(number);
         ranked.name = "planted-" + std::to_string(number);
         if (group->name() != "in_process")
             ranked.unavailable = "its ranks are threads; leave --communicator mpi out";

@@ -36,12 +36,8 @@ struct Settings {
     int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
 
-bool is_of_devices(int bug) {
-    return bug > planted::bugs_of_section_10 && bug < planted::first_that_shipped;
-}
-
 Lab lab_of_bug(int number) {
-    if (is_of_devices(number))
+    if (planted::is_of_devices(number))
         throw Error("planted-" + std::to_string(number) +
                     " is of code for devices, whose ranks have to be threads");
     return {planted::implementation(number, make_fiber_group()), properties::reference_implementation()};
@@ -181,7 +177,7 @@ int planted_table(const Settings& settings) {
         return 1;
     }
     for (const planted::Description& bug : planted::bugs()) {
-        if (is_of_devices(bug.number))
+        if (planted::is_of_devices(bug.number))
             continue;
         const std::string why = beyond(bug.number);
         if (!why.empty() && std::exchange(one_was_beyond, true) && !settings.all)

@@ -21,6 +21,8 @@ enum class Bug : int {
     fused_multiply_add = 4,
     subnormals_flushed = 5,
     tail_of_last_block = 6,
+    payload_cut_off = 7,
+    rounding_dropped = 8,
 };
 
 struct Description {

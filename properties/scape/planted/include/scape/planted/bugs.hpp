@@ -140,8 +140,10 @@ enum class Bug : int {
     owner_keeps_its_mean = 141,
 };
 
-constexpr int bugs_of_section_10 = 54;
-constexpr int first_that_shipped = 67; ///< between them those of code for devices
+constexpr int first_of_devices = 55;          ///< up to the first that shipped elsewhere, 67
+constexpr int first_of_device_payloads = 142; ///< and those of payloads there
+/// Whether a number is that of a bug which only code for devices has.
+[[nodiscard]] bool is_of_devices(int number);
 
 struct Description {
     int number = 0;
@@ -151,8 +153,8 @@ struct Description {
 
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
 /// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,
-/// those of damaged checkpoints and overflowing payloads, those of ranks in groups, and those of means that
-/// are rounded.
+/// those of damaged checkpoints and overflowing payloads, those of ranks in groups, those of means that are
+/// rounded, and those of payloads in code for devices.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted
