@@ -37,6 +37,14 @@ void add_arithmetic(Table& t, const Names& names) {
         two<S, S, S>([](S x, S y) { return static_cast<S>((Wide{x} * y) >> width); });
     t["mul.hi." + names.is_unsigned] = two<U, U, U>(
         [](U x, U y) { return static_cast<U>((static_cast<Wide>(x) * static_cast<Wide>(y)) >> width); });
+    // PTX says nothing of a divisor of 0; the least number by -1 is itself again.
+    t["div." + names.is_signed] = two<S, S, S>([](S x, S y) {
+        if (y == 0)
+            return S{-1};
+        return y == -1 ? static_cast<S>(U{0} - static_cast<U>(x)) : static_cast<S>(x / y);
+    });
+    t["div." + names.is_unsigned] =
+        two<U, U, U>([](U x, U y) { return y == 0 ? static_cast<U>(~U{0}) : static_cast<U>(x / y); });
     t["neg." + names.is_signed] = one<U, U>([](U x) { return static_cast<U>(U{0} - x); });
     t["min." + names.is_signed] = two<S, S, S>([](S x, S y) { return x < y ? x : y; });
     t["max." + names.is_signed] = two<S, S, S>([](S x, S y) { return x < y ? y : x; });
@@ -135,6 +143,18 @@ void add_integers(Table& t) {
     t["mad.wide.u32"] = three<u64, u32, u64>([](u32 x, u32 y, u64 z) { return u64{x} * y + z; });
     t["mad.wide.s32"] =
         three<u64, s32, u64>([](s32 x, s32 y, u64 z) { return static_cast<u64>(s64{x} * y) + z; });
+    // Bytes of both, each by four bits: its number, and whether its sign stands in the place of all its
+    // bits.
+    t["prmt.b32"] = three<u32, u32, u32>([](u32 x, u32 y, u32 which) {
+        const u64 bytes = u64{y} << 32U | x;
+        u32 result = 0;
+        for (u32 place = 0; place < 4; ++place) {
+            const u32 chosen = which >> (4 * place) & 0xfU;
+            const u32 byte = static_cast<u32>(bytes >> (8 * (chosen & 7U)) & 0xffU);
+            result |= ((chosen & 8U) == 0 ? byte : (byte >> 7U) * 0xffU) << (8 * place);
+        }
+        return result;
+    });
     t["bfi.b32"] = insert_bits<u32>();
     t["bfi.b64"] = insert_bits<u64>();
     t["and.pred"] = logic([](Lanes x, Lanes y) { return x & y; });

@@ -90,8 +90,9 @@ std::string wire_key(const std::string& when, int peer) {
     return when + " to rank " + std::to_string(peer);
 }
 
-Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const Group> group)
-    : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)) {}
+Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const Group> group, Seat seat)
+    : name_(std::move(name)), subjects_(std::move(subjects)), group_(std::move(group)),
+      seat_(std::move(seat)) {}
 
 std::vector<Seen> Candidate::run(const Scenario& scenario) const {
     const int workers = scenario.run.ranks();

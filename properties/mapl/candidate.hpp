@@ -35,16 +35,25 @@ struct Seen {
 /// Of the wire: "forward" or "backward" of a micro-batch, "end" or "mean" of a step.
 [[nodiscard]] std::string wire_key(const std::string& when, int peer);
 
+/// Where a candidate runs, if not on the processor.
+struct Seat {
+    std::string unavailable{}; ///< why it cannot be run here, in one line, or empty
+    std::string runs_on{};     ///< devices and libraries, in one line
+};
+
 /// An implementation that is put to the test on a group's ranks.
 class Candidate final : public gate::Implementation {
   public:
-    Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group);
+    Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group,
+              Seat seat = {});
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int workers) const override { return workers >= 2 && group_->takes(workers); }
     bool any(bool here) const override { return group_->any(here); }
+    std::string unavailable() const override { return seat_.unavailable; }
+    std::string runs_on() const override { return seat_.runs_on; }
 
     /// What each rank did, the same everywhere. Throws where a rank failed.
     [[nodiscard]] std::vector<Seen> run(const Scenario& scenario) const;
@@ -53,6 +62,7 @@ class Candidate final : public gate::Implementation {
     std::string name_;
     Subjects subjects_;
     std::shared_ptr<const gate::Group> group_;
+    Seat seat_;
 };
 
 } // namespace scape::mapl

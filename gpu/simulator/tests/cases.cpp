@@ -70,10 +70,34 @@ class Cases {
             add("mul.wide." + t, t == "u16" ? 'w' : 'l', {letter_of(t), letter_of(t)},
                 [t](const Row& r) { return low(whole(r[0], t) * whole(r[1], t)); });
         add("mad.lo.s32", 'w', "www", [](const Row& r) { return r[0] * r[1] + r[2]; });
-        for (const std::string t : {"s32", "s64", "u32"}) {
+        for (const std::string t : {"s32", "s64", "u32", "u64"}) {
+            two("div." + t, t, [t](u64 a, u64 b) { // bit by bit
+                const Wide x = whole(a, t);
+                const Wide y = whole(b, t);
+                if (y == 0)
+                    return low(-1);
+                Wide left = x < 0 ? -x : x;
+                const Wide by = y < 0 ? -y : y;
+                Wide quotient = 0;
+                for (int bit = 63; bit >= 0; --bit)
+                    if (left >> bit >= by) {
+                        left -= by << bit;
+                        quotient += Wide{1} << bit;
+                    }
+                return low((x < 0) != (y < 0) ? -quotient : quotient);
+            });
             two("min." + t, t, [t](u64 a, u64 b) { return whole(a, t) < whole(b, t) ? a : b; });
             two("max." + t, t, [t](u64 a, u64 b) { return whole(a, t) < whole(b, t) ? b : a; });
         }
+        add("prmt.b32", 'w', "www", [](const Row& r) {
+            u64 result = 0;
+            for (unsigned bit = 0; bit < 32; ++bit) {
+                const u64 chosen = r[2] >> (bit / 8 * 4) & 0xfU;
+                const u64 place = 8 * (chosen % 8) + (chosen < 8 ? bit % 8 : 7U);
+                result |= ((place < 32 ? r[0] >> place : r[1] >> (place - 32)) & 1U) << bit;
+            }
+            return result;
+        });
         bits();
         relations();
     }
@@ -92,6 +116,9 @@ class Cases {
         // To the nearest, and to the even one of two: by the distances to its neighbours.
         add("cvt.rn.f32.f64", 'f', "d",
             [](const Row& r) { return float_bits(static_cast<float>(as_double(r[0]))); });
+        add("cvt.rn.f32.u32", 'f', "w", [](const Row& r) { // by way of what holds all of them
+            return float_bits(static_cast<float>(static_cast<double>(r[0])));
+        });
         add("cvta.to.global.u64", 'l', "l", [](const Row& r) { return r[0]; });
         for (const std::string t : {"b16", "b32", "b64", "u16", "u32", "u64", "f32", "f64"})
             one("mov." + t, t, [](u64 a) { return a; });

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every function of CUDA's runtime and of NCCL that the simulator has is asked for by a unit test.
+"""Every function of CUDA's runtime, of NCCL and of cuBLAS that the simulator has is asked for by a unit test.
 
 Asked for: its result is compared, EXPECT_EQ(cudaMalloc(...), ...) or ASSERT_, EXPECT_THAT, EXPECT_STREQ; a call whose result is
-dropped tests nothing. What nvcc's own code calls (__cuda...) has no caller to compare it.
+dropped tests nothing. cuBLAS's header hides a _v2 at a name's end. What nvcc's own code calls (__cuda...) has no caller to compare it.
 Usage: functions_test.py NM LIBRARY... -- TEST.cpp...
 """
 
@@ -13,12 +13,12 @@ import sys
 
 def functions(nm, libraries):
     listed = subprocess.run([nm, "--extern-only", "--defined-only", *libraries], check=True, capture_output=True, text=True).stdout
-    return set(re.findall(r" T ((?:cuda|nccl)[A-Z]\w*)$", listed, re.MULTILINE))
+    return set(re.findall(r" T ((?:cuda|nccl|cublas)[A-Z]\w*?)(?:_v2)?$", listed, re.MULTILINE))
 
 
 def asked_for(text):
     code = re.sub(r"//[^\n]*", "", text)
-    return set(re.findall(r"\b(?:EXPECT|ASSERT)_[A-Z]+\(\s*((?:cuda|nccl)\w+)\(", code))
+    return set(re.findall(r"\b(?:EXPECT|ASSERT)_[A-Z]+\(\s*((?:cuda|nccl|cublas)\w+)\(", code))
 
 
 def main():

@@ -1,14 +1,18 @@
 #include "planted.hpp"
 
+#include <string>
+#include <utility>
+
 #include <scape/problem/error.hpp>
 
 #include "candidate.hpp"
+#include "devices.hpp"
 #include "plain.hpp"
 
 namespace scape::mapl {
 
 std::vector<gate::Mistake> mistakes() {
-    return {
+    std::vector<gate::Mistake> all{
         {sender_part_only, "the sender's part of the gradient alone",
          "Of a reconstruction loss it is 0: A never learns."},
         {receiver_part_only, "the receiver's part of the gradient alone",
@@ -103,14 +107,19 @@ std::vector<gate::Mistake> mistakes() {
          "Needs steps of unequal numbers of them, and a restart inside a turn."},
         {oblique, "put back by another basis than A, in which Z is the same",
          "What was reached is reached again, but A B^T is not symmetric. Needs a rank below the width."}};
+    for (gate::Mistake& mistake : mistakes_on_devices(wrong_end))
+        all.push_back(std::move(mistake));
+    return all;
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
-    if (number < 0 || number >= wrong_end)
+    if (number < 0 || number > static_cast<int>(mistakes().size()))
         throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
-    return std::make_shared<Candidate>(number == 0 ? "plain" : "planted-" + std::to_string(number),
-                                       plain_ends(static_cast<Wrong>(number)), group);
+    const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
+    if (number >= wrong_end)
+        return device_mistake(number - wrong_end, name, group);
+    return std::make_shared<Candidate>(name, plain_ends(static_cast<Wrong>(number)), group);
 }
 
 } // namespace scape::mapl

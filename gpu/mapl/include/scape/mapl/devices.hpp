@@ -14,7 +14,8 @@ namespace scape::mapl {
 /// host's. What is given "there" is work of the stream: whoever reads it on another has to wait for this
 /// one. The host waits once in each forward and backward of an end, and a few times in a step. Products
 /// have the same bits again on devices of one kind with one version of cuBLAS, and gradients that stand
-/// where 256 bytes begin. In builds without CUDA or cuBLAS there are none.
+/// where 256 bytes begin. With `graphs` the ends of one thread have to share the stream. In builds without
+/// CUDA or cuBLAS there are none.
 [[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(const gpu::CudaStream& stream);
 /// Messages by way of pinned memory of the host; `ranks`, threads or processes, carries them and has to
 /// outlive this.

@@ -1,0 +1,82 @@
+#include "cublas_products.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include <cublas_v2.h>
+
+#include <scape/gpu/cuda_machine.hpp>
+#include <scape/problem/error.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+void check_cublas(cublasStatus_t status, const char* what) {
+    if (status != CUBLAS_STATUS_SUCCESS)
+        throw std::runtime_error(std::string("cuBLAS: ") + what + ": " + cublasGetStatusString(status));
+}
+
+int count(std::size_t size) {
+    if (size > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+        throw Error("a matrix has " + std::to_string(size) +
+                    " rows or columns; cuBLAS takes at most 2^31 - 1, so divide the micro-batch");
+    return static_cast<int>(size);
+}
+
+/// From row to row of a matrix of `rows` x `columns`, or of its transpose.
+int stride(bool transposed, std::size_t rows, std::size_t columns) {
+    return std::max(1, count(transposed ? rows : columns));
+}
+
+cublasOperation_t operation(bool transposed) {
+    return transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+/// What the library recommends for the largest devices.
+constexpr std::size_t workspace_bytes = std::size_t{32} << 20U;
+
+} // namespace
+
+struct CublasProducts::State {
+    explicit State(const gpu::CudaStream& of) : stream(of) {
+        check_cublas(cublasCreate(&handle), "beginning");
+        workspace.reserve(workspace_bytes);
+        check_cublas(cublasSetStream(handle, stream.state().at_once()), "choosing the stream");
+        // Behind the stream, which takes the last workspace away.
+        check_cublas(cublasSetWorkspace(handle, workspace.data(), workspace_bytes), "giving it room");
+        check_cublas(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "asking for fp32 all through");
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+        // What is under way uses the workspace. An error has been told before.
+        static_cast<void>(cudaStreamSynchronize(stream.state().stream));
+        static_cast<void>(cublasDestroy(handle));
+    }
+
+    gpu::CudaDeviceStream stream;
+    gpu::DeviceMemory workspace;
+    cublasHandle_t handle = nullptr;
+};
+
+CublasProducts::CublasProducts(const gpu::CudaStream& stream) : state_(std::make_shared<State>(stream)) {}
+
+void CublasProducts::multiply(const Product& shape, const float* first, const float* second, float* to) {
+    if (shape.rows == 0 || shape.columns == 0)
+        return;
+    // It counts in columns: of what stands row after row it sees the transposes, in the other order.
+    const float keep = shape.keep ? 1.0F : 0.0F;
+    static_cast<void>(state_->stream.state().at_once()); // what is put together comes before
+    check_cublas(cublasSgemm(state_->handle, operation(shape.second_transposed),
+                             operation(shape.first_transposed), count(shape.columns), count(shape.rows),
+                             count(shape.inner), &shape.factor, second,
+                             stride(shape.second_transposed, shape.inner, shape.columns), first,
+                             stride(shape.first_transposed, shape.rows, shape.inner), &keep, to,
+                             count(shape.columns)),
+                 "multiplying");
+}
+
+} // namespace scape::mapl

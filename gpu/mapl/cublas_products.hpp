@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+
+#include <scape/gpu/cuda_stream.hpp>
+#include <scape/mapl/products.hpp>
+
+namespace scape::mapl {
+
+/// Products of matrices in a device's memory by cuBLAS, as work of the stream: in fp32 all through, and
+/// with a workspace of this alone, so that the same shape has the same bits again. Needs memory of its own
+/// on the device. Throws scape::Error where the library is not found, and std::runtime_error with its
+/// words.
+class CublasProducts {
+  public:
+    explicit CublasProducts(const gpu::CudaStream& stream);
+
+    void multiply(const Product& shape, const float* first, const float* second, float* to);
+
+  private:
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+} // namespace scape::mapl

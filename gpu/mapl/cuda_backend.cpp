@@ -1,0 +1,22 @@
+#include <scape/mapl/devices.hpp>
+
+#include <scape/gpu/cuda_machine.hpp>
+#include <scape/gpu/peers.hpp>
+
+#include "backend.hpp"
+#include "cublas_products.hpp"
+#include "standing.hpp"
+
+namespace scape::mapl {
+
+std::unique_ptr<Backend> make_cuda_backend(const gpu::CudaStream& stream) {
+    return std::make_unique<BlockBackend<gpu::CudaMachine, CublasProducts>>(
+        gpu::CudaMachine(stream, gpu::Exchange::device), CublasProducts(stream));
+}
+
+std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,
+                                                    const gpu::CudaStream& stream) {
+    return gpu::make_cuda_peers(ranks, stream, standing_on_machine());
+}
+
+} // namespace scape::mapl

@@ -1,0 +1,68 @@
+// cuBLAS's functions, out of its library when one of them is first called: linked in, it would cost every
+// program of ours a tenth of a second and 200 MB when it starts.
+#include <cublas_v2.h>
+#include <dlfcn.h>
+
+#include <string>
+
+#include <scape/problem/error.hpp>
+
+namespace {
+
+void* library() {
+    static void* const opened = [] {
+        void* const by_name = dlopen(SCAPE_CUBLAS_NAME, RTLD_NOW | RTLD_LOCAL);
+        return by_name != nullptr ? by_name : dlopen(SCAPE_CUBLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    }();
+    if (opened == nullptr)
+        throw scape::Error("cuda: " SCAPE_CUBLAS_NAME " is not found, nor " SCAPE_CUBLAS_LIBRARY
+                           "; LD_LIBRARY_PATH can say where it is");
+    return opened;
+}
+
+template <class Function>
+Function* function(const char* name) {
+    void* const found = dlsym(library(), name);
+    if (found == nullptr)
+        throw scape::Error("cuda: " SCAPE_CUBLAS_NAME " has no " + std::string(name));
+    return reinterpret_cast<Function*>(found);
+}
+
+} // namespace
+
+/// The function of that name, with these arguments.
+#define SCAPE_LATE(name, ...)                                                                              \
+    static auto* const late = function<decltype(name)>(#name);                                             \
+    return late(__VA_ARGS__)
+
+// NOLINTBEGIN(readability-identifier-naming): names are cuBLAS's
+#pragma GCC visibility push(hidden) // the library's own calls are its own
+extern "C" {
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+    SCAPE_LATE(cublasCreate_v2, handle);
+}
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+    SCAPE_LATE(cublasDestroy_v2, handle);
+}
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+    SCAPE_LATE(cublasSetStream_v2, handle, stream);
+}
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t bytes) {
+    SCAPE_LATE(cublasSetWorkspace_v2, handle, workspace, bytes);
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+    SCAPE_LATE(cublasSetMathMode, handle, mode);
+}
+const char* cublasGetStatusString(cublasStatus_t status) {
+    SCAPE_LATE(cublasGetStatusString, status);
+}
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+                              int m, int n, int k, const float* alpha, const float* A, int lda,
+                              const float* B, int ldb, const float* beta, float* C, int ldc) {
+    SCAPE_LATE(cublasSgemm_v2, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+} // extern "C"
+#pragma GCC visibility pop
+// NOLINTEND(readability-identifier-naming)
