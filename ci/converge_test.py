@@ -19,26 +19,26 @@ converge = importlib.util.module_from_spec(importlib.util.spec_from_loader("conv
 loader.exec_module(converge)
 
 
-def rows_of_the_page():
+def rows_of_the_page(system="scape"):
     """As the command would have written them."""
-    rows = [{"number": 0, "name": "no mistake", "payload": "fp32", "verdict": "SAME", "groups": "", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "same_states": True, "shows": False}]
-    for name, verdict in converge.verdicts_in(converge.TABLE.read_text()).items():
+    rows = [{"number": 0, "name": "no mistake", "setting": "", "verdict": "SAME", "difference": 0.0, "uncertainty": 0.03, "same_bits": True, "same_states": True, "shows": False}]
+    for name, verdict in converge.verdicts_in(converge.section(converge.TABLE.read_text(), system)[1]).items():
         number, words = name.split(" | ")
-        payload, groups = "fp32", ""
-        if setting := re.fullmatch(r"(.*?) \((?:payload (\w+))?(?:, )?(?:in groups ([\d,]+))?\)", words):
-            words, payload, groups = setting[1], setting[2] or payload, setting[3] or groups
+        setting = ""
+        if beside := re.fullmatch(r"(.*?) \(((?:payload|in groups|edges) .*)\)", words):
+            words, setting = beside[1], beside[2]
         same = verdict in ("SAME, in every bit", "no occasion")
-        rows.append({"number": -1 if number == "–" else int(number), "name": words, "payload": payload, "groups": groups, "verdict": "SAME" if same else verdict,
+        rows.append({"number": -1 if number == "–" else int(number), "name": words, "setting": setting, "verdict": "SAME" if same else verdict,
                      "difference": 0.0, "uncertainty": 0.03, "same_bits": same, "same_states": verdict == "no occasion", "shows": verdict in {"WORSE", "MISTRUSTED", "ENDED"}})
     return rows
 
 
 class Converge(unittest.TestCase):
-    def status(self, rows):
+    def status(self, rows, system="scape", asked="scape"):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump({"rows": rows}, file)
+            json.dump({"system": system, "rows": rows}, file)
             file.flush()
-            done = subprocess.run([HERE / "converge", "none", "--results", file.name], capture_output=True, text=True, check=False)
+            done = subprocess.run([HERE / "converge", "none", "--system", asked, "--results", file.name], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout
 
     def test_the_page_is_held_against(self):
@@ -51,6 +51,16 @@ class Converge(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("30 of ", said)
 
+    def test_each_system_has_a_table_of_its_own(self):
+        rows = rows_of_the_page("gasloc")
+        self.assertGreater(len(rows), 40)
+        self.assertEqual(self.status(rows, "gasloc", "gasloc"), (0, "ci/converge: ok\n"))
+        self.assertEqual(self.status(rows, "gasloc", "scape")[0], 1)
+        self.assertEqual(self.status(rows_of_the_page(), "gasloc", "gasloc")[0], 1)
+        for row in rows[1:10]:
+            row.update(verdict="WORSE" if row["verdict"] == "SAME" else "SAME", same_bits=False, same_states=False)
+        self.assertIn("9 of ", self.status(rows, "gasloc", "gasloc")[1])
+
     def test_the_clean_one_is_the_same(self):
         rows = rows_of_the_page()
         rows[0].update(verdict="WORSE", same_bits=False)
@@ -62,12 +72,12 @@ class Converge(unittest.TestCase):
 
     def test_what_has_no_occasion_is_not_counted_with_what_does_not_show(self):
         rows = rows_of_the_page()
-        said = converge.table({"rows": rows}).split("\n")[0]
+        said = converge.table({"system": "scape", "rows": rows}).split("\n")[0]
         idle = sum(row["same_states"] for row in rows[1:])
         self.assertGreater(idle, 0)
         self.assertIn(f"{idle} have no occasion", said)
         rows[next(i for i, row in enumerate(rows) if i and row["same_states"])]["same_states"] = False
-        self.assertIn(f"{idle - 1} have no occasion", converge.table({"rows": rows}).split("\n")[0])
+        self.assertIn(f"{idle - 1} have no occasion", converge.table({"system": "scape", "rows": rows}).split("\n")[0])
 
     def test_what_is_beside_the_step_is_seen(self):
         rows = rows_of_the_page()
@@ -77,7 +87,7 @@ class Converge(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not converge.verdicts_in(converge.TABLE.read_text()):
+    if not converge.verdicts_in(converge.section(converge.TABLE.read_text(), "scape")[1]):
         print("SKIPPED: docs/converge.md has no table yet; ci/converge build/release/bin/scape --update makes it")
         sys.exit(77)
     unittest.main()

@@ -182,8 +182,8 @@ void set_up_check(CLI::App& command, int& status, const std::vector<std::string>
         "Examples:\n  " +
         invocation + " --report report\n  " + invocation + " --workers 3,5 --without restart\n  " +
         (has_mistakes ? invocation + " --planted 6\n  " : std::string()) +
-        (systems.front().train ? invocation + " --converge --implementation host\n  " : std::string()) +
-        invocation + " --program 'python3 my_optimizer.py'\n  " + invocation +
+        (systems.front().train ? invocation + " --converge\n  " : std::string()) + invocation +
+        " --program 'python3 my_optimizer.py'\n  " + invocation +
         " --thorough --time-budget 3600\n  mpirun -n 8 " + invocation + " --communicator mpi");
     const auto started = std::make_shared<Started>(Started{arguments, systems, invocation});
     command.callback([settings, &status, started] { status = run(*settings, *started); });

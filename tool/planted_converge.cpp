@@ -2,6 +2,7 @@
 #include "planted_converge.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -9,12 +10,9 @@
 
 #include <scape/gate/results.hpp>
 #include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/properties/implementations.hpp>
 #include <scape/report/environment.hpp>
 #include <scape/report/folder.hpp>
 #include <scape/training/convergence.hpp>
-#include <scape/training/tampered.hpp>
 
 #include "commands.hpp"
 
@@ -23,66 +21,27 @@ namespace scape::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using problem::Payload;
+using gate::Learning;
 using training::Convergence;
 using training::Outcome;
-
-/// What a training has beside the usual.
-struct Needs {
-    Payload payload = Payload::fp32;
-    problem::Groups groups{};
-
-    friend bool operator==(const Needs&, const Needs&) = default;
-};
 
 /// One that is put to the test; number 0: the clean one, -1: beside the step.
 struct Candidate {
     int number = 0;
     std::string name;
-    std::shared_ptr<const properties::Implementation> implementation;
+    std::shared_ptr<const gate::Implementation> implementation;
 };
-
-/// Of three sizes: one whose handlers are in its midst, one of a single rank, and a first one that has a
-/// last rank to lose.
-const problem::Groups some_groups{2, 3, 1};
-
-/// What a mistake needs to show at all.
-Needs setting_of(const gate::Mistake& mistake) {
-    Needs setting;
-    // The longer name last, whose beginning is the shorter one.
-    for (const Payload payload : {Payload::bf16, Payload::e5m2, Payload::bf16_both})
-        if (mistake.shows.find("payload of " + std::string(problem::name(payload))) != std::string::npos)
-            setting.payload = payload;
-    const std::size_t needs = mistake.shows.find("Needs ");
-    if (needs != std::string::npos && mistake.shows.find("group", needs) != std::string::npos)
-        setting.groups = some_groups;
-    return setting;
-}
-
-std::vector<Needs> all_settings() {
-    std::vector<Needs> all;
-    for (const Payload payload : {Payload::fp32, Payload::bf16, Payload::e5m2, Payload::bf16_both})
-        for (const problem::Groups& groups : {problem::Groups{}, some_groups})
-            all.push_back({payload, groups});
-    return all;
-}
-
-/// "bf16", "fp32, in groups 2,3,1".
-std::string words(const Needs& setting) {
-    return std::string(problem::name(setting.payload)) +
-           (setting.groups.empty() ? "" : ", in groups " + problem::groups_text(setting.groups));
-}
 
 class PlantedTable {
   public:
     PlantedTable(const PlantedTraining& asked, const gate::System& system,
                  const std::vector<std::string>& arguments)
-        : asked_(asked), system_(system), arguments_(arguments),
+        : asked_(asked), system_(system), learning_(system.learning.value()), arguments_(arguments),
           group_(gate::make_thread_group(std::chrono::duration_cast<std::chrono::milliseconds>(
               std::chrono::duration<double>(asked.timeout)))) {}
 
     int run() {
-        for (const Needs& setting : all_settings())
+        for (const Learning::Setting& setting : learning_.settings)
             if (const std::vector<Candidate> chosen = candidates(setting); chosen.size() > 1)
                 run(setting, chosen);
         return finish();
@@ -90,35 +49,31 @@ class PlantedTable {
 
   private:
     /// The clean one first.
-    [[nodiscard]] std::vector<Candidate> candidates(const Needs& setting) const {
-        const auto made = [&](int number) {
-            return std::dynamic_pointer_cast<const properties::Implementation>(
-                system_.planted(number, group_));
-        };
-        std::vector<Candidate> all{{0, "no mistake", made(0)}};
-        if (asked_.numbers.empty() && setting == Needs{})
-            for (const training::Tampered& one : training::all_tampered())
-                all.push_back({-1, one.words, training::tampered(one, group_)});
+    [[nodiscard]] std::vector<Candidate> candidates(const Learning::Setting& setting) const {
+        std::vector<Candidate> all{{0, "no mistake", system_.planted(0, group_)}};
+        if (asked_.numbers.empty() && setting.name.empty())
+            for (const Learning::Beside& one : learning_.beside(group_))
+                all.push_back({-1, one.words, one.implementation});
         for (const gate::Mistake& mistake : system_.mistakes) {
             const bool wanted = asked_.numbers.empty() ||
                                 std::ranges::find(asked_.numbers, mistake.number) != asked_.numbers.end();
-            if (!wanted || setting_of(mistake) != setting)
+            if (!wanted || learning_.setting_of(mistake.shows) != setting.name)
                 continue;
-            auto implementation = made(mistake.number);
+            auto implementation = system_.planted(mistake.number, group_);
             if (implementation->unavailable().empty())
                 all.push_back({mistake.number, mistake.name, std::move(implementation)});
         }
         return all;
     }
 
-    void run(const Needs& setting, const std::vector<Candidate>& chosen) {
-        training::ConvergeSettings settings = training::usual_convergence(setting.payload, setting.groups);
+    void run(const Learning::Setting& setting, const std::vector<Candidate>& chosen) {
+        training::ConvergeSettings settings = training::usual_convergence(learning_, setting.name);
         settings.pairs = static_cast<std::size_t>(asked_.pairs);
         settings.base_pairs = std::max<std::size_t>(2 * settings.pairs, 10);
         Convergence convergence(settings, asked_.jobs, run_seconds());
-        convergence.run_base(properties::reference_implementation());
-        std::printf("payload %s: sigma of a difference is %.4f nats, trigram %.3f, base line %.3f\n",
-                    words(setting).c_str(), convergence.results().sigma.of_difference,
+        convergence.run_base();
+        std::printf("%s: sigma of a difference is %.4f nats, trigram %.3f, base line %.3f\n",
+                    setting.words.c_str(), convergence.results().sigma.of_difference,
                     training::trigram(convergence.results().levels.floors),
                     end_of(convergence.results().curves.front()).loss);
         for (const Candidate& one : chosen)
@@ -129,18 +84,25 @@ class PlantedTable {
         convergence.write(folder, "", arguments_);
     }
 
-    static std::string folder_name(const Needs& setting) {
-        return std::string(problem::name(setting.payload)) + (setting.groups.empty() ? "" : "-in-groups");
+    /// "payload-bf16-in-groups-2-3-1".
+    static std::string folder_name(const Learning::Setting& setting) {
+        std::string name;
+        for (const char letter : setting.name.empty() ? std::string("usual") : setting.name)
+            if (std::isalnum(static_cast<unsigned char>(letter)) != 0)
+                name += letter;
+            else if (!name.ends_with('-'))
+                name += '-';
+        return name;
     }
 
-    void add(const Candidate& candidate, const Needs& setting, const Convergence::Judged& judged) {
+    void add(const Candidate& candidate, const Learning::Setting& setting,
+             const Convergence::Judged& judged) {
         const bool shows = !judged.ended.empty() || judged.verdict.outcome == Outcome::worse ||
                            judged.verdict.outcome == Outcome::mistrusted;
         const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
         rows_.push_back({{"number", candidate.number},
                          {"name", candidate.name},
-                         {"payload", problem::name(setting.payload)},
-                         {"groups", problem::groups_text(setting.groups)},
+                         {"setting", setting.name},
                          {"verdict", judged.ended.empty() ? name(judged.verdict.outcome) : "ENDED"},
                          {"difference", number(judged.verdict.difference)},
                          {"uncertainty", number(judged.verdict.uncertainty)},
@@ -171,7 +133,8 @@ class PlantedTable {
 
     int finish() const {
         if (!asked_.json.empty())
-            report::write_json(asked_.json, Json{{"command", arguments_},
+            report::write_json(asked_.json, Json{{"system", system_.name},
+                                                 {"command", arguments_},
                                                  {"environment", report::json_environment()},
                                                  {"pairs", asked_.pairs},
                                                  {"rows", rows_}});
@@ -187,6 +150,7 @@ class PlantedTable {
 
     const PlantedTraining& asked_;
     const gate::System& system_;
+    const Learning& learning_;
     const std::vector<std::string>& arguments_;
     std::shared_ptr<const gate::Group> group_;
     Json rows_ = Json::array();
@@ -202,7 +166,7 @@ class PlantedTable {
 
 int planted_training(const PlantedTraining& asked, const gate::System& system,
                      const std::vector<std::string>& arguments) {
-    if (!system.train)
+    if (!system.learning)
         throw Error("--converge: nothing trains with " + system.name + " yet; leave it out");
     if (asked.pairs < 2)
         throw Error("--pairs is " + std::to_string(asked.pairs) + "; at least 2 are needed");

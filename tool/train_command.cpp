@@ -11,6 +11,7 @@
 #include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/problem/text.hpp>
+#include <scape/training/run.hpp>
 #include <scape/training/text.hpp>
 
 #include "train_call.hpp"

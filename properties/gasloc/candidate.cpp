@@ -168,6 +168,8 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
             life.begun = subject->state();
             life.restarted = true;
         }
+        if (first == 1 && scenario.watch)
+            scenario.watch(rank, 0, subject->state());
     } catch (const Error& error) {
         life.refused = error.what();
         return;
@@ -200,7 +202,10 @@ void Workers::play(const Scenario& scenario, Index first, Index last, const fs::
             parameters += now - sent;
             sent = now;
         }
-        life.rounds[round] = std::move(seen);
+        if (scenario.watch)
+            scenario.watch(rank, round, seen.state);
+        else
+            life.rounds[round] = std::move(seen);
     }
     life.others = life.halted > 0 || life.left_alone > 0 ? 0 : all_of(counted) - before - parameters;
     if (last < scenario.rounds && life.halted == 0 && life.left_alone == 0)

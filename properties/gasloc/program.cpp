@@ -81,6 +81,7 @@ class ProgramRounds {
     [[nodiscard]] Json round_message(int rank, Index round, const Json& edges);
     /// False when a worker has ended.
     bool make_round(Index round);
+    void keep(int rank, Index round, State state, bool skipped);
     void end(int rank, Index round, const Json& answer);
     std::vector<State> look();
 
@@ -93,6 +94,9 @@ class ProgramRounds {
 
 std::vector<Life> ProgramRounds::run(const fs::path& folder) {
     begin_case(scenario_.start);
+    if (scenario_.watch)
+        for (int rank = 0; rank < workers_; ++rank)
+            scenario_.watch(rank, 0, first_state(scenario_.settings, scenario_.start));
     bool all_go_on = true;
     for (Index round = 1; round <= scenario_.rounds; ++round) {
         if (scenario_.restart > 0 && round == scenario_.restart + 1) {
@@ -175,14 +179,21 @@ bool ProgramRounds::make_round(Index round) {
         if (of_rank.halted == 0 && of_rank.left_alone == 0) {
             end(rank, round, answer);
             if (answer["did"] == "round")
-                of_rank.rounds[round] = {
-                    std::move(states[static_cast<std::size_t>(rank)]), answer.value("skipped", false), {}};
+                keep(rank, round, std::move(states[static_cast<std::size_t>(rank)]),
+                     answer.value("skipped", false));
         } else if (answer["did"] == "round") {
             programs_.fail(workers_, rank, "goes on after it has ended");
         }
         all_go_on = all_go_on && answer["did"] == "round";
     }
     return all_go_on;
+}
+
+void ProgramRounds::keep(int rank, Index round, State state, bool skipped) {
+    if (scenario_.watch)
+        scenario_.watch(rank, round, state);
+    else
+        life(rank).rounds[round] = {std::move(state), skipped, {}};
 }
 
 void ProgramRounds::end(int rank, Index round, const Json& answer) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <scape/gasloc/state.hpp>
+
 #include "case.hpp"
 
 namespace scape::gasloc {
@@ -27,6 +29,9 @@ struct Scenario {
     int threads = 1;
     /// Called by a worker before it begins a round. Not where it is in another process.
     std::function<void(int worker, Index round)> before_round = [](int, Index) {};
+    /// Shown what each worker has become, before the first round (as round 0) and after each, in place of
+    /// its being kept. None: it is kept. Not where it is in another process.
+    std::function<void(int worker, Index round, const State&)> watch{};
     /// What a worker is told that is not what the others are.
     std::function<Settings(int worker, Settings)> settings_of = [](int, Settings same) { return same; };
     std::function<Floats(int worker, Floats)> start_of = [](int, Floats same) { return same; };

@@ -7,6 +7,7 @@
 #include <scape/problem/error.hpp>
 
 #include "candidate.hpp"
+#include "learning.hpp"
 #include "program.hpp"
 #include "properties.hpp"
 #include "system.hpp"
@@ -111,10 +112,11 @@ gate::System system_of_properties() {
     system.properties = properties();
     system.traces = traces();
     system.program = program_candidate;
+    system.learning = learning();
     return system;
 }
 
-int gate_main(int count, char** values, std::vector<Ranked> candidates) {
+gate::System system_with(std::vector<Ranked> candidates) {
     gate::System system = system_of_properties();
     system.implementations = [candidates =
                                   std::move(candidates)](const std::shared_ptr<const gate::Group>& group) {
@@ -128,7 +130,11 @@ int gate_main(int count, char** values, std::vector<Ranked> candidates) {
         }
         return all;
     };
-    return gate::gate_main(count, values, {system});
+    return system;
+}
+
+int gate_main(int count, char** values, std::vector<Ranked> candidates) {
+    return gate::gate_main(count, values, {system_with(std::move(candidates))});
 }
 
 } // namespace scape::gasloc

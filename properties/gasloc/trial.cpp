@@ -130,6 +130,9 @@ std::vector<Life> expected_lives(const Scenario& scenario) {
     std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
     std::vector<bool> ended(reference.state.size(), false);
     const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(scenario.size);
+    if (scenario.watch)
+        for (std::size_t i = 0; i < reference.state.size(); ++i)
+            scenario.watch(static_cast<int>(i), 0, to_state(reference.state[i], 0));
     for (Index round = 1; round <= scenario.rounds; ++round) {
         if (scenario.restart > 0 && round == scenario.restart + 1) {
             if (std::find(ended.begin(), ended.end(), true) != ended.end())
@@ -159,7 +162,11 @@ std::vector<Life> expected_lives(const Scenario& scenario) {
             if (lives[i].left_alone == 0 && reference.halted(static_cast<int>(i)))
                 lives[i].halted = round;
             ended[i] = lives[i].left_alone > 0 || lives[i].halted > 0;
-            if (!ended[i])
+            if (ended[i])
+                continue;
+            if (scenario.watch)
+                scenario.watch(static_cast<int>(i), round, seen.state);
+            else
                 lives[i].rounds[round] = std::move(seen);
         }
     }

@@ -5,12 +5,11 @@
 
 namespace scape::properties {
 
-std::vector<float> sum_of(const std::vector<std::vector<float>>& parts) {
-    std::vector<float> sum = parts.front();
-    for (std::size_t part = 1; part < parts.size(); ++part)
-        for (std::size_t i = 0; i < sum.size(); ++i)
-            sum[i] += parts[part][i];
-    return sum;
+void show(Live& live, int rank, const View& view) {
+    for (const auto* vector : {&view.parameters, &view.moment, &view.residual})
+        live.seen(rank, std::span<const float>(*vector));
+    if (view.step > 0) // before it the mask may be anything
+        live.seen(rank, std::span<const std::uint8_t>(view.mask));
 }
 
 void Implementation::train(const Setup&, Live&) const {
@@ -24,13 +23,13 @@ void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks) {
         Action action;
         bool ends = false;
         for (std::size_t rank = 0; rank < workers; ++rank) {
-            live.seen(static_cast<int>(rank), views[rank]);
+            show(live, static_cast<int>(rank), views[rank]);
             const Live::Step step = live.next(static_cast<int>(rank), views[rank].parameters);
             ends = ends || step.ends;
             if (step.ends)
                 continue; // the others are asked, too: each takes its last look
             action.learning_rate = step.learning_rate;
-            action.gradients.push_back(sum_of(step.parts));
+            action.gradients.push_back(gate::sum_of(step.parts));
             if (step.restarts && rank + 1 == workers)
                 ranks.restart();
         }

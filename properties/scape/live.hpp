@@ -7,6 +7,9 @@
 
 namespace scape::properties {
 
+/// All that a rank shows of itself.
+void show(Live& live, int rank, const View& view);
+
 /// All ranks of an implementation, at once.
 class Lockstep {
   public:

@@ -14,7 +14,7 @@ namespace {
 /// Where it may, in micro-batches, and tensors from the last to the first, as a backward pass has them.
 void give(Candidate& candidate, const Live::Step& step, const problem::Layout& layout, bool in_parts) {
     if (!in_parts)
-        return candidate.step(sum_of(step.parts), step.learning_rate);
+        return candidate.step(gate::sum_of(step.parts), step.learning_rate);
     for (std::size_t part = 0; part + 1 < step.parts.size(); ++part)
         candidate.accumulate(step.parts[part]);
     const std::vector<float>& last = step.parts.back();
@@ -42,7 +42,7 @@ void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std:
     auto candidate = made(setup);
     for (;;) {
         const View view = candidate->view();
-        live.seen(ranks.rank(), view);
+        show(live, ranks.rank(), view);
         const Live::Step step = live.next(ranks.rank(), view.parameters);
         if (step.ends)
             break;

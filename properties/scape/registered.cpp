@@ -2,6 +2,7 @@
 #include <scape/planted/bugs.hpp>
 #include <scape/planted/diagnosis.hpp>
 #include <scape/planted/implementation.hpp>
+#include <scape/planted/tampered.hpp>
 #include <scape/properties/system.hpp>
 #include <scape/verify/scape_traces.hpp>
 
@@ -24,6 +25,12 @@ gate::System scape_system() {
         return planted::implementation(number, group);
     };
     system.clean = {"host"};
+    system.learning.value().beside = [](const std::shared_ptr<const gate::Group>& group) {
+        std::vector<gate::Learning::Beside> all;
+        for (const planted::Tampered& one : planted::all_tampered())
+            all.push_back({one.words, planted::tampered(one, group)});
+        return all;
+    };
     system.traces = verify::scape_traces();
     system.what_fits = planted::what_fits;
     return system;

@@ -15,6 +15,7 @@
 #include <scape/properties/property.hpp>
 #include <scape/verify/record.hpp>
 
+#include "learning.hpp"
 #include "self_test.hpp"
 
 namespace scape::properties {
@@ -295,6 +296,7 @@ gate::System system_of_properties() {
         system.properties.push_back(in_the_gates_terms(property));
     system.unseen = what_the_gate_does_not_see;
     system.program = program_implementation;
+    system.learning = learning();
     return system;
 }
 

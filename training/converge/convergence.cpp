@@ -21,18 +21,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-properties::Setup setup_of(const ConvergeSettings& settings, std::uint64_t seed) {
+gate::Learning::Lesson lesson_of(const ConvergeSettings& settings, std::uint64_t seed) {
     const Plan& plan = settings.plan;
-    const problem::Layout layout = layout_of(plan.shape);
-    constexpr auto rule = problem::PartitionRule::by_tensor;
-    return {.problem =
-                problem::make_problem(problem::Algorithm::scape, plan.ranks, layout, rule, plan.hyper),
-            .ranges = problem::ranges(layout, plan.ranks, rule),
-            .density = plan.density_warm_up == 0
-                           ? problem::DensitySchedule::constant(settings.density)
-                           : problem::DensitySchedule::geometric(
-                                 1.0, settings.density, static_cast<problem::Index>(plan.density_warm_up)),
-            .parameters = initial_parameters(plan.shape, seed)};
+    return {.setting = settings.setting,
+            .layout = layout_of(plan.shape),
+            .parameters = initial_parameters(plan.shape, seed),
+            .steps = static_cast<problem::Index>(plan.steps),
+            .warm_up = static_cast<problem::Index>(plan.density_warm_up),
+            .restart_at = static_cast<problem::Index>(settings.restart_at),
+            .learning_rate = [&plan](problem::Index step) {
+                return learning_rate_at(plan, static_cast<std::size_t>(step));
+            }};
 }
 
 /// Of a run that a process of its own had, and did not live to tell.
@@ -46,10 +45,6 @@ LearnedRun lost(const ConvergeSettings& settings, const std::string& name, std::
     return run;
 }
 
-std::string in_groups(const problem::Groups& groups) {
-    return groups.empty() ? "" : ", in groups " + problem::groups_text(groups);
-}
-
 bool same_bits(const std::vector<Curve>& base, const Curve& run) {
     const auto partner = std::ranges::find(base, run.seed, &Curve::seed);
     return partner != base.end() &&
@@ -59,11 +54,11 @@ bool same_bits(const std::vector<Curve>& base, const Curve& run) {
 } // namespace
 
 LearnedRun learn(const ConvergeSettings& settings, const Text& text,
-                 const properties::Implementation& implementation, std::uint64_t seed, bool turned) {
+                 const gate::Implementation& implementation, std::uint64_t seed, bool turned) {
     Learner learner(settings, text, seed, turned);
     LearnedRun run;
     try {
-        implementation.train(setup_of(settings, seed), learner);
+        settings.learning.train(implementation, lesson_of(settings, seed), learner);
     } catch (const std::exception& error) {
         run.ended = one_line(error.what());
     }
@@ -75,7 +70,7 @@ LearnedRun learn(const ConvergeSettings& settings, const Text& text,
 Convergence::Convergence(const ConvergeSettings& settings, int jobs, double run_seconds)
     : settings_(settings), jobs_(jobs), run_seconds_(run_seconds), text_(text_named(settings.text)) {
     settings_.plan.shape.symbols = text_.symbols;
-    check(settings_.plan, text_, {});
+    check(settings_.plan, text_);
     if (settings.pairs < 2 || settings.base_pairs < settings.pairs || settings.micro_batches < 1)
         throw Error("a convergence takes 2 pairs at least, as many of the base line, and a micro-batch");
     results_.text = words_of(text_);
@@ -110,11 +105,11 @@ std::vector<Convergence::Done> Convergence::run_all(const std::vector<Wanted>& w
     return done;
 }
 
-void Convergence::run_base(const std::shared_ptr<const properties::Implementation>& base) {
+void Convergence::run_base() {
     std::vector<Wanted> wanted;
     for (std::uint64_t seed = 1; seed <= settings_.base_pairs; ++seed)
         for (const bool turned : {false, true})
-            wanted.push_back({base, seed, turned});
+            wanted.push_back({settings_.learning.base, seed, turned});
     std::vector<Curve> twins;
     const std::vector<Done> done = run_all(wanted);
     for (std::size_t i = 0; i < done.size(); ++i) {
@@ -128,8 +123,7 @@ void Convergence::run_base(const std::shared_ptr<const properties::Implementatio
     results_.curves = base_;
 }
 
-std::vector<Convergence::Judged>
-Convergence::judge(const std::vector<std::shared_ptr<const properties::Implementation>>& candidates) {
+std::vector<Convergence::Judged> Convergence::judge(const gate::Implementations& candidates) {
     std::vector<Wanted> wanted;
     for (const auto& candidate : candidates)
         for (std::uint64_t seed = 1; seed <= settings_.pairs; ++seed)
@@ -172,10 +166,8 @@ Convergence::Judged Convergence::judged(const std::string& candidate, const std:
     results_.comparisons.push_back({.base = base,
                                     .candidate = candidate,
                                     .setting = std::to_string(settings_.plan.steps) + " steps, " +
-                                               std::to_string(settings_.plan.ranks) + " ranks, density " +
-                                               shortest(settings_.density) + ", payload " +
-                                               std::string(problem::name(settings_.plan.hyper.payload)) +
-                                               in_groups(settings_.plan.hyper.groups),
+                                               std::to_string(settings_.plan.ranks) + " ranks, " +
+                                               settings_.setting.words,
                                     .verdict = one.verdict});
     results_.curves.insert(results_.curves.end(), curves.begin(), curves.end());
     return one;

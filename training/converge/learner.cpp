@@ -29,7 +29,7 @@ Learner::Learner(const ConvergeSettings& settings, const Text& text, std::uint64
                           0});
 }
 
-properties::Live::Step Learner::next(int rank, std::span<const float> parameters) {
+gate::Live::Step Learner::next(int rank, std::span<const float> parameters) {
     const Plan& plan = settings_.plan;
     OfRank& mine = ranks_[static_cast<std::size_t>(rank)];
     if (is_measured(plan, mine.step))
@@ -55,14 +55,16 @@ properties::Live::Step Learner::next(int rank, std::span<const float> parameters
     return next;
 }
 
-void Learner::seen(int rank, const properties::View& view) {
+void Learner::seen(int rank, std::span<const float> values) {
     std::uint64_t& digest = ranks_[static_cast<std::size_t>(rank)].digest;
-    for (const auto* vector : {&view.parameters, &view.moment, &view.residual})
-        for (const float value : *vector)
-            add(digest, std::bit_cast<std::uint32_t>(value));
-    if (view.step > 0) // before it the mask may be anything
-        for (const std::uint8_t byte : view.mask)
-            add(digest, byte);
+    for (const float value : values)
+        add(digest, std::bit_cast<std::uint32_t>(value));
+}
+
+void Learner::seen(int rank, std::span<const std::uint8_t> bytes) {
+    std::uint64_t& digest = ranks_[static_cast<std::size_t>(rank)].digest;
+    for (const std::uint8_t byte : bytes)
+        add(digest, byte);
 }
 
 /// Ranks share the windows. Each measures what it has itself become.

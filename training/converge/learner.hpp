@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
-#include <scape/properties/implementation.hpp>
+#include <scape/gate/learning.hpp>
 #include <scape/training/convergence.hpp>
 
 #include "windows.hpp"
@@ -17,12 +19,13 @@ namespace scape::training {
 
 /// A training as the gate's implementations take it: gradients of the model at what their ranks have
 /// become.
-class Learner final : public properties::Live {
+class Learner final : public gate::Live {
   public:
     Learner(const ConvergeSettings& settings, const Text& text, std::uint64_t seed, bool turned);
 
     [[nodiscard]] Step next(int rank, std::span<const float> parameters) override;
-    void seen(int rank, const properties::View& view) override;
+    void seen(int rank, std::span<const float> values) override;
+    void seen(int rank, std::span<const std::uint8_t> bytes) override;
     /// After the run, or what there is of it.
     [[nodiscard]] Curve curve(const std::string& name) const;
     /// Of every bit that the ranks have shown, after each step.

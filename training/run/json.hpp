@@ -5,7 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/training/run.hpp>
+#include <scape/training/curve.hpp>
+#include <scape/training/plan.hpp>
 
 namespace scape::training {
 

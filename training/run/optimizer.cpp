@@ -66,4 +66,12 @@ peers::Choice optimizer_of(const std::string& text, const Plan& plan) {
     return choice;
 }
 
+void check(const Plan& plan, const Text& text, const std::vector<std::string>& optimizers) {
+    check(plan, text);
+    Plan asked = plan;
+    asked.shape.symbols = text.symbols;
+    for (const std::string& optimizer : optimizers)
+        static_cast<void>(optimizer_of(optimizer, asked));
+}
+
 } // namespace scape::training

@@ -4,11 +4,11 @@
 #include <fstream>
 #include <numbers>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <scape/problem/error.hpp>
-#include <scape/training/run.hpp>
-
-#include "optimizer.hpp"
+#include <scape/training/plan.hpp>
 
 namespace scape::training {
 
@@ -34,7 +34,7 @@ void check_checkpoints(const Plan& plan) {
         return;
     std::error_code error;
     std::filesystem::create_directories(plan.checkpoints, error);
-    if (error)
+    if (error && !std::filesystem::is_directory(plan.checkpoints)) // another process may have been faster
         throw Error("cannot make the folder " + plan.checkpoints.string() + ": " + error.message());
 }
 
@@ -82,13 +82,13 @@ double bytes_of(const Plan& plan, const Text& text) {
                          vectors * parameters * sizeof(float));
 }
 
-void check(const Plan& plan, const Text& text, const std::vector<std::string>& optimizers) {
-    Plan asked = plan;
-    asked.shape.symbols = text.symbols;
+void check(const Plan& plan, const Text& text) {
+    Shape shape = plan.shape;
+    shape.symbols = text.symbols;
     if (text.symbols < 2)
         throw Error(text.name + ": it has " + std::to_string(text.symbols) +
                     " different symbols; at least 2 are needed for anything to be learned");
-    check(asked.shape);
+    check(shape);
     if (plan.ranks < 1 || plan.ranks > 256)
         throw Error("there are " + std::to_string(plan.ranks) + " ranks; they must be from 1 to 256");
     if (plan.stages < 1 || plan.stages > plan.shape.layers)
@@ -112,8 +112,6 @@ void check(const Plan& plan, const Text& text, const std::vector<std::string>& o
     if (plan.processes && !plan.checkpoints.empty())
         throw Error(
             "ranks that are processes keep no checkpoints yet; leave the folder of checkpoints out");
-    for (const std::string& optimizer : optimizers)
-        static_cast<void>(optimizer_of(optimizer, asked));
     check_memory(plan, text);
 }
 

@@ -3,8 +3,8 @@
 //
 //     at_home                                  matrix and properties; exit status 0 if all hold
 //     at_home --implementation yours-broken    the same with one mistake: exit status 1
-//     at_home --help                           the command line of `scape check`: seeds, --case, --report,
-//     MPI ... MPI ...
+//     at_home --converge                       does a small model learn as much by it?
+//     at_home --help                           `scape check`'s options: --case, --report, MPI ...
 
 #include <algorithm>
 #include <memory>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <scape/properties/system.hpp>
+#include <scape/training/gate_main.hpp>
 
 #include "optimizer.hpp"
 
@@ -39,5 +40,6 @@ int main(int count, char** values) {
     // With one mistake, only if it is asked for by its name.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
-    return scape::properties::gate_main(count, values, std::move(candidates));
+    return scape::training::gate_main(count, values,
+                                      {scape::properties::system_with(std::move(candidates))});
 }

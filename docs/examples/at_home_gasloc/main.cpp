@@ -3,6 +3,7 @@
 //
 //     at_home_gasloc                                  matrix and properties; exit status 0 if all hold
 //     at_home_gasloc --implementation yours-broken    the same with one mistake: exit status 1
+//     at_home_gasloc --converge                       train a small model with it, beside the reference
 //     at_home_gasloc --help                           the command line of `scape check`
 //     mpirun -n 3 at_home_gasloc --communicator mpi --brief
 
@@ -12,6 +13,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <scape/training/gate_main.hpp>
 
 #include "worker.hpp"
 
@@ -36,5 +39,5 @@ int main(int count, char** values) {
     // With one mistake, only if it is asked for by its name.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
-    return scape::gasloc::gate_main(count, values, std::move(candidates));
+    return scape::training::gate_main(count, values, {scape::gasloc::system_with(std::move(candidates))});
 }

@@ -11,17 +11,26 @@
 
 #include <scape/gate/processes.hpp>
 #include <scape/planted/implementation.hpp>
+#include <scape/planted/tampered.hpp>
 #include <scape/properties/implementations.hpp>
+#include <scape/properties/system.hpp>
 #include <scape/training/convergence.hpp>
-#include <scape/training/tampered.hpp>
 
 namespace scape::training {
 namespace {
 
+using planted::all_tampered;
 using planted::Bug;
+using planted::tampered;
+using planted::Tampered;
+using planted::Tampering;
 using properties::Implementation;
 using testing::HasSubstr;
-using Candidates = std::vector<std::shared_ptr<const Implementation>>;
+
+const gate::Learning& learning() {
+    static const gate::Learning made = properties::system_of_properties().learning.value();
+    return made;
+}
 
 const std::shared_ptr<const gate::Group>& threads() {
     static const auto group = gate::make_thread_group(std::chrono::seconds(60));
@@ -40,8 +49,8 @@ std::shared_ptr<const Implementation> named(const std::string& name) {
 }
 
 /// A few steps of it, with a restart in their midst.
-ConvergeSettings short_one() {
-    ConvergeSettings settings = usual_convergence();
+ConvergeSettings short_one(const std::string& setting = "") {
+    ConvergeSettings settings = usual_convergence(learning(), setting);
     settings.plan.steps = 16;
     settings.plan.warm_up = 2;
     settings.plan.measure_every = 1;
@@ -72,11 +81,7 @@ class ShortTraining : public testing::Test {
         return step;
     }
 
-    ConvergeSettings settings_ = [] {
-        ConvergeSettings made = short_one();
-        made.plan.shape.symbols = 13;
-        return made;
-    }();
+    ConvergeSettings settings_ = short_one();
     Text text_ = text_named(settings_.text);
 };
 
@@ -115,9 +120,7 @@ TEST_F(ShortTraining, TellsAMistakeWithoutAnOccasionFromOneThatDoesNotShow) {
 
 // In groups, what only groups have.
 TEST_F(ShortTraining, InGroupsTheMistakesOfGroupsHaveAnOccasion) {
-    ConvergeSettings grouped = usual_convergence(problem::Payload::fp32, {2, 3, 1});
-    settings_.plan.ranks = grouped.plan.ranks;
-    settings_.plan.hyper.groups = grouped.plan.hyper.groups;
+    settings_ = short_one("in groups 2,3,1");
     EXPECT_EQ(parts(*with(Bug::none)), 17U);
     EXPECT_EQ(parts(*named("host")), 17U);
     for (const Bug bug : {Bug::groups_forgotten, Bug::mean_of_means, Bug::groups_backwards,
@@ -165,11 +168,11 @@ class Gate : public testing::Test {
   protected:
     static Convergence& convergence() {
         static Convergence one = [] {
-            ConvergeSettings settings = usual_convergence();
+            ConvergeSettings settings = usual_convergence(learning());
             settings.pairs = 3;
             settings.base_pairs = 10;
             Convergence made(settings, gate::usual_processes(), 120.0);
-            made.run_base(properties::reference_implementation());
+            made.run_base();
             return made;
         }();
         return one;
@@ -225,7 +228,7 @@ TEST_F(Gate, ARunWhoseProcessDiesIsToldWithTheOthers) {
 }
 
 TEST_F(Gate, SeesWhatTrainsWorse) {
-    Candidates candidates{with(Bug::residual_never_added), with(Bug::update_with_wrong_sign)};
+    gate::Implementations candidates{with(Bug::residual_never_added), with(Bug::update_with_wrong_sign)};
     for (const Tampered& one : all_tampered())
         candidates.push_back(tampered(one, threads()));
     for (const Convergence::Judged& one : convergence().judge(candidates)) {

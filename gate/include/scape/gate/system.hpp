@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <scape/gate/learning.hpp>
 #include <scape/gate/programs.hpp>
 #include <scape/gate/property.hpp>
 #include <scape/verify/traces.hpp>
@@ -98,8 +99,10 @@ struct System {
     /// Names of those that `planted` accuses of nothing, beside the clean one.
     std::vector<std::string> clean;
 
+    /// How its candidates are trained. None: they are not.
+    std::optional<Learning> learning;
     /// Trains with each candidate and with the reference, in pairs, and says whether it learns as much:
-    /// what `check` ends with. None: nobody here can.
+    /// what `check` ends with. training::with_training makes it of `learning`; none: nobody here can.
     std::function<int(const Training&)> train;
 
     verify::Traces traces; ///< a system may have none

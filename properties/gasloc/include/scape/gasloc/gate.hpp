@@ -12,6 +12,7 @@
 #include <scape/gasloc/state.hpp>
 #include <scape/gasloc/worker.hpp>
 #include <scape/gate/implementation.hpp>
+#include <scape/gate/system.hpp>
 #include <scape/verify/level.hpp>
 
 namespace scape::gasloc {
@@ -51,6 +52,9 @@ struct Ranked {
     /// failed.
     gate::LeftOut left_out{};
 };
+
+/// GASLoC as the gate knows a system, with these implementations, over threads or MPI.
+[[nodiscard]] gate::System system_with(std::vector<Ranked> candidates);
 
 /// The main function of a gate of your own (scape/gate/gate_main.hpp) for implementations of GASLoC.
 [[nodiscard]] int gate_main(int count, char** values, std::vector<Ranked> candidates);

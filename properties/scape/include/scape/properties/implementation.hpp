@@ -13,6 +13,7 @@
 #include <scape/distributed/communicator.hpp>
 #include <scape/distributed/counting.hpp>
 #include <scape/gate/implementation.hpp>
+#include <scape/gate/learning.hpp>
 #include <scape/problem/density.hpp>
 #include <scape/problem/partition.hpp>
 #include <scape/problem/problem.hpp>
@@ -185,25 +186,7 @@ struct Shows {
 /// What whoever says nothing of it is asked at most.
 constexpr Index usual_parameters = 200'000;
 
-/// Gradients that follow from what the ranks have become: a training. Where a scenario knows its gradients
-/// beforehand, this one makes them as it is asked.
-class Live {
-  public:
-    struct Step {
-        bool ends = false;     ///< there is no step any more
-        bool restarts = false; ///< before it all ranks save, and new ones go on from there
-        double learning_rate = 0.0;
-        std::vector<std::vector<float>> parts; ///< section 20; their sum is the gradient
-    };
-    virtual ~Live() = default;
-    /// The coming step of a rank whose parameters are these. Asked by each rank once a step, by several of
-    /// them at a time.
-    [[nodiscard]] virtual Step next(int rank, std::span<const float> parameters) = 0;
-    /// All that the rank shows of itself, before it is asked for the step.
-    virtual void seen(int /*rank*/, const View& /*view*/) {}
-};
-/// The gradient of a step as one, for those that take no parts.
-[[nodiscard]] std::vector<float> sum_of(const std::vector<std::vector<float>>& parts);
+using gate::Live;
 
 /// Whatever can be put through a scenario.
 class Implementation : public gate::Implementation {

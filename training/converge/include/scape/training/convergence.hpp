@@ -8,42 +8,42 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/gate/system.hpp>
-#include <scape/properties/implementation.hpp>
+#include <scape/gate/learning.hpp>
 #include <scape/training/drawing.hpp>
-#include <scape/training/run.hpp>
+#include <scape/training/plan.hpp>
 
-// Trains a small model with candidates of the gate: section 33 of the specification.
+// Trains a small model with candidates of the gate, of any system: section 33 of the specification.
 
 namespace scape::training {
 
 /// What is learned, and how. Every candidate learns the same.
 struct ConvergeSettings {
-    Plan plan;
+    gate::Learning learning; ///< the system's part
+    gate::Learning::Setting setting;
+    Plan plan; ///< whose density is whatever a system lets fall
     std::string text;
-    double density = 0.1;          ///< of scape, after plan.density_warm_up steps
     std::size_t micro_batches = 2; ///< whose gradients come one after the other
     std::size_t restart_at = 0;    ///< before this step all ranks are made anew from what they have saved
     std::size_t pairs = 8;         ///< of each candidate beside the base line
     std::size_t base_pairs = 16;   ///< of the base line beside its twin, from which sigma is known
     double margin = 0.05;          ///< nats a symbol
 };
-/// Those of `check --converge`, for payloads of a kind, and for ranks in groups.
-[[nodiscard]] ConvergeSettings usual_convergence(problem::Payload payload = problem::Payload::fp32,
-                                                 const problem::Groups& groups = {});
+/// Those of `check --converge`, in the system's setting of this name.
+[[nodiscard]] ConvergeSettings usual_convergence(const gate::Learning& learning,
+                                                 const std::string& setting = "");
 
 /// One run of an implementation on the settings' text.
 struct LearnedRun {
     Curve curve;
     std::string ended; ///< "", or why it did not come to its end: from there on its losses are NaN
-    /// Of every bit of every rank's parameters, moment, residual and mask, after each step: where those of
-    /// two runs are equal, nothing was another that these could show.
+    /// Of every bit that the ranks have shown, after each step: where those of two runs are equal, nothing
+    /// was another that a state could show.
     std::uint64_t digest = 0;
 };
 /// `turned`: the ranks take each other's batches, each the next one's. That must not matter, and changes
 /// the order of sums and whose choice of a mask is made from what: a twin.
 [[nodiscard]] LearnedRun learn(const ConvergeSettings& settings, const Text& text,
-                               const properties::Implementation& implementation, std::uint64_t seed,
+                               const gate::Implementation& implementation, std::uint64_t seed,
                                bool turned = false);
 
 /// Base line, twins, sigma, and then candidates, one after the other.
@@ -56,8 +56,8 @@ class Convergence {
     [[nodiscard]] const Text& text() const { return text_; }
     [[nodiscard]] const ConvergeSettings& settings() const { return settings_; }
     [[nodiscard]] const TrainingResults& results() const { return results_; }
-    /// Fixes sigma. Throws scape::Error if the base line says nothing.
-    void run_base(const std::shared_ptr<const properties::Implementation>& base);
+    /// Of the system's reference: fixes sigma. Throws scape::Error if the base line says nothing.
+    void run_base();
     struct Judged {
         std::string candidate;
         Verdict verdict;
@@ -67,8 +67,7 @@ class Convergence {
         bool same_states = false; ///< and every bit of every rank after each step
     };
     /// All of these, a group of runs each, in their order.
-    [[nodiscard]] std::vector<Judged>
-    judge(const std::vector<std::shared_ptr<const properties::Implementation>>& candidates);
+    [[nodiscard]] std::vector<Judged> judge(const gate::Implementations& candidates);
 
     /// index.html with its JSON, or the JSON alone; of neither where the name is "".
     void write(const std::string& folder, const std::string& json,
@@ -76,7 +75,7 @@ class Convergence {
 
   private:
     struct Wanted {
-        std::shared_ptr<const properties::Implementation> implementation;
+        std::shared_ptr<const gate::Implementation> implementation;
         std::uint64_t seed = 0;
         bool turned = false;
     };
@@ -98,8 +97,5 @@ class Convergence {
 
 /// "plain: SAME: ...", one line.
 [[nodiscard]] std::string text(const Convergence::Judged& judged, const std::string& base);
-
-/// Of systems whose implementations are of SCAPE (properties::Implementation): `check --converge`.
-[[nodiscard]] gate::System with_training(gate::System system);
 
 } // namespace scape::training

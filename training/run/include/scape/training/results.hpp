@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <scape/training/drawing.hpp>
-#include <scape/training/run.hpp>
+#include <scape/training/plan.hpp>
 #include <scape/training/text.hpp>
 
 namespace scape::training {

@@ -10,7 +10,7 @@
 // Mistakes beside the step: what takes it is right in every bit, and somebody changes its state between
 // two. Whoever checks steps one at a time, each from the state that it was recorded at, finds nothing.
 
-namespace scape::training {
+namespace scape::planted {
 
 enum class Tampering {
     none,
@@ -30,4 +30,4 @@ struct Tampered {
 [[nodiscard]] std::shared_ptr<const properties::Implementation>
 tampered(const Tampered& which, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace scape::training
+} // namespace scape::planted

@@ -1,4 +1,4 @@
-#include <scape/training/tampered.hpp>
+#include <scape/planted/tampered.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <scape/distributed/scape.hpp>
 #include <scape/properties/implementations.hpp>
 
-namespace scape::training {
+namespace scape::planted {
 
 namespace {
 
@@ -124,4 +124,4 @@ tampered(const Tampered& which, const std::shared_ptr<const gate::Group>& group)
         group);
 }
 
-} // namespace scape::training
+} // namespace scape::planted

@@ -1,0 +1,167 @@
+// How candidates of GASLoC are trained: section 33.
+#include "learning.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "candidate.hpp"
+#include "trial.hpp"
+
+namespace scape::gasloc {
+
+namespace {
+
+using gate::Learning;
+using gate::Live;
+using Floats = std::vector<float>;
+
+constexpr Index round_steps = 2;
+
+/// Of what a round gives a worker it takes one or none now and then: workers are not all as fast.
+Index taken(int worker, Index round) {
+    constexpr Index of[]{0, 2, 2, 2, 1, 2, 2, 2};
+    return of[(round + worker) % 8];
+}
+
+const char* const given_name = "edges of different weights";
+
+Learning::Setting setting_of_pairs() {
+    return {.name = "",
+            .words = "adamw, 2 inner steps a round, random pairs, eta 0.75, alpha 0.8, gamma 0.3",
+            .ranks = 3,
+            .hyper = {},
+            .learning_rate = 0.02};
+}
+
+Learning::Setting setting_of_edges() {
+    Learning::Setting setting = setting_of_pairs();
+    setting.name = given_name;
+    setting.words = "adamw, 2 inner steps a round, given edges of different weights, eta 0.75, alpha 0.8, "
+                    "gamma 0.3";
+    setting.ranks = 4;
+    return setting;
+}
+
+/// A worker with three neighbours, one with two, one that meets nobody, and then everybody.
+std::vector<Graph> edges() {
+    return {{{0, 1, 0.5}, {0, 2, 0.25}, {0, 3, 0.25}},
+            {{1, 2, 0.75}, {1, 3, 0.25}},
+            {{0, 1, 0.25}, {0, 2, 0.25}, {0, 3, 0.25}, {1, 2, 0.25}, {1, 3, 0.25}, {2, 3, 0.25}}};
+}
+
+std::string setting_for(const std::string& shows) {
+    for (const char* needs : {"two neighbours", "three of them", "other than 1."})
+        if (shows.find(needs) != std::string::npos && shows.find("eta") == std::string::npos)
+            return given_name;
+    return "";
+}
+
+Settings settings_of(const Learning::Setting& setting) {
+    Settings settings;
+    settings.inner = Inner::adamw;
+    settings.hyper = setting.hyper;
+    settings.eta = 0.75;
+    settings.alpha = 0.8;
+    settings.gamma = 0.3;
+    if (setting.name == given_name) {
+        settings.law = Law::given;
+        settings.given = edges();
+    }
+    return settings;
+}
+
+/// Between a worker, which takes a round's gradients at once, and who makes them step by step: all of a
+/// round are the model's at what the worker has become by the end of the last one.
+class Rounds {
+  public:
+    Rounds(const Learning::Lesson& lesson, Live& live)
+        : lesson_(lesson), live_(live), gradients_(static_cast<std::size_t>(lesson.setting.ranks)) {}
+
+    [[nodiscard]] Scenario scenario(bool restarts) {
+        Scenario scenario;
+        scenario.settings = settings_of(lesson_.setting);
+        scenario.workers = lesson_.setting.ranks;
+        scenario.size = lesson_.layout.size();
+        scenario.rounds = (lesson_.steps + round_steps - 1) / round_steps;
+        scenario.start = lesson_.parameters;
+        scenario.steps = [last = lesson_.steps](int worker, Index round) {
+            return std::min(taken(worker, round), last - (round - 1) * round_steps);
+        };
+        scenario.gradient = [this](int worker, Index /*round*/, Index step) {
+            return gradients_[static_cast<std::size_t>(worker)].at(static_cast<std::size_t>(step - 1));
+        };
+        scenario.learning_rate = [this](Index round, Index step) {
+            return lesson_.learning_rate((round - 1) * round_steps + step);
+        };
+        if (restarts && lesson_.restart_at > round_steps) {
+            scenario.restart = (lesson_.restart_at - 1) / round_steps;
+            scenario.to = scenario.workers;
+        }
+        scenario.watch = [this](int worker, Index /*round*/, const State& state) { look(worker, state); };
+        return scenario;
+    }
+
+  private:
+    void look(int worker, const State& state) {
+        for (const auto* part : {&state.theta, &state.before, &state.m, &state.v})
+            live_.seen(worker, std::span<const float>(*part));
+        auto& gradients = gradients_[static_cast<std::size_t>(worker)];
+        gradients.clear();
+        for (Index step = 0; step < round_steps; ++step) {
+            const Live::Step next = live_.next(worker, state.theta);
+            if (next.ends)
+                break;
+            gradients.push_back(gate::sum_of(next.parts));
+        }
+    }
+
+    const Learning::Lesson& lesson_;
+    Live& live_;
+    std::vector<std::vector<Floats>> gradients_; ///< of the coming round, by worker
+};
+
+/// The reference as one of those that are trained.
+class ReferenceWorkers final : public Candidate {
+  public:
+    std::string name() const override { return "reference"; }
+    std::string communicator() const override { return "-"; }
+    verify::LevelKind level() const override { return verify::LevelKind::exact; }
+    bool takes(int /*workers*/) const override { return true; }
+    [[nodiscard]] bool in_process() const override { return true; }
+    [[nodiscard]] std::vector<Life> run(const Scenario& scenario) const override {
+        return expected_lives(scenario);
+    }
+};
+
+void train_candidate(const gate::Implementation& implementation, const Learning::Lesson& lesson,
+                     Live& live) {
+    const auto& candidate = dynamic_cast<const Candidate&>(implementation);
+    Rounds rounds(lesson, live);
+    const gate::LeftOut left_out = candidate.left_out();
+    const bool restarts = !left_out.contains("restart") && !left_out.contains("restart.same");
+    const std::vector<Life> lives = candidate.run(rounds.scenario(restarts));
+    for (std::size_t worker = 0; worker < lives.size(); ++worker) {
+        const Life& life = lives[worker];
+        if (!life.refused.empty())
+            throw std::runtime_error("worker " + std::to_string(worker) +
+                                     " did not begin: " + life.refused);
+        if (const Index ended = std::max(life.halted, life.left_alone); ended > 0)
+            throw std::runtime_error("worker " + std::to_string(worker) + " ended in round " +
+                                     std::to_string(ended) + ": " + life.reason);
+    }
+}
+
+} // namespace
+
+Learning learning() {
+    Learning learning;
+    learning.settings = {setting_of_pairs(), setting_of_edges()};
+    learning.base = std::make_shared<ReferenceWorkers>();
+    learning.learns = [](const gate::Implementation&) { return true; };
+    learning.train = train_candidate;
+    learning.setting_of = setting_for;
+    return learning;
+}
+
+} // namespace scape::gasloc
