@@ -15,7 +15,7 @@ import sys
 import tarfile
 
 FORMAT = "scape-gpu-gate 2"
-CHECKS = ("cuda", "gasloc", "cuda-nccl", "planted", "planted-gasloc")
+CHECKS = ("cuda", "gasloc", "mapl", "cuda-nccl", "planted", "planted-gasloc", "planted-mapl")
 ALWAYS = ("environment", "probe")  # of this machine, whatever was there before
 LINES_OF_A_FAILURE = 3
 COLUMNS = 160

@@ -1,0 +1,63 @@
+// The ends of a boundary on a device beside the host's, where there is a device.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <scape/gpu/availability.hpp>
+
+#include "ends.hpp"
+
+namespace scape::mapl {
+namespace {
+
+#if defined(SCAPE_WITH_CUBLAS)
+
+using distributed::Peers;
+
+class MaplCuda : public testing::TestWithParam<bool> {
+  protected:
+    void SetUp() override {
+        if (const gpu::Availability here = gpu::availability(); here.devices == 0)
+            GTEST_SKIP() << here.text;
+    }
+    Builds device = [](Peers& ranks) -> House {
+        const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = GetParam()});
+        return {make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
+    };
+};
+std::string launches_or_graphs(const testing::TestParamInfo<bool>& info) {
+    return info.param ? "graphs" : "launches";
+}
+INSTANTIATE_TEST_SUITE_P(Ways, MaplCuda, testing::Bool(), launches_or_graphs);
+
+TEST_P(MaplCuda, StepsAreTheHosts) {
+    for (const Settings& settings : kinds(96, 24))
+        if (settings.payload == Payload::fp32 && !quantizes(settings))
+            near(played(settings, on_host, 300, 3), played(settings, device, 300, 3));
+}
+
+TEST_P(MaplCuda, TheSameBitsAgain) {
+    for (const Settings& settings : kinds(96, 24))
+        EXPECT_TRUE(played(settings, device, 300, 3) == played(settings, device, 300, 3))
+            << name(settings.anchors) << " " << name(settings.payload);
+}
+
+/// One that tools which look at every access can follow.
+TEST_P(MaplCuda, SmallRunIsTheHosts) {
+    for (const Settings& settings : kinds(7, 3)) {
+        const Shown shown = played(settings, device, 5, 1);
+        if (settings.payload == Payload::fp32 && !quantizes(settings))
+            near(played(settings, on_host, 5, 1), shown);
+    }
+}
+
+#else
+
+TEST(MaplCuda, StepsAreTheHosts) {
+    GTEST_SKIP() << "built without cuBLAS; " << gpu::availability().text;
+}
+
+#endif
+
+} // namespace
+} // namespace scape::mapl

@@ -1,0 +1,142 @@
+#pragma once
+
+// A boundary's two ends in one process, beside the host's.
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <scape/distributed/in_process_peers.hpp>
+#include <scape/mapl/devices.hpp>
+#include <scape/mapl/ends.hpp>
+
+namespace scape::mapl {
+
+/// What an end computes with, if not the host's.
+struct House {
+    std::unique_ptr<distributed::Peers> peers;
+    std::unique_ptr<Backend> backend;
+};
+using Builds = std::function<House(distributed::Peers&)>;
+
+/// All that was seen of a step.
+struct Shown {
+    std::vector<Floats> xhat, dx;
+    std::vector<Id> ids;
+    bool finite = true;
+    Floats gradient, a, m, senders_anchor, receivers_anchor, codebooks, learned;
+    friend bool operator==(const Shown&, const Shown&) = default;
+};
+
+inline Floats wave(std::size_t size, float of) {
+    Floats values(size);
+    for (std::size_t i = 0; i < size; ++i)
+        values[i] = std::sin(of + 1.7F * static_cast<float>(i));
+    return values;
+}
+
+inline std::vector<Id> some_ids(Index tokens, Index vocabulary, Index of) {
+    std::vector<Id> ids(static_cast<std::size_t>(tokens));
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        ids[i] =
+            static_cast<Id>((i * i + static_cast<std::size_t>(of)) % static_cast<std::size_t>(vocabulary));
+    return ids;
+}
+
+/// `steps` steps of two micro-batches each, of which the last is shown.
+inline Shown played(const Settings& settings, const Builds& build, Index tokens, int steps) {
+    Shown shown;
+    const Floats start = first_subspace(settings.width, settings.rank, 1);
+    const Floats table = wave(static_cast<std::size_t>(settings.vocabulary * settings.rank), 0.3F);
+    const auto anchored = settings.anchors == Anchors::none ? Floats() : table;
+    const auto size = static_cast<std::size_t>(tokens * settings.width);
+    constexpr Index micros = 2;
+    distributed::run_peers(2, [&](distributed::Peers& ranks) {
+        House house = build(ranks);
+        distributed::Peers& peers = house.peers ? *house.peers : ranks;
+        if (ranks.rank() == 0) {
+            Sender sender(settings, first_state(settings, Side::sender, start, anchored), peers, 1, nullptr,
+                          std::move(house.backend));
+            for (int step = 0; step < steps; ++step) {
+                shown.dx.clear();
+                for (Index micro = 0; micro < micros; ++micro)
+                    sender.forward(micro, wave(size, static_cast<float>(10 * step + micro)),
+                                   some_ids(tokens, settings.vocabulary, micro));
+                for (Index micro = 0; micro < micros; ++micro)
+                    shown.dx.push_back(sender.backward(micro));
+                shown.finite = sender.end_step(0.1) && shown.finite;
+            }
+            shown.gradient = sender.subspace_gradient();
+            shown.senders_anchor = sender.anchor_gradient();
+            const EndState state = sender.state();
+            shown.a = state.a;
+            shown.m = state.m;
+            shown.codebooks = state.codebooks;
+            shown.learned = state.learned;
+        } else {
+            Receiver receiver(settings, first_state(settings, Side::receiver, start, anchored), peers, 0,
+                              std::move(house.backend));
+            for (int step = 0; step < steps; ++step) {
+                shown.xhat.clear();
+                for (Index micro = 0; micro < micros; ++micro) {
+                    Receiver::Arrived arrived = receiver.forward(micro, tokens);
+                    shown.ids.insert(shown.ids.end(), arrived.ids.begin(), arrived.ids.end());
+                    shown.xhat.push_back(std::move(arrived.activations));
+                }
+                for (Index micro = 0; micro < micros; ++micro)
+                    receiver.backward(micro, wave(size, static_cast<float>(50 * step + micro)));
+                receiver.end_step();
+            }
+            shown.receivers_anchor = receiver.anchor_gradient();
+            EXPECT_EQ(receiver.state().steps, steps);
+        }
+    });
+    return shown;
+}
+
+inline House on_host(distributed::Peers&) {
+    return {};
+}
+
+/// The kinds of boundaries that there are.
+inline std::vector<Settings> kinds(Index width, Index rank) {
+    std::vector<Settings> all;
+    for (const Anchors anchors : {Anchors::none, Anchors::fixed, Anchors::shared, Anchors::two})
+        for (const Payload payload : {Payload::fp32, Payload::bf16})
+            all.push_back({.width = width,
+                           .rank = rank,
+                           .vocabulary = 7,
+                           .anchors = anchors,
+                           .order = payload == Payload::fp32 ? Order::project_first : Order::momentum_first,
+                           .payload = payload});
+    all.push_back({.width = width, .rank = rank, .vocabulary = 300, .anchors = Anchors::two});
+    all.back().quantization = {.codewords = 6, .groups = rank, .rounds = 2, .subsets = 3, .decay = 0.8};
+    return all;
+}
+
+inline void near(const Floats& right, const Floats& values, const char* what) {
+    ASSERT_EQ(right.size(), values.size()) << what;
+    for (std::size_t i = 0; i < right.size(); ++i)
+        ASSERT_NEAR(right[i], values[i], 2e-5F * (1.0F + std::fabs(right[i]))) << what << " " << i;
+}
+
+inline void near(const Shown& right, const Shown& shown) {
+    EXPECT_TRUE(right.finite && shown.finite);
+    EXPECT_EQ(right.ids, shown.ids);
+    for (std::size_t micro = 0; micro < right.xhat.size(); ++micro) {
+        near(right.xhat[micro], shown.xhat.at(micro), "Xhat");
+        near(right.dx[micro], shown.dx.at(micro), "dX");
+    }
+    near(right.gradient, shown.gradient, "the gradient of A");
+    near(right.a, shown.a, "A");
+    near(right.m, shown.m, "m");
+    near(right.senders_anchor, shown.senders_anchor, "the sender's dE");
+    near(right.receivers_anchor, shown.receivers_anchor, "the receiver's dE");
+    near(right.codebooks, shown.codebooks, "C");
+    near(right.learned, shown.learned, "L");
+}
+
+} // namespace scape::mapl
