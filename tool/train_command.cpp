@@ -232,6 +232,10 @@ int train_on_ranks(TrainCall asked, const std::vector<std::string>& arguments) {
     }
     try {
         return train_all(std::move(asked), arguments, begun) ? all_passed : difference;
+    } catch (const training::AgreedError& error) {
+        if (session.rank() == 0)
+            std::fprintf(stderr, "scape: %s\n", one_line(error.what()).c_str());
+        return bad_input;
     } catch (const Error& error) {
         if (begun || session.rank() == 0)
             std::fprintf(stderr, "scape: %s\n", one_line(error.what()).c_str());

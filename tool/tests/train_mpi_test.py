@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""`scape train` with ranks as processes: the bits of the one with threads, a divergence that all agree on, errors in one line.
+"""`scape train` with ranks as processes: the bits of the one with threads, a divergence that all agree on, checkpoints, one of whose ranks is killed in between, errors in one line.
 Usage: train_mpi_test.py CI/RANKS SCAPE"""
 
 import json
+import os
 import pathlib
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 RANKS, SCAPE = sys.argv[1:]
 OPTIONS = {"text": "synthetic:1,symbols=9,kinds=3,successors=3,learned=4000,measured=2000", "context": 16, "width": 16, "layers": 1, "heads": 2, "batch": 2,
@@ -23,8 +27,8 @@ def threads(ranks=3, **changes):
     return [SCAPE, *words(ranks=ranks, **changes)]
 
 
-def processes(**changes):
-    return [RANKS, "3", SCAPE, *words(communicator="mpi", **changes)]
+def processes(ranks=3, **changes):
+    return [RANKS, str(ranks), SCAPE, *words(communicator="mpi", **changes)]
 
 
 def run(command):
@@ -40,6 +44,56 @@ def curves(folder, command):
     return told["curves"], told["plan"]
 
 
+def ranks_of(folder):
+    """The processes of a run that keeps its checkpoints there, without what has started them."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if command[0] == SCAPE.encode() and str(folder).encode() in command:
+            found.append(int(process.name))
+    return found
+
+
+def kill_in_between(folder, command, file):
+    """One rank, without a word, once that file is there."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+        until = time.monotonic() + 240
+        while not file.exists() and job.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        ranks = ranks_of(folder)
+        assert len(ranks) == 3 and file.exists(), (ranks, job.poll())
+        os.kill(ranks[1], signal.SIGKILL)
+        job.communicate(timeout=120)
+        assert job.returncode != 0
+
+
+def check_checkpoints(folder):
+    long = {"steps": 600, "measure_every": 100}
+    expected = curves(folder, threads(**long))[0]
+    kept = {**long, "checkpoints": folder / "kept", "checkpoint_every": 25}
+    # In the midst of the second of four runs; and again, in the midst of the last.
+    for optimizer in ("scape:0.1", "gasloc:5"):
+        kill_in_between(folder / "kept", processes(**kept), folder / "kept" / f"{optimizer}.seed-1.safetensors")
+    begun = folder / "begun"
+    shutil.copytree(folder / "kept", begun)
+    written = (folder / "kept" / "adams.seed-1.safetensors").stat().st_mtime_ns
+    assert curves(folder, processes(**kept))[0] == expected
+    assert (folder / "kept" / "adams.seed-1.safetensors").stat().st_mtime_ns == written  # what has ended is not done again
+    # Threads have the same bits, and the same file; another number of ranks has not.
+    assert curves(folder, threads(**{**kept, "checkpoints": begun}))[0] == expected
+    for command in (processes(ranks=2, **kept), threads(ranks=2, **kept)):
+        refused = run(command)
+        assert refused.returncode == 2 and refused.stderr.count("ranks is 2 here and 3 there") == 1, refused
+    damaged = begun / "adams.seed-1.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    refused = run(processes(**{**kept, "checkpoints": begun}))
+    said = [line for line in refused.stderr.split("\n") if line.startswith("scape: ")]
+    assert refused.returncode == 2 and len(said) == 1 and "adams.seed-1.safetensors" in said[0], refused
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         expected, plan = curves(folder, threads())
@@ -51,10 +105,10 @@ def main():
         far = {"learning_rate": 10, "weight_decay": 1, "steps": 60}
         both, alone = curves(folder, processes(**far))[0], curves(folder, threads(**far))[0]
         assert both == alone and both[0]["points"][-1]["loss"] is None, both
+    with tempfile.TemporaryDirectory() as folder:
+        check_checkpoints(pathlib.Path(folder))
     refused = run(processes(batch=0))
     assert refused.returncode == 2 and refused.stderr.count("the batch is 0") == 1, refused
-    refused = run(processes(checkpoints="none"))
-    assert refused.returncode == 2 and "keep no checkpoints yet" in refused.stderr, refused
     lost = run(processes(json="/there/is/none"))
     assert lost.returncode != 0 and "cannot write /there/is/none" in lost.stderr, lost
 

@@ -109,9 +109,6 @@ void check(const Plan& plan, const Text& text) {
     check_length(text, "measure on", text.measured.size(), plan.shape.context);
     problem::check(plan.hyper);
     check_checkpoints(plan);
-    if (plan.processes && !plan.checkpoints.empty())
-        throw Error(
-            "ranks that are processes keep no checkpoints yet; leave the folder of checkpoints out");
     check_memory(plan, text);
 }
 

@@ -21,6 +21,7 @@
 #include "optimizer.hpp"
 #include "peers/links.hpp"
 #include "pipeline.hpp"
+#include "together.hpp"
 #include "windows.hpp"
 
 namespace scape::training {
@@ -163,7 +164,10 @@ class Rank {
         if (pipeline_)
             pipeline_->add_to(kept_.ranks[rank]);
         kept_.sent[rank] = sent_by_links();
-        static_cast<void>(distributed::gather_records(bare_, 0)); // all have
+        if (run_.plan.processes)
+            bring_to_first(kept_, bare_);
+        else
+            static_cast<void>(distributed::gather_records(bare_, 0)); // all have
         if (rank == 0) {
             kept_.step = step;
             kept_.points = points;
@@ -267,7 +271,8 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
     Run run{text, whole, optimizer, seed, choice, measured_steps(whole, choice)};
     if (run.keeps()) {
         run.identity = identity_of(text, whole, optimizer, seed);
-        run.begun_with = load(checkpoint_path(plan.checkpoints, optimizer, seed), run.identity);
+        if (!plan.processes)
+            run.begun_with = load(checkpoint_path(plan.checkpoints, optimizer, seed), run.identity);
     }
     const auto ranks = static_cast<std::size_t>(plan.ranks);
     Checkpoint kept{0, {}, std::vector<std::uint64_t>(ranks), std::vector<peers::State>(ranks)};
@@ -281,11 +286,22 @@ Curve train(const Text& text, const Plan& plan, const std::string& optimizer, st
     const auto on_threads = [&] { peers::run_linked(plan.ranks, work, patience); };
     // All processes come to it together, so that each leaves in good order.
     bool to_its_end = true;
+    std::string refused;
     if (plan.processes)
-        run_as_processes(
-            [&](const peers::Links& links) { to_its_end = comes_to_its_end([&] { work(links); }); });
+        run_as_processes([&](const peers::Links& links) {
+            if (run.keeps()) {
+                Together found = load_together(checkpoint_path(plan.checkpoints, optimizer, seed),
+                                               run.identity, links.all);
+                run.begun_with = std::move(found.checkpoint);
+                refused = std::move(found.refused);
+            }
+            if (refused.empty())
+                to_its_end = comes_to_its_end([&] { work(links); });
+        });
     else
         to_its_end = comes_to_its_end(on_threads);
+    if (!refused.empty())
+        throw AgreedError(refused);
     if (!to_its_end)
         leave_empty(run, curve);
     return curve;

@@ -12,7 +12,9 @@
 #include <scape/training/draw.hpp>
 #include <scape/training/run.hpp>
 
+#include "checkpoint.hpp"
 #include "peers/links.hpp"
+#include "together.hpp"
 
 namespace scape::training {
 namespace {
@@ -135,6 +137,69 @@ TEST_F(TrainingCheckpoint, ThatIsDamagedIsRefused) {
     EXPECT_NE(refusal(kept_, text_, "dense"), "");
     std::ofstream(path, std::ios::binary) << good;
     EXPECT_EQ(refusal(kept_, text_, "dense"), "");
+}
+
+/// What a rank of three would have, of sizes of its own.
+peers::State some_state(std::size_t rank) {
+    peers::State state;
+    state.vectors["parameters"] = std::vector<float>(5 + rank, 0.5F * static_cast<float>(rank));
+    state.vectors["nothing"] = {};
+    state.words["steps"] = {rank, 7};
+    return state;
+}
+
+TEST_F(TrainingCheckpoint, OfProcessesComesToTheFirstWhole) {
+    peers::run_linked(3, [](const peers::Links& links) {
+        const auto rank = static_cast<std::size_t>(links.all.rank());
+        Checkpoint kept{0, {}, std::vector<std::uint64_t>(3), std::vector<peers::State>(3)};
+        kept.ranks[rank] = some_state(rank);
+        kept.sent[rank] = 100 + rank;
+        bring_to_first(kept, links.all);
+        if (rank != 0)
+            return;
+        for (std::size_t other = 0; other < 3; ++other) {
+            EXPECT_EQ(kept.ranks[other], some_state(other));
+            EXPECT_EQ(kept.sent[other], 100 + other);
+        }
+    });
+}
+
+TEST_F(TrainingCheckpoint, OfProcessesIsTheSameForAllOrRefusedByAll) {
+    const nlohmann::ordered_json identity{{"seed", 3}};
+    // One name in several folders: ranks on machines that share none.
+    const auto in = [&](const char* folder) {
+        std::filesystem::create_directories(folder_ / folder);
+        return folder_ / folder / "run.safetensors";
+    };
+    const auto there = in("there");
+    save(there, identity, {12, {}, {1, 2, 3}, {some_state(0), some_state(1), some_state(2)}});
+    const auto found = [&](const std::vector<std::filesystem::path>& paths) {
+        std::vector<Together> all(3);
+        peers::run_linked(3, [&](const peers::Links& links) {
+            const auto rank = static_cast<std::size_t>(links.all.rank());
+            all[rank] = load_together(paths[rank], identity, links.all);
+        });
+        EXPECT_EQ(all[0].refused, all[1].refused);
+        EXPECT_EQ(all[0].refused, all[2].refused);
+        return all;
+    };
+    for (const Together& one : found({there, there, there})) {
+        EXPECT_EQ(one.refused, "");
+        ASSERT_TRUE(one.checkpoint);
+        EXPECT_EQ(one.checkpoint->ranks[2], some_state(2));
+    }
+    const auto none = in("none");
+    EXPECT_FALSE(found({none, none, none})[1].checkpoint);
+    EXPECT_EQ(found({none, none, none})[1].refused, "");
+    EXPECT_THAT(
+        found({there, there, none})[1].refused,
+        HasSubstr("run.safetensors: rank 2 finds another checkpoint, none, than rank 0, that of step 12"));
+    const auto other = in("other");
+    save(other, identity, {24, {}, {1, 2, 3}, {some_state(0), some_state(1), some_state(2)}});
+    EXPECT_THAT(found({there, other, there})[2].refused, HasSubstr("rank 1 finds another checkpoint"));
+    const auto damaged = in("damaged");
+    std::ofstream(damaged) << "damaged";
+    EXPECT_THAT(found({there, damaged, there})[0].refused, HasSubstr("damaged/run.safetensors"));
 }
 
 /// All steps of a rank; where `at` is one of them, another peer takes those after it, from the state that

@@ -14,7 +14,7 @@ struct Plan {
     Shape shape; ///< whose symbols are the text's
     int ranks = 4;
     std::size_t stages = 1; ///< of a pipeline that each rank is, its blocks cut into as many
-    /// Ranks are the processes of an MPI job, which has been started: the same bits, and no checkpoints.
+    /// Ranks are the processes of an MPI job, which has been started: the same bits.
     bool processes = false;
     std::size_t steps = 1000;
     std::size_t batch = 8; ///< windows a rank and step
@@ -24,7 +24,8 @@ struct Plan {
     std::size_t measured_windows = 64; ///< or as many as the measured text has
     problem::HyperParameters hyper{};
     std::size_t density_warm_up = 0; ///< steps, of scape
-    /// A folder, for a file a run, from which the same call goes on. None, and nothing is kept.
+    /// A folder, for a file a run, from which the same call goes on; of processes all have the same one.
+    /// None, and nothing is kept.
     std::filesystem::path checkpoints;
     std::size_t checkpoint_every = 100; ///< steps, and at the end; inside of a round at its end
 };
