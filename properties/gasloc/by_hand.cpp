@@ -168,6 +168,102 @@ Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner
     return now;
 }
 
+namespace {
+
+/// Of what is 0 sooner or later: 0. `round` makes the next of it and returns its size, and what is made
+/// is divided by that before the next round.
+template <class Round>
+double growth_of(int rounds, const Round& round) {
+    double sum = 0.0;
+    int counted = 0;
+    for (int t = 1; t <= rounds; ++t) {
+        const double size = round(t);
+        if (size == 0.0)
+            return 0.0;
+        if (t > rounds / 5) { // what does not last is over
+            sum += std::log(size);
+            ++counted;
+        }
+    }
+    return std::exp(sum / counted);
+}
+
+/// Section 15's mean squares A, B, C.
+double growth_of_squares(const Settings& settings, double p, double q) {
+    const double alpha = settings.alpha;
+    const double g = settings.gamma;
+    double A = 1.0, B = 0.5, C = 1.0;
+    return growth_of(1500, [&](int) {
+        const double a = A, b = B, c = C;
+        if (settings.momentum == Momentum::local) {
+            A = ((1 + g) * (1 + g) - 2 * (1 + g) * alpha * p + alpha * alpha * q) * a +
+                2 * (g * alpha * p - (1 + g) * g) * b + g * g * c;
+            B = (1 + g - alpha * p) * a - g * b;
+        } else {
+            A = (1 - 2 * alpha * p + alpha * alpha * q) *
+                ((1 + g) * (1 + g) * a - 2 * g * (1 + g) * b + g * g * c);
+            B = (1 - alpha * p) * ((1 + g) * a - g * b);
+        }
+        C = a;
+        const double size = std::abs(A) + std::abs(B) + std::abs(C);
+        for (double* value : {&A, &B, &C})
+            *value /= size > 0.0 ? size : 1.0;
+        return size;
+    });
+}
+
+} // namespace
+
+double growth(const Settings& settings, int workers) {
+    const double n = workers;
+    if (settings.law == Law::pairs)
+        return growth_of_squares(settings, std::floor(n / 2) / (n - 1), std::floor(n / 2) / (n - 1));
+    if (settings.law == Law::two_peers)
+        return workers == 2 ? growth_of_squares(settings, 1, 1)
+                            : growth_of_squares(settings, n / (n - 1), 1.5 * n / (n - 1));
+    std::vector<Graph> graphs;
+    for (Index round = 1; round <= 4; ++round) // periods are of 1 to 4 rounds where there are 16 workers
+        graphs.push_back(by_hand::graph_of(settings, round, workers));
+    int period = 1;
+    while (settings.law != Law::ring && settings.law != Law::complete && (1 << period) < workers)
+        ++period;
+    std::vector<double> theta(static_cast<std::size_t>(workers));
+    for (std::size_t i = 0; i < theta.size(); ++i)
+        theta[i] = std::sin(1.0 + static_cast<double>(i * i)); // some of everything
+    std::vector<double> before = theta;
+    return growth_of(1500, [&](int round) {
+        const std::vector<double> y = theta;
+        std::vector<double> z = y;
+        for (const Edge& edge : graphs[static_cast<std::size_t>((round - 1) % period)]) {
+            const auto a = static_cast<std::size_t>(edge.a);
+            const auto b = static_cast<std::size_t>(edge.b);
+            z[a] -= settings.alpha / 2 * edge.weight * (y[a] - y[b]);
+            z[b] -= settings.alpha / 2 * edge.weight * (y[b] - y[a]);
+        }
+        double mean = 0.0;
+        for (std::size_t i = 0; i < z.size(); ++i) {
+            const double moves = settings.momentum == Momentum::local ? y[i] : z[i];
+            theta[i] = z[i] + settings.gamma * (moves - before[i]);
+            before[i] = moves;
+            mean += theta[i] / n;
+        }
+        // What all have in common is no disagreement, and stays.
+        double size = 0.0;
+        for (std::size_t i = 0; i < theta.size(); ++i) {
+            theta[i] -= mean;
+            before[i] -= mean;
+            size += std::abs(theta[i]);
+        }
+        if (size < 1e-200)
+            return 0.0;
+        for (std::size_t i = 0; i < theta.size(); ++i) {
+            theta[i] /= size;
+            before[i] /= size;
+        }
+        return size;
+    });
+}
+
 std::vector<std::vector<double>> diloco(const Scenario& scenario) {
     const std::size_t d = scenario.start.size();
     std::vector<double> sum(scenario.start.begin(), scenario.start.end());

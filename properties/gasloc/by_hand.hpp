@@ -24,6 +24,10 @@ struct Inner {
 };
 [[nodiscard]] Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner begin);
 
+/// By what disagreement grows in a round in the long run, without drift: by following it round after round,
+/// of graphs drawn anew its mean squares. Not of an explicit graph.
+[[nodiscard]] double growth(const Settings& settings, int workers);
+
 /// Nesterov DiLoCo, which knows no graph: the mean model of all workers after each round, times their
 /// number, for sgd without decay, whose drifts do not depend on the model. In double: exact where the data
 /// is.

@@ -1,10 +1,16 @@
 // Every setting matters, and those that cannot go well are refused.
-#include "family.hpp"
-
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <scape/problem/text.hpp>
 
 #include "by_hand.hpp"
+#include "family.hpp"
 
 namespace scape::gasloc {
 
@@ -140,6 +146,27 @@ void refusals(Trial& trial) {
                 {rank, "inner"});
         refused(rank + " has another weight decay",
                 of_last([](Settings& s) { s.hyper.weight_decay += 0.5; }), {rank, "weight_decay"});
+        // What some inner optimizers have no use for is compared all the same.
+        const std::vector<std::pair<std::string, void (*)(Settings&)>> others{
+            {"beta1", [](Settings& s) { s.hyper.beta1 = s.hyper.beta1 == 0.5 ? 0.25 : 0.5; }},
+            {"beta2", [](Settings& s) { s.hyper.beta2 = s.hyper.beta2 == 0.5 ? 0.25 : 0.5; }},
+            {"epsilon", [](Settings& s) { s.hyper.epsilon *= 2; }},
+            {"bias_correction",
+             [](Settings& s) {
+                 using problem::BiasCorrection;
+                 s.hyper.bias_correction = s.hyper.bias_correction == BiasCorrection::adam
+                                               ? BiasCorrection::none
+                                               : BiasCorrection::adam;
+             }},
+            {"momentum",
+             [](Settings& s) {
+                 s.momentum = s.momentum == Momentum::local ? Momentum::gossiped : Momentum::local;
+             }},
+            {"edges", [](Settings& s) {
+                 s.given.push_back({{0, 1, 0.125}});
+             }}};
+        const auto& [setting, change] = others[scenario.settings.seed % others.size()];
+        refused(rank + " has another setting", of_last(change), {rank, setting});
         Scenario wrong = scenario;
         wrong.start_of = [odd](int worker, Floats start) {
             if (worker == odd && !start.empty())
@@ -163,9 +190,96 @@ void refusals(Trial& trial) {
             refused("an edge is none", given, {"edge"});
         }
     }
+    if (scenario.size > 0) {
+        using Limits = std::numeric_limits<float>;
+        const std::vector<float> values{Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()};
+        const float value = values[scenario.settings.seed % values.size()];
+        const auto place = static_cast<std::size_t>(trial.run.steps * 7 % scenario.size);
+        Scenario infinite = scenario;
+        infinite.start_of = [value, place](int, Floats start) {
+            start[place] = value;
+            return start;
+        };
+        refused("a parameter is not finite", infinite, {"parameters"});
+    }
     Scenario negative = scenario;
     negative.settings.eta = -1.0;
     refused("eta is negative", negative, {"eta"});
+}
+
+/// Whether it begins has to follow from what disagreement would come to.
+void begins_if_stable(Trial& trial, Settings settings, bool stable) {
+    settings.allow_unstable = false;
+    Scenario scenario = trial.scenario;
+    scenario.settings = std::move(settings);
+    scenario.rounds = 1;
+    for (const Life& life : trial.play(scenario))
+        told(trial, life.refused.empty() == stable, 1, [&] {
+            return "with alpha " + shortest(scenario.settings.alpha) + ", gamma " +
+                   shortest(scenario.settings.gamma) +
+                   (stable ? " disagreement shrinks, and a worker does not begin: " + life.refused
+                           : " disagreement grows, and all begin");
+        });
+}
+
+/// The greatest alpha with which disagreement shrinks, from some small one on; 0 if even that is too large.
+double border_of_alpha(Settings settings, int workers) {
+    const auto shrinks = [&](double alpha) {
+        settings.alpha = alpha;
+        return by_hand::growth(settings, workers) < 1.0;
+    };
+    double good = 1.0 / 16;
+    double bad = 16.0;
+    if (!shrinks(good))
+        return 0.0;
+    for (int halving = 0; halving < 16; ++halving) {
+        const double middle = std::sqrt(good * bad);
+        (shrinks(middle) ? good : bad) = middle;
+    }
+    return good;
+}
+
+// 15, 18. What diverges does not begin, and what does not diverge does: close to the border between them.
+void borders(Trial& trial) {
+    const Settings& settings = trial.scenario.settings;
+    const int workers = trial.scenario.workers;
+    Settings near = settings;
+    if (workers == 1) {
+        near.alpha = 100.0;
+        return begins_if_stable(trial, near, true);
+    }
+    const double border = border_of_alpha(settings, workers);
+    trial.judged.kinds.insert(border > 0.0 ? "a border" : "no border");
+    for (const double factor : {0.97, 1.03}) {
+        near.alpha = border * factor;
+        const double growth = by_hand::growth(near, workers);
+        if (border == 0.0 || std::abs(growth - 1.0) < 0.004) // it was followed for so many rounds only
+            continue;
+        trial.judged.kinds.insert(growth < 1.0 ? "just stable" : "just unstable");
+        begins_if_stable(trial, near, growth < 1.0);
+        if (settings.law != Law::ring && settings.law != Law::complete)
+            continue;
+        // The same as a graph that is given, with edges of half the weight; before it one that is stable.
+        Settings given = near;
+        given.alpha *= 2;
+        given.law = Law::given;
+        given.given.assign(2, by_hand::graph_of(near, 1, workers));
+        for (Edge& edge : given.given.back())
+            edge.weight *= 0.5;
+        for (Edge& edge : given.given.front())
+            edge.weight *= 0.0625;
+        begins_if_stable(trial, given, growth < 1.0);
+    }
+}
+
+/// Under a law, and with a start that is short.
+Case under_a_law(Case run) {
+    run = without_restart(run);
+    if (run.law == Law::given || run.law == Law::none)
+        run.law = run.law == Law::given ? Law::ring : Law::complete;
+    run.size = 1;
+    run.steps = 1;
+    return run;
 }
 
 } // namespace
@@ -174,7 +288,10 @@ std::vector<gate::Property> setting_properties() {
     return {property(17, "settings", "Each setting matters: another value gives other bits.",
                      settings_matter, {{"neighbours", 60}}, mattering),
             property(18, "refusal", "What cannot go well does not begin on any rank, and says why.",
-                     refusals, {{"several ranks", 60}}, without_restart)};
+                     refusals, {{"several ranks", 60}}, without_restart),
+            property(18, "refusal.unstable",
+                     "What diverges does not begin, and what does not does, close to the border.", borders,
+                     {{"just stable", 40}, {"just unstable", 40}}, under_a_law)};
 }
 
 } // namespace scape::gasloc

@@ -158,7 +158,10 @@ std::vector<Ranked> on_devices(const Group& group) {
     const std::string cuda = here.simulated ? "cuda-simulated" : "cuda";
     constexpr Index small = 20'000;
     std::vector<Ranked> all;
-    const auto add = [&](Ranked ranked) { all.push_back(std::move(ranked)); };
+    const auto add = [&](Ranked ranked) {
+        ranked.compares_starts = true; // the step and its agreements are the host's
+        all.push_back(std::move(ranked));
+    };
     add({.name = "cuda-blocks",
          .level = LevelKind::exact,
          .variants = names(block_variants(Reduction::ordered)),

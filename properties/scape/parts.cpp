@@ -131,6 +131,95 @@ void refused_with_its_parts(Trial& trial) {
                           });
 }
 
+bool has_something(const Case& run, const std::vector<std::size_t>& bucket) {
+    return std::ranges::any_of(bucket, [&](std::size_t tensor) { return run.tensors[tensor].size > 0; });
+}
+
+Cut without_the_last(const Case& run, Cut cut) {
+    const auto last = std::find_if(cut.rbegin(), cut.rend(),
+                                   [&](const auto& bucket) { return has_something(run, bucket); });
+    cut.erase(std::next(last).base());
+    return cut;
+}
+
+/// Buckets of which two at least have something, spoilt, and what is wrong with them. What only one rank
+/// can give comes last.
+std::pair<std::string, Miscut> spoilt(const Case& run, Cut cut) {
+    constexpr Index of_all = 4;
+    constexpr Index of_one = 5;
+    const Index drawn = run.chosen_place / 5 % (run.workers > 1 ? of_all + of_one : of_all);
+    const int rank = drawn < of_all ? -1 : run.chosen_rank % run.workers;
+    const std::size_t first = cut.front().front();
+    const auto of = [&](const char* what, Cut given) {
+        return std::pair(std::string(what), Miscut{rank, std::move(given)});
+    };
+    switch (drawn) {
+    case 0:
+        return of("a tensor is missing", without_the_last(run, cut));
+    case 1:
+    case 4:
+        cut.push_back({first});
+        return of("a tensor comes twice", cut);
+    case 2:
+        cut.front().push_back(first);
+        return of("a tensor stands twice in a bucket", cut);
+    case 3:
+        cut.push_back({run.tensors.size()});
+        return of("there is no such tensor", cut);
+    case 5:
+        return of("one rank leaves a tensor out", without_the_last(run, cut));
+    case 6:
+        std::swap(cut.front(), cut.back());
+        return of("one rank has another order", cut);
+    case 7:
+        cut[1].insert(cut[1].end(), cut[0].begin(), cut[0].end());
+        cut.erase(cut.begin());
+        return of("one rank has two buckets in one", cut);
+    default:
+        return of("one rank gives none", {});
+    }
+}
+
+void wrong_buckets_end_the_step(Trial& trial) {
+    classify(trial);
+    classify_parts(trial);
+    const Case& run = trial.run();
+    const Index wrong = run.chosen_place % run.steps + 1;
+    const Scenario good = trial.steps();
+    Action bad = good.actions[static_cast<std::size_t>(wrong - 1)];
+    auto [what, miscut] = spoilt(run, bad.buckets);
+    trial.classify(miscut.rank < 0, "buckets that are none");
+    trial.classify(miscut.rank >= 0, "a rank gives other buckets");
+    bad.miscut = std::move(miscut);
+    try {
+        refused_and_forgotten(trial, good, wrong, std::move(bad),
+                              [](const std::string&, const Outcome&) {});
+    } catch (const Violation& violation) {
+        Violation told(what + ": " + violation.what());
+        told.divergence = violation.divergence;
+        told.action = violation.action;
+        throw told;
+    }
+}
+
+/// Two that have something, at every step; and few ranks and steps, for each bucket is an exchange, and
+/// what is asked is no matter of many.
+void needs_buckets(Case& run) {
+    run.workers = std::min(run.workers, 5);
+    run.steps = std::min<Index>(run.steps, 3);
+    const auto has_two = [&run](const Cut& cut) {
+        return std::ranges::count_if(cut, [&](const auto& bucket) { return has_something(run, bucket); }) >
+               1;
+    };
+    if (std::ranges::count_if(run.tensors, [](const auto& tensor) { return tensor.size > 0; }) < 2)
+        run.tensors.push_back({"last", 3, false});
+    for (Index t = 1; t <= run.steps; ++t)
+        if (!has_two(cut_of(run, t))) {
+            run.bucket_bytes = 4;
+            run.cuts = CutRule::backward;
+        }
+}
+
 void needs_several_parts(Case& run) {
     run.parts = std::max(run.parts, 2);
 }
@@ -138,6 +227,10 @@ void needs_several_parts(Case& run) {
 std::string not_the_reference(const Implementation& implementation) {
     return implementation.name() == "reference" ? "it takes its gradients at once"
                                                 : only_scape(implementation);
+}
+
+std::string takes_buckets(const Implementation& implementation) {
+    return implementation.takes_parts() ? only_scape(implementation) : "it takes its gradients at once";
 }
 
 std::string exact_alone(const Implementation& implementation) {
@@ -159,6 +252,9 @@ std::vector<Property> parts_properties() {
     auto refusals = usual_demands();
     refusals.insert(
         {{"the sum is too large, and no part", 5}, {"several buckets", 8}, {"not in the first step", 20}});
+    auto of_buckets = usual_demands();
+    of_buckets.insert(
+        {{"buckets that are none", 15}, {"a rank gives other buckets", 20}, {"not in the first step", 20}});
     return {
         {13, "parts.same_bits",
          "A gradient in parts and buckets, whatever their number, cut and order, gives the bits of its sum "
@@ -170,6 +266,11 @@ std::vector<Property> parts_properties() {
         {11, "parts.refusal",
          "A part that is no number, and a sum that is too large, are refused on all ranks, and forgotten.",
          any_case, refused_with_its_parts, refusals, not_the_reference, needs_several_parts},
+        {11, "parts.buckets",
+         "Buckets that differ between ranks, miss a tensor or have one twice end the step on all ranks, "
+         "and "
+         "change nothing.",
+         any_case, wrong_buckets_end_the_step, of_buckets, takes_buckets, needs_buckets},
     };
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include <scape/gate/program_hello.hpp>
@@ -57,9 +58,11 @@ Json json_of(const Setup& setup) {
 /// A case on its way through the program's processes.
 class ProgramRun {
   public:
-    ProgramRun(Programs& programs, const Shows& shows, Setup setup)
+    /// `ended`: by rank why it does not begin, or nothing, where somebody wants to know that.
+    ProgramRun(Programs& programs, const Shows& shows, Setup setup, const std::optional<Odd>& odd = {},
+               std::vector<std::string>* ended = nullptr)
         : programs_(programs), shows_(shows), setup_(std::move(setup)) {
-        begin_case();
+        begin_case(odd, ended);
     }
 
     std::vector<Outcome> step(const Action& action);
@@ -88,7 +91,7 @@ class ProgramRun {
     [[noreturn]] void fail(std::size_t rank, const std::string& what) {
         programs_.fail(setup_.problem.workers, static_cast<int>(rank), what);
     }
-    void begin_case();
+    void begin_case(const std::optional<Odd>& odd = {}, std::vector<std::string>* ended = nullptr);
     void with_folder(const char* what, const fs::path& folder);
     /// Each rank's files of these names and sizes in bytes.
     std::vector<Json> ask_for_views(const std::vector<std::string>& what);
@@ -102,19 +105,26 @@ class ProgramRun {
     Index taken_ = 0; ///< steps
 };
 
-void ProgramRun::begin_case() {
-    const Json common = json_of(setup_);
+void ProgramRun::begin_case(const std::optional<Odd>& odd, std::vector<std::string>* ended) {
     static_cast<void>(programs_.greeted(setup_.problem.workers)); // so that there is a folder
     std::vector<Json> messages;
     for (std::size_t rank = 0; rank < workers(); ++rank) {
         const fs::path parameters = file(rank, "initial");
-        gate::write_vector(parameters, setup_.parameters.data(), size() * sizeof(float));
-        Json message = common;
+        const Setup& given = odd && static_cast<std::size_t>(odd->rank) == rank ? odd->setup : setup_;
+        gate::write_vector(parameters, given.parameters.data(), size() * sizeof(float));
+        Json message = json_of(given);
         message["rank"] = rank;
         message["parameters"] = parameters.string();
         messages.push_back(std::move(message));
     }
-    static_cast<void>(ask(std::move(messages), {"case"}));
+    std::vector<std::string> refused;
+    for (const Json& answer : ask(std::move(messages), {"case", "refused"}))
+        refused.push_back(answer["did"] == "refused" ? gate::text_of(answer) : "");
+    if (ended != nullptr)
+        *ended = refused;
+    for (const std::string& why : refused)
+        if (!why.empty())
+            throw std::runtime_error("a rank refuses to begin: " + why);
 }
 
 Outcome ProgramRun::outcome(std::size_t rank, const Action& action, const Json& answer) {
@@ -321,6 +331,7 @@ class ProgramImplementation final : public Implementation {
     /// Its processes are this one's, from case to case.
     bool stays_here() const override { return true; }
     gate::LeftOut left_out() const override { return hello_.left_out; }
+    bool compares_starts() const override { return !hello_.left_out.contains("starts"); }
     Shows shows() const override { return hello_.shows; }
 
     History run(const Scenario& scenario) const override {
@@ -343,7 +354,7 @@ class ProgramImplementation final : public Implementation {
 
   private:
     void run_through(const Scenario& scenario, History& history) const {
-        ProgramRun run(programs_, hello_.shows, scenario.setup);
+        ProgramRun run(programs_, hello_.shows, scenario.setup, scenario.odd, &history.ended);
         bool halted = false;
         for (const Action& action : scenario.actions) {
             Snapshot snapshot;

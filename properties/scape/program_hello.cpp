@@ -27,7 +27,8 @@ const std::map<std::string, std::string>& later_settings() {
         {"e5m2", "the program does not say that it knows 'e5m2'"},
         {"both", "the program does not say that it knows 'both'"},
         {"groups", "the program does not say that it knows 'groups'"},
-        {"damage", "the program does not say that it knows 'damage'"}};
+        {"damage", "the program does not say that it knows 'damage'"},
+        {"starts", "the program does not say that it knows 'starts'"}};
     return all;
 }
 
@@ -38,7 +39,7 @@ void leave_out_what_is_not_known(const Json& answer, gate::LeftOut& left_out) {
     for (const Json& setting : known)
         if (!setting.is_string() || !later_settings().contains(setting.get<std::string>()))
             throw Error("\"knows\" has " + setting.dump() +
-                        "; there are norm, payload, e5m2, both, groups, damage");
+                        "; there are norm, payload, e5m2, both, groups, damage, starts");
     for (const auto& [setting, why] : later_settings())
         if (std::ranges::find(known, Json(setting)) == known.end())
             left_out.emplace(setting, why);
@@ -60,6 +61,7 @@ const std::map<std::string, Shows>& needs_of_properties() {
         {"replicas", nothing},
         {"rerun", nothing},
         {"refusal", nothing},
+        {"starts", nothing},
         {"restart.same", nothing},
         {"restart.damage", nothing},
         {"symmetry.rank_order", nothing},
@@ -131,7 +133,8 @@ Hello hello_of(const Programs::Json& answer, const gate::ProgramSettings& settin
                 {shows("moment"), shows("residual"), shows("mask"), shows("next_mask")},
                 std::move(said.left_out)};
     leave_out_what_is_not_known(answer, hello.left_out);
-    hello.left_out.emplace("payload.overflow", "a program begins where a run does");
+    for (const char* property : {"payload.overflow", "starts.states"})
+        hello.left_out.emplace(property, "a program begins where a run does");
     leave_out_what_is_not_shown(hello);
     return hello;
 }

@@ -112,6 +112,8 @@ std::vector<std::vector<float>> parts_of(const Action& action, std::size_t rank)
 
 /// What has not come, and what has been taken, is no number.
 void give(Candidate& candidate, const Action& action, const problem::Layout& layout, int rank) {
+    const bool wrong = action.miscut && (action.miscut->rank < 0 || action.miscut->rank == rank);
+    const auto& buckets = wrong ? action.miscut->buckets : action.buckets;
     constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
     auto parts = parts_of(action, static_cast<std::size_t>(rank));
     for (std::size_t part = 0; part + 1 < parts.size(); ++part) {
@@ -119,16 +121,18 @@ void give(Candidate& candidate, const Action& action, const problem::Layout& lay
         std::ranges::fill(parts[part], nothing);
     }
     const std::vector<float>& last = parts.back();
-    if (action.buckets.empty())
+    if (buckets.empty())
         return candidate.step(last, action.learning_rate);
     std::vector<float> come(last.size(), nothing);
-    for (const auto& tensors : action.buckets) {
+    for (const auto& tensors : buckets) {
         for (const std::size_t tensor : tensors)
-            std::copy(last.begin() + layout.begin(tensor), last.begin() + layout.end(tensor),
-                      come.begin() + layout.begin(tensor));
+            if (tensor < layout.tensors().size())
+                std::copy(last.begin() + layout.begin(tensor), last.begin() + layout.end(tensor),
+                          come.begin() + layout.begin(tensor));
         candidate.bucket(tensors, come);
     }
-    candidate.step(come, action.learning_rate);
+    // What no bucket held would be refused for what it holds.
+    candidate.step(action.miscut ? last : come, action.learning_rate);
 }
 
 Outcome take_step(Candidate& candidate, const Action& action, const problem::Layout& layout, int rank) {
@@ -144,6 +148,11 @@ Outcome take_step(Candidate& candidate, const Action& action, const problem::Lay
     } catch (const distributed::Halted& halted) {
         outcome.kind = Outcome::Kind::halted;
         outcome.text = halted.what();
+    } catch (const std::exception& error) {
+        if (!action.miscut)
+            throw;
+        outcome.kind = Outcome::Kind::refused;
+        outcome.text = error.what();
     }
     return outcome;
 }
@@ -171,12 +180,16 @@ class RankedImplementation final : public Implementation {
             all.insert({"payload", "it takes payloads of fp32 alone"});
         else if (!ranked_.takes_states)
             all.insert({"payload.overflow", "it cannot begin at a state"});
+        if (!ranked_.takes_states)
+            all.insert({"starts.states", "it cannot begin at a state"});
         if (!ranked_.adds_groups)
             all.insert({"groups", "its ranks add on one level"});
         return all;
     }
     std::string like() const override { return ranked_.like; }
     Index most_parameters() const override { return ranked_.most_parameters; }
+    bool takes_parts() const override { return ranked_.takes_parts; }
+    bool compares_starts() const override { return ranked_.compares_starts; }
     bool any(bool here) const override { return group_->any(here); }
 
     History run(const Scenario& scenario) const override {
@@ -283,13 +296,14 @@ class RankedImplementation final : public Implementation {
 
     void run_rank(const Scenario& scenario, const Stage& stage, Communicator& ranks, const fs::path& from,
                   const fs::path& to, RankRecord& record) const {
-        const auto place = ranked_.place ? ranked_.place(stage.setup, ranks) : nullptr;
+        const Setup& given =
+            scenario.odd && scenario.odd->rank == ranks.rank() ? scenario.odd->setup : stage.setup;
+        const auto place = ranked_.place ? ranked_.place(given, ranks) : nullptr;
         CountingCommunicator communicator(place ? place->communicator() : ranks);
         const NotesACut notes_a_cut(communicator, record);
-        const auto candidate =
-            place ? place->make(stage.setup, communicator) : ranked_.make(stage.setup, communicator);
-        if (stage.setup.begun)
-            candidate->begin_at(*stage.setup.begun);
+        const auto candidate = place ? place->make(given, communicator) : ranked_.make(given, communicator);
+        if (given.begun)
+            candidate->begin_at(*given.begun);
         for (std::size_t i = stage.first; i < stage.last; ++i) {
             const Action& action = scenario.actions[i];
             communicator.reset();

@@ -203,6 +203,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .takes_parts = true,
                             .rounds_payloads = true,
                             .adds_groups = true,
+                            .compares_starts = true,
                             .takes_states = true,
                             .shares_folders = true,
                             .most_parameters = threads ? ten_million : million},
@@ -213,6 +214,7 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .like = "host",
                             .takes_parts = true,
                             .rounds_payloads = true,
+                            .compares_starts = true,
                             .takes_states = true,
                             .shares_folders = true},
                            group));
@@ -222,18 +224,19 @@ all_implementations(const std::shared_ptr<const Group>& group) {
                             .make = host_maker<ScapeCandidate>(Reduction::native),
                             .like = "host",
                             .takes_parts = true,
+                            .compares_starts = true,
                             .shares_folders = true,
                             .most_parameters = threads ? million : usual_parameters},
                            group));
     for (auto& ranked : on_devices(*group))
         all.push_back(on_ranks(std::move(ranked), group));
-    all.push_back(on_ranks({"host-adams",
-                            verify::LevelKind::exact,
-                            problem::Algorithm::adams,
-                            {"default"},
-                            [](const Setup& setup, Communicator& communicator) {
-                                return std::make_unique<AdamSCandidate>(setup, communicator);
-                            }},
+    all.push_back(on_ranks({.name = "host-adams",
+                            .algorithm = problem::Algorithm::adams,
+                            .make =
+                                [](const Setup& setup, Communicator& communicator) {
+                                    return std::make_unique<AdamSCandidate>(setup, communicator);
+                                },
+                            .compares_starts = true},
                            group));
     return all;
 }

@@ -181,9 +181,9 @@ const std::vector<Property>& all_properties() {
         for (const auto& family :
              {conservation_properties(), payload_properties(), overflow_properties(), mask_properties(),
               delay_properties(), dense_properties(), symmetry_properties(), traffic_properties(),
-              update_properties(), norm_properties(), refusal_properties(), restart_properties(),
-              damage_properties(), parts_properties(), fault_properties(), reference_properties(),
-              machine_properties()})
+              update_properties(), norm_properties(), refusal_properties(), start_properties(),
+              restart_properties(), damage_properties(), parts_properties(), fault_properties(),
+              reference_properties(), machine_properties()})
             result.insert(result.end(), family.begin(), family.end());
         return result;
     }();

@@ -19,6 +19,7 @@ namespace scape::properties {
 [[nodiscard]] std::vector<Property> traffic_properties();
 [[nodiscard]] std::vector<Property> update_properties();
 [[nodiscard]] std::vector<Property> refusal_properties();
+[[nodiscard]] std::vector<Property> start_properties();
 [[nodiscard]] std::vector<Property> restart_properties();
 [[nodiscard]] std::vector<Property> damage_properties();
 [[nodiscard]] std::vector<Property> norm_properties();

@@ -122,8 +122,9 @@ bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out)
             is_one_of({"several ranks", "a mean that is rounded", "a mean that rounding changes",
                        "no power of two", "fewer", "more", "another order", "a restart with other ranks",
                        "more parameters than ranks", "fewer parameters than ranks", "more than 8 ranks",
-                       "several buckets", "buckets change", "several groups",
-                       "groups of different sizes"})) ||
+                       "several buckets", "buckets change", "several groups", "groups of different sizes",
+                       "settings that differ", "parameters that differ in a bit",
+                       "a rank gives other buckets"})) ||
            (has("density") &&
             is_one_of({"the density falls", "k is 1 of several", "k is all but one",
                        "rho*n ends in one half", "a restart while the density changes", "the density rises",

@@ -57,16 +57,20 @@ class Programs(unittest.TestCase):
 
     def test_the_plain_example_passes(self):
         said = self.expect_passed(PLAIN, "--cases", "3", "--workers", "1,3", "--tensors", "a:13,b:5:dense")
-        self.assertIn(" 0 failed, 5 skipped", said)
+        self.assertIn(" 0 failed, 6 skipped", said)
 
     def test_the_example_in_c_passes(self):
         said = self.expect_passed(C_EXAMPLE, "--cases", "10", "--workers", "1,2,3,5", "--tensors", "a:13,b:5:dense")
         self.assertIn("the program does not say that it knows 'damage'", said)
-        self.assertIn(" 0 failed, 6 skipped", said)
+        self.assertIn(" 0 failed, 8 skipped", said)
 
     def test_a_damaged_checkpoint_that_is_restored_is_found(self):
         said = self.expect_found("env MISTAKE=damage " + PLAIN, "--cases", "40", *SMALL, "--property", "restart.damage")
         self.assertIn("damage=bit:", said)
+
+    def test_ranks_that_do_not_compare_what_they_were_given_are_found(self):
+        said = self.expect_found("env MISTAKE=starts " + PLAIN, "--cases", "20", *SMALL, "--property", "starts")
+        self.assertIn("and a step is taken", said)
 
     def test_the_example_in_c_passes_in_large_cases_and_long_ones(self):
         self.expect_passed(C_EXAMPLE, "--cases", "10", "--property", "reference,machine")

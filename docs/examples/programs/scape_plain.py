@@ -48,10 +48,9 @@ def answer(message, optimizer):
     do = message["do"]
     if do == "hello":
         return {"did": "hello", "protocol": 1, "name": "plain-python", "level": "exact",
-                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "knows": ["norm", "groups", "damage"], "left_out": {}}
+                "shows": ["parameters", "moment", "residual", "mask", "next_mask"], "knows": ["norm", "groups", "damage", "starts"], "left_out": {}}
     if do == "case":
-        optimizer.begin(message, read_floats(message["parameters"]))
-        return {"did": "case"}
+        return optimizer.begin(message, read_floats(message["parameters"]))
     if do == "step":
         return optimizer.step(read_floats(message["gradient"]), message["learning_rate"], message["next_density"])
     if do == "view":
@@ -203,6 +202,16 @@ class Scape:
         self.e = [0.0] * self.size         # this rank's own
         self.mask = [False] * self.size    # S_t
         self.next_mask = None              # S_{t+1}; none before the first step
+        # Section 8.14: begun is only with the same on all ranks.
+        common = {key: value for key, value in case.items() if key not in ("id", "rank", "parameters")}
+        given = self.ranks.all_gather(json.dumps(common).encode() + array("f", parameters).tobytes())
+        if MISTAKE == "starts":
+            return {"did": "case"}
+        if any(other != given[0] for other in given):
+            return {"did": "refused", "text": "the ranks were given different cases"}
+        if not all(map(math.isfinite, parameters)):
+            return {"did": "refused", "text": "a parameter is not finite"}
+        return {"did": "case"}
 
     def refusal(self, g):
         """Section 4.1: the lowest rank's lowest index is named, by all."""

@@ -38,6 +38,18 @@ double power(double base, Index times) {
     return result;
 }
 
+/// Of one length, however many there are.
+std::string text_of(const std::vector<Graph>& graphs) {
+    std::uint64_t sum = 0;
+    for (const Graph& graph : graphs) {
+        sum = sum * 31 + 1;
+        for (const Edge& edge : graph)
+            for (const double value : {edge.a + 0.0, edge.b + 0.0, edge.weight})
+                sum = sum * 31 + std::bit_cast<std::uint64_t>(value) % 0xffff'fffbU;
+    }
+    return std::to_string(sum);
+}
+
 /// Settings as words, one each, so that the first that differs can be named.
 std::vector<std::pair<std::string, std::string>> words_of(const Settings& s, const Floats& start) {
     std::uint64_t sum = 0;
@@ -45,6 +57,12 @@ std::vector<std::pair<std::string, std::string>> words_of(const Settings& s, con
         sum = sum * 31 + std::bit_cast<std::uint32_t>(value);
     return {{"inner", std::string(name(s.inner))},
             {"weight_decay", shortest(s.hyper.weight_decay)},
+            {"beta1", shortest(s.hyper.beta1)},
+            {"beta2", shortest(s.hyper.beta2)},
+            {"epsilon", shortest(s.hyper.epsilon)},
+            {"bias_correction", std::string(name(s.hyper.bias_correction))},
+            {"momentum", std::string(name(s.momentum))},
+            {"edges", text_of(s.given)},
             {"alpha", shortest(s.alpha)},
             {"gamma", shortest(s.gamma)},
             {"eta", shortest(s.eta)},
@@ -63,6 +81,8 @@ PlainWorker::PlainWorker(Number mistake, Settings settings, State state, Peers& 
         graph = checked(graph, peers_.size(), "edges");
     if (mistake_ != unstable_accepted)
         check_stable(settings_, peers_.size(), settings_.given);
+    if (!finite(state_.theta))
+        throw Error("the parameters must be finite");
     if (mistake_ == other_starts && state_.rounds == 0)
         for (float& value : state_.theta)
             value += 0.25F * static_cast<float>(peers_.rank());

@@ -215,6 +215,22 @@ std::vector<std::pair<std::string, std::string>> of_rounded_means() {
     };
 }
 
+/// Of what a gate sees only that gives ranks what they must not begin with.
+std::vector<std::pair<std::string, std::string>> of_what_is_given() {
+    return {
+        {"nobody compares what the ranks were given",
+         "They go on, each with its own settings and parameters. Needs P >= 2, and one that was given "
+         "something else."},
+        {"parameters that are not finite are taken",
+         "The first step halts, or spoils more. Needs such a start."},
+        {"nobody compares the states that ranks go on from",
+         "One goes on from another step, or with another mask. Needs P >= 2 and a state that is given."},
+        {"nobody compares the ranks' buckets",
+         "Values land on other coordinates, or an exchange fails. Needs buckets that differ, or in which a "
+         "tensor is missing or comes twice."},
+    };
+}
+
 std::vector<Description> all() {
     const std::vector<std::pair<std::string, std::string>> texts{
         {"payload from the own shard only, divided by P",
@@ -334,6 +350,8 @@ std::vector<Description> all() {
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     for (Description& bug : device_descriptions(first_of_device_payloads))
         result.push_back(std::move(bug));
+    for (const auto& [name, shows] : of_what_is_given())
+        result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;
 }
 

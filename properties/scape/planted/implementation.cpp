@@ -32,6 +32,7 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
          .takes_parts = true,
          .rounds_payloads = true,
          .adds_groups = true,
+         .compares_starts = true,
          .takes_states = true},
         group);
 }

@@ -48,6 +48,7 @@ PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& 
             "plain: give as many ranks and ranges as the problem has workers, and as many values as "
             "it has parameters");
     make_groups();
+    compare_given(setup, start.step == 0);
     Index covered = 0;
     for (const problem::Range& range : ranges_) {
         if (range.begin != covered || range.end < range.begin)
@@ -79,6 +80,7 @@ void PlainRank::go_on(const Start& start) {
 
 void PlainRank::begin_at(const properties::Begun& begun) {
     go_on({begun.step, Floats(at(d_), 0.0F), begun.residual, begun.mask, {}, {}, {}});
+    given_state_ = number_of_state(begun);
 }
 
 // The gather's buffers are about to go.
@@ -158,6 +160,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     const Index t = steps_ + 1;
     const Scalars s = scalars(t, learning_rate);
     gradient = whole(gradient);
+    compare_states_and_buckets();
     const bool local_before_check = has(Bug::refused_step_changes_residual) && t > 1;
     if (local_before_check) {
         join_mask();

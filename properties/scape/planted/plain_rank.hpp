@@ -44,6 +44,9 @@ inline std::size_t bytes_for(Index bits) {
 [[nodiscard]] std::uint8_t byte_of(float value, int E);
 [[nodiscard]] float of_byte(std::uint8_t byte, int E);
 
+/// The same for equal steps and masks only, and never 0.
+[[nodiscard]] std::uint64_t number_of_state(const properties::Begun& begun);
+
 /// One rank. Names are the specification's; every planted bug is one condition at the line of the mistake.
 class PlainRank final : public properties::Candidate {
   public:
@@ -159,6 +162,11 @@ class PlainRank final : public properties::Candidate {
     void exchange_buckets();
     [[nodiscard]] Bits selected_in(const std::vector<std::size_t>& tensors) const;
 
+    // plain_starts.cpp
+    void compare_given(const properties::Setup& setup, bool begins);
+    [[nodiscard]] std::string fault_of_buckets() const;
+    void compare_states_and_buckets();
+
     // plain_checkpoint.cpp
     void together(const std::string& failure);
     [[nodiscard]] Floats by_bucket(const Floats& e, bool back) const;
@@ -181,7 +189,8 @@ class PlainRank final : public properties::Candidate {
     Index d_;
 
     Index steps_ = 0;
-    std::string halted_; ///< why no step can be taken; empty where one can
+    std::uint64_t given_state_ = 0; ///< until a step was taken from one that was given
+    std::string halted_;            ///< why no step can be taken; empty where one can
     Floats w_, m_, e_;
     Floats c_;                         ///< of this step
     Floats M_, ghat_;                  ///< of this step, 0 off the mask

@@ -144,6 +144,7 @@ std::string beyond(int number) {
         {"needs ranks in groups", {132, 133, 134, 135, 136, 137}},
         {"needs means that are rounded", {138, 139, 140, 141}},
         {"needs a damaged checkpoint", {125, 126, 127, 128}},
+        {"needs ranks that are given different things, or what cannot be", {146, 147, 148, 149}},
     };
     for (const auto& [why, numbers] : all)
         if (numbers.contains(number))

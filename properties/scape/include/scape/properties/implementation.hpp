@@ -113,6 +113,13 @@ struct Fault {
     std::uint64_t exchanges = 0; ///< so many it can still start
 };
 
+/// Section 20: buckets that are none. Such a step has to end with an error on all ranks, and is told as
+/// one that was refused.
+struct Miscut {
+    int rank = -1; ///< who gives them; -1: all do
+    std::vector<std::vector<std::size_t>> buckets;
+};
+
 /// What happens to all ranks at once.
 struct Action {
     enum class Kind : std::uint8_t {
@@ -128,6 +135,7 @@ struct Action {
     /// that value comes in one part.
     std::vector<Gradients> parts;
     std::vector<std::vector<std::size_t>> buckets; ///< of tensors; none: at once
+    std::optional<Miscut> miscut;                  ///< step
     double learning_rate = 0.0;
     std::optional<problem::Problem> problem; ///< restart: with the new number of workers
     std::vector<problem::Range> ranges;
@@ -136,10 +144,17 @@ struct Action {
     Damage damage{};                      ///< damage
 };
 
+/// One rank that is started with something else than the others.
+struct Odd {
+    int rank = 0;
+    Setup setup;
+};
+
 /// A run as an implementation is put through it.
 struct Scenario {
     Setup setup;
     std::vector<Action> actions;
+    std::optional<Odd> odd = std::nullopt; ///< only of ranks that compare what each was given
 };
 
 /// How one rank came out of an action.
@@ -195,6 +210,10 @@ class Implementation : public gate::Implementation {
     [[nodiscard]] virtual problem::Algorithm algorithm() const { return problem::Algorithm::scape; }
     /// Of the cases that are tried in every run: larger ones would take it too long.
     [[nodiscard]] virtual Index most_parameters() const { return usual_parameters; }
+    /// Whether gradients come in parts and buckets, such as are none among them (Action::miscut).
+    [[nodiscard]] virtual bool takes_parts() const { return false; }
+    /// Whether it can be given scenarios with an odd rank, or with what is not finite.
+    [[nodiscard]] virtual bool compares_starts() const { return false; }
     [[nodiscard]] virtual History run(const Scenario& scenario) const = 0;
     /// From the setup's parameters until `live` ends it. Throws what a rank throws, and std::runtime_error
     /// where a step is refused or halts.

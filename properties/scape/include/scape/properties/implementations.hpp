@@ -58,6 +58,9 @@ struct Ranked {
     bool rounds_payloads = false;
     /// Whether they add in groups (section 32). Where not, cases come without.
     bool adds_groups = false;
+    /// Whether its ranks compare what each was given, and none begins where that differs or cannot be
+    /// (section 8.14). Where not, nobody gives them such.
+    bool compares_starts = false;
     /// Whether its candidates have begin_at(). Where not, what only such a state shows is skipped.
     bool takes_states = false;
     /// Whether all checkpoints of a run may go to one folder, in which others have left theirs. Where not,

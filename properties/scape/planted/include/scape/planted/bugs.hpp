@@ -138,6 +138,10 @@ enum class Bug : int {
     mean_rounded_by_all = 139,
     owner_loss_not_times_ranks = 140,
     owner_keeps_its_mean = 141,
+    given_not_compared = 146,
+    start_not_finite = 147,
+    states_not_compared = 148,
+    buckets_not_compared = 149,
 };
 
 constexpr int first_of_devices = 55;          ///< up to the first that shipped elsewhere, 67
@@ -154,7 +158,7 @@ struct Description {
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
 /// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,
 /// those of damaged checkpoints and overflowing payloads, those of ranks in groups, those of means that are
-/// rounded, and those of payloads in code for devices.
+/// rounded, those of payloads in code for devices, and those of what ranks were given.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted
