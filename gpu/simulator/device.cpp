@@ -64,6 +64,16 @@ std::shared_ptr<const Kernel> Device::kernel(const void* function) {
     return nullptr;
 }
 
+void Device::read_modules() {
+    for (const auto& module : modules) {
+        try {
+            module->get();
+        } catch (const std::exception&) {
+            continue; // get() says it again
+        }
+    }
+}
+
 Stream* Device::make_stream() {
     auto* const made = new Stream;
     made->device = current_device();

@@ -86,7 +86,7 @@ struct Stream {
     std::chrono::steady_clock::time_point stuck_since;
 };
 
-/// Modules are read when one of their kernels is first asked for.
+/// Modules are read when one of their kernels is first asked for, or when somebody asks for devices.
 struct Module {
     const void* fat_binary = nullptr;
     bool read = false;
@@ -115,6 +115,9 @@ class Device {
 
     /// Of its kernels by the host's function; nullptr where there is none. Throws Fault.
     [[nodiscard]] std::shared_ptr<const Kernel> kernel(const void* function);
+    /// Whoever asks for devices may fork then: what is read before that is read once, and not in each process.
+    /// What cannot be read is said where a kernel of it is asked for.
+    void read_modules();
 
     Stream* make_stream();
     /// Does what is in it. With the last one the device is as new: what had failed is over.

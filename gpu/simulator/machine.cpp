@@ -36,6 +36,12 @@ void begin(Block& block, std::uint32_t index, std::uint32_t blocks, std::uint32_
         warp.next.fill(0);
         warp.registers.resize(static_cast<std::size_t>(kernel.registers) * lanes);
         warp.predicates.resize(static_cast<std::size_t>(kernel.predicates));
+        // Nobody writes what is given, so that of a block that was used before most of it is there.
+        if (warp.row(threads_x)[0] == threads && warp.row(blocks_x)[0] == blocks) {
+            std::fill_n(warp.row(block_x), lanes, std::uint64_t{index});
+            first += lanes;
+            continue;
+        }
         for (int lane = 0; lane < lanes; ++lane) {
             const int thread = first + lane;
             warp.row(thread_x)[lane] = static_cast<std::uint64_t>(thread);

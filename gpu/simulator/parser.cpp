@@ -7,6 +7,7 @@
 #include <scape/simulator/fault.hpp>
 
 #include "instructions.hpp"
+#include "registers.hpp"
 #include "words.hpp"
 
 namespace scape::simulator {
@@ -15,6 +16,8 @@ namespace {
 
 class Parser {
   public:
+    explicit Parser(Registers registers) : registers_(registers) {}
+
     Program parse(std::string_view ptx) {
         while (!ptx.empty()) {
             const auto end = ptx.find('\n');
@@ -83,6 +86,7 @@ class Parser {
         symbols_.clear();
         constants_.clear();
         jumps_.clear();
+        forms_.clear();
         source_ = {};
         in_header_ = !name.ends_with("()");
     }
@@ -153,6 +157,9 @@ class Parser {
         }
         kernel_->code.push_back({.kind = Kind::beyond});
         kernel_->text.emplace_back();
+        forms_.push_back(Form::one); // not looked at
+        if (registers_ == Registers::shared)
+            share_registers(*kernel_, forms_);
         program_.kernels[kernel_->name] = kernel_;
         kernel_.reset();
     }
@@ -175,6 +182,7 @@ class Parser {
         const auto operands =
             end == std::string_view::npos ? std::vector<std::string_view>() : operands_of(rest.substr(end));
         program_.opcodes.insert(opcode);
+        forms_.push_back(Form::one);
         if (!take_control(i, opcode, operands))
             take_plain(i, opcode, operands);
         kernel_->code.push_back(i);
@@ -236,6 +244,7 @@ class Parser {
         if (known == instructions().end())
             bad("an instruction that the simulator does not know, " + opcode);
         i.execute = known->second.execute;
+        forms_.back() = known->second.form;
         switch (known->second.form) {
         case Form::four:
             i.d = value(operands.at(4));
@@ -360,6 +369,7 @@ class Parser {
         int line = 0;
     };
 
+    Registers registers_;
     Program program_;
     std::shared_ptr<std::map<int, std::string>> files_ = std::make_shared<std::map<int, std::string>>();
     std::shared_ptr<Kernel> kernel_;
@@ -373,12 +383,13 @@ class Parser {
     std::unordered_map<std::string, std::uint64_t> symbols_;
     std::unordered_map<std::uint64_t, int> constants_;
     std::vector<std::pair<std::size_t, std::string>> jumps_;
+    std::vector<Form> forms_; ///< of each instruction; of what is no plain one, any
 };
 
 } // namespace
 
-Program parse(std::string_view ptx) {
-    return Parser().parse(ptx);
+Program parse(std::string_view ptx, Registers registers) {
+    return Parser(registers).parse(ptx);
 }
 
 } // namespace scape::simulator

@@ -178,6 +178,9 @@ cudaError_t cudaPeekAtLastError() {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
+    Device& device = Device::get();
+    const std::lock_guard<std::recursive_mutex> lock(device.mutex);
+    device.read_modules();
     *count = all_devices;
     return cudaSuccess;
 }

@@ -63,6 +63,12 @@ class Turn {
         std::mt19937_64& random = *warp_.block->random;
         const bool any = (random() & 7U) == 0;
         auto skip = any ? random() % static_cast<unsigned>(std::popcount(ready)) : 0;
+        meeting_ = nowhere;
+        group_ = ready;
+        if (ready == ~Lanes{0} && all_at(warp_.next[0])) {
+            at_ = warp_.next[0];
+            return;
+        }
         at_ = nowhere;
         int last = 0;
         for_each(ready, [&](int lane) {
@@ -70,8 +76,6 @@ class Turn {
             at_ = std::min(at_, next);
             last = std::max(last, next);
         });
-        group_ = ready;
-        meeting_ = nowhere;
         if (at_ == last)
             return;
         if (any) {
@@ -88,6 +92,14 @@ class Turn {
             else if (next > at_)
                 meeting_ = std::min(meeting_, next);
         });
+    }
+
+    /// Whether all 32 lanes are there: without branches, for this is mostly so.
+    [[nodiscard]] bool all_at(int place) const {
+        int other = 0;
+        for (const int next : warp_.next)
+            other |= next ^ place;
+        return other == 0;
     }
 
     /// Instructions of the group, until it is to be chosen anew.
@@ -156,12 +168,16 @@ class Turn {
     Lanes met(const Instruction& i, const std::string& name) {
         const std::uint64_t* const members = warp_.values(i.a);
         const auto named = static_cast<Lanes>(members[first_of(group_)]);
-        for_each(group_, [&](int lane) {
-            if (static_cast<Lanes>(members[lane]) != named)
-                fault(warp_, i, lane, "threads of one " + name + " name different members");
-            if ((named >> lane & 1U) == 0)
-                fault(warp_, i, lane, "a thread that is no member of its own " + name);
-        });
+        Lanes others = ~group_ | ~named;
+        for (int lane = 0; lane < lanes; ++lane)
+            others |= static_cast<Lanes>(members[lane]) ^ named;
+        if (others != 0) // not all 32 of all 32
+            for_each(group_, [&](int lane) {
+                if (static_cast<Lanes>(members[lane]) != named)
+                    fault(warp_, i, lane, "threads of one " + name + " name different members");
+                if ((named >> lane & 1U) == 0)
+                    fault(warp_, i, lane, "a thread that is no member of its own " + name);
+            });
         if ((named & ~warp_.live) != 0)
             fault(warp_, i, first_of(group_),
                   "a " + name + " with a member that has ended, thread " +

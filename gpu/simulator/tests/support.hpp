@@ -30,8 +30,9 @@ class Bench {
     std::uint64_t unwritten(std::size_t words) { return add(std::vector<std::uint64_t>(words), false); }
 
     void run(const std::string& body, const std::vector<std::uint64_t>& pointers, std::uint32_t blocks = 1,
-             std::uint32_t threads = lanes, std::uint64_t seed = 1) {
-        const Program program = parse(kernel_of(body));
+             std::uint32_t threads = lanes, std::uint64_t seed = 1,
+             Registers registers = Registers::shared) {
+        const Program program = parse(kernel_of(body), registers);
         std::vector<std::uint8_t> parameters(24);
         std::memcpy(parameters.data(), pointers.data(), pointers.size() * 8);
         machine_.launch(program.kernels.begin()->second, blocks, threads, parameters, seed);

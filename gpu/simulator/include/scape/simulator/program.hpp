@@ -80,7 +80,10 @@ struct Program {
     std::set<std::string> opcodes; ///< with their modifiers
 };
 
+/// Whether registers whose values are never needed at the same time stand in one place.
+enum class Registers : std::uint8_t { shared, apart };
+
 /// Throws Fault with the line for what the machine does not know.
-[[nodiscard]] Program parse(std::string_view ptx);
+[[nodiscard]] Program parse(std::string_view ptx, Registers registers = Registers::shared);
 
 } // namespace scape::simulator
