@@ -102,6 +102,8 @@ class HostBlock {
 
     [[nodiscard]] Index index() const { return index_; }
     [[nodiscard]] int threads() const { return orders_.threads(); }
+    /// Of a thread's `share` of values `left` are there, and the others are 0: how many to go through.
+    static int worth_doing(int share, int left) { return least(share, greatest(left, 0)); }
 
     /// Calls work(thread) for all threads; behind it stands a barrier.
     template <class Work>
@@ -201,6 +203,8 @@ class DeviceBlock {
   public:
     __device__ static Index index() { return static_cast<Index>(blockIdx.x); }
     __device__ static constexpr int threads() { return Threads; }
+    /// All: loops of a length that is known are unrolled.
+    __device__ static constexpr int worth_doing(int share, int) { return share; }
 
     template <class Work>
     __device__ void phase(const Work& work) {

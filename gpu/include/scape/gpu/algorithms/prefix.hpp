@@ -96,7 +96,7 @@ struct Offsets {
             [&](int thread) {
                 std::uint32_t mine = 0;
                 SCAPE_UNROLL
-                for (int i = 0; i < share; ++i) {
+                for (int i = 0; i < block.worth_doing(share, size - thread * share); ++i) {
                     const int at = thread * share + i;
                     counts(thread, i) = at < size ? a.counts[begin + at] : 0U;
                     mine += counts(thread, i);
@@ -110,7 +110,7 @@ struct Offsets {
             [&](int thread, std::uint32_t before, std::uint32_t all) {
                 Index sum = base[thread] + before;
                 SCAPE_UNROLL
-                for (int i = 0; i < share; ++i) {
+                for (int i = 0; i < block.worth_doing(share, size - thread * share); ++i) {
                     const int at = thread * share + i;
                     if (at < size)
                         a.offsets[begin + at] = sum;
