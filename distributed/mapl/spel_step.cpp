@@ -36,7 +36,7 @@ class Tall {
           square_(rank_ * rank_), inner_(rank_ * rank_), made_(width_ * rank_) {}
 
     void iterate(const OddPolynomial& c, double margin, Floats& x) {
-        const auto [c0, c1, c2] = scaled(c, margin);
+        const auto [c0, c1, c2] = scaled_polynomial(c, margin);
         multiply({.rows = rank_, .columns = rank_, .inner = width_, .first_transposed = true}, x.data(),
                  x.data(), square_.data());
         multiply({.rows = rank_, .columns = rank_, .inner = rank_, .factor = c2}, square_.data(),
@@ -54,15 +54,15 @@ class Tall {
         for (float& value : x)
             value = static_cast<float>(static_cast<double>(value) * scale);
         for (int t = 0; t < iterations; ++t)
-            if (static_cast<std::size_t>(t) < polar_begin.size())
-                iterate(polar_begin[static_cast<std::size_t>(t)], 1.01, x);
+            if (static_cast<std::size_t>(t) < polar_polynomials.size())
+                iterate(polar_polynomials[static_cast<std::size_t>(t)], 1.01, x);
             else
-                iterate(endless, 1.0, x);
+                iterate(endless_polynomial, 1.0, x);
     }
 
     void retract(Floats& x, int iterations) {
         for (int t = 0; t < iterations; ++t)
-            iterate(endless, 1.0, x);
+            iterate(endless_polynomial, 1.0, x);
     }
 
     /// x - A sym(A^T x).

@@ -43,7 +43,7 @@ class Spel {
         polar(machine, products);
         blend(machine, 1.0F, a, -static_cast<float>(rate), x_, x_);
         for (int t = 0; t < settings_.retraction_iterations; ++t)
-            iterate(machine, products, endless, 1.0);
+            iterate(machine, products, endless_polynomial, 1.0);
         for (const Vector* made : {&moment_, &x_})
             machine.template run<gpu::boundary::Check>(blocks(), {size_, made->data(), not_finite});
     }
@@ -79,14 +79,14 @@ class Spel {
         machine.template run<gpu::boundary::ScaleBy>(
             blocks(), {size_, 1.0 / (1.01 * std::sqrt(sum) + 1e-7), x_.data()});
         for (int t = 0; t < settings_.direction_iterations; ++t)
-            if (static_cast<std::size_t>(t) < polar_begin.size())
-                iterate(machine, products, polar_begin[static_cast<std::size_t>(t)], 1.01);
+            if (static_cast<std::size_t>(t) < polar_polynomials.size())
+                iterate(machine, products, polar_polynomials[static_cast<std::size_t>(t)], 1.01);
             else
-                iterate(machine, products, endless, 1.0);
+                iterate(machine, products, endless_polynomial, 1.0);
     }
 
     void iterate(Machine& machine, Products& products, const OddPolynomial& c, double margin) {
-        const auto [c0, c1, c2] = scaled(c, margin);
+        const auto [c0, c1, c2] = scaled_polynomial(c, margin);
         products.multiply({.rows = rank_, .columns = rank_, .inner = width_, .first_transposed = true},
                           x_.data(), x_.data(), square_.data());
         products.multiply({.rows = rank_, .columns = rank_, .inner = rank_, .factor = c2}, square_.data(),
