@@ -3,6 +3,7 @@
 
 #include <scape/distributed/element.hpp>
 
+#include "algorithms/exchanged.hpp"
 #include "algorithms/local.hpp"
 #include "algorithms/mask.hpp"
 #include "algorithms/update.hpp"
