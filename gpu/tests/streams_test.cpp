@@ -106,6 +106,7 @@ class Buffer {
 
 std::vector<std::size_t> bytes(const std::vector<std::size_t>& counts) {
     std::vector<std::size_t> result;
+    result.reserve(counts.size());
     for (const std::size_t count : counts)
         result.push_back(count * sizeof(float));
     return result;
