@@ -146,10 +146,9 @@ void equals_the_host(Way way, const problem::Layout& layout, int workers, double
             problem, ranges, density_of_all,
             make_cuda_backend(problem, w, stream, own ? Exchange::device : Exchange::host),
             own ? *own : ranks, {});
-        for (int step = 0; step < 6; ++step) {
-            const auto g = draw(static_cast<std::uint64_t>(100 * step + ranks.rank() + 2), layout.size());
-            const auto first = setting.in_parts ? draw(static_cast<std::uint64_t>(step + 1), layout.size())
-                                                : std::vector<float>();
+        for (std::uint64_t step = 0; step < 6; ++step) {
+            const auto g = draw(100 * step + static_cast<std::uint64_t>(ranks.rank()) + 2, layout.size());
+            const auto first = setting.in_parts ? draw(step + 1, layout.size()) : std::vector<float>();
             take_step(host, first, g, setting.in_parts);
             take_step(device, first, g, setting.in_parts);
             EXPECT_EQ(bits(host.parameters()), bits(device.parameters()));
