@@ -115,8 +115,8 @@ class Device {
 
     /// Of its kernels by the host's function; nullptr where there is none. Throws Fault.
     [[nodiscard]] std::shared_ptr<const Kernel> kernel(const void* function);
-    /// Whoever asks for devices may fork then: what is read before that is read once, and not in each process.
-    /// What cannot be read is said where a kernel of it is asked for.
+    /// Whoever asks for devices may fork then: what is read before that is read once, and not in each
+    /// process. What cannot be read is said where a kernel of it is asked for.
     void read_modules();
 
     Stream* make_stream();
