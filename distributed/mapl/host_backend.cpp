@@ -54,6 +54,7 @@ std::vector<Id> ids_of(const std::byte* from, std::size_t tokens, std::size_t ea
 
 class HostBackend final : public Backend {
   public:
+    [[nodiscard]] bool in_host_memory() const override { return true; }
     void begin(const Settings& settings, Side /*side*/, EndState state) override {
         settings_ = settings;
         width_ = static_cast<std::size_t>(settings.width);
@@ -133,7 +134,7 @@ class HostBackend final : public Backend {
             codec_->decode(of.indices, state_.codebooks, of.widened.data());
             scatter_codewords(codebooks_of(settings_), travelling,
                               of.begin + forward_layout(settings_, tokens).codewords, state_.codebooks);
-            of.indices.clear();
+            of.indices = {}; // their memory, too
             of.z = of.widened.data();
         } else {
             of.z = unpacked(settings_.payload, of.begin, tokens * rank_, of.widened);

@@ -63,6 +63,12 @@ End::End(const Settings& settings, EndState state, Side side, distributed::Peers
     if (!backend_)
         backend_ = make_host_backend();
     one_thread_unless_asked();
+    for (const Traffic traffic : {Traffic::payload, Traffic::gradient, Traffic::parameters})
+        if (backend_->in_host_memory() != peers_.host_can_read(traffic))
+            throw Error("an end's messages stand " +
+                        std::string(backend_->in_host_memory() ? "in the host's memory" : "on a device") +
+                        ", and its peers (" + peers_.name() +
+                        ") look for them elsewhere; take the peers that are made for the backend");
     check(settings_);
     check_on_manifold(settings_, state.a, state.steps);
     EndState whole = completed(settings_, std::move(state), side);

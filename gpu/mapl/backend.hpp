@@ -25,6 +25,7 @@ namespace scape::mapl {
 template <class Machine, class Products>
 class BlockBackend final : public Backend {
   public:
+    [[nodiscard]] bool in_host_memory() const override { return false; }
     BlockBackend(Machine machine, Products products)
         : machine_(std::move(machine)), products_(std::move(products)) {
         machine_.resize(not_finite_, 1);
@@ -194,6 +195,8 @@ class BlockBackend final : public Backend {
         machine_.fetch(at_.anchor_gradient.data(), at_.anchor_sum.data(), at_.anchor_sum.size());
         machine_.fill(at_.part, 0);
         machine_.fill(at_.anchor_sum, 0);
+        machine_.finish(); // between two steps no graph is open, and the thread may do with its streams
+                           // what it likes
     }
 
     const Floats& held(Held what) override {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
 #include <cublas_v2.h>
 
+#include <scape/gpu/availability.hpp>
 #include <scape/gpu/cuda_machine.hpp>
 #include <scape/problem/error.hpp>
 
@@ -35,6 +37,10 @@ cublasOperation_t operation(bool transposed) {
     return transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
+struct Destroy {
+    void operator()(cublasHandle_t handle) const { static_cast<void>(cublasDestroy(handle)); }
+};
+
 /// What the library recommends for the largest devices.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20U;
 
@@ -42,9 +48,12 @@ constexpr std::size_t workspace_bytes = std::size_t{32} << 20U;
 
 struct CublasProducts::State {
     explicit State(const gpu::CudaStream& of) : stream(of) {
+        // The library allocates: no graph may be open.
+        const cudaStream_t at_once = stream.state().at_once();
         check_cublas(cublasCreate(&handle), "beginning");
+        kept.reset(handle);
         workspace.reserve(workspace_bytes);
-        check_cublas(cublasSetStream(handle, stream.state().at_once()), "choosing the stream");
+        check_cublas(cublasSetStream(handle, at_once), "choosing the stream");
         // Behind the stream, which takes the last workspace away.
         check_cublas(cublasSetWorkspace(handle, workspace.data(), workspace_bytes), "giving it room");
         check_cublas(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "asking for fp32 all through");
@@ -54,13 +63,25 @@ struct CublasProducts::State {
     ~State() {
         // What is under way uses the workspace. An error has been told before.
         static_cast<void>(cudaStreamSynchronize(stream.state().stream));
-        static_cast<void>(cublasDestroy(handle));
     }
 
     gpu::CudaDeviceStream stream;
     gpu::DeviceMemory workspace;
     cublasHandle_t handle = nullptr;
+    std::unique_ptr<cublasContext, Destroy>
+        kept; ///< goes before its workspace, and where a constructor fails
 };
+
+std::string products_unavailable() {
+    if (gpu::availability().simulated)
+        return {};
+    try {
+        static_cast<void>(cublasGetStatusString(CUBLAS_STATUS_SUCCESS)); // the first call opens the library
+        return {};
+    } catch (const Error& error) {
+        return error.what();
+    }
+}
 
 CublasProducts::CublasProducts(const gpu::CudaStream& stream) : state_(std::make_shared<State>(stream)) {}
 

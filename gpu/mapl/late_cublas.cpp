@@ -10,13 +10,19 @@
 namespace {
 
 void* library() {
+    static std::string why;
     static void* const opened = [] {
-        void* const by_name = dlopen(SCAPE_CUBLAS_NAME, RTLD_NOW | RTLD_LOCAL);
-        return by_name != nullptr ? by_name : dlopen(SCAPE_CUBLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+        for (const char* const name : {SCAPE_CUBLAS_NAME, SCAPE_CUBLAS_LIBRARY}) {
+            if (void* const found = dlopen(name, RTLD_NOW | RTLD_LOCAL); found != nullptr)
+                return found;
+            const char* const said = dlerror();
+            why += (why.empty() ? "" : "; ") + std::string(said != nullptr ? said : name);
+        }
+        return static_cast<void*>(nullptr);
     }();
     if (opened == nullptr)
-        throw scape::Error("cuda: " SCAPE_CUBLAS_NAME " is not found, nor " SCAPE_CUBLAS_LIBRARY
-                           "; LD_LIBRARY_PATH can say where it is");
+        throw scape::Error("cuda: cuBLAS cannot be opened (" + why +
+                           "); LD_LIBRARY_PATH can say where it is");
     return opened;
 }
 

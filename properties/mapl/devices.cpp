@@ -42,7 +42,7 @@ Builds blocks_with(Mistake mistake) {
 #if defined(SCAPE_WITH_CUBLAS)
 
 std::string no_cublas() {
-    return {};
+    return products_unavailable();
 }
 
 /// All ranks on the first device, the first of them with launches through graphs: it has one end, and a

@@ -148,6 +148,8 @@ Outcome take_step(Candidate& candidate, const Action& action, const problem::Lay
     } catch (const distributed::Halted& halted) {
         outcome.kind = Outcome::Kind::halted;
         outcome.text = halted.what();
+    } catch (const distributed::Aborted&) {
+        throw; // because of another rank: this one has refused nothing
     } catch (const std::exception& error) {
         if (!action.miscut)
             throw;

@@ -46,9 +46,10 @@ class StagedPeers final : public distributed::Peers {
             ranks_.send(traffic, peer, number, std::move(message), bytes);
             return;
         }
-        // To all neighbours goes the same copy.
+        // Parameters go to all neighbours, and the same copy does. What else there is goes to one: its
+        // place and number may be those of a message before it.
         const Sent now{message.get(), traffic, number, bytes};
-        if (last_ == nullptr || !(last_sent_ == now)) {
+        if (last_ == nullptr || traffic != distributed::Traffic::parameters || !(last_sent_ == now)) {
             last_ = copied_out(message.get(), bytes);
             last_sent_ = now;
         }
@@ -118,12 +119,21 @@ class StagedPeers final : public distributed::Peers {
         return copy;
     }
 
-    /// One of a pool that nobody has any more.
+    /// One of a pool that nobody has any more: one of that size, else any, so that there are never more
+    /// than are in use at a time, whatever sizes come.
     [[nodiscard]] Shared unused(std::vector<Shared>& pool, std::size_t bytes, bool for_host) {
         const auto size = static_cast<Index>(bytes);
-        for (const Shared& vector : pool)
-            if (vector->size() == size && distributed::is_let_go(vector))
-                return vector;
+        Shared* other = nullptr;
+        for (Shared& vector : pool)
+            if (distributed::is_let_go(vector)) {
+                if (vector->size() == size)
+                    return vector;
+                other = &vector;
+            }
+        if (other != nullptr) {
+            machine_.resize(**other, size);
+            return *other;
+        }
         pool.push_back(std::make_shared<Bytes>());
         if (for_host)
             machine_.exchange(*pool.back());

@@ -57,6 +57,9 @@ class Backend {
     Backend& operator=(const Backend&) = delete;
     virtual ~Backend() = default;
 
+    /// Whether its messages stand in the host's memory, as those of most peers do.
+    [[nodiscard]] virtual bool in_host_memory() const = 0;
+
     /// Once, before all else: the settings are sound, and the state is theirs.
     virtual void begin(const Settings& settings, Side side, EndState state) = 0;
 

@@ -88,7 +88,8 @@ class Sender final : public End {
     /// Micro-batch `micro` = 0, 1, ... of this step, each once, in any order that both sides keep: X is N x
     /// D, an id for each of its rows. Returns when it is on its way.
     void forward(Index micro, std::span<const float> activations, std::span<const Id> ids);
-    /// The same of activations that the caller gives away, refused or not: nothing is copied.
+    /// The same of activations that the caller gives away, refused or not: the host's backend
+    /// copies nothing.
     void forward(Index micro, Floats&& activations, std::span<const Id> ids);
     /// dX of one that went forward, N x D.
     [[nodiscard]] Floats backward(Index micro);

@@ -127,7 +127,8 @@ class Scape {
     /// Buckets: the values of these tensors in `gradient`, the last part in full length, are there, and
     /// their exchange may start; the rest of it is not looked at. All ranks give the same ones in the same
     /// order, every tensor once, and then the step with the same gradient; else scape::Error on all ranks.
-    /// Other buckets at another step change no bit.
+    /// These values stay as they are until the step, or forget_parts(), returns: a device may still read
+    /// them. Other buckets at another step change no bit.
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient);
     /// Gives up what has been given since the last step. On all ranks, where there are buckets.
     void forget_parts();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <scape/distributed/peers.hpp>
 #include <scape/gpu/cuda_stream.hpp>
@@ -10,13 +11,17 @@
 namespace scape::mapl {
 
 /// An end's backend on a device, with products by cuBLAS in fp32 (no TF32), and peers for it on the same
-/// stream. Activations and gradients may stand in the device's memory or, at the price of a copy, in the
-/// host's. What is given "there" is work of the stream: whoever reads it on another has to wait for this
-/// one. The host waits once in each forward and backward of an end, and a few times in a step. Products
+/// stream. Activations and gradients may stand in the device's memory, written by work of this stream or
+/// whole before the call, or, at the price of a copy, in the host's. What is given "there" is work of the
+/// stream: whoever reads it on another has to wait for this one, and to be done before it is let go. The
+/// host waits in each forward and backward of an end, for the verdict and for messages, which go by way of
+/// its memory. Products
 /// have the same bits again on devices of one kind with one version of cuBLAS, and gradients that stand
 /// where 256 bytes begin. With `graphs` the ends of one thread have to share the stream. In builds without
 /// CUDA or cuBLAS there are none.
 [[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(const gpu::CudaStream& stream);
+/// Why it has no products to call here, in builds that have it: cuBLAS is opened when it is first called.
+[[nodiscard]] std::string products_unavailable();
 /// Messages by way of pinned memory of the host; `ranks`, threads or processes, carries them and has to
 /// outlive this.
 [[nodiscard]] std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,

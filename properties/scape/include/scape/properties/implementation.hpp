@@ -202,6 +202,7 @@ struct Shows {
 constexpr Index usual_parameters = 200'000;
 
 using gate::Live;
+using gate::sum_of;
 
 /// Whatever can be put through a scenario.
 class Implementation : public gate::Implementation {
