@@ -55,14 +55,15 @@ class Shares {
     Workers workers_;
 };
 
-/// What several threads have found, the first or the greatest of it.
-template <class Value>
-void lower(std::atomic<Value>& least, Value found) {
+/// What several threads have found, the first or the greatest of it. `Atomic` is a std::atomic, or a
+/// test's.
+template <class Atomic, class Value>
+void lower(Atomic& least, Value found) {
     for (Value before = least; found < before && !least.compare_exchange_weak(before, found);) {
     }
 }
-template <class Value>
-void raise(std::atomic<Value>& greatest, Value found) {
+template <class Atomic, class Value>
+void raise(Atomic& greatest, Value found) {
     for (Value before = greatest; found > before && !greatest.compare_exchange_weak(before, found);) {
     }
 }

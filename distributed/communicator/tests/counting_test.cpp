@@ -125,6 +125,19 @@ TEST(Counting, ADelayLastsUntilTheTimeIsOver) {
     });
 }
 
+TEST(Counting, EveryKindOfExchangeMayBeDisturbedInEveryWay) {
+    run_ranks(2, [](Communicator& inner) {
+        Disturbance disturbance;
+        disturbance.delay.fill(60ms);
+        disturbance.late_start.fill(1);
+        disturbance.hold_back.fill(true);
+        CountingCommunicator communicator(inner, disturbance);
+        const auto begin = std::chrono::steady_clock::now();
+        Gather(communicator, Traffic::mask, 1).wait();
+        EXPECT_GE(std::chrono::steady_clock::now() - begin, 60ms);
+    });
+}
+
 TEST(Counting, WhatIsHeldBackShowsOnlyInWait) {
     run_ranks(3, [](Communicator& inner) {
         Disturbance disturbance;
