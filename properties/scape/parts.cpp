@@ -192,8 +192,11 @@ void wrong_buckets_end_the_step(Trial& trial) {
     trial.classify(miscut.rank >= 0, "a rank gives other buckets");
     bad.miscut = std::move(miscut);
     try {
-        refused_and_forgotten(trial, good, wrong, std::move(bad),
-                              [](const std::string&, const Outcome&) {});
+        refused_and_forgotten(
+            trial, good, wrong, std::move(bad), [&](const std::string& who, const Outcome& outcome) {
+                trial.expect(outcome.rank < 0,
+                             who + "a gradient is refused, of which nothing is wrong: " + outcome.text);
+            });
     } catch (const Violation& violation) {
         Violation told(what + ": " + violation.what());
         told.divergence = violation.divergence;

@@ -155,6 +155,7 @@ Outcome take_step(Candidate& candidate, const Action& action, const problem::Lay
             throw;
         outcome.kind = Outcome::Kind::refused;
         outcome.text = error.what();
+        outcome.rank = -1; // no gradient's fault
     }
     return outcome;
 }

@@ -231,6 +231,17 @@ std::vector<std::pair<std::string, std::string>> of_what_is_given() {
     };
 }
 
+/// Of what shipped in two forms, those that are not among the first.
+std::vector<std::pair<std::string, std::string>> other_halves() {
+    return {
+        {"where every rank holds something whole, nothing else enters the norm",
+         "Megatron-LM #5916. The norm is too small, and too little is clipped. Needs clipping that bites, "
+         "an always-dense tensor and one that is not."},
+        {"gradients are divided by a loss scale that was never applied",
+         "DeepSpeed #7839. They enter c as a 65,536th of what they are."},
+    };
+}
+
 std::vector<Description> all() {
     const std::vector<std::pair<std::string, std::string>> texts{
         {"payload from the own shard only, divided by P",
@@ -350,8 +361,9 @@ std::vector<Description> all() {
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     for (Description& bug : device_descriptions(first_of_device_payloads))
         result.push_back(std::move(bug));
-    for (const auto& [name, shows] : of_what_is_given())
-        result.push_back({static_cast<int>(result.size()) + 1, name, shows});
+    for (const auto& list : {of_what_is_given(), other_halves()})
+        for (const auto& [name, shows] : list)
+            result.push_back({static_cast<int>(result.size()) + 1, name, shows});
     return result;
 }
 

@@ -262,8 +262,9 @@ void PlainRank::refuse_on_all_ranks(std::span<const float> g) {
 void PlainRank::make_local(const Scalars& s, std::span<const float> g) {
     for (std::size_t i = 0; i < c_.size(); ++i) {
         const bool swapped = has(Bug::weights_swapped);
+        const float gradient = has(Bug::divided_by_unused_scale) ? g[i] * 0x1p-16F : g[i];
         const float moment =
-            swapped ? (s.a1 * m_[i]) + (s.b1 * g[i]) : multiply_add(s.b1, m_[i], s.a1 * g[i]);
+            swapped ? (s.a1 * m_[i]) + (s.b1 * gradient) : multiply_add(s.b1, m_[i], s.a1 * gradient);
         float residual = e_[i];
         if (has(Bug::residual_decayed))
             residual = s.b1 * residual;
@@ -301,23 +302,6 @@ void PlainRank::reconstruct(const Scalars& s) {
         if (has(Bug::residual_taken_for_gradient))
             ghat = M_[at(i)];
     }
-}
-
-/// s of section 4.7, by the norm of x on S_t in a range: all of it, but for a bug.
-float PlainRank::clip_factor(const Floats& x, problem::Range range) const {
-    if (has(Bug::clip_by_local_norm))
-        range = ranges_[at(me_)];
-    Floats packed;
-    for (Index i = range.begin; i < range.end; ++i)
-        if (test(mask_, i))
-            packed.push_back(x[at(i)]);
-    if (has(Bug::dense_counted_by_all))
-        for (const problem::Segment& segment : problem_.segments)
-            for (Index i = segment.begin; segment.always_dense && i < segment.end; ++i)
-                packed.insert(packed.end(), at(ranks_ - 1), x[at(i)]);
-    const double of_all = norm_.empty() ? norm(packed) : norm_[asked_ - 1];
-    const double ratio = problem_.settings.clip_norm / (of_all + 1e-6);
-    return once(std::min(ratio, 1.0));
 }
 
 void PlainRank::clip(const Scalars& s) {

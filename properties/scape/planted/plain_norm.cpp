@@ -1,4 +1,4 @@
-// The norm of section 5.
+// The norm of section 5, and what follows from it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -54,6 +54,25 @@ double PlainRank::norm(const Floats& x) const {
     for (const double sum : sums)
         total += sum;
     return std::sqrt(total);
+}
+
+/// s of section 4.7, by the norm of x on S_t in a range: all of it, but for a bug.
+float PlainRank::clip_factor(const Floats& x, problem::Range range) const {
+    if (has(Bug::clip_by_local_norm))
+        range = ranges_[at(me_)];
+    const bool of_dense = has(Bug::sharded_left_out_of_norm) &&
+                          std::ranges::any_of(problem_.segments, &problem::Segment::always_dense);
+    Floats packed;
+    for (Index i = range.begin; i < range.end; ++i)
+        if (test(mask_, i) && !of_dense)
+            packed.push_back(x[at(i)]);
+    if (has(Bug::dense_counted_by_all) || of_dense)
+        for (const problem::Segment& segment : problem_.segments)
+            for (Index i = segment.begin; segment.always_dense && i < segment.end; ++i)
+                packed.insert(packed.end(), of_dense ? 1 : at(ranks_ - 1), x[at(i)]);
+    const double of_all = norm_.empty() ? norm(packed) : norm_[asked_ - 1];
+    const double ratio = problem_.settings.clip_norm / (of_all + 1e-6);
+    return static_cast<float>(std::min(ratio, 1.0));
 }
 
 } // namespace scape::planted

@@ -98,8 +98,10 @@ class PlainRank final : public properties::Candidate {
     void reconstruct(const Scalars& s);
     void clip(const Scalars& s);
     void clip_average();
-    [[nodiscard]] double norm(const Floats& x) const; ///< plain_norm.cpp
+    // plain_norm.cpp
+    [[nodiscard]] double norm(const Floats& x) const;
     [[nodiscard]] float clip_factor(const Floats& x, problem::Range range) const;
+    // plain.cpp
     void update(const Scalars& s);
     [[nodiscard]] bool all_finite() const;
 

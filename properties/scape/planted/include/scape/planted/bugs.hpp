@@ -142,6 +142,8 @@ enum class Bug : int {
     start_not_finite = 147,
     states_not_compared = 148,
     buckets_not_compared = 149,
+    sharded_left_out_of_norm = 150,
+    divided_by_unused_scale = 151,
 };
 
 constexpr int first_of_devices = 55;          ///< up to the first that shipped elsewhere, 67
@@ -158,7 +160,8 @@ struct Description {
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
 /// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,
 /// those of damaged checkpoints and overflowing payloads, those of ranks in groups, those of means that are
-/// rounded, those of payloads in code for devices, and those of what ranks were given.
+/// rounded, those of payloads in code for devices, those of what ranks were given, and two
+/// more that shipped elsewhere.
 [[nodiscard]] const std::vector<Description>& bugs();
 
 } // namespace scape::planted
