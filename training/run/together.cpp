@@ -7,6 +7,7 @@
 
 #include <scape/gate/record.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/problem/mix64.hpp>
 
 namespace scape::training {
 
@@ -45,11 +46,20 @@ peers::State unpacked(std::vector<std::uint8_t> bytes) {
 /// What one rank has found, in a record that all ranks see.
 struct Found {
     std::uint64_t begins = 0; ///< the step after the checkpoint's; 0: there is none
+    std::uint64_t digest = 0; ///< of all ranks' states in it
     std::array<char, 600> fault{};
 };
 
+std::uint64_t digest_of(const Checkpoint& checkpoint) {
+    std::uint64_t digest = 0;
+    for (const peers::State& state : checkpoint.ranks)
+        for (const std::uint8_t byte : packed(state))
+            digest = problem::mix64(digest ^ byte);
+    return digest;
+}
+
 Found found(const std::optional<Checkpoint>& checkpoint, const std::string& fault) {
-    Found mine{checkpoint ? checkpoint->step + 1 : 0, {}};
+    Found mine{checkpoint ? checkpoint->step + 1 : 0, checkpoint ? digest_of(*checkpoint) : 0, {}};
     std::copy_n(fault.begin(), std::min(fault.size(), mine.fault.size() - 1), mine.fault.begin());
     return mine;
 }
@@ -98,10 +108,12 @@ Together load_together(const std::filesystem::path& path, const nlohmann::ordere
     const std::vector<Found> all = distributed::gather_records(ranks, found(result.checkpoint, fault));
     for (std::size_t rank = 0; rank < all.size() && result.refused.empty(); ++rank) {
         result.refused = all[rank].fault.data();
-        if (result.refused.empty() && all[rank].begins != all.front().begins)
+        const bool another_step = all[rank].begins != all.front().begins;
+        if (result.refused.empty() && (another_step || all[rank].digest != all.front().digest))
             result.refused = path.filename().string() + ": rank " + std::to_string(rank) +
                              " finds another checkpoint, " + words_of(all[rank]) + ", than rank 0, " +
-                             words_of(all.front()) + "; give --checkpoints a folder that all ranks share";
+                             (another_step ? words_of(all.front()) : "of the same step") +
+                             "; give --checkpoints a folder that all ranks share";
     }
     return result;
 }

@@ -77,7 +77,8 @@ TEST(MaplBlockEnds, WhatIsPlantedGivesOtherBits) {
                                                 device_mistakes::make_block_backend(mistake, stream)};
                                     },
                                     33, 1));
-        } catch (const std::exception&) { // an id that nobody has sent, say
+        } catch (const std::exception& error) { // an id that nobody has sent, say
+            EXPECT_EQ(mistake, Mistake::sent_before_written) << error.what();
         }
         EXPECT_TRUE(unlike) << static_cast<int>(mistake);
     }
@@ -121,6 +122,43 @@ TEST(MaplBlockEnds, WhatIsNotFiniteIsRefusedAndTheNextIsAsIfNothingHadBeen) {
     });
     EXPECT_EQ(senders, "micro-batch 0 has an activation that is not finite; nothing was sent");
     EXPECT_EQ(receivers, "micro-batch 0 has a gradient that is not finite; nothing was sent");
+}
+
+/// Its messages have the numbers and sizes of those before, and may have their places.
+TEST(MaplBlockEnds, OneThatComesAfterAnotherSendsItsOwn) {
+    const Settings settings{.width = 6, .rank = 2, .vocabulary = 3};
+    const Floats start = first_subspace(6, 2, 1);
+    const std::vector<Id> ids{0, 1, 2};
+    std::vector<Floats> arrived;
+    distributed::run_peers(2, [&](Peers& ranks) {
+        const gpu::HostStream stream = stream_of(ranks.rank());
+        const auto peers = make_block_peers(ranks, stream);
+        for (const float first : {1.0F, 2.0F}) {
+            if (ranks.rank() == 0) {
+                Sender sender(settings, first_state(settings, Side::sender, start, {}), *peers, 1, nullptr,
+                              make_block_backend(stream));
+                sender.forward(0, wave(18, first), ids);
+            } else {
+                Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), *peers, 0,
+                                  make_block_backend(stream));
+                arrived.push_back(receiver.forward(0, 3).activations);
+            }
+        }
+    });
+    ASSERT_EQ(arrived.size(), 2U);
+    EXPECT_NE(arrived[0], arrived[1]);
+}
+
+TEST(MaplBlockEnds, PeersOfAnotherMemoryAreRefused) {
+    const Settings settings{.width = 6, .rank = 2, .vocabulary = 3};
+    const EndState state = first_state(settings, Side::sender, first_subspace(6, 2, 1), {});
+    distributed::run_peers(2, [&](Peers& ranks) {
+        const gpu::HostStream stream = stream_of(ranks.rank());
+        const auto peers = make_block_peers(ranks, stream);
+        const int other = 1 - ranks.rank();
+        EXPECT_THROW(Sender(settings, state, *peers, other), Error);
+        EXPECT_THROW(Sender(settings, state, ranks, other, nullptr, make_block_backend(stream)), Error);
+    });
 }
 
 /// Activations that are made on the stream, and results that are read on it: nothing passes by the host.

@@ -197,6 +197,11 @@ TEST_F(TrainingCheckpoint, OfProcessesIsTheSameForAllOrRefusedByAll) {
     const auto other = in("other");
     save(other, identity, {24, {}, {1, 2, 3}, {some_state(0), some_state(1), some_state(2)}});
     EXPECT_THAT(found({there, other, there})[2].refused, HasSubstr("rank 1 finds another checkpoint"));
+    const auto left_over = in("left_over"); // of the same step, by another run
+    save(left_over, identity, {12, {}, {1, 2, 3}, {some_state(0), some_state(1), some_state(1)}});
+    EXPECT_THAT(
+        found({there, there, left_over})[0].refused,
+        HasSubstr("rank 2 finds another checkpoint, that of step 12, than rank 0, of the same step"));
     const auto damaged = in("damaged");
     std::ofstream(damaged) << "damaged";
     EXPECT_THAT(found({there, damaged, there})[0].refused, HasSubstr("damaged/run.safetensors"));
