@@ -49,7 +49,7 @@ constexpr std::size_t workspace_bytes = std::size_t{32} << 20U;
 struct CublasProducts::State {
     explicit State(const gpu::CudaStream& of) : stream(of) {
         // The library allocates: no graph may be open.
-        const cudaStream_t at_once = stream.state().at_once();
+        auto* const at_once = stream.state().at_once();
         check_cublas(cublasCreate(&handle), "beginning");
         kept.reset(handle);
         workspace.reserve(workspace_bytes);

@@ -29,8 +29,9 @@ constexpr std::size_t bytes = size * sizeof(float);
 class Rank {
   public:
     Rank(Peers& ranks, std::uint64_t seed)
-        : stream_(64, seed), peers_(make_block_peers(ranks, stream_)), machine_(stream_, Exchange::device) {
-    }
+        : stream_(64, seed),
+          peers_(make_block_peers(ranks, stream_, {Traffic::parameters, Traffic::payload})),
+          machine_(stream_, Exchange::device) {}
     Peers& peers() { return *peers_; }
 
     std::shared_ptr<HostMachine::Vector<float>> vector(float value) {
@@ -85,6 +86,22 @@ TEST(BlockPeers, WhatTheStreamHasWrittenComesThoughItIsWrittenAgain) {
                     }
             }
         });
+}
+
+/// Parameters of one number go to all neighbours as one copy; of a payload the next may have its place and
+/// number.
+TEST(BlockPeers, APayloadIsCopiedEachTimeItIsSent) {
+    distributed::run_peers(2, [](Peers& ranks) {
+        Rank rank(ranks, 5);
+        const int peer = 1 - ranks.rank();
+        const auto z = rank.vector(0.0F);
+        for (const float value : {1.0F, 2.0F}) {
+            const auto incoming = rank.peers().receive(Traffic::payload, peer, 0, bytes);
+            rank.write(*z, value);
+            rank.peers().send(Traffic::payload, peer, 0, lent(z), bytes);
+            EXPECT_EQ(rank.read(incoming->wait(bytes)), Floats(size, value));
+        }
+    });
 }
 
 TEST(BlockPeers, AllElseStaysOnTheHost) {
