@@ -166,7 +166,7 @@ Floats PlainRank::wide(const std::vector<char>& sent, std::size_t bytes) const {
 }
 
 /// Nothing has changed yet; c_ is made anew.
-void PlainRank::refuse_what_overflows(const Bits& S) const {
+void PlainRank::refuse_what_overflows(const Bits& S) {
     if (has(Bug::overflow_not_refused))
         return;
     struct Verdict {
@@ -179,9 +179,12 @@ void PlainRank::refuse_what_overflows(const Bits& S) const {
             mine = {i, static_cast<double>(c_[at(i)])};
     const auto verdicts = distributed::gather_records(communicator_, mine);
     for (int rank = 0; rank < ranks_; ++rank)
-        if (const Verdict& verdict = verdicts[at(rank)]; verdict.index >= 0)
+        if (const Verdict& verdict = verdicts[at(rank)]; verdict.index >= 0) {
+            parts_.clear();
+            cut_.clear();
             throw distributed::RefusedStep::of_payload(rank, verdict.index,
                                                        static_cast<float>(verdict.value), problem_.layout);
+        }
 }
 
 } // namespace scape::planted

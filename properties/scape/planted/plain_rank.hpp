@@ -138,7 +138,7 @@ class PlainRank final : public properties::Candidate {
     [[nodiscard]] std::vector<char> narrow(const Floats& values, std::size_t bytes) const;
     [[nodiscard]] Floats wide(const std::vector<char>& sent, std::size_t bytes) const;
     void agree_on_scale(Index t);
-    void refuse_what_overflows(const Bits& S) const;
+    void refuse_what_overflows(const Bits& S);
     // plain_groups.cpp
     struct GroupOfRanks {
         std::size_t first = 0;
