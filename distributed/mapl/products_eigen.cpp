@@ -8,16 +8,16 @@ namespace scape::mapl {
 
 namespace {
 
-using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-Eigen::Map<const Rows> mapped(const float* values, std::size_t rows, std::size_t columns) {
+Eigen::Map<const RowMajor> mapped(const float* values, std::size_t rows, std::size_t columns) {
     return {values, static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns)};
 }
 
 template <class First, class Second>
 void into(const Product& shape, const First& first, const Second& second, float* to) {
-    Eigen::Map<Rows> result(to, static_cast<Eigen::Index>(shape.rows),
-                            static_cast<Eigen::Index>(shape.columns));
+    Eigen::Map<RowMajor> result(to, static_cast<Eigen::Index>(shape.rows),
+                                static_cast<Eigen::Index>(shape.columns));
     if (!shape.keep)
         result.setZero();
     result.noalias() += shape.factor * (first * second);
