@@ -1,6 +1,8 @@
 #include <scape/gate/hypotheses.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -59,16 +61,25 @@ Fit best_fit(const Hypotheses& given, const SeenBits& right, const SeenBits& hyp
     return best;
 }
 
-std::string told(const Mistake& mistake, const Fit& fit) {
+std::string told(const Mistake& mistake, const Fit& fit, const std::string& nearness) {
     return "fits planted mistake " + std::to_string(mistake.number) + ", " + mistake.name +
            (fit.rank < 0 ? "" : ", of rank " + std::to_string(fit.rank) + " alone") + ": " +
-           std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) +
-           " wrong values, bit for bit" +
+           std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) + " wrong values, " +
+           nearness +
            (fit.spoilt == 0 ? ""
                             : "; but it would make " + std::to_string(fit.spoilt) + " right ones wrong");
 }
 
 } // namespace
+
+std::vector<std::uint32_t> bits_within(const std::vector<float>& recorded, const std::vector<float>& made,
+                                       double distance) {
+    std::vector<std::uint32_t> bits = seen_bits(made);
+    for (std::size_t at = 0; at < std::min(recorded.size(), made.size()); ++at)
+        if (std::abs(static_cast<double>(made[at]) - static_cast<double>(recorded[at])) <= distance)
+            bits[at] = std::bit_cast<std::uint32_t>(recorded[at]);
+    return bits;
+}
 
 std::vector<std::string> what_fits(const Hypotheses& given) {
     std::vector<std::string> lines;
@@ -94,7 +105,8 @@ std::vector<Explanation> explanations(const Hypotheses& given) {
         fits, [](const auto& one, const auto& two) { return one.first.worth() > two.first.worth(); });
     constexpr std::size_t most_told = 3;
     for (const auto& [found, mistake] : std::span(fits).first(std::min(fits.size(), most_told)))
-        all.push_back({told(*mistake, found), found.explained == found.wrong && found.spoilt == 0});
+        all.push_back(
+            {told(*mistake, found, given.nearness), found.explained == found.wrong && found.spoilt == 0});
     return all;
 }
 

@@ -47,7 +47,7 @@ Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, 
         const auto keep = [&](const std::string& name, const Floats& values) {
             made.vectors[of_step(step + 1, name)] = values;
         };
-        made.numbers["rate"].push_back(scenario.rate);
+        made.numbers["rate"].push_back(scenario.rate_of(step));
         keep("E_sender", sender.at(key(step, "s.E")));
         keep("E_receiver", receiver.at(key(step, "r.E")));
         for (Index micro = 0; micro < run.micro; ++micro) {

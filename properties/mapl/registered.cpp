@@ -9,6 +9,7 @@
 #include "candidate.hpp"
 #include "devices.hpp"
 #include "family.hpp"
+#include "planted/diagnosis.hpp"
 #include "planted/planted.hpp"
 
 namespace scape::systems {
@@ -209,6 +210,7 @@ gate::System mapl_system() {
     system.planted = mapl::planted;
     system.clean = {"host"};
     system.traces = mapl::traces();
+    system.what_fits = mapl::what_fits;
     return system;
 }
 

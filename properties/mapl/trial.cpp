@@ -24,6 +24,7 @@ class MaplDifference final : public gate::Finding {
         const Case& run = scenario_.run;
         return {run.width * run.rank, run.ranks(), step_ + 1}; // those of A
     }
+    std::int64_t parted_at() const override { return step_ + 1; }
     /// Of one boundary, of which all was seen; traces do not know means over replicas.
     bool save(const std::filesystem::path& path, const std::string& source) const override {
         if (scenario_.run.replicas > 1 || scenario_.boundaries() != 1 || seen_.size() != 2)

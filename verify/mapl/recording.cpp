@@ -1,12 +1,72 @@
-// A trace that was gathered in memory.
+// A trace that was gathered in memory, or is taken into it.
 #include <scape/mapl/traces.hpp>
 
+#include <algorithm>
 #include <utility>
 
+#include <scape/mapl/quantization.hpp>
 #include <scape/problem/error.hpp>
 #include <scape/trace/writer.hpp>
 
+#include "head.hpp"
+
 namespace scape::mapl {
+
+std::optional<Recording> steps_of(const std::filesystem::path& path, Index first, Index last) {
+    const trace::Reader file(path, [](const std::string& text, const std::string& what) {
+        return schema(parse_config(text, what));
+    });
+    const Head head = read_head(file);
+    Recording made{head.config, {}, {}};
+    made.config.steps = last - first + 1;
+    made.config.before += (first - 1) * head.config.micro;
+
+    std::map<std::string, std::vector<float>>& all = made.vectors;
+    all["initial/A"] = head.a;
+    all["initial/m"] = head.m;
+    if (head.config.settings.anchors != Anchors::none) {
+        all["P_sender"] = head.rows[0];
+        all["P_receiver"] = head.rows[1];
+    }
+    if (quantizes(head.config.settings)) {
+        all["initial/C"] = head.codebooks;
+        all["initial/L"] = head.learned;
+    }
+    const auto held = [&](const std::string& name) {
+        return std::ranges::any_of(file.schema().series,
+                                   [&](const trace::Series& one) { return one.name == name; });
+    };
+    if (first > 1) {
+        for (const auto& [name, initial] : {std::pair("A", "initial/A"), std::pair("m", "initial/m")}) {
+            const auto values = file.values({name}, first - 1, 0);
+            if (!values)
+                return std::nullopt;
+            all[initial] = *values;
+        }
+        for (const auto& [name, initial] : {std::pair("C", "initial/C"), std::pair("L", "initial/L")})
+            if (quantizes(head.config.settings)) {
+                if (!held(of_step(first - 1, name)))
+                    return std::nullopt;
+                all[initial] = file.series_f32(of_step(first - 1, name));
+            }
+    }
+
+    const auto ids_of_a_step = static_cast<std::ptrdiff_t>(head.config.micro * head.config.tokens);
+    for (Index step = first; step <= last; ++step) {
+        made.numbers["rate"].push_back(head.rates[static_cast<std::size_t>(step - 1)]);
+        const auto ids = head.ids.begin() + (step - 1) * ids_of_a_step;
+        made.numbers["ids"].insert(made.numbers["ids"].end(), ids, ids + ids_of_a_step);
+        const std::string then = of_step(step, "");
+        const std::string now = of_step(step - first + 1, "");
+        for (const trace::Series& one : file.schema().series)
+            if (one.name.starts_with(then))
+                all[now + one.name.substr(then.size())] = file.series_f32(one.name);
+        for (const trace::Result& result : file.schema().results)
+            if (const auto values = file.values(result.kind, step, 0))
+                all[now + std::string(result.kind.name)] = *values;
+    }
+    return made;
+}
 
 void write(const std::filesystem::path& path, const Recording& recording, const std::string& source) {
     trace::Schema schema = mapl::schema(recording.config);

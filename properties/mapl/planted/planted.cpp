@@ -112,6 +112,12 @@ std::vector<gate::Mistake> mistakes() {
     return all;
 }
 
+std::vector<gate::Mistake> plain_mistakes() {
+    std::vector<gate::Mistake> all = mistakes();
+    all.resize(wrong_end - 1);
+    return all;
+}
+
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < 0 || number > static_cast<int>(mistakes().size()))

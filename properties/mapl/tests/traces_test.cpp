@@ -11,6 +11,7 @@
 #include <scape/problem/error.hpp>
 
 #include "candidate.hpp"
+#include "planted/diagnosis.hpp"
 #include "planted/plain.hpp"
 #include "recorded.hpp"
 
@@ -149,6 +150,74 @@ TEST_F(MaplTraces, OfAMistakeFailWhereItIsMade) {
             << told.wrong << " " << verdict.first->result;
         EXPECT_EQ(verdict.first->step, told.step) << told.wrong;
     }
+}
+
+/// The first of the lines that say which mistake makes what was recorded.
+TEST_F(MaplTraces, TheMistakeIsNamed) {
+    const Told all[]{
+        {sender_part_only, "", "", ""},
+        {receiver_part_only, ",anchors=two", "", ""},
+        {parts_averaged, ",steps=1", "", ""},
+        {updated_on_one_side, "", "", ""},
+        {sym_forgotten, ",payload=bf16", "", ""},
+        {projected_with_old, "", "", ""},
+        {not_retracted, ",order=momentum_first", "", ""},
+        {not_transposed_back, "", "", ""},
+        {polar_of_gradient, "", "", ""},
+        {momentum_after_polar, "", "", ""},
+        {senders_anchor, ",anchors=two", "", ""},
+        {rows_not_orthonormal, ",anchors=two", "", ""},
+        {anchor_gradient_sign, ",anchors=two,schedule=1f1b", "", ""},
+        {anchor_gradient_overwritten, ",anchors=two", "", ""},
+        {ids_as_bf16, ",anchors=two,vocabulary=300", "", ""},
+        {ids_of_another, ",anchors=two", "", ""},
+        {dx_without_a, "", "", ""},
+        {divided_by_micro_batches, ",micro=3", "", ""},
+        {anchor_not_subtracted, ",anchors=two", "", ""},
+        {activations_kept_by_order, "", "", ""},
+        {payload_one_way, ",payload=bf16", "", ""},
+        {newer_codebook_decodes, ",codewords=6", "", ""},
+        {residual_not_subtracted, ",codewords=6,rounds=2", "", ""},
+        {zero_word_learned, ",codewords=2", "", ""},
+        {averaged_over_all, ",codewords=6", "", ""},
+    };
+    for (const Told& told : all) {
+        const verify::TraceVerdict verdict =
+            verified(recorded(plain_ends(told.wrong), usual + told.more), verify::Level::rel());
+        ASSERT_TRUE(verdict.first) << told.wrong;
+        const std::vector<std::string> lines = what_fits(
+            folder_ / "run.safetensors", {verdict.first->step, std::nullopt}, gate::Gradients::recorded);
+        const std::string wanted = "fits planted mistake " + std::to_string(told.wrong) + ", ";
+        ASSERT_FALSE(lines.empty()) << told.wrong;
+        EXPECT_EQ(lines.front().substr(0, wanted.size()), wanted) << lines.front();
+        EXPECT_NE(lines.front().find("within rounding"), std::string::npos) << lines.front();
+    }
+}
+
+/// Another library's sums end in other bits.
+TEST_F(MaplTraces, TheMistakeIsNamedWhereSumsHaveAnotherOrder) {
+    Recording of = recorded(plain_ends(dx_without_a), usual + ",anchors=two");
+    for (auto& [name, values] : of.vectors)
+        for (const char* made : {"Z.", "Xhat.", "dZ.", "dX."})
+            if (name.find(made) != std::string::npos)
+                for (float& value : values)
+                    value *= 1.0F + 0x1p-21F;
+    const verify::TraceVerdict verdict = verified(of, verify::Level::rel());
+    ASSERT_TRUE(verdict.first);
+    const std::vector<std::string> lines = what_fits(
+        folder_ / "run.safetensors", {verdict.first->step, std::nullopt}, gate::Gradients::recorded);
+    ASSERT_FALSE(lines.empty());
+    EXPECT_TRUE(lines.front().starts_with("fits planted mistake " + std::to_string(dx_without_a) + ", "))
+        << lines.front();
+}
+
+TEST_F(MaplTraces, NoMistakeIsTriedOnMoreThanTakesSeconds) {
+    static_cast<void>(verified(recorded(host_ends(), "rank=40,width=128,tokens=900,micro=2,data=normal"),
+                               verify::Level::rel()));
+    const std::vector<std::string> lines =
+        what_fits(folder_ / "run.safetensors", {1, std::nullopt}, gate::Gradients::recorded);
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_TRUE(lines.front().starts_with("no known mistake was tried: ")) << lines.front();
 }
 
 TEST_F(MaplTraces, WhatCannotBeIsALine) {

@@ -27,7 +27,14 @@ struct Hypotheses {
     SeenBits recorded;
     /// What a run with that mistake shows; 0 has none. Nothing where it does not come so far.
     std::function<std::optional<SeenBits>(int number)> run;
+    /// How near what is counted as the same is: a system in which sums have no order of their own puts the
+    /// recorded bits in the place of such as are within their rounding.
+    std::string nearness = "bit for bit";
 };
+
+/// The recorded bits where a value is as near to the recorded one, else its own.
+[[nodiscard]] std::vector<std::uint32_t> bits_within(const std::vector<float>& recorded,
+                                                     const std::vector<float>& made, double distance);
 
 struct Explanation {
     std::string line;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ struct Recording {
     std::map<std::string, std::vector<double>> numbers; ///< "rate", "ids"
     std::map<std::string, std::vector<float>> vectors;
 };
+/// The steps from `first` to `last` of a trace, as a trace of their own that begins with the state before
+/// them: nothing, if that was not recorded. Throws scape::Error where it is no trace.
+[[nodiscard]] std::optional<Recording> steps_of(const std::filesystem::path& path, Index first, Index last);
+
 /// Throws scape::Error where an input is missing.
 void write(const std::filesystem::path& path, const Recording& recording, const std::string& source);
 
