@@ -91,6 +91,13 @@ scape_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm* fo
     return made;
 }
 
+bool step_mapl(scape_mapl_boundary& boundary, double rate, const mapl::Floats& gradient) {
+    const bool stepped = boundary.form->step(boundary.settings, gradient, rate, boundary.a, boundary.m);
+    ++boundary.steps;
+    begin_mapl_step(boundary);
+    return stepped;
+}
+
 bool end_mapl_step(scape_mapl_boundary& boundary, double rate, const scape_values* receivers_part) {
     mapl::check_rate(rate);
     if (receivers_part != nullptr && boundary.batches[SCAPE_MAPL_RECEIVER] > 0)
@@ -107,11 +114,15 @@ bool end_mapl_step(scape_mapl_boundary& boundary, double rate, const scape_value
         receivers_part == nullptr ? std::span<const float>(boundary.parts[SCAPE_MAPL_RECEIVER])
                                   : floats({receivers_part, 1}, static_cast<int64_t>(own.size()), room,
                                            "receivers_part", "values of the subspace");
-    const bool stepped = boundary.form->step(boundary.settings, mapl::whole_gradient(own, theirs), rate,
-                                             boundary.a, boundary.m);
-    ++boundary.steps;
-    begin_mapl_step(boundary);
-    return stepped;
+    return step_mapl(boundary, rate, mapl::whole_gradient(own, theirs));
+}
+
+bool end_mapl_step_by(scape_mapl_boundary& boundary, double rate, const scape_values& gradient) {
+    mapl::check_rate(rate);
+    mapl::Floats room;
+    const std::span<const float> mean = floats({&gradient, 1}, static_cast<int64_t>(boundary.a.size()),
+                                               room, "gradient", "values of the subspace");
+    return step_mapl(boundary, rate, {mean.begin(), mean.end()});
 }
 
 void follow_mapl(scape_mapl_boundary& boundary, const scape_values& subspace) {
@@ -213,6 +224,16 @@ scape_status scape_mapl_boundary_step(scape_mapl_boundary* boundary, double rate
                                       const scape_values* receivers_part, int32_t* stepped) {
     return guarded([&] {
         const bool went = scape::abi::end_mapl_step(mapl_alive(boundary), rate, receivers_part);
+        if (stepped != nullptr)
+            *stepped = went ? 1 : 0;
+    });
+}
+
+scape_status scape_mapl_boundary_step_by(scape_mapl_boundary* boundary, double rate,
+                                         const scape_values* gradient, int32_t* stepped) {
+    return guarded([&] {
+        need(gradient, "gradient");
+        const bool went = scape::abi::end_mapl_step_by(mapl_alive(boundary), rate, *gradient);
         if (stepped != nullptr)
             *stepped = went ? 1 : 0;
     });

@@ -523,6 +523,11 @@ scape_status scape_mapl_boundary_part(const scape_mapl_boundary* boundary, int32
  * and m are what they were, and the step counts all the same. */
 scape_status scape_mapl_boundary_step(scape_mapl_boundary* boundary, double rate,
                                       const scape_values* receivers_part, int32_t* stepped);
+/* Sender of a pipeline that stands several times beside itself: the same by a gradient of A that has been
+ * made of all replicas', D x r. Theirs are the sender's part + the receiver's; the mean is
+ * (((g_0 + g_1) + g_2) + ...) / P, in fp32. All replicas step by the same bits. */
+scape_status scape_mapl_boundary_step_by(scape_mapl_boundary* boundary, double rate,
+                                         const scape_values* gradient, int32_t* stepped);
 /* Receiver: the step ends with the sender's A. */
 scape_status scape_mapl_boundary_follow(scape_mapl_boundary* boundary, const scape_values* subspace);
 /* Gives up what has come back since the last step. */

@@ -10,6 +10,7 @@
 
 #include <scape.h>
 #include <scape/distributed/in_process_peers.hpp>
+#include <scape/distributed/peer_communicator.hpp>
 #include <scape/mapl/ends.hpp>
 #include <scape/mapl/quantization.hpp>
 
@@ -129,12 +130,12 @@ void send_as_codewords(scape_mapl_boundary* boundary, const Settings& settings, 
 }
 
 /// A micro-batch over one handle of the C interface, forward and back.
-void carry(scape_mapl_boundary* boundary, const Settings& settings, int step, int number, Came& came) {
+void carry_with(scape_mapl_boundary* boundary, const Settings& settings, int step, int number,
+                const std::vector<Id>& narrow, Came& came) {
     const scape_values of_sender = view(sender_anchor);
     const scape_values of_receiver = view(receiver_anchor);
     const Floats x = activations(number);
     const Floats g = gradient(number);
-    const std::vector<Id> narrow = ids(number);
     const std::vector<int64_t> wide(narrow.begin(), narrow.end());
     Floats q(x.size());
     Floats z(tokens * 3);
@@ -160,6 +161,10 @@ void carry(scape_mapl_boundary* boundary, const Settings& settings, int step, in
     came.gradients.push_back(dx);
 }
 
+void carry(scape_mapl_boundary* boundary, const Settings& settings, int step, int number, Came& came) {
+    carry_with(boundary, settings, step, number, ids(number), came);
+}
+
 /// The same as over ends. `rate` of the steps.
 Came over_handle(double rate, const Settings& settings) {
     Came came;
@@ -182,6 +187,97 @@ Came over_handle(double rate, const Settings& settings) {
     came.receivers_codebooks = came.codebooks.back(); // it has been both
     scape_mapl_boundary_destroy(boundary);
     return came;
+}
+
+/// What A comes to on both senders of a pipeline that stands twice beside itself.
+std::vector<Floats> of_replicas_over_ends(const Settings& settings) {
+    std::vector<Floats> subspaces(2);
+    const Floats start = first_subspace(6, 3, 1);
+    distributed::run_peers(4, [&](Peers& peers) {
+        const int replica = peers.rank() / 2;
+        if (peers.rank() % 2 == 0) {
+            distributed::PeerCommunicator replicas(peers, {0, 2});
+            Sender sender(settings, first_state(settings, Side::sender, start, sender_anchor), peers,
+                          peers.rank() + 1, &replicas);
+            for (int step = 0; step < steps; ++step) {
+                sender.forward(0, activations(10 * replica + step), ids(step));
+                (void)sender.backward(0);
+                EXPECT_TRUE(sender.end_step(0.1));
+            }
+            subspaces[static_cast<std::size_t>(replica)] = sender.subspace();
+            return;
+        }
+        Receiver receiver(settings, first_state(settings, Side::receiver, start, receiver_anchor), peers,
+                          peers.rank() - 1);
+        for (int step = 0; step < steps; ++step) {
+            (void)receiver.forward(0, tokens);
+            receiver.backward(0, gradient(10 * replica + step));
+            receiver.end_step();
+        }
+    });
+    return subspaces;
+}
+
+/// The same with two handles; the caller makes the mean.
+std::vector<Floats> of_replicas_over_handles(const Settings& settings) {
+    std::array<scape_mapl_boundary*, 2> boundaries{};
+    std::vector<Floats> subspaces(2);
+    for (scape_mapl_boundary*& boundary : boundaries)
+        EXPECT_EQ(scape_mapl_boundary_create(text_of(settings).c_str(), nullptr, &boundary), SCAPE_OK);
+    for (int step = 0; step < steps; ++step) {
+        Floats mean(18, 0.0F);
+        for (int replica = 0; replica < 2; ++replica) {
+            scape_mapl_boundary* boundary = boundaries.at(static_cast<std::size_t>(replica));
+            Came came;
+            came.of_sender.emplace_back(12, 0.0F);
+            came.of_receiver.emplace_back(12, 0.0F);
+            carry_with(boundary, settings, step, 10 * replica + step, ids(step), came);
+            scape_values part{};
+            EXPECT_EQ(scape_mapl_boundary_part(boundary, SCAPE_MAPL_SENDER, &part), SCAPE_OK);
+            Floats whole = look(part);
+            EXPECT_EQ(scape_mapl_boundary_part(boundary, SCAPE_MAPL_RECEIVER, &part), SCAPE_OK);
+            const Floats theirs = look(part);
+            for (std::size_t i = 0; i < mean.size(); ++i)
+                mean[i] += whole[i] + theirs[i];
+        }
+        for (float& value : mean)
+            value /= 2.0F;
+        const scape_values gradient_of_all = view(mean);
+        for (scape_mapl_boundary* boundary : boundaries) {
+            int32_t stepped = 0;
+            EXPECT_EQ(scape_mapl_boundary_step_by(boundary, 0.1, &gradient_of_all, &stepped), SCAPE_OK)
+                << scape_last_error();
+            EXPECT_EQ(stepped, 1);
+        }
+    }
+    for (std::size_t replica = 0; replica < 2; ++replica) {
+        scape_values subspace{};
+        EXPECT_EQ(scape_mapl_boundary_subspace(boundaries.at(replica), &subspace), SCAPE_OK);
+        subspaces[replica] = look(subspace);
+        scape_mapl_boundary_destroy(boundaries.at(replica));
+    }
+    return subspaces;
+}
+
+TEST(MaplBoundary, StepsByTheMeanOfReplicas) {
+    const std::vector<Floats> right = of_replicas_over_ends(with(Payload::fp32));
+    EXPECT_EQ(right[0], right[1]);
+    EXPECT_EQ(of_replicas_over_handles(with(Payload::fp32)), right);
+    scape_mapl_boundary* boundary = nullptr;
+    ASSERT_EQ(scape_mapl_boundary_create(text_of(with(Payload::fp32)).c_str(), nullptr, &boundary),
+              SCAPE_OK);
+    const Floats short_one(5, 0.0F);
+    const scape_values wrong = view(short_one);
+    EXPECT_EQ(scape_mapl_boundary_step_by(boundary, 0.1, &wrong, nullptr), SCAPE_ERROR);
+    EXPECT_EQ(scape_mapl_boundary_step_by(boundary, 0.1, nullptr, nullptr), SCAPE_ERROR);
+    EXPECT_EQ(scape_mapl_boundary_steps(boundary), 0);
+    const Floats infinite(18, HUGE_VALF);
+    const scape_values not_finite = view(infinite);
+    int32_t stepped = 1;
+    EXPECT_EQ(scape_mapl_boundary_step_by(boundary, 0.1, &not_finite, &stepped), SCAPE_OK)
+        << scape_last_error();
+    EXPECT_EQ(stepped, 0);
+    scape_mapl_boundary_destroy(boundary);
 }
 
 // What the caller carries has the bits of what the sender and the receiver send each other.

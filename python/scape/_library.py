@@ -159,6 +159,7 @@ _STATUS: dict[str, list[Any]] = {
     "scape_mapl_boundary_version": [_HANDLE, c_int32, POINTER(c_uint64)],
     "scape_mapl_boundary_part": [_HANDLE, c_int32, POINTER(Values)],
     "scape_mapl_boundary_step": [_HANDLE, c_double, _PIECES, POINTER(c_int32)],
+    "scape_mapl_boundary_step_by": [_HANDLE, c_double, _PIECES, POINTER(c_int32)],
     "scape_mapl_boundary_follow": [_HANDLE, _PIECES],
     "scape_mapl_boundary_forget": [_HANDLE],
     "scape_mapl_boundary_subspace": [_HANDLE, POINTER(Values)],

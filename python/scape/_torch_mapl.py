@@ -159,23 +159,35 @@ class Boundary(torch.nn.Module):
             self.recorder.received(xhat)
         return xhat
 
-    def step(self, rate: float | None = None, *, receiver: int | None = None, sender: int | None = None, group: Any = None) -> bool:
+    def step(self, rate: float | None = None, *, receiver: int | None = None, sender: int | None = None, group: Any = None,
+             replicas: Any = None) -> bool:
         """Ends a step, once all gradients are back: SPEL at this rate, on the sender, 0 <= rate < 0.52. In a process that has both stages
         step(rate); else step(rate, receiver=r) and step(sender=s), with ranks of torch.distributed, exchange the receiver's part and the
         new A, and with shared anchors the sum of both sides' gradients, which is anchor.grad afterwards. What differs between the two
-        sides is refused on both. False if a gradient is not finite: A is what it was, and the step counts."""
+        sides is refused on both. Where the pipeline stands several times beside itself `replicas` is the group of torch.distributed of the
+        ranks that have the sender, or both stages: A follows the mean of their gradients, and is the same bits on all of them; each has its
+        own codewords. Not for the side that says sender=. False if a gradient is not finite: A is what it was, and the step counts."""
         if receiver is not None and sender is not None:
             raise Error("step: receiver and sender are given; give the rank of the other side alone")
         if sender is not None:
+            if replicas is not None:
+                raise Error("step: sender and replicas are given; replicas are the other side's, which steps for both")
             return self._follow(_Messages(sender, group))
         if rate is None:
             raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
         if self.recorder is not None and receiver is None:
+            if replicas is not None:
+                raise Error("step: a recorder looks on, and replicas are given; a trace is of one pipeline: record without replicas")
             self.recorder.ends(rate)
             stepped = self.native.step(rate)
             self.recorder.ended(rate)
             return stepped
-        return self.native.step(rate) if receiver is None else self._lead(rate, _Messages(receiver, group))
+        if receiver is not None:
+            return self._lead(rate, _Messages(receiver, group), replicas)
+        if replicas is None:
+            return self.native.step(rate)
+        _check_rate(rate)
+        return self.native.step(rate, gradient=self._mean(torch.from_numpy(self.native.part("receiver")), replicas))
 
     @property
     def subspace(self) -> torch.Tensor:
@@ -216,15 +228,34 @@ class Boundary(torch.nn.Module):
         out: torch.Tensor = function.apply(flat, self._table(side), self._always, ids.reshape(-1).contiguous(), self.native)
         return out.reshape(*ids.shape, made)
 
-    def _lead(self, rate: float, messages: "_Messages") -> bool:
-        if not 0 <= rate < 0.52:  # before the other side waits for what comes of it
-            raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
+    def _mean(self, receivers_part: torch.Tensor, replicas: Any) -> torch.Tensor:
+        """Of the gradients of all replicas, added in the order of their ranks: the same bits on all (section 22.1)."""
+        ranks = dist.get_world_size(replicas)
+        digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps)).encode(), digest_size=7)
+        digest.update(self.native.subspace.tobytes() + self._rows)  # another m makes another A, which the next step tells
+        mine = torch.tensor([int.from_bytes(digest.digest(), "little")])
+        all_digests = [torch.empty_like(mine) for _ in range(ranks)]
+        dist.all_gather(all_digests, mine, group=replicas)
+        if any(not torch.equal(one, all_digests[0]) for one in all_digests):
+            raise Error("step: the replicas of the boundary have other settings, other steps or another A or P; start all with the same, "
+                        "and restore all")
+        own = torch.from_numpy(self.native.part("sender")) + receivers_part
+        gradients = [torch.empty_like(own) for _ in range(ranks)]
+        dist.all_gather(gradients, own, group=replicas)
+        total = gradients[0]
+        for gradient in gradients[1:]:
+            total = total + gradient
+        return total / ranks
+
+    def _lead(self, rate: float, messages: "_Messages", replicas: Any) -> bool:
+        _check_rate(rate)  # before the other side waits for what comes of it
         messages.agree(self._digest("sender"), "receiver", sends_first=False)
         shared = self._shared_gradient()
         count = self.native.width * self.native.rank
         theirs = torch.empty(count + shared.numel())
         messages.receive(theirs)
-        stepped = self.native.step(rate, theirs[:count].view(self.native.width, self.native.rank))
+        part = theirs[:count].view(self.native.width, self.native.rank)
+        stepped = self.native.step(rate, part) if replicas is None else self.native.step(rate, gradient=self._mean(part, replicas))
         shared += theirs[count:].view_as(shared)
         messages.send(torch.cat([torch.tensor([float(stepped)]), self.subspace.reshape(-1), shared.reshape(-1)]))
         self._set_shared_gradient(shared)
@@ -333,6 +364,11 @@ def _watch(tensor: Any, batch: dict[str, Any], what: str) -> None:
     def keep(gradient: torch.Tensor) -> None:
         batch[what] = gradient.clone()
     tensor.register_hook(keep)
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 <= rate < 0.52:
+        raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
 
 
 def _rows_of(native: mapl.Boundary) -> bytes:

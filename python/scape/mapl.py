@@ -133,10 +133,16 @@ class Boundary:
         self._call("part", self._side(side, "part"), ctypes.byref(view))
         return self._copy(view, (self.width, self.rank))
 
-    def step(self, rate: float, receivers_part: Any = None) -> bool:
-        """The sender's: a step of SPEL, 0 <= rate < 0.52, with the receiver's part; None: this boundary has been both sides. False if the
-        gradient, or what it makes, is not finite: A and m are what they were, and the step counts all the same."""
+    def step(self, rate: float, receivers_part: Any = None, *, gradient: Any = None) -> bool:
+        """The sender's: a step of SPEL, 0 <= rate < 0.52, with the receiver's part; None: this boundary has been both sides. Of several
+        replicas `gradient` is the mean of theirs, in place of the receiver's part. False if the gradient, or what it makes, is not finite: A
+        and m are what they were, and the step counts all the same."""
         stepped = ctypes.c_int32()
+        if gradient is not None:
+            if receivers_part is not None:
+                raise Error("step: gradient and receivers_part are given; the gradient is of both parts, so give it alone")
+            self._call("step_by", float(rate), self._subspace(gradient, "gradient"), ctypes.byref(stepped))
+            return stepped.value != 0
         part = None if receivers_part is None else self._subspace(receivers_part, "receivers_part")
         self._call("step", float(rate), part, ctypes.byref(stepped))
         return stepped.value != 0

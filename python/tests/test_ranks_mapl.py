@@ -12,6 +12,7 @@ import torch  # noqa: E402
 from ranks import run  # noqa: E402
 
 TRAINING = Path(__file__).parent / "training_mapl.py"
+REPLICAS = Path(__file__).parent / "training_mapl_replicas.py"
 CASES = 5
 
 
@@ -69,6 +70,36 @@ class Pipeline(unittest.TestCase):
     def test_a_side_that_leaves_ends_the_other(self) -> None:
         (first, text), (second, _) = run(TRAINING, 2, str(self.folder), "leaves")
         self.assertEqual((first, second), (1, 7), text)
+
+
+class Replicas(unittest.TestCase):
+    def setUp(self) -> None:
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.folder = Path(made.name)
+
+    def subspaces(self, ranks: int, mistake: str = "") -> list[bytes]:
+        for rank, (status, text) in enumerate(run(REPLICAS, ranks, str(self.folder), mistake)):
+            self.assertEqual(status, 0, f"rank {rank}:\n{text}")
+        return [torch.load(self.folder / f"{ranks}-{replica}.pt").numpy().tobytes() for replica in range(2)]
+
+    def test_all_follow_one_mean(self) -> None:
+        by_hand, over_gloo = self.subspaces(1), self.subspaces(4)
+        self.assertEqual(by_hand[0], by_hand[1])
+        self.assertEqual(over_gloo, by_hand)
+        (self.folder / "store").unlink(missing_ok=True)
+        self.assertEqual(self.subspaces(2), by_hand)
+
+    def test_without_it_they_part(self) -> None:
+        alone = self.subspaces(4, "alone")
+        self.assertNotEqual(alone[0], alone[1])
+
+    def test_another_start_is_told_on_all_senders(self) -> None:
+        ended = run(REPLICAS, 4, str(self.folder), "start")
+        for rank in (0, 2):
+            status, text = ended[rank]
+            self.assertEqual(status, 1, text)
+            self.assertIn("the replicas of the boundary have other settings, other steps or another A or P", text)
 
 
 if __name__ == "__main__":
