@@ -17,11 +17,14 @@ namespace scape::systems {
 namespace {
 
 using gate::Pins;
+using mapl::Case;
 using mapl::parse_case;
 
 /// By way of a case, which knows what may be.
 void check_mapl(const std::string& key, const std::string& value) {
-    static_cast<void>(parse_case("width=4096,rank=1," + key + "=" + value));
+    const Case run = parse_case("width=4096,rank=1," + key + "=" + value);
+    if (run.micro == 0) // drawn now and then; but what properties ask takes one
+        throw Error("case: micro is '0'; it must be a number from 1 on");
 }
 
 /// The options that hold cases to values, and the keys of a case that they are.
@@ -40,6 +43,11 @@ constexpr MaplOption mapl_options[]{
     {"payload", "payload", "of Z and dZ: fp32,bf16; both without it"},
     {"codewords", "codewords", "of a codebook for Z, 0 is none: 0,6; any without it"},
     {"rounds", "rounds", "of vector quantization; any without it"},
+    {"groups", "groups", "of vector quantization, where they divide the rank, else 1; any without it"},
+    {"subsets", "subsets",
+     "of codewords that travel by turns, where they divide them, else 1; any without it"},
+    {"vocabulary", "vocabulary", "numbers of ids; any without it"},
+    {"micro", "micro", "micro-batches of a step; any without it"},
     {"schedule", "schedule", "of the pipeline: gpipe,1f1b"},
     {"replicas", "replicas", "copies of the pipeline side by side: 1,2; any without it"},
     {"trainer", "trainer", "of stages, over their replicas: none,adams,scape; any without it"},
@@ -186,8 +194,10 @@ gate::System mapl_system() {
             return pins.contains("rank") || pins.contains("width");
         if (kind == "payload of 16 bits")
             return pins.contains("payload");
+        if (kind == "several micro-batches")
+            return pins.contains("micro");
         if (kind == "codewords" || kind == "streamed")
-            return pins.contains("codewords");
+            return pins.contains("codewords") || (kind == "streamed" && pins.contains("subsets"));
         if (kind == "several rounds")
             return pins.contains("codewords") || pins.contains("rounds");
         return kind == "anchors" && pins.contains("anchors");
