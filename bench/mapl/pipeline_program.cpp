@@ -97,14 +97,25 @@ class Stage {
     void step(std::optional<Sender>& sender, std::optional<Receiver>& receiver, std::vector<Floats>& got) {
         std::vector<Floats> activations(is_first() ? inputs_ : std::vector<Floats>());
         const Index micro_batches = options_.micro_batches;
+        // The next message comes while one is computed; more than that would share the link with it, and
+        // the stage behind would begin later.
+        const auto expect = [&](auto& end, Index micro, auto... more) {
+            if (end && micro < micro_batches)
+                end->expect(micro, more...);
+        };
+        const auto tokens = static_cast<Index>(ids_.size());
+        expect(receiver, 0, tokens);
         for (Index micro = 0; micro < micro_batches; ++micro) {
+            expect(receiver, micro + 1, tokens);
             if (receiver)
                 activations.push_back(
                     receiver->forward(micro, static_cast<Index>(ids_.size())).activations);
             if (sender)
                 sender->forward(micro, std::move(activations[static_cast<std::size_t>(micro)]), ids_);
         }
+        expect(sender, 0);
         for (Index micro = 0; micro < micro_batches; ++micro) {
+            expect(sender, micro + 1);
             const Floats back = sender ? sender->backward(micro) : Floats();
             if (receiver)
                 receiver->backward(micro, sender ? back : activations[static_cast<std::size_t>(micro)]);

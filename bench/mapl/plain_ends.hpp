@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -29,9 +30,12 @@ class PlainSender {
         peers_.send(Traffic::payload, peer_, number(micro), {message, message->data()},
                     size_ * sizeof(float));
     }
+    void expect(Index micro) {
+        expected_[micro] = peers_.receive(Traffic::gradient, peer_, number(micro), size_ * sizeof(float));
+    }
     Floats backward(Index micro) {
         const std::size_t bytes = size_ * sizeof(float);
-        const auto incoming = peers_.receive(Traffic::gradient, peer_, number(micro), bytes);
+        const auto incoming = std::exchange(expected_[micro], nullptr);
         const auto* values = reinterpret_cast<const float*>(incoming->wait(bytes));
         return {values, values + size_};
     }
@@ -46,6 +50,7 @@ class PlainSender {
     int peer_;
     std::uint64_t step_ = 0;
     std::size_t size_ = 0;
+    std::map<Index, std::unique_ptr<distributed::Incoming>> expected_;
 };
 
 class PlainReceiver {
@@ -53,9 +58,13 @@ class PlainReceiver {
     PlainReceiver(Peers& peers, int peer, Index width)
         : peers_(peers), peer_(peer), width_(static_cast<std::size_t>(width)) {}
 
+    void expect(Index micro, Index tokens) {
+        expected_[micro] = peers_.receive(Traffic::payload, peer_, number(micro),
+                                          static_cast<std::size_t>(tokens) * width_ * sizeof(float));
+    }
     mapl::Receiver::Arrived forward(Index micro, Index tokens) {
         const std::size_t size = static_cast<std::size_t>(tokens) * width_;
-        const auto incoming = peers_.receive(Traffic::payload, peer_, number(micro), size * sizeof(float));
+        const auto incoming = std::exchange(expected_[micro], nullptr);
         const auto* values = reinterpret_cast<const float*>(incoming->wait(size * sizeof(float)));
         return {{values, values + size}, {}};
     }
@@ -75,6 +84,7 @@ class PlainReceiver {
     int peer_;
     std::size_t width_;
     std::uint64_t step_ = 0;
+    std::map<Index, std::unique_ptr<distributed::Incoming>> expected_;
 };
 
 } // namespace scape::bench

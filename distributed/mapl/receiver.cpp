@@ -116,7 +116,7 @@ void End::set_anchor(std::span<const float> table) {
 }
 
 EndState End::state() {
-    must_be_between_steps(static_cast<std::size_t>(batches_), "there is no state");
+    must_be_between_steps(static_cast<std::size_t>(batches_) + expected_.size(), "there is no state");
     settle();
     using Held = Backend::Held;
     EndState state{.steps = steps_, .micro_batches = micro_batches_};
@@ -133,6 +133,25 @@ void End::must_be_between_steps(std::size_t under_way, const char* what) const {
     if (under_way > 0)
         throw Error(std::string(what) + " while " + std::to_string(under_way) +
                     " micro-batches are under way; let them come back and the step end first");
+}
+
+void End::ask(Traffic traffic, Index micro, std::size_t bytes) {
+    if (expected_.contains(micro))
+        throw Error("micro-batch " + std::to_string(micro) + " is expected already; once is enough");
+    expected_.emplace(micro, Expected{bytes, peers_.receive(traffic, peer_, number(micro), bytes)});
+}
+
+std::unique_ptr<distributed::Incoming> End::incoming(Traffic traffic, Index micro, std::size_t bytes) {
+    const auto found = expected_.find(micro);
+    if (found == expected_.end())
+        return peers_.receive(traffic, peer_, number(micro), bytes);
+    if (found->second.bytes != bytes)
+        throw Error("micro-batch " + std::to_string(micro) + " is expected with " +
+                    std::to_string(found->second.bytes) + " bytes, and asked for with " +
+                    std::to_string(bytes) + "; say the same number of tokens in both");
+    std::unique_ptr<distributed::Incoming> message = std::move(found->second.message);
+    expected_.erase(found);
+    return message;
 }
 
 void End::next_step() {
@@ -157,18 +176,27 @@ Receiver::ArrivedThere Receiver::forward_there(Index micro, Index tokens) {
     return {lent(std::move(came.rows)), std::move(came.ids)};
 }
 
-Receiver::Came Receiver::arrived(Index micro, Index count) {
-    settle();
-    if (micro < 0 || count < 0 || under_way_.contains(micro))
+std::size_t Receiver::bytes_of(Index micro, Index tokens) const {
+    if (micro < 0 || tokens < 0 || under_way_.contains(micro))
         throw Error("micro-batch " + std::to_string(micro) +
                     " is under way already, or no number; each goes once a step, from 0 on");
+    return forward_layout(settings_, static_cast<std::size_t>(tokens)).bytes;
+}
+
+void Receiver::expect(Index micro, Index tokens) {
+    ask(Traffic::payload, micro, bytes_of(micro, tokens));
+}
+
+Receiver::Came Receiver::arrived(Index micro, Index count) {
+    settle();
+    const std::size_t bytes = bytes_of(micro, count);
     const auto tokens = static_cast<std::size_t>(count);
-    const std::size_t bytes = forward_layout(settings_, tokens).bytes;
-    auto incoming = peers_.receive(Traffic::payload, peer_, number(micro), bytes);
-    const std::byte* message = incoming->wait(bytes);
-    std::unique_ptr<Kept> kept = backend_->arrive(std::move(incoming), message, tokens);
+    auto coming = incoming(Traffic::payload, micro, bytes);
+    const std::byte* message = coming->wait(bytes);
+    std::unique_ptr<Kept> kept = backend_->arrive(std::move(coming), message, tokens);
     check_arrived(*kept);
     Came came{backend_->decompress(*kept, next_codewords()), kept->ids};
+    peers_.progress(); // what has been expected came no further meanwhile
     under_way_.emplace(micro, std::move(kept));
     ++batches_;
     return came;
@@ -205,12 +233,13 @@ void Receiver::backward(Index micro, std::span<const float> gradient) {
                                  : " has a gradient that is not finite; nothing was sent"));
     peers_.send(Traffic::gradient, peer_, number(micro), std::move(dz.begin), dz.bytes);
     backend_->add_receivers(kept, gradient);
+    peers_.progress(); // what has been expected came no further meanwhile
     under_way_.erase(found);
 }
 
 void Receiver::end_step() {
     settle();
-    must_be_between_steps(under_way_.size(), "the step cannot end");
+    must_be_between_steps(under_way_.size() + expected_.size(), "the step cannot end");
     const auto step = static_cast<std::uint64_t>(steps_ + 1);
     Message part = backend_->part();
     awaited_ = peers_.receive(Traffic::parameters, peer_, step, part.bytes);

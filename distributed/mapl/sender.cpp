@@ -61,6 +61,13 @@ void Sender::send(Index micro, std::span<const float> activations, Floats given,
     ++batches_;
 }
 
+void Sender::expect(Index micro) {
+    const auto found = under_way_.find(micro);
+    if (found == under_way_.end())
+        throw Error(named(micro) + " is not under way; it has to go forward first");
+    ask(Traffic::gradient, micro, payload_bytes(found->second->tokens()));
+}
+
 Floats Sender::backward(Index micro) {
     const auto found = under_way_.find(micro);
     const std::size_t size = found == under_way_.end() ? 0 : found->second->tokens() * width();
@@ -76,8 +83,9 @@ Rows Sender::taken_back(Index micro) {
     if (found == under_way_.end())
         throw Error(named(micro) + " is not under way; it has to go forward first");
     const std::size_t bytes = payload_bytes(found->second->tokens());
-    const auto incoming = peers_.receive(Traffic::gradient, peer_, number(micro), bytes);
-    Rows dx = backend_->decompress_gradient(*found->second, incoming->wait(bytes));
+    const auto coming = incoming(Traffic::gradient, micro, bytes);
+    Rows dx = backend_->decompress_gradient(*found->second, coming->wait(bytes));
+    peers_.progress(); // what has been expected came no further meanwhile
     under_way_.erase(found);
     return dx;
 }

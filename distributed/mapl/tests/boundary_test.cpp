@@ -275,6 +275,68 @@ TEST(MaplEnds, ActivationsMayBeGivenAway) {
     EXPECT_EQ(run(true), run(false));
 }
 
+// What is expected is what is taken, with the same bits; what does not fit it is a line.
+TEST(MaplEnds, MessagesMayBeExpected) {
+    const Settings settings{.width = 6, .rank = 2, .vocabulary = 3};
+    constexpr Index tokens = 40;
+    constexpr Index micro_batches = 3;
+    const Floats start = first_subspace(6, 2, 1);
+    const std::vector<Id> ids(tokens, 1);
+    const auto run = [&](bool expects) {
+        std::vector<Floats> came;
+        both(
+            [&](Peers& peers) {
+                Sender sender(settings, first_state(settings, Side::sender, start, {}), peers, 1);
+                for (int step = 0; step < 2; ++step) {
+                    for (Index micro = 0; micro < micro_batches; ++micro) {
+                        Floats x(tokens * 6);
+                        for (std::size_t i = 0; i < x.size(); ++i)
+                            x[i] = static_cast<float>(std::sin(step + 10.0 * static_cast<double>(micro) +
+                                                               0.7 * static_cast<double>(i)));
+                        if (expects) {
+                            EXPECT_NE(what([&] { sender.expect(micro); }).find("is not under way"),
+                                      std::string::npos);
+                        }
+                        sender.forward(micro, x, ids);
+                    }
+                    for (Index micro = 0; expects && micro < micro_batches; ++micro)
+                        sender.expect(micro);
+                    for (Index micro = 0; micro < micro_batches; ++micro)
+                        came.push_back(sender.backward(micro));
+                    sender.end_step(0.1);
+                }
+                came.push_back(sender.subspace());
+            },
+            [&](Peers& peers) {
+                Receiver receiver(settings, first_state(settings, Side::receiver, start, {}), peers, 0);
+                for (int step = 0; step < 2; ++step) {
+                    for (Index micro = 0; expects && micro < micro_batches; ++micro)
+                        receiver.expect(micro, tokens);
+                    if (expects) {
+                        EXPECT_EQ(what([&] { receiver.expect(1, tokens); }),
+                                  "micro-batch 1 is expected already; once is enough");
+                        EXPECT_EQ(
+                            what([&] { static_cast<void>(receiver.forward(0, tokens + 1)); }),
+                            "micro-batch 0 is expected with 360 bytes, and asked for with 369; say the "
+                            "same number of tokens in both");
+                        EXPECT_NE(what([&] { receiver.end_step(); }).find("are under way"),
+                                  std::string::npos);
+                        EXPECT_NE(what([&] { static_cast<void>(receiver.state()); }).find("are under way"),
+                                  std::string::npos);
+                    }
+                    std::vector<Floats> all;
+                    for (Index micro = 0; micro < micro_batches; ++micro)
+                        all.push_back(receiver.forward(micro, tokens).activations);
+                    for (Index micro = 0; micro < micro_batches; ++micro)
+                        receiver.backward(micro, all[static_cast<std::size_t>(micro)]);
+                    receiver.end_step();
+                }
+            });
+        return came;
+    };
+    EXPECT_EQ(run(true), run(false));
+}
+
 // A state that is read from somewhere is looked at before the other side hears of it.
 TEST(MaplEnds, AStateThatCannotBeIsRefused) {
     const Settings settings{.width = 4, .rank = 2, .vocabulary = 9, .anchors = Anchors::fixed};

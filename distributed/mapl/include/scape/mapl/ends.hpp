@@ -59,6 +59,11 @@ class End {
     /// The codewords that go with the next micro-batch.
     [[nodiscard]] std::vector<Word> next_codewords() const;
     void must_be_between_steps(std::size_t under_way, const char* what) const;
+    /// A micro-batch's message is asked for; once.
+    void ask(distributed::Traffic traffic, Index micro, std::size_t bytes);
+    /// It, whether it has been asked for or not.
+    [[nodiscard]] std::unique_ptr<distributed::Incoming> incoming(distributed::Traffic traffic, Index micro,
+                                                                  std::size_t bytes);
     /// Once all that was on its way has come; the receiver's A is.
     virtual void settle() {}
 
@@ -70,6 +75,11 @@ class End {
     Index batches_ = 0;   ///< of the step that goes on
     std::unique_ptr<Backend> backend_;
     std::map<Index, std::unique_ptr<Kept>> under_way_;
+    struct Expected {
+        std::size_t bytes;
+        std::unique_ptr<distributed::Incoming> message;
+    };
+    std::map<Index, Expected> expected_;
 };
 
 /// The side that has activations and compresses them.
@@ -91,6 +101,9 @@ class Sender final : public End {
     /// The same of activations that the caller gives away, refused or not: the host's backend
     /// copies nothing.
     void forward(Index micro, Floats&& activations, std::span<const Id> ids);
+    /// The gradient of one that went forward is let come while this side computes; backward takes it. In
+    /// the order in which the other side sends them.
+    void expect(Index micro);
     /// dX of one that went forward, N x D.
     [[nodiscard]] Floats backward(Index micro);
     /// The same where the backend computes, until it is let go.
@@ -122,6 +135,9 @@ class Receiver final : public End {
     Receiver(const Settings& settings, EndState state, distributed::Peers& peers, int peer,
              std::unique_ptr<Backend> backend = nullptr);
 
+    /// A micro-batch of this step is let come while this side computes; forward takes it, of as many
+    /// tokens. In the order in which the other side sends them.
+    void expect(Index micro, Index tokens);
     struct Arrived {
         Floats activations; ///< Xhat, N x D
         std::vector<Id> ids;
@@ -143,6 +159,8 @@ class Receiver final : public End {
         Rows rows;
         std::vector<Id> ids;
     };
+    /// Of a micro-batch that may come.
+    [[nodiscard]] std::size_t bytes_of(Index micro, Index tokens) const;
     [[nodiscard]] Came arrived(Index micro, Index tokens);
     /// That the other side may have sent: ids and indices.
     void check_arrived(Kept& kept);
