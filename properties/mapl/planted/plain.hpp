@@ -65,6 +65,9 @@ enum Wrong : int {
     words_before_they_come,
     cursor_by_steps,
     oblique,
+    first_on_devices, ///< from here on those of code for devices have their numbers, 59 to 68
+    last_on_devices = first_on_devices + 9,
+    projected_where_taken,
     wrong_end, ///< one behind the last
 };
 

@@ -66,6 +66,8 @@ Trained train(Wrong wrong, const Settings& settings, const Table& a, const Table
     Trained made;
     made.m = mixed(beta, m, rest, taken);
     Table of = first ? made.m : projected(wrong, at, made.m);
+    if (wrong == projected_where_taken && !first)
+        of = mixed(beta, projected(wrong, before, m), rest, projected(wrong, a, g));
     if (wrong == polar_of_gradient)
         of = first ? taken : projected(wrong, at, taken);
     if (wrong == momentum_after_polar)

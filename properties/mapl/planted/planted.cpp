@@ -107,8 +107,12 @@ std::vector<gate::Mistake> mistakes() {
          "Needs steps of unequal numbers of them, and a restart inside a turn."},
         {oblique, "put back by another basis than A, in which Z is the same",
          "What was reached is reached again, but A B^T is not symmetric. Needs a rank below the width."}};
-    for (gate::Mistake& mistake : mistakes_on_devices(wrong_end))
+    for (gate::Mistake& mistake : mistakes_on_devices(first_on_devices))
         all.push_back(std::move(mistake));
+    for (const gate::Mistake& mistake : {gate::Mistake{
+             projected_where_taken, "momentum_first, and each share of m projected where it was taken",
+             "m is what it should be, and A goes as project_first takes it in its second step."}})
+        all.push_back(mistake);
     return all;
 }
 
@@ -123,8 +127,8 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     if (number < 0 || number > static_cast<int>(mistakes().size()))
         throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
     const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
-    if (number >= wrong_end)
-        return device_mistake(number - wrong_end, name, group);
+    if (number >= first_on_devices && number <= last_on_devices)
+        return device_mistake(number - first_on_devices, name, group);
     return std::make_shared<Candidate>(name, plain_ends(static_cast<Wrong>(number)), group);
 }
 
