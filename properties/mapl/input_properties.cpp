@@ -1,10 +1,13 @@
 // What is refused, and that nothing has changed then.
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "family.hpp"
+#include "resumed.hpp"
 
 namespace scape::mapl {
 
@@ -34,6 +37,77 @@ void refusals(Trial& trial) {
 }
 Case something_to_refuse(Case run) {
     run.restart = 0;
+    return run;
+}
+
+/// Bit for bit, what a run does from a step on and what the same does that is taken up there.
+void goes_on_from(Trial& trial, Index step) {
+    const std::vector<Seen> resumed = trial.play(resumed_before(trial, step));
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary)
+        for (Index later = step; later < trial.run.steps; ++later) {
+            const auto compare = [&](Index rank, const std::string& in_run, const std::string& in_resumed) {
+                const auto at = static_cast<std::size_t>(rank);
+                trial.same(resumed[at].at(in_resumed), trial.seen[at].at(in_run), later,
+                           boundary_text(boundary, in_run), "that of a run that begins here");
+            };
+            for (const char* what : {"s.gA", "s.dE"})
+                compare(boundary, key(later, what), key(later - step, what));
+            for (const char* what : {"s.A", "s.m", "s.E"})
+                compare(boundary, key(later + 1, what), key(later + 1 - step, what));
+            for (const char* what : {"r.A", "r.E"})
+                compare(boundary + 1, key(later + 1, what), key(later + 1 - step, what));
+            for (Index micro = 0; micro < trial.run.micro; ++micro) {
+                compare(boundary, key(later, micro, "dX"), key(later - step, micro, "dX"));
+                compare(boundary + 1, key(later, micro, "Xhat"), key(later - step, micro, "Xhat"));
+            }
+        }
+}
+
+bool begins_with(const std::vector<std::uint8_t>& message, const Floats& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return message.size() >= bytes.size() && std::memcmp(message.data(), bytes.data(), bytes.size()) == 0;
+}
+
+// 16. All that a step is given is finite, and the gradient of A is not.
+void overflow(Trial& trial) {
+    const Index of = 1; // m is not 0 any more
+    trial.scenario.overflows = of;
+    trial.seen = trial.play(trial.scenario);
+    for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
+        const auto b = static_cast<std::size_t>(boundary);
+        const Seen& sender = trial.seen[b];
+        const Seen& receiver = trial.seen[b + 1];
+        for (Index step = 0; step < trial.run.steps; ++step) {
+            const bool follows = sender.at(key(step, "updated")).front() != 0.0F;
+            trial.told(follows == (step != of), step, [&] {
+                return boundary_text(boundary,
+                                     key(step, follows ? "A is said to follow what is not finite"
+                                                       : "A is said not to follow what is finite"));
+            });
+        }
+        for (const char* what : {"s.A", "s.m"})
+            trial.same(sender.at(key(of, what)), sender.at(key(of + 1, what)), of,
+                       boundary_text(boundary, std::string(what) + " after " + key(of, "an overflow")),
+                       "that before it");
+        trial.same(sender.at(key(of, "s.A")), receiver.at(key(of + 1, "r.A")), of,
+                   boundary_text(boundary, "r.A after " + key(of, "an overflow")),
+                   "the sender's before it");
+        const auto sent = sender.wire.find(wire_key(key(of, "end"), static_cast<int>(boundary + 1)));
+        trial.told(sent != sender.wire.end() && begins_with(sent->second, sender.at(key(of, "s.A"))), of,
+                   [&] { return boundary_text(boundary, key(of, "A is not sent after an overflow")); });
+    }
+    if (!trial.judged.finding) // or there may be nothing to begin from
+        goes_on_from(trial, of + 1);
+}
+Case overflows_in_the_middle(Case run) {
+    const Payload payload = run.payload;
+    run = nothing_lost(run); // codewords would be as large, and the next micro-batch refused
+    run.payload = payload;
+    run.dyadic = false; // or products may be 0
+    run.restart = 0;
+    run.steps = 3;
+    run.tokens = std::max<Index>(run.tokens, 1);
+    run.micro = std::max<Index>(run.micro, 1);
     return run;
 }
 
@@ -154,6 +228,21 @@ void refused_starts(Trial& trial) {
             return state;
         };
     });
+    const auto not_finite = [&](const std::string& what, Floats EndState::*part) {
+        refused_start(trial, what + " that is not finite", [&](Scenario& flawed) {
+            flawed.state = [inner = trial.scenario.state, part](Index boundary, Side side) {
+                EndState state = inner(boundary, side);
+                if (!(state.*part).empty()) // m is the sender's alone
+                    (state.*part).back() = std::numeric_limits<float>::quiet_NaN();
+                return state;
+            };
+            flawed.ends_at_start = true;
+        });
+    };
+    not_finite("a subspace", &EndState::a);
+    not_finite("m", &EndState::m);
+    if (trial.run.anchors != Anchors::none)
+        not_finite("an anchor", &EndState::anchor);
     const auto unequal = [&](const std::string& what, const std::function<void(Settings&)>& change) {
         refused_start(trial, "another " + what + " than the other side", [&](Scenario& flawed) {
             flawed.settings = [inner = trial.scenario.settings, change](Index boundary, Side side) {
@@ -237,6 +326,10 @@ Case one_life(Case run) {
 std::vector<gate::Property> input_properties() {
     return {property(16, "refusals", "Bad input is refused, and nothing has been sent or changed by it.",
                      refusals, {{"several boundaries", 40}}, something_to_refuse),
+            property(16, "overflow",
+                     "A step whose gradient of A is not finite changes neither A nor m, on either side.",
+                     overflow, {{"several boundaries", 40}, {"anchors", 50}, {"payload of 16 bits", 15}},
+                     overflows_in_the_middle),
             property(16, "starts",
                      "Settings and shapes that cannot be, or that differ, are refused on both sides.",
                      refused_starts, {{"anchors", 50}, {"codewords", 25}}, one_boundary),

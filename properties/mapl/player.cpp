@@ -93,6 +93,10 @@ class Player {
             start(false);
         } catch (const Error& error) {
             refused = error.what();
+        } catch (const distributed::Aborted& gone) { // the other side has refused what it alone knows
+            if (!scenario_.ends_at_start)
+                throw;
+            refused = gone.what();
         }
         seen_.refused["start"] = refused;
         if (!refused.empty())
@@ -217,6 +221,14 @@ class Player {
             show(key(step, "w"), trainer_->parameters());
     }
 
+    /// What a stage has made, or where the step is to overflow 2^100 times that.
+    [[nodiscard]] Floats as_large(Index step, Floats made) const {
+        if (step == scenario_.overflows)
+            for (float& value : made)
+                value *= 0x1p100F;
+        return made;
+    }
+
     /// A call with bad input, which has to be refused.
     template <class Call>
     void try_flaw(const Call& call) {
@@ -244,7 +256,7 @@ class Player {
             show(key(step, micro, "Xhat"), arrived);
             show(key(step, micro, "ids"), {ids.begin(), ids.end()});
         }
-        Floats x = stage_->forward(step, number_of(step, micro), arrived);
+        Floats x = as_large(step, stage_->forward(step, number_of(step, micro), arrived));
         if (!sender_)
             return;
         if (step == 0 && micro == 0 && scenario_.flaw == Flaw::id_beyond) {
@@ -268,7 +280,7 @@ class Player {
             dx = sender_->backward(micro);
             show(key(step, micro, "dX"), dx);
         }
-        Floats g = stage_->backward(step, number_of(step, micro), dx);
+        Floats g = as_large(step, stage_->backward(step, number_of(step, micro), dx));
         if (!receiver_)
             return;
         if (step == 0 && scenario_.flaw == Flaw::gradient_not_finite && !seen_.refused.contains("flaw")) {
@@ -297,10 +309,10 @@ class Player {
             between_.when.clear();
             show(key(step, "s.gA"), sender_->own_subspace_gradient());
             show(key(step, "s.gM"), sender_->subspace_gradient());
-            train(*sender_, key(step, "s.dE"));
+            train(*sender_, step, "s.dE");
         }
         if (receiver_)
-            train(*receiver_, key(step, "r.dE"));
+            train(*receiver_, step, "r.dE");
         show(key(step, "dW"), stage_->parameter_gradient(step));
         if (trainer_)
             train_stage(step);
@@ -326,16 +338,16 @@ class Player {
     }
 
     /// Plain SGD on an anchor, as a caller's optimizer would; a trainer has the stage's parameters besides.
-    void train(AnySide& side, const std::string& shown) {
+    void train(AnySide& side, Index step, const char* shown) {
         const Floats gradient = side.anchor_gradient();
-        if (!trainer_ &&
+        if (!trainer_ && step != scenario_.overflows &&
             (scenario_.run.anchors == Anchors::shared || scenario_.run.anchors == Anchors::two)) {
             Floats table = side.anchor();
             for (std::size_t i = 0; i < table.size() && i < gradient.size(); ++i)
                 table[i] -= static_cast<float>(scenario_.anchor_rate) * gradient[i];
             side.set_anchor(table);
         }
-        show(shown, gradient);
+        show(key(step, shown), gradient);
     }
 
     const Scenario& scenario_;

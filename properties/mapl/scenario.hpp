@@ -52,6 +52,9 @@ struct Scenario {
     double anchor_rate = 0.0;
     double learning_rate = 0.0; ///< of a trainer
     Flaw flaw = Flaw::none;
+    /// A step of activations and gradients so large that the sums of their products are not finite, though
+    /// they are. No anchor follows what comes of them.
+    Index overflows = -1;
     bool ends_at_start = false; ///< once both sides of all boundaries are there
     Index awaits_more = 0;      ///< tokens of each micro-batch than come; less, if negative
     bool uneven_steps = false;  ///< each second step has one micro-batch more

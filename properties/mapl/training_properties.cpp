@@ -6,6 +6,7 @@
 #include <scape/problem/text.hpp>
 
 #include "family.hpp"
+#include "resumed.hpp"
 
 namespace scape::mapl {
 
@@ -80,43 +81,15 @@ Floats turned(const Floats& a, Index rank) {
     return made;
 }
 
-/// Another stage's later steps.
-class Later final : public Stage {
-  public:
-    Later(std::unique_ptr<Stage> inner, Index by) : inner_(std::move(inner)), by_(by) {}
-    Floats forward(Index step, Index micro, const Floats& arrived) override {
-        return inner_->forward(step + by_, micro, arrived);
-    }
-    Floats backward(Index step, Index micro, const Floats& gradient) override {
-        return inner_->backward(step + by_, micro, gradient);
-    }
-
-  private:
-    std::unique_ptr<Stage> inner_;
-    Index by_;
-};
-
 /// That step alone, from the state that was shown before it, with A O and m O.
 Scenario turned_before(const Trial& trial, Index step) {
-    Scenario other = trial.scenario;
+    Scenario other = resumed_before(trial, step);
     other.run.steps = 1;
-    other.state = [&trial, step](Index boundary, Side side) {
-        EndState state = trial.scenario.state(boundary, side);
-        const bool sends = side == Side::sender;
-        const Seen& seen = trial.seen[static_cast<std::size_t>(sends ? boundary : boundary + 1)];
-        state.steps = step;
-        state.micro_batches = step * trial.run.micro;
-        state.a = turned(seen.at(key(step, sends ? "s.A" : "r.A")), trial.run.rank);
-        state.anchor = seen.at(key(step, sends ? "s.E" : "r.E"));
-        if (sends)
-            state.m = turned(seen.at(key(step, "s.m")), trial.run.rank);
+    other.state = [inner = other.state, rank = trial.run.rank](Index boundary, Side side) {
+        EndState state = inner(boundary, side);
+        state.a = turned(state.a, rank);
+        state.m = turned(state.m, rank);
         return state;
-    };
-    other.ids = [inner = trial.scenario.ids, step](Index later, Index micro) {
-        return inner(step + later, micro);
-    };
-    other.stage = [inner = trial.scenario.stage, step](int stage) {
-        return std::make_unique<Later>(inner(stage), step);
     };
     return other;
 }

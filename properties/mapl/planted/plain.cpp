@@ -96,9 +96,13 @@ class PlainSender final : public PlainSide<AnySender> {
             for (std::size_t i = 0; i < table; ++i)
                 sum_.values[i] += floats(message, own + i, 1).front();
         plain::Trained made = plain::train(wrong_, settings_, a_, before_, m_, gradient_, rate);
+        const bool finite = plain::finite(made.a.values) && plain::finite(made.m.values);
+        const bool taken = finite || wrong_ == refused_step_taken;
         before_ = a_;
-        a_ = std::move(made.a);
-        m_ = std::move(made.m);
+        if (taken)
+            a_ = std::move(made.a);
+        if (taken || wrong_ == moment_of_refused_step)
+            m_ = std::move(made.m);
         Message out;
         append(out, wrong_ == shipped_late ? before_.values : a_.values);
         if (shared())
@@ -106,7 +110,7 @@ class PlainSender final : public PlainSide<AnySender> {
         send(Traffic::parameters, steps_ + 1, out);
         kept_.clear();
         end(micro_batches_);
-        return true;
+        return taken || wrong_ == refusal_not_told;
     }
     Floats subspace_gradient() override { return gradient_.values; }
     Floats own_subspace_gradient() override { return own_gradient_.values; }

@@ -68,6 +68,10 @@ enum Wrong : int {
     first_on_devices, ///< from here on those of code for devices have their numbers, 59 to 68
     last_on_devices = first_on_devices + 9,
     projected_where_taken,
+    moment_of_refused_step,
+    refused_step_taken,
+    refusal_not_told,
+    start_not_finite_taken,
     wrong_end, ///< one behind the last
 };
 

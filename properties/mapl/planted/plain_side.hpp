@@ -33,6 +33,8 @@ class PlainSide : public Any {
         if (wrong == momentum_not_kept)
             m_ = Table::zeros(m_.rows, m_.columns);
         e_ = Table::of(rank(), std::move(state.anchor));
+        if (!(finite(m_.values) && finite(e_.values)) && wrong != start_not_finite_taken)
+            throw Error("m or the anchor has a value that is not finite; start with finite ones");
         if (settings.anchors != Anchors::none)
             p_ = Table::of(static_cast<std::size_t>(settings.width),
                            state.rows.empty() ? anchor_rows(settings, side) : std::move(state.rows));

@@ -1,5 +1,6 @@
 #include "planted.hpp"
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -109,9 +110,17 @@ std::vector<gate::Mistake> mistakes() {
          "What was reached is reached again, but A B^T is not symmetric. Needs a rank below the width."}};
     for (gate::Mistake& mistake : mistakes_on_devices(first_on_devices))
         all.push_back(std::move(mistake));
-    for (const gate::Mistake& mistake : {gate::Mistake{
-             projected_where_taken, "momentum_first, and each share of m projected where it was taken",
-             "m is what it should be, and A goes as project_first takes it in its second step."}})
+    for (const gate::Mistake& mistake : std::initializer_list<gate::Mistake>{
+             {projected_where_taken, "momentum_first, and each share of m projected where it was taken",
+              "m is what it should be, and A goes as project_first takes it in its second step."},
+             {moment_of_refused_step, "m kept of a step whose A is refused",
+              "A stays, and what is not finite is in m for ever. Needs a step that overflows."},
+             {refused_step_taken, "the verdict of a step ignored",
+              "A and m are taken, finite or not. Needs a step that overflows."},
+             {refusal_not_told, "a step that was refused told as one that was taken",
+              "A and m are right, and the caller does not learn why. Needs a step that overflows."},
+             {start_not_finite_taken, "m or an anchor that is not finite taken at the start",
+              "A alone is looked at."}})
         all.push_back(mistake);
     return all;
 }
