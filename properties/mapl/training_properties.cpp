@@ -1,8 +1,11 @@
 // How A is trained.
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numbers>
 #include <utility>
 
+#include <scape/problem/mix64.hpp>
 #include <scape/problem/text.hpp>
 
 #include "family.hpp"
@@ -70,33 +73,70 @@ Case projected_once(Case run) {
     return run;
 }
 
-/// Columns in another order, and some with the other sign: A O.
-Floats turned(const Floats& a, Index rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    Floats made(a.size());
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        const std::size_t column = i % r;
-        made[i / r * r + (column + 1) % r] = column % 2 == 0 ? -a[i] : a[i];
+/// Columns in another order, and some with the other sign: r x r.
+Matrix<double> permutation(Index rank) {
+    Matrix<double> made = Matrix<double>::Zero(rank, rank);
+    for (Index column = 0; column < rank; ++column)
+        made(column, (column + 1) % rank) = column % 2 == 0 ? -1.0 : 1.0;
+    return made;
+}
+
+/// Of each two columns that stand beside each other, by angles from the seed.
+Matrix<double> rotation(Index rank, std::uint64_t seed) {
+    Matrix<double> made = Matrix<double>::Identity(rank, rank);
+    for (Index column = 0; column + 1 < rank; ++column) {
+        const auto drawn = problem::mix64(seed + static_cast<std::uint64_t>(column) + 1);
+        const double angle = 0x1p-64 * static_cast<double>(drawn) * 2.0 * std::numbers::pi;
+        const Matrix<double> one = made.col(column);
+        const Matrix<double> two = made.col(column + 1);
+        made.col(column) = std::cos(angle) * one - std::sin(angle) * two;
+        made.col(column + 1) = std::sin(angle) * one + std::cos(angle) * two;
     }
     return made;
 }
 
+/// A O.
+Floats turned(const Floats& a, const Matrix<double>& by) {
+    return floats_of((matrix_of(a, by.rows()) * by).cast<float>());
+}
+
 /// That step alone, from the state that was shown before it, with A O and m O.
-Scenario turned_before(const Trial& trial, Index step) {
+Scenario turned_before(const Trial& trial, Index step, const Matrix<double>& by) {
     Scenario other = resumed_before(trial, step);
     other.run.steps = 1;
-    other.state = [inner = other.state, rank = trial.run.rank](Index boundary, Side side) {
+    other.state = [inner = other.state, by](Index boundary, Side side) {
         EndState state = inner(boundary, side);
-        state.a = turned(state.a, rank);
-        state.m = turned(state.m, rank);
+        state.a = turned(state.a, by);
+        state.m = turned(state.m, by);
         return state;
     };
     return other;
 }
 
+/// How large at most what is summed into m is, however much of it goes away in the sum: where columns are
+/// rotated, it is rounded in another way.
+double summed(const Trial& trial, Index boundary, Index step) {
+    const auto b = static_cast<std::size_t>(boundary);
+    const Boundary<double> sides = shown_boundary<double>(trial, boundary, step);
+    const double beta = trial.scenario.settings(boundary, Side::sender).beta;
+    double sum = 0.0;
+    for (Index micro = 0; micro < trial.run.micro; ++micro) {
+        double q = matrix_of(trial.seen[b].at(key(step, micro, "X")), trial.run.width).norm();
+        if (!sides.p.none())
+            q += (sides.p.gathered(ids_of(trial, step, micro)) * sides.p.P).norm();
+        sum += 2.0 * q * matrix_of(trial.seen[b + 1].at(key(step, micro, "G")), trial.run.width).norm();
+    }
+    return beta * matrix_of(trial.seen[b].at(key(step, "s.m")), trial.run.rank).norm() + (1.0 - beta) * sum;
+}
+
 void turned_step(Trial& trial, Index step) {
-    const std::vector<Seen> seen = trial.play(turned_before(trial, step));
     const Index r = trial.run.rank;
+    const bool rotated = r > 1 && (trial.run.seed + step) % 2 == 1;
+    const Matrix<double> by =
+        rotated ? rotation(r, static_cast<std::uint64_t>(trial.run.seed + step)) : permutation(r);
+    if (rotated)
+        trial.judged.kinds.insert("rotated");
+    const std::vector<Seen> seen = trial.play(turned_before(trial, step, by));
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);
         const Settings settings = trial.scenario.settings(boundary, Side::sender);
@@ -108,11 +148,12 @@ void turned_step(Trial& trial, Index step) {
                        manifold_tolerance(settings.width, r) * (1.0 + size + one.norm()), step,
                        boundary_text(boundary, what + " with A turned"));
         }
-        const double limit = 2.0 * next_subspace(settings, shown_subspace(trial.seen, boundary, step),
-                                                 trial.seen[b].at(key(step + 1, "s.m")),
-                                                 trial.scenario.rate, taken(trial, boundary, step))
-                                       .limit;
-        trial.near(matrix_of(turned(shown_subspace(trial.seen, boundary, step + 1), r), r),
+        const double behind = rotated ? summed(trial, boundary, step) : taken(trial, boundary, step);
+        const double limit =
+            2.0 * next_subspace(settings, shown_subspace(trial.seen, boundary, step),
+                                trial.seen[b].at(key(step + 1, "s.m")), trial.scenario.rate, behind)
+                      .limit;
+        trial.near(matrix_of(shown_subspace(trial.seen, boundary, step + 1), r) * by,
                    matrix_of(shown_subspace(seen, boundary, 1), r), limit, step,
                    boundary_text(boundary, "A after " + key(step, "a turned A and m")));
     }
@@ -266,7 +307,8 @@ std::vector<gate::Property> training_properties() {
             property(6, "tangent", "The gradient that A follows is tangent to the manifold.",
                      tangent_moment, {{"compressed", 50}}, projected_once),
             property(8, "turned", "A and A O send the same, and each step trains them alike.",
-                     turned_subspace, {{"compressed", 50}, {"several steps", 40}}, goes_on),
+                     turned_subspace, {{"compressed", 50}, {"several steps", 40}, {"rotated", 40}},
+                     goes_on),
             property(17, "settings", "Every setting matters.", settings_matter,
                      {{"anchors", 50}, {"codewords", 25}}, two_steps_of_the_first_order),
             property(18, "orders", "The two orders of SPEL part at step 2 and not before.", orders,

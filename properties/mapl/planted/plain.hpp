@@ -72,6 +72,7 @@ enum Wrong : int {
     refused_step_taken,
     refusal_not_told,
     start_not_finite_taken,
+    columns_by_themselves,
     wrong_end, ///< one behind the last
 };
 

@@ -51,6 +51,9 @@ Table projected(Wrong wrong, const Table& a, const Table& m) {
     Table s = product(flipped(a), m);
     if (wrong != sym_forgotten)
         s = mixed(0.5F, s, 0.5F, flipped(s));
+    if (wrong == columns_by_themselves)
+        for (std::size_t i = 0; i < s.values.size(); ++i)
+            s.values[i] *= i / s.columns == i % s.columns ? 1.0F : 0.0F;
     return mixed(1.0F, m, -1.0F, product(a, s));
 }
 

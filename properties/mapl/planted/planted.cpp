@@ -120,7 +120,9 @@ std::vector<gate::Mistake> mistakes() {
              {refusal_not_told, "a step that was refused told as one that was taken",
               "A and m are right, and the caller does not learn why. Needs a step that overflows."},
              {start_not_finite_taken, "m or an anchor that is not finite taken at the start",
-              "A alone is looked at."}})
+              "A alone is looked at."},
+             {columns_by_themselves, "each column projected by itself: of sym(A^T g) the diagonal alone",
+              "Right for columns in another order, and not for such as are rotated. Needs a rank of 2."}})
         all.push_back(mistake);
     return all;
 }

@@ -129,7 +129,7 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
         "restart", "projector",
         // Of code for devices, in the host's form; then those on a device.
         "principal", "manifold", "manifold", "refusals", "gradients", "principal", "manifold", "manifold",
-        "refusals", "gradients", "orders", "overflow", "overflow", "overflow", "starts"};
+        "refusals", "gradients", "orders", "overflow", "overflow", "overflow", "starts", "turned"};
     ASSERT_EQ(catches.size(), mistakes().size());
     for (const gate::Mistake& mistake : mistakes()) {
         const std::string& property = catches[static_cast<std::size_t>(mistake.number - 1)];
