@@ -129,7 +129,9 @@ std::vector<gate::Mistake> mistakes() {
 
 std::vector<gate::Mistake> plain_mistakes() {
     std::vector<gate::Mistake> all = mistakes();
-    all.resize(wrong_end - 1);
+    std::erase_if(all, [](const gate::Mistake& mistake) {
+        return mistake.number >= first_on_devices && mistake.number <= last_on_devices;
+    });
     return all;
 }
 
