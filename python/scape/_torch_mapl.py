@@ -9,6 +9,8 @@ from torch.autograd.function import once_differentiable
 
 from . import mapl
 from ._errors import Error
+from ._torch_mapl_recorder import Recorder
+from ._torch_messages import Messages
 
 __all__ = ["Boundary", "Recorder"]
 
@@ -156,7 +158,7 @@ class Boundary(torch.nn.Module):
                         "under torch.no_grad()")
         xhat = self._through(_Receive, self._flat(z, ids, "receiver", self.native.rank), ids, "receiver", self.native.width)
         if self.recorder is not None:
-            self.recorder.received(xhat)
+            self.recorder.received(ids, xhat)
         return xhat
 
     def step(self, rate: float | None = None, *, receiver: int | None = None, sender: int | None = None, group: Any = None,
@@ -169,25 +171,23 @@ class Boundary(torch.nn.Module):
         own codewords. Not for the side that says sender=. False if a gradient is not finite: A is what it was, and the step counts."""
         if receiver is not None and sender is not None:
             raise Error("step: receiver and sender are given; give the rank of the other side alone")
-        if sender is not None:
-            if replicas is not None:
-                raise Error("step: sender and replicas are given; replicas are the other side's, which steps for both")
-            return self._follow(_Messages(sender, group))
-        if rate is None:
+        if sender is not None and replicas is not None:
+            raise Error("step: sender and replicas are given; replicas are the other side's, which steps for both")
+        if self.recorder is not None and replicas is not None:
+            raise Error("step: a recorder looks on, and replicas are given; a trace is of one pipeline: record without replicas")
+        if sender is None and rate is None:
             raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
-        if self.recorder is not None and receiver is None:
-            if replicas is not None:
-                raise Error("step: a recorder looks on, and replicas are given; a trace is of one pipeline: record without replicas")
-            self.recorder.ends(rate)
-            stepped = self.native.step(rate)
+        messages = Messages(sender if receiver is None else receiver, group) if (sender, receiver) != (None, None) else None
+        side = "receiver" if sender is not None else "both" if receiver is None else "sender"
+        if self.recorder is not None:
+            self.recorder.ends(side)
+        if messages is None:
+            stepped = self._step(float(rate or 0), None, replicas)
+        else:
+            stepped = self._follow(messages) if sender is not None else self._lead(float(rate or 0), messages, replicas)
+        if self.recorder is not None:
             self.recorder.ended(rate)
-            return stepped
-        if receiver is not None:
-            return self._lead(rate, _Messages(receiver, group), replicas)
-        if replicas is None:
-            return self.native.step(rate)
-        _check_rate(rate)
-        return self.native.step(rate, gradient=self._mean(torch.from_numpy(self.native.part("receiver")), replicas))
+        return stepped
 
     @property
     def subspace(self) -> torch.Tensor:
@@ -228,6 +228,14 @@ class Boundary(torch.nn.Module):
         out: torch.Tensor = function.apply(flat, self._table(side), self._always, ids.reshape(-1).contiguous(), self.native)
         return out.reshape(*ids.shape, made)
 
+    def _step(self, rate: float, receivers_part: torch.Tensor | None, replicas: Any) -> bool:
+        """With the receiver's part; None: this process has been both sides."""
+        if replicas is None:
+            return self.native.step(rate, receivers_part)
+        _check_rate(rate)  # before the others wait for what comes of it
+        part = torch.from_numpy(self.native.part("receiver")) if receivers_part is None else receivers_part
+        return self.native.step(rate, gradient=self._mean(part, replicas))
+
     def _mean(self, receivers_part: torch.Tensor, replicas: Any) -> torch.Tensor:
         """Of the gradients of all replicas, added in the order of their ranks: the same bits on all (section 22.1)."""
         ranks = dist.get_world_size(replicas)
@@ -247,21 +255,20 @@ class Boundary(torch.nn.Module):
             total = total + gradient
         return total / ranks
 
-    def _lead(self, rate: float, messages: "_Messages", replicas: Any) -> bool:
+    def _lead(self, rate: float, messages: Messages, replicas: Any) -> bool:
         _check_rate(rate)  # before the other side waits for what comes of it
         messages.agree(self._digest("sender"), "receiver", sends_first=False)
         shared = self._shared_gradient()
         count = self.native.width * self.native.rank
         theirs = torch.empty(count + shared.numel())
         messages.receive(theirs)
-        part = theirs[:count].view(self.native.width, self.native.rank)
-        stepped = self.native.step(rate, part) if replicas is None else self.native.step(rate, gradient=self._mean(part, replicas))
+        stepped = self._step(rate, theirs[:count].view(self.native.width, self.native.rank), replicas)
         shared += theirs[count:].view_as(shared)
         messages.send(torch.cat([torch.tensor([float(stepped)]), self.subspace.reshape(-1), shared.reshape(-1)]))
         self._set_shared_gradient(shared)
         return stepped
 
-    def _follow(self, messages: "_Messages") -> bool:
+    def _follow(self, messages: Messages) -> bool:
         messages.agree(self._digest("receiver"), "sender", sends_first=True)
         shared = self._shared_gradient()
         part = torch.from_numpy(self.native.part("receiver"))
@@ -298,74 +305,6 @@ class Boundary(torch.nn.Module):
         return int.from_bytes(digest.digest(), "little")
 
 
-class Recorder:
-    """Looks on as a process that has both stages of a boundary trains, and writes a trace that `scape verify --level rel` takes.
-
-        recorder = scape.torch.mapl.Recorder(boundary)   # between two steps; boundary.recorder = None ends it
-        for step in range(5):
-            ...                                          # send, receive, backward, boundary.step(rate)
-        recorder.write("run.safetensors")
-    """
-
-    def __init__(self, boundary: Boundary, source: str = "scape.torch.mapl.Boundary") -> None:
-        state = boundary.native.state
-        self._boundary = boundary
-        self._inner = mapl.Recorder(boundary.settings, state.subspace, moment=state.moment, source=source,
-                                    sender_rows=state.sender_rows if state.sender_rows.size else None,
-                                    receiver_rows=state.receiver_rows if boundary.settings["anchors"] == "two" else None,
-                                    codebooks=state.codebooks if boundary.native.codewords else None,
-                                    learned=state.learned if boundary.native.codewords else None, micro_batches_before=state.micro_batches)
-        self._batches: list[dict[str, Any]] = []
-        self._received = 0
-        self._before: dict[str, Any] = {}
-        boundary.recorder = self
-
-    def write(self, path: Any) -> None:
-        """All steps that have ended."""
-        self._inner.write(path)
-
-    def sent(self, x: torch.Tensor, ids: torch.Tensor, z: torch.Tensor) -> None:
-        batch: dict[str, Any] = {"ids": ids.detach().clone(), "X": x.detach().clone(), "Z": z.detach().clone()}
-        for what, tensor in (("dX", x), ("dZ", z)):
-            if tensor.requires_grad:
-                _watch(tensor, batch, what)
-        if self._boundary.message is not None:
-            batch |= self._inner.of_message(self._boundary.message, ids.numel())
-        self._batches.append(batch)
-
-    def received(self, xhat: torch.Tensor) -> None:
-        if self._received == len(self._batches):
-            raise Error("Recorder: something was received that this process has not sent; it records a process that has both stages")
-        batch = self._batches[self._received]
-        self._received += 1
-        batch["Xhat"] = xhat.detach().clone()
-        _watch(xhat, batch, "G")
-
-    def ends(self, rate: float) -> None:
-        """Before the step: what has come back, and the tables it came back through."""
-        for number, batch in enumerate(self._batches):
-            if "G" not in batch:
-                raise Error(f"Recorder: no gradient has come back of micro-batch {number}; call backward before boundary.step")
-            self._inner.micro_batch(batch.pop("ids"), **batch)
-        self._before |= {"gradient_sender": self._boundary.native.part("sender"), "gradient_receiver": self._boundary.native.part("receiver")}
-        if self._boundary.settings["anchors"] != "none":
-            self._before["E_sender"] = self._boundary._table("sender")
-        if self._boundary.settings["anchors"] == "two":
-            self._before["E_receiver"] = self._boundary._table("receiver")
-
-    def ended(self, rate: float) -> None:
-        state = self._boundary.native.state
-        books = {"C": state.codebooks, "L": state.learned} if self._boundary.native.codewords else {}
-        self._inner.step(rate, m=state.moment, A=state.subspace, **books, **self._before)
-        self._batches, self._received, self._before = [], 0, {}
-
-
-def _watch(tensor: Any, batch: dict[str, Any], what: str) -> None:
-    def keep(gradient: torch.Tensor) -> None:
-        batch[what] = gradient.clone()
-    tensor.register_hook(keep)
-
-
 def _check_rate(rate: float) -> None:
     if not 0 <= rate < 0.52:
         raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
@@ -374,27 +313,3 @@ def _check_rate(rate: float) -> None:
 def _rows_of(native: mapl.Boundary) -> bytes:
     state = native.state
     return state.sender_rows.tobytes() + state.receiver_rows.tobytes()
-
-
-class _Messages:
-    """Between the two sides of one boundary."""
-
-    def __init__(self, peer: int, group: Any) -> None:
-        self._peer, self._group = peer, group
-
-    def send(self, tensor: torch.Tensor) -> None:
-        dist.send(tensor.detach().contiguous(), self._peer, group=self._group)
-
-    def receive(self, into: torch.Tensor) -> None:
-        dist.recv(into, self._peer, group=self._group)
-
-    def agree(self, digest: int, other: str, sends_first: bool) -> None:
-        mine, theirs = torch.tensor([digest]), torch.zeros(1, dtype=torch.int64)
-        if sends_first:
-            self.send(mine)
-        self.receive(theirs)
-        if not sends_first:
-            self.send(mine)
-        if not torch.equal(mine, theirs):
-            raise Error(f"the boundary's {other}, rank {self._peer}, has other settings, another subspace, another anchor or other "
-                        "codewords than this side; start both with the same, and restore both")

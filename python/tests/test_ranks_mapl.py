@@ -8,6 +8,7 @@ from typing import Any
 import needs
 
 needs.torch()
+import scape  # noqa: E402
 import torch  # noqa: E402
 from ranks import run  # noqa: E402
 
@@ -41,11 +42,25 @@ class Pipeline(unittest.TestCase):
             names += [f"{stage} {name}" for (name, a), (_, b) in zip(one, two) if a != b]
         return names
 
+    def told(self) -> str:
+        """The phase that the trace with a mistake first differs in."""
+        verdict = scape.verify(self.folder / "2-2.safetensors", level="rel")
+        self.assertFalse(verdict.passed)
+        phase: str = verdict.first_divergence["phase"]
+        return phase
+
     def test_two_processes_are_one(self) -> None:
         self.start(1)
         self.start(2)
         for number in range(CASES):
             self.assertEqual(self.differing(number), [], f"case {number}")
+            verdict = scape.verify(self.folder / f"2-{number}.safetensors", level="rel")
+            self.assertTrue(verdict.passed, str(verdict))
+            if (self.folder / f"1-{number}.safetensors").exists():
+                one, two = ((self.folder / f"{size}-{number}.safetensors").read_bytes() for size in (1, 2))
+                self.assertEqual(one, two, f"case {number}: the traces")
+                self.assertGreater(len(one), 10000)
+        self.assertEqual(len(list(self.folder.glob("1-*.safetensors"))), CASES - 1)  # of a shared anchor in_one has two boundaries
         ends = [dict(bits(self.folder / f"2-{number}-0.pt"))["subspace"] for number in range(CASES)]
         self.assertEqual(len(set(ends)), CASES)  # the kinds of anchors matter
         self.assertEqual(dict(bits(self.folder / "2-3-0.pt"))["tables 0"], dict(bits(self.folder / "2-3-1.pt"))["tables 0"])
@@ -56,6 +71,16 @@ class Pipeline(unittest.TestCase):
             (self.folder / "store").unlink(missing_ok=True)
             self.start(2, mistake)
             self.assertIn("0 subspace", self.differing(2), mistake)
+            self.assertEqual(self.told(), {"part": "gradient", "micro": "compress_gradient", "ids": "decompress"}[mistake], mistake)
+
+    def test_another_subspace_of_the_receiver_is_in_the_trace(self) -> None:
+        self.start(2, "another")
+        self.assertEqual(self.told(), "subspace")
+
+    def test_recorders_of_other_steps_are_told_on_both(self) -> None:
+        for rank, (status, text) in enumerate(run(TRAINING, 2, str(self.folder), "late")):
+            self.assertEqual(status, 1, text)
+            self.assertIn("scape._errors.Error: Recorder: the sender's side has recorded 5 steps behind step 0, and the receiver's 4 behind step 1", text)
 
     def test_messages_in_another_order_are_told_on_both(self) -> None:
         for rank, (status, text) in enumerate(run(TRAINING, 2, str(self.folder), "order")):

@@ -243,8 +243,11 @@ class Recorded(unittest.TestCase):
         recorder = scape.torch.mapl.Recorder(boundary)
         with self.assertRaisesRegex(scape.Error, "no step has ended"):
             recorder.write("nowhere")
-        with self.assertRaisesRegex(scape.Error, "not sent"):
-            boundary.receive(torch.zeros(TOKENS, RANK, requires_grad=True), ids_of(1))
+        boundary.receive(torch.zeros(TOKENS, RANK, requires_grad=True), ids_of(1))
+        with self.assertRaisesRegex(scape.Error, rf"of \[\] tokens were sent, and of \[{TOKENS}\] received"):
+            boundary.step(0.1)
+        boundary = Boundary(WIDTH, RANK, IDS)
+        scape.torch.mapl.Recorder(boundary)
         boundary.receive(boundary.send(torch.zeros(TOKENS, WIDTH), ids_of(1)), ids_of(1))
         with self.assertRaisesRegex(scape.Error, "no gradient has come back"):
             boundary.step(0.1)

@@ -5,7 +5,8 @@
 For each of CASES what the stages, tables and the subspace came to is saved as FOLDER/SIZE-<number>-<stage>.pt. MISTAKE, in two processes: "part"
 (the receiver's part of the gradient of A does not arrive), "micro" (gradients of one micro-batch are taken for the other's), "ids" (the
 receiver takes the ids of the next token), "seed" (the receiver begins with another subspace), "leaves" (the receiver ends after two steps),
-"order" (codewords: the receiver decodes the messages in the other order).
+"order" (codewords: the receiver decodes the messages in the other order), "late" (the receiver's recorder begins a step later), "another" (the
+receiver goes on with another A than the sender's after the last step). Each run is recorded, too, as FOLDER/SIZE-<number>.safetensors.
 """
 
 import os
@@ -66,6 +67,7 @@ def in_one(case: dict[str, Any], folder: Path, number: int) -> None:
     shared = case["anchors"] == "shared"
     before = make_boundary(case)
     first, second = Stage(0, before), Stage(1, make_boundary(case) if shared else before)
+    recorder = None if shared else scape.torch.mapl.Recorder(before)
     for step in range(STEPS):
         for stage in (first, second):
             stage.optimizer.zero_grad()
@@ -86,9 +88,12 @@ def in_one(case: dict[str, Any], folder: Path, number: int) -> None:
             stage.optimizer.step()
     for stage in (first, second):
         stage.save(folder, 1, number)
+    if recorder is not None:
+        recorder.write(folder / f"1-{number}.safetensors")
 
 
-def sends(stage: Stage, mistake: str) -> None:
+def sends(stage: Stage, mistake: str, trace: Path) -> None:
+    recorder = scape.torch.mapl.Recorder(stage.boundary)
     for step in range(STEPS):
         stage.optimizer.zero_grad()
         under_way = []
@@ -104,10 +109,13 @@ def sends(stage: Stage, mistake: str) -> None:
             z.backward(dz)
         assert stage.boundary.step(RATE, receiver=1), "the step"
         stage.optimizer.step()
+    recorder.write(trace, receiver=1)
 
 
-def receives(stage: Stage, mistake: str) -> None:
+def receives(stage: Stage, mistake: str, trace: Path) -> None:
     for step in range(STEPS):
+        if step == (1 if mistake == "late" else 0):
+            recorder = scape.torch.mapl.Recorder(stage.boundary)
         if mistake == "leaves" and step == 2:
             os._exit(7)
         stage.optimizer.zero_grad()
@@ -130,8 +138,13 @@ def receives(stage: Stage, mistake: str) -> None:
             dist.send(z.grad, 0)
         if mistake == "part":
             stage.boundary.native.forget()
+        if mistake == "another" and step == STEPS - 1:
+            follow = stage.boundary.native.follow
+            stage.boundary.native.follow = lambda subspace: follow(subspace.nextafter(torch.ones(())))  # type: ignore[method-assign]
         assert stage.boundary.step(sender=0), "the step"
         stage.optimizer.step()
+    recorder.write(sender=0)
+    assert trace.exists(), "back before it is written"
 
 
 def main() -> None:
@@ -145,7 +158,7 @@ def main() -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
     for number, case in enumerate(CASES[4:] if mistake == "order" else CASES[2:3] if mistake else CASES):
         stage = Stage(rank, make_boundary(case, **({"seed": 2} if mistake == "seed" and rank == 1 else {})))
-        (sends, receives)[rank](stage, mistake)
+        (sends, receives)[rank](stage, mistake, folder / f"2-{CASES.index(case)}.safetensors")
         stage.save(folder, size, CASES.index(case))
     dist.destroy_process_group()
 
