@@ -68,6 +68,8 @@ Scenario scenario_of(const Recording& recording) {
         const bool sends = side == Side::sender;
         const bool two = recording.config.settings.anchors == Anchors::two;
         EndState state;
+        // A of a later step may lie further off the manifold than one that begins.
+        state.steps = std::max<Index>(1, recording.config.before / recording.config.micro);
         state.micro_batches = recording.config.before;
         state.a = of("initial/A");
         state.anchor = of(of_step(1, sends || !two ? "E_sender" : "E_receiver"));
@@ -126,8 +128,8 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
         return {};
     if (!is_small(step->config))
         return {
-            "no known mistake was tried: micro-batches x tokens x width x rank are more than 4 million; "
-            "record smaller micro-batches"};
+            "no known mistake was tried: micro-batches x tokens x width x rank are more than 4 million, or "
+            "vocabulary x rank than one; record smaller micro-batches, or a smaller vocabulary"};
     // Tables that somebody trains between two steps are known at the beginning alone.
     std::optional<Recording> from;
     if (parted.step > 1 && !step->config.trains_anchors())
