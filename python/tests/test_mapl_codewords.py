@@ -32,12 +32,13 @@ class Messages(unittest.TestCase):
         """What of several turns is not the witness's, which is in double: no value is near enough to a tie for that to matter."""
         boundary = Boundary(WIDTH, RANK, IDS, arithmetic=arithmetic, seed=5, **CODED)
         first = boundary.state.codebooks.astype(np.float64).reshape(2, 2, 6, 2)
-        right = witness.Quantizer(first, 3, 0.7 if mistake == "decay" else 0.75, 6 if mistake == "seed" else 5)
+        here, ahead = first.copy(), first.copy()
+        of = {"groups": 2, "rounds": 2, "codewords": 6, "subsets": 3, "decay": 0.7 if mistake == "decay" else 0.75}
         found = set()
         for batch in range(8):
             z = z_of(batch)
             message, decoded = boundary.encode(z[:, ::-1].copy() if mistake == "columns" else z)
-            wanted, indices = right.through(z.astype(np.float64))
+            indices, wanted = witness.quantized(z.astype(np.float64), here, ahead, of, batch, 6 if mistake == "seed" else 5)
             came = boundary.decode(message, TOKENS, version=None)
             self.assertEqual((message.size, came.tobytes()), (MESSAGE, decoded.tobytes()))
             if not np.array_equal(indices_of(message), indices):
@@ -46,7 +47,7 @@ class Messages(unittest.TestCase):
                 found.add("z")
         state = boundary.state
         self.assertEqual((state.micro_batches, state.codebooks.shape), (8, (4, 6, 2)))
-        for name, values in (("codebooks", right.here), ("learned", right.ahead)):
+        for name, values in (("codebooks", here), ("learned", ahead)):
             if np.abs(getattr(state, name).ravel() - values.ravel()).max() > 1e-6:
                 found.add(name)
         return found
