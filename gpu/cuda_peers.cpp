@@ -1,5 +1,6 @@
 #include <scape/gpu/peers.hpp>
 
+#include <memory>
 #include <utility>
 
 #include <scape/gpu/cuda_machine.hpp>
@@ -11,6 +12,22 @@ std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks, c
                                                     std::vector<distributed::Traffic> on_device) {
     return std::make_unique<StagedPeers<CudaMachine>>(ranks, CudaMachine(stream, Exchange::host),
                                                       std::move(on_device));
+}
+
+std::function<const std::byte*()> copied_out(const CudaStream& stream, const void* from,
+                                             std::size_t bytes) {
+    struct Copy {
+        CudaMachine machine;
+        CudaMachine::Vector<std::byte> to{};
+    };
+    const auto copy = std::make_shared<Copy>(CudaMachine(stream, Exchange::host));
+    copy->machine.exchange(copy->to);
+    copy->machine.resize(copy->to, static_cast<Index>(bytes));
+    copy->machine.fetch(copy->to.data(), static_cast<const std::byte*>(from), copy->to.size());
+    return [copy]() -> const std::byte* {
+        copy->machine.finish();
+        return copy->to.data();
+    };
 }
 
 } // namespace scape::gpu

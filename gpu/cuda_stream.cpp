@@ -100,6 +100,16 @@ void CudaDeviceStream::wait(const Event& event) const {
     check_cuda(cudaStreamWaitEvent(state_->at_once(), event->get(), 0), "ordering streams");
 }
 
+bool CudaDeviceStream::reached(const Event& event) const {
+    const cudaError_t state = cudaEventQuery(event->get());
+    if (state == cudaErrorNotReady) {
+        static_cast<void>(cudaGetLastError()); // which is no error
+        return false;
+    }
+    check_cuda(state, "looking at an event");
+    return true;
+}
+
 void CudaDeviceStream::synchronize() const {
     auto* const stream = state_->at_once();
     if (state_->check) {

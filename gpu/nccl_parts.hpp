@@ -2,6 +2,7 @@
 
 // What ranks that exchange by NCCL have in common, among all of them or between two.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string>
@@ -31,14 +32,17 @@ inline Seat seat_of(int device) {
     return seat;
 }
 
-/// The library would wait for itself. `seats` by rank.
+/// The library would wait for itself.
+inline void refuse_shared_device(std::size_t one, const Seat& seat, std::size_t other, const Seat& others) {
+    if (seat == others)
+        throw Error("nccl: ranks " + std::to_string(std::min(one, other)) + " and " +
+                    std::to_string(std::max(one, other)) + " have the same device, " + seat.bus.data() +
+                    " of " + seat.host.data() + "; give each rank one of its own");
+}
 inline void refuse_shared_devices(const std::vector<Seat>& seats) {
     for (std::size_t one = 0; one < seats.size(); ++one)
         for (std::size_t other = 0; other < one; ++other)
-            if (seats[one] == seats[other])
-                throw Error("nccl: ranks " + std::to_string(other) + " and " + std::to_string(one) +
-                            " have the same device, " + seats[one].bus.data() + " of " +
-                            seats[one].host.data() + "; give each rank one of its own");
+            refuse_shared_device(one, seats[one], other, seats[other]);
 }
 
 /// A communicator of the library's, ended with its owner.
@@ -52,6 +56,12 @@ class Comm {
             static_cast<void>(ncclCommDestroy(comm_));
     }
     [[nodiscard]] ncclComm_t& get() { return comm_; }
+    /// Begins to. A rank that never comes shall not hold the others: none of its calls waits.
+    [[nodiscard]] ncclResult_t join(const ncclUniqueId& id, int size, int rank) {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        return ncclCommInitRankConfig(&comm_, size, id, rank, &config);
+    }
     /// With what is under way.
     void end() noexcept {
         if (comm_ != nullptr)

@@ -1,72 +1,46 @@
 #include <scape/gpu/nccl.hpp>
 
-#include <exception>
-#include <set>
-#include <string>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include <scape/gpu/cuda_machine.hpp>
 #include <scape/gpu/staged_peers.hpp>
 
-#include "nccl_parts.hpp"
+#include "nccl_ranks.hpp"
 
 namespace scape::gpu {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using distributed::Incoming;
 using distributed::Peers;
 using distributed::Traffic;
-using Floats = CudaMachine::Vector<float>;
 
-/// "rank 2", "ranks 2, 5".
-std::string ranks_text(const std::set<int>& ranks) {
-    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-    for (const int rank : ranks)
-        text += (rank == *ranks.begin() ? "" : ", ") + std::to_string(rank);
-    return text;
-}
-
-class NcclPeers final : public Peers {
+class NcclPeers final : public nccl::RankPeers {
   public:
     NcclPeers(Peers& ranks, const CudaStream& stream, const NcclOptions& options)
-        : ranks_(ranks), options_(options), shared_(stream), stream_(stream),
-          machine_(stream, Exchange::device) {
+        : RankPeers(ranks, stream, {Traffic::parameters}, options) {
         nccl::refuse_shared_devices(distributed::gather_records(ranks_, nccl::seat_of(shared_.device())));
         ncclUniqueId mine{};
         if (rank() == 0)
             check(ncclGetUniqueId(&mine), "making an identity for the ranks");
         const ncclUniqueId id = distributed::gather_records(ranks_, mine).front();
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        config.blocking = 0; // a rank that never comes shall not hold the others
-        check(ncclCommInitRankConfig(&comm_.get(), size(), id, rank(), &config), "joining the ranks");
-        settle("joining the ranks");
-        shared_.watch([this](Clock::duration waited) { look_after(waited, "an exchange"); });
+        check(comm_.join(id, size(), rank()), "joining the ranks");
+        settle(comm_.get(), "joining the ranks");
+        shared_.watch([this](Clock::duration waited) { look_after(waited); });
     }
     NcclPeers(const NcclPeers&) = delete;
     NcclPeers& operator=(const NcclPeers&) = delete;
-    /// A rank that fails does not stay for the others.
     ~NcclPeers() override {
         shared_.watch({});
-        if (std::uncaught_exceptions() > exceptions_)
+        if (unwinding())
             comm_.end();
         comm_.finish(options_.timeout, [this] { return failed(); });
     }
 
-    [[nodiscard]] int rank() const override { return ranks_.rank(); }
-    [[nodiscard]] int size() const override { return ranks_.size(); }
-    [[nodiscard]] std::string name() const override { return "nccl"; }
-    [[nodiscard]] bool host_can_read(Traffic traffic) const override {
-        return !stands_on_machine(traffic) && ranks_.host_can_read(traffic);
-    }
-    void progress() override { ranks_.progress(); }
-    void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
-
     void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
               std::size_t bytes) override {
-        if (!stands_on_machine(traffic)) {
+        if (!stands(traffic)) {
             ranks_.send(traffic, peer, number, std::move(message), bytes);
             return;
         }
@@ -75,7 +49,7 @@ class NcclPeers final : public Peers {
 
     [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
                                                     std::size_t bytes) override {
-        if (!stands_on_machine(traffic))
+        if (!stands(traffic))
             return ranks_.receive(traffic, peer, number, bytes);
         auto asked = std::make_shared<Asked>(Asked{peer, number, unused(bytes), bytes});
         asked_.push_back(asked);
@@ -92,7 +66,7 @@ class NcclPeers final : public Peers {
     struct Asked {
         int peer;
         std::uint64_t number;
-        std::shared_ptr<Floats> to;
+        std::shared_ptr<Bytes> to;
         std::size_t bytes;
         bool started = false;
     };
@@ -104,13 +78,15 @@ class NcclPeers final : public Peers {
         const std::byte* wait(std::size_t) override {
             if (!asked_->started)
                 peers_.start_group();
-            return reinterpret_cast<const std::byte*>(asked_->to->data());
+            return asked_->to->data();
         }
 
       private:
         NcclPeers& peers_;
         std::shared_ptr<Asked> asked_;
     };
+
+    void end_all() noexcept override { comm_.end(); }
 
     /// All that has been asked for and sent. What comes next on the stream comes after it, so that memory
     /// that has been sent may be written again.
@@ -135,97 +111,38 @@ class NcclPeers final : public Peers {
             one->started = true;
         }
         check(group.end().first, what);
-        settle("starting an exchange");
+        settle(comm_.get(), "starting an exchange");
     }
 
     /// The host learns who is there, before the device waits for anybody.
     void meet(const std::vector<Sent>& sent, const std::vector<std::shared_ptr<Asked>>& asked) {
         std::vector<std::unique_ptr<Incoming>> incoming;
         for (const auto& one : asked) {
-            with_.insert(one->peer);
+            with_.push_back(one->peer);
             incoming.push_back(ranks_.receive(Traffic::agreement, one->peer, one->number, 0));
         }
         for (const Sent& one : sent) {
-            with_.insert(one.peer);
+            with_.push_back(one.peer);
             ranks_.send(Traffic::agreement, one.peer, one.number, nullptr, 0);
         }
+        std::ranges::sort(with_);
+        with_.erase(std::ranges::unique(with_).begin(), with_.end());
         for (const auto& one : incoming)
             static_cast<void>(one->wait(0));
     }
 
-    [[nodiscard]] std::shared_ptr<Floats> unused(std::size_t bytes) {
-        const auto size = static_cast<Index>(bytes / sizeof(float));
-        for (const auto& vector : arrived_)
-            if (vector->size() == size && distributed::is_let_go(vector))
-                return vector;
-        arrived_.push_back(std::make_shared<Floats>());
-        machine_.resize(*arrived_.back(), size);
-        return arrived_.back();
-    }
-
-    void check(ncclResult_t result, const char* what) {
-        if (result != ncclSuccess && result != ncclInProgress)
-            fail(std::string(what) + ": " + ncclGetErrorString(result));
-    }
-
-    [[noreturn]] void fail(const std::string& what) {
-        const std::string text = "rank " + std::to_string(rank()) + ": NCCL" +
-                                 (with_.empty() ? "" : ", with " + ranks_text(with_)) + ": " + what;
-        comm_.end();
-        ranks_.leave(text);
-        throw distributed::Aborted(text);
-    }
-
-    /// Until the library has done what it was told.
-    void settle(const char* what) {
-        const auto begin = Clock::now();
-        for (;;) {
-            ncclResult_t state = ncclSuccess;
-            check(ncclCommGetAsyncError(comm_.get(), &state), what);
-            check(state, what);
-            if (state == ncclSuccess)
-                return;
-            ranks_.progress();
-            refuse_delay(Clock::now() - begin, what);
-        }
-    }
-
-    bool failed() noexcept {
-        try {
-            ranks_.progress();
-            return false;
-        } catch (...) {
-            return true;
-        }
-    }
-
     /// While the host waits for the stream.
-    void look_after(Clock::duration waited, const char* what) {
+    void look_after(Clock::duration waited) {
         if (comm_.get() == nullptr)
             return;
-        ncclResult_t state = ncclSuccess;
-        check(ncclCommGetAsyncError(comm_.get(), &state), what);
-        check(state, what);
+        static_cast<void>(has_settled(comm_.get(), "an exchange"));
         ranks_.progress();
-        refuse_delay(waited, what);
+        refuse_delay(waited, "an exchange");
     }
 
-    void refuse_delay(Clock::duration waited, const char* what) {
-        if (waited >= options_.timeout)
-            fail(std::string(what) + " did not end within " + nccl::seconds_text(options_.timeout));
-    }
-
-    Peers& ranks_;
-    NcclOptions options_;
-    CudaStream shared_;
-    CudaDeviceStream stream_;
-    CudaMachine machine_;
     nccl::Comm comm_;
-    int exceptions_ = std::uncaught_exceptions();
     std::vector<Sent> sent_;
     std::vector<std::shared_ptr<Asked>> asked_;
-    std::vector<std::shared_ptr<Floats>> arrived_;
-    std::set<int> with_; ///< whom the last group is with
 };
 
 } // namespace

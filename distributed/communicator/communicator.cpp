@@ -9,7 +9,7 @@
 
 #include <scape/problem/error.hpp>
 
-#include "missing.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed {
 

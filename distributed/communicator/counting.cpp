@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "missing.hpp"
 #include "stretches.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed {
 namespace {

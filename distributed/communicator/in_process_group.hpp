@@ -19,7 +19,7 @@
 
 #include <scape/distributed/communicator.hpp>
 
-#include "missing.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed::in_process {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "missing.hpp"
 #include "rank_threads.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed {
 namespace in_process {
@@ -117,11 +117,19 @@ class PeerGroup {
                 return {};
             }
             if (!over)
-                return channel.end.empty() ? left_text(peer, label, rank) : channel.end;
+                return told_of(channel, rank, peer, label);
         }
         const int last = who_holds_up(peer, rank);
         const std::string text = late_text(peer, label, rank, timeout_);
         return last == peer ? text : text + "; rank " + std::to_string(last) + " holds it up";
+    }
+
+    /// What to tell of a peer that has ended; empty while it goes on.
+    [[nodiscard]] std::string end_of(int rank, int peer, const Label& label) {
+        Mailbox& box = box_of(rank);
+        const std::lock_guard lock(box.mutex);
+        const Channel& channel = box.from[static_cast<std::size_t>(peer)];
+        return channel.ended ? told_of(channel, rank, peer, label) : std::string();
     }
 
     /// Of a letter that has not come, for nobody waits for it any more. Returns it if it has by now.
@@ -146,6 +154,11 @@ class PeerGroup {
     }
 
   private:
+    [[nodiscard]] static std::string told_of(const Channel& channel, int rank, int peer,
+                                             const Label& label) {
+        return channel.end.empty() ? left_text(peer, label, rank) : channel.end;
+    }
+
     [[nodiscard]] Mailbox& box_of(int rank) { return *boxes_[static_cast<std::size_t>(rank)]; }
 
     /// Returns what was in it, to be let go of outside of the mutex.
@@ -267,6 +280,14 @@ class ThreadPeers final : public Peers {
     }
 
     /// A message is there as soon as it has been sent.
+    void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
+        seat_->check(peer);
+        const std::string text =
+            seat_->group->end_of(rank(), peer, {.traffic = traffic, .number = number, .bytes = 0});
+        if (!text.empty())
+            seat_->end(text);
+    }
+
     void progress() override {}
 
     void leave(const std::string& reason) noexcept override {

@@ -7,11 +7,11 @@
 
 #include <scape/distributed/mpi_comm.hpp>
 
-#include "missing.hpp"
 #include "mpi_arguments.hpp"
 #include "mpi_ranks.hpp"
 #include "mpi_watch.hpp"
 #include "stretches.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed {
 namespace {

@@ -149,7 +149,7 @@ void MpiMail::wait(const MpiArrival& arrival, std::size_t bytes) {
         Patience patience(options_.timeout);
         for (progress(); !arrival.has(bytes) && !arrival.is_another(); progress()) {
             if (arrival.never)
-                end_by(arrival);
+                end_by(arrival.peer, arrival.awaited);
             if (patience.pause() && patience.over()) {
                 time_out(arrival, bytes);
                 break;
@@ -175,7 +175,7 @@ void MpiMail::time_out(const MpiArrival& arrival, std::size_t bytes) {
         if (arrival.has(bytes) || arrival.is_another())
             return;
         if (arrival.never)
-            end_by(arrival);
+            end_by(arrival.peer, arrival.awaited);
         if (at(last).answer) {
             const std::uint64_t next = *at(last).answer;
             if (next == Notice::none)
@@ -193,10 +193,10 @@ void MpiMail::time_out(const MpiArrival& arrival, std::size_t bytes) {
     end(text + "; rank " + std::to_string(last) + " holds it up", true);
 }
 
-void MpiMail::end_by(const MpiArrival& arrival) {
-    const std::string& text = at(arrival.peer).end->text;
+void MpiMail::end_by(int peer, const Label& awaited) {
+    const std::string& text = at(peer).end->text;
     if (text.empty())
-        end(left_text(arrival.peer, arrival.awaited, rank_), false);
+        end(left_text(peer, awaited, rank_), false);
     end(text, true);
 }
 

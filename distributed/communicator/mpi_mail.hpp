@@ -15,8 +15,8 @@
 
 #include <scape/distributed/mpi.hpp>
 
-#include "missing.hpp"
 #include "mpi_notices.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed {
 
@@ -80,6 +80,13 @@ class MpiMail {
     /// Returns when the first bytes are there. Throws Aborted.
     void wait(const MpiArrival& arrival, std::size_t bytes);
     void drop(MpiArrival& arrival);
+    /// Throws Aborted if the peer has ended.
+    void must_go_on(int peer, const Label& label) {
+        check(peer);
+        progress();
+        if (at(peer).end)
+            end_by(peer, label);
+    }
     void progress();
     void leave(const std::string& reason);
     /// The end: returns when nothing of this rank is under way. Of a rank that has failed it does not
@@ -123,7 +130,7 @@ class MpiMail {
     [[nodiscard]] std::string untaken() const;
     [[noreturn]] void end_job();
     void go();
-    [[noreturn]] void end_by(const MpiArrival& arrival);
+    [[noreturn]] void end_by(int peer, const Label& awaited);
     [[noreturn]] void end(const std::string& text, bool by_another);
     void time_out(const MpiArrival& arrival, std::size_t bytes);
 

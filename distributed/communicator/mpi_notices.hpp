@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-#include "missing.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed {
 

@@ -62,6 +62,9 @@ class MpiPeers final : public Peers {
             mail_, mail_->ask_for(peer, {.traffic = traffic, .number = number, .bytes = bytes}));
     }
 
+    void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
+        mail_->must_go_on(peer, {.traffic = traffic, .number = number, .bytes = 0});
+    }
     void progress() override { mail_->progress(); }
     void leave(const std::string& reason) noexcept override { mail_->leave(reason); }
 

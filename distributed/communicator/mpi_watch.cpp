@@ -10,7 +10,7 @@
 
 #include <scape/distributed/mpi.hpp>
 
-#include "missing.hpp"
+#include <scape/distributed/missing.hpp>
 
 namespace scape::distributed {
 

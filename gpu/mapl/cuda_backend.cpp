@@ -19,4 +19,12 @@ std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,
     return gpu::make_cuda_peers(ranks, stream, standing_on_machine());
 }
 
+#if defined(SCAPE_WITH_NCCL)
+std::unique_ptr<distributed::Peers> make_nccl_links(distributed::Peers& ranks,
+                                                    const gpu::CudaStream& stream, int peer,
+                                                    const gpu::NcclOptions& options) {
+    return gpu::make_nccl_links(ranks, stream, standing_on_machine(), {peer}, options);
+}
+#endif
+
 } // namespace scape::mapl

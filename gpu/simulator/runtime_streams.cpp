@@ -137,6 +137,17 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     });
 }
 
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    return on_device([&](Device& device) {
+        const auto& mark = event_of(event).mark;
+        if (mark->reached >= mark->asked)
+            return device.failed();
+        static_cast<void>(
+            device.do_one(&device.stream(nullptr))); // whoever asks again and again comes to an end
+        return device.failed() != cudaSuccess ? device.failed() : cudaErrorNotReady;
+    });
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned /*flags*/) {
     if (left_out("cudaStreamWaitEvent"))
         return cudaSuccess;

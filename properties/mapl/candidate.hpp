@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,18 +41,25 @@ struct Seen {
 struct Seat {
     std::string unavailable{}; ///< why it cannot be run here, in one line, or empty
     std::string runs_on{};     ///< devices and libraries, in one line
+    int most_workers = std::numeric_limits<int>::max(); ///< as many as there are devices, say
 };
 
 /// An implementation that is put to the test on a group's ranks.
 class Candidate final : public gate::Implementation {
   public:
+    /// What a rank of the group's puts to the test.
+    using Makes = std::function<Subjects(distributed::Peers& ranks)>;
+    Candidate(std::string name, Makes makes, std::shared_ptr<const gate::Group> group, Seat seat = {});
+    /// The same on all.
     Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group,
               Seat seat = {});
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
-    bool takes(int workers) const override { return workers >= 2 && group_->takes(workers); }
+    bool takes(int workers) const override {
+        return workers >= 2 && workers <= seat_.most_workers && group_->takes(workers);
+    }
     bool any(bool here) const override { return group_->any(here); }
     std::string unavailable() const override { return seat_.unavailable; }
     std::string runs_on() const override { return seat_.runs_on; }
@@ -60,7 +69,7 @@ class Candidate final : public gate::Implementation {
 
   private:
     std::string name_;
-    Subjects subjects_;
+    Makes makes_;
     std::shared_ptr<const gate::Group> group_;
     Seat seat_;
 };

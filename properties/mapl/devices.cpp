@@ -3,10 +3,16 @@
 #include "devices.hpp"
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <utility>
 
 #include <scape/gpu/availability.hpp>
+#include <scape/gpu/local_rank.hpp>
+#include <scape/gpu/peers.hpp>
+#if defined(SCAPE_WITH_NCCL)
+#include <scape/gpu/nccl.hpp>
+#endif
 #include <scape/mapl/devices.hpp>
 #include <scape/mapl/planted_devices.hpp>
 
@@ -26,13 +32,13 @@ gpu::HostStream stream_of(int rank) {
             1 + 16 * static_cast<std::uint64_t>(rank)};
 }
 
-House blocks(Peers& ranks) {
+House blocks(Tapped& ranks, int /*peer*/) {
     const gpu::HostStream stream = stream_of(ranks.rank());
-    return {make_block_peers(ranks, stream), make_block_backend(stream)};
+    return {mapl::make_block_peers(ranks, stream), make_block_backend(stream)};
 }
 
 Builds blocks_with(Mistake mistake) {
-    return [mistake](Peers& ranks) -> House {
+    return [mistake](Tapped& ranks, int) -> House {
         const gpu::HostStream stream = stream_of(ranks.rank());
         return {device_mistakes::make_block_peers(mistake, ranks, stream),
                 device_mistakes::make_block_backend(mistake, stream)};
@@ -47,14 +53,14 @@ std::string no_cublas() {
 
 /// All ranks on the first device, the first of them with launches through graphs: it has one end, and a
 /// thread that puts a graph together on one stream may not allocate memory for another.
-House one_device(Peers& ranks) {
+House one_device(Tapped& ranks, int /*peer*/) {
     gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
     const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = ranks.rank() == 0});
-    return {make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
+    return {mapl::make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
 }
 
 Builds one_device_with(Mistake mistake) {
-    return [mistake](Peers& ranks) -> House {
+    return [mistake](Tapped& ranks, int) -> House {
         gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
         const gpu::CudaStream stream;
         return {device_mistakes::make_cuda_peers(mistake, ranks, stream),
@@ -67,11 +73,79 @@ Builds one_device_with(Mistake mistake) {
 std::string no_cublas() {
     return "built without cuBLAS, which multiplies matrices on a device";
 }
-House one_device(Peers&) {
+House one_device(Tapped&, int) {
     return {};
 }
 Builds one_device_with(Mistake) {
     return one_device;
+}
+
+#endif
+
+#if defined(SCAPE_WITH_CUBLAS) && defined(SCAPE_WITH_NCCL)
+
+/// Links, and what is sent over them, copied out behind the work that makes it.
+class TappedLinks final : public Peers {
+  public:
+    TappedLinks(Tapped& tapped, const gpu::CudaStream& stream, int peer)
+        : tapped_(tapped), stream_(stream),
+          links_(make_nccl_links(tapped.inner(), stream, peer, {.timeout = std::chrono::seconds(20)})) {}
+    [[nodiscard]] int rank() const override { return links_->rank(); }
+    [[nodiscard]] int size() const override { return links_->size(); }
+    [[nodiscard]] std::string name() const override { return links_->name(); }
+    [[nodiscard]] bool host_can_read(distributed::Traffic traffic) const override {
+        return links_->host_can_read(traffic);
+    }
+    void send(distributed::Traffic traffic, int peer, std::uint64_t number,
+              std::shared_ptr<const void> message, std::size_t bytes) override {
+        if (host_can_read(traffic))
+            tapped_.note(peer, message.get(), bytes);
+        else
+            tapped_.note_later(peer, gpu::copied_out(stream_, message.get(), bytes), bytes);
+        links_->send(traffic, peer, number, std::move(message), bytes);
+    }
+    [[nodiscard]] std::unique_ptr<distributed::Incoming>
+    receive(distributed::Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
+        return links_->receive(traffic, peer, number, bytes);
+    }
+    void must_go_on(distributed::Traffic traffic, int peer, std::uint64_t number) override {
+        links_->must_go_on(traffic, peer, number);
+    }
+    void progress() override { links_->progress(); }
+    void leave(const std::string& reason) noexcept override { links_->leave(reason); }
+
+  private:
+    Tapped& tapped_;
+    gpu::CudaStream stream_;
+    std::unique_ptr<Peers> links_;
+};
+
+/// A device for each rank of this machine.
+Subjects a_device_each(Peers& ranks) {
+    gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
+    const int device = gpu::local_rank(ranks) % gpu::availability().devices;
+    return ends_in([device](Tapped& given, int peer) -> House {
+        const gpu::CudaStream stream({.device = device, .stream = nullptr, .graphs = false});
+        return {std::make_unique<TappedLinks>(given, stream, peer), make_cuda_backend(stream)};
+    });
+}
+std::string no_nccl() {
+    return {};
+}
+std::string nccl() {
+    return gpu::nccl_description();
+}
+
+#else
+
+Subjects a_device_each(Peers&) {
+    return {};
+}
+std::string no_nccl() {
+    return "built without NCCL; SCAPE_NCCL_ROOT says where it is";
+}
+std::string nccl() {
+    return {};
 }
 
 #endif
@@ -84,12 +158,26 @@ Seat seat() {
     return {.unavailable = no_cublas(), .runs_on = here.simulated ? std::string() : here.text};
 }
 
+Seat a_seat_each(const gate::Group& group) {
+    Seat each = seat();
+    const gpu::Availability here = gpu::availability();
+    if (here.simulated && group.name() != "in_process")
+        each.unavailable = "simulated NCCL joins the ranks of one process; leave out --communicator mpi";
+    if (each.unavailable.empty())
+        each = {.unavailable = no_nccl(),
+                .runs_on = here.simulated ? std::string() : nccl(),
+                .most_workers = here.devices};
+    return each;
+}
+
 } // namespace
 
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
-    return {std::make_shared<Candidate>("cuda-blocks", ends_in(blocks), group),
-            std::make_shared<Candidate>(gpu::availability().simulated ? "cuda-simulated" : "cuda",
-                                        ends_in(one_device), group, seat())};
+    const std::string simulated = gpu::availability().simulated ? "-simulated" : "";
+    return {
+        std::make_shared<Candidate>("cuda-blocks", ends_in(blocks), group),
+        std::make_shared<Candidate>("cuda" + simulated, ends_in(one_device), group, seat()),
+        std::make_shared<Candidate>("cuda-nccl" + simulated, a_device_each, group, a_seat_each(*group))};
 }
 
 std::vector<gate::Mistake> mistakes_on_devices(int first) {

@@ -69,21 +69,22 @@ EndState through_a_file(const Settings& settings, const EndState& state, Side si
 } // namespace
 
 Subjects ends_in(const Builds& build) {
-    return {[build](const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+    return {[build](const Settings& settings, EndState state, Tapped& peers, int peer,
                     distributed::Communicator* replicas) -> std::unique_ptr<AnySender> {
-                return std::make_unique<OurSender>(build(peers), settings, std::move(state), peers, peer,
-                                                   replicas);
+                return std::make_unique<OurSender>(build(peers, peer), settings, std::move(state), peers,
+                                                   peer, replicas);
             },
-            [build](const Settings& settings, EndState state, distributed::Peers& peers, int peer,
+            [build](const Settings& settings, EndState state, Tapped& peers, int peer,
                     distributed::Communicator* /*replicas*/) -> std::unique_ptr<AnyReceiver> {
                 // Which gets its A from its own sender.
-                return std::make_unique<OurReceiver>(build(peers), settings, std::move(state), peers, peer);
+                return std::make_unique<OurReceiver>(build(peers, peer), settings, std::move(state), peers,
+                                                     peer);
             },
             through_a_file, host_trainers()};
 }
 
 Subjects host_ends() {
-    return ends_in([](distributed::Peers&) { return House(); });
+    return ends_in([](Tapped&, int) { return House(); });
 }
 
 } // namespace scape::mapl

@@ -1,7 +1,7 @@
 // A pipeline of stages: each rank takes its micro-batches forward and back in the order of the schedule.
 #include "player.hpp"
 
-#include <functional>
+#include <exception>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -13,41 +13,6 @@
 namespace scape::mapl {
 
 namespace {
-
-/// Other peers, and every byte that is sent while it is said what for.
-class Tapped final : public distributed::Peers {
-  public:
-    /// Whom a rank is told to be: its stage, or its replica.
-    using Named = std::function<int(int rank)>;
-    Tapped(distributed::Peers& inner, Seen& seen, Named named)
-        : inner_(inner), seen_(seen), named_(std::move(named)) {}
-
-    std::string when{}; ///< what the rank is doing
-
-    [[nodiscard]] int rank() const override { return inner_.rank(); }
-    [[nodiscard]] int size() const override { return inner_.size(); }
-    [[nodiscard]] std::string name() const override { return inner_.name(); }
-    void send(distributed::Traffic traffic, int peer, std::uint64_t number,
-              std::shared_ptr<const void> message, std::size_t bytes) override {
-        const auto* begin = static_cast<const std::uint8_t*>(message.get());
-        if (!when.empty()) {
-            auto& all = seen_.wire[wire_key(when, named_(peer))];
-            all.insert(all.end(), begin, begin + bytes);
-        }
-        inner_.send(traffic, peer, number, std::move(message), bytes);
-    }
-    [[nodiscard]] std::unique_ptr<distributed::Incoming>
-    receive(distributed::Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
-        return inner_.receive(traffic, peer, number, bytes);
-    }
-    void progress() override { inner_.progress(); }
-    void leave(const std::string& reason) noexcept override { inner_.leave(reason); }
-
-  private:
-    distributed::Peers& inner_;
-    Seen& seen_;
-    Named named_;
-};
 
 using distributed::PeerCommunicator;
 
@@ -75,8 +40,9 @@ class Player {
           late_(scenario.held_back
                     ? std::make_unique<distributed::CountingPeers>(peers, held_back(scenario))
                     : nullptr),
-          tapped_(late_ ? *late_ : peers, seen_, [&scenario](int rank) { return scenario.stage_of(rank); }),
-          between_(late_ ? *late_ : peers, seen_,
+          tapped_(late_ ? *late_ : peers, seen_.wire,
+                  [&scenario](int rank) { return scenario.stage_of(rank); }),
+          between_(late_ ? *late_ : peers, seen_.wire,
                    [&scenario](int rank) { return scenario.replica_of(rank); }),
           rank_(peers.rank()), place_(scenario.stage_of(rank_)), stage_(scenario.stage(place_)) {
         if (scenario.run.trainer == Trainer::none)
@@ -99,9 +65,7 @@ class Player {
             refused = gone.what();
         }
         seen_.refused["start"] = refused;
-        if (!refused.empty())
-            return std::move(seen_);
-        if (scenario_.ends_at_start)
+        if (!refused.empty() || scenario_.ends_at_start)
             return std::move(seen_);
         if (!scenario_.may_end()) {
             live();
@@ -117,7 +81,27 @@ class Player {
     }
 
   private:
+    /// Ends go with what ends the stage, and not after it: they know then that there is no more to wait
+    /// for.
+    class Ends {
+      public:
+        explicit Ends(Player& player) : player_(player) {}
+        Ends(const Ends&) = delete;
+        Ends& operator=(const Ends&) = delete;
+        ~Ends() {
+            if (std::uncaught_exceptions() == before_)
+                return;
+            player_.sender_.reset();
+            player_.receiver_.reset();
+        }
+
+      private:
+        Player& player_;
+        int before_ = std::uncaught_exceptions();
+    };
+
     void live() {
+        const Ends ends(*this);
         for (Index step = 0; step < scenario_.run.steps; ++step) {
             take_step(step);
             if (step + 1 == scenario_.run.restart) {
@@ -130,6 +114,7 @@ class Player {
         }
         show_sides(scenario_.run.steps);
         keep_states();
+        tapped_.settle();
     }
 
     [[nodiscard]] bool receives() const { return place_ > 0; }

@@ -13,6 +13,7 @@
 #include <scape/problem/problem.hpp>
 
 #include "scenario.hpp"
+#include "tapped.hpp"
 
 namespace scape::mapl {
 
@@ -68,7 +69,7 @@ using StartsTrainer = std::function<std::unique_ptr<AnyTrainer>(const StageModel
 
 /// `replicas`: the ranks that have the same side of the same boundary; nullptr where there is no trainer.
 template <class Made>
-using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, distributed::Peers&, int peer,
+using Starts = std::function<std::unique_ptr<Made>(const Settings&, EndState, Tapped&, int peer,
                                                    distributed::Communicator* replicas)>;
 
 struct Subjects {
@@ -82,13 +83,13 @@ struct Subjects {
     bool masks_shared_tables = false;
 };
 
-/// What an end of distributed/mapl computes with, and the peers that go with it; where there are none, the
-/// host's, and those that were given.
+/// What an end of distributed/mapl computes with, and the peers that go with it to its peer; where there
+/// are none, the host's, and those that were given.
 struct House {
     std::unique_ptr<distributed::Peers> peers{};
     std::unique_ptr<Backend> backend{};
 };
-using Builds = std::function<House(distributed::Peers& given)>;
+using Builds = std::function<House(Tapped& given, int peer)>;
 [[nodiscard]] Subjects ends_in(const Builds& build);
 
 /// distributed/mapl, and the sharded SCAPE and AdamS of distributed/scape.

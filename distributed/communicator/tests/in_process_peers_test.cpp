@@ -176,7 +176,10 @@ TEST(InProcessPeers, WhatWasSentArrivesAfterTheSenderHasLeft) {
     auto early = receive(*receiver, 0, 1);
     send(*sender, 1, 1, message(0, 1));
     send(*sender, 1, 2, message(0, 2));
+    receiver->must_go_on(Traffic::parameters, 0, 3);
     sender->leave("the disk is full");
+    EXPECT_EQ(told([&] { receiver->must_go_on(Traffic::parameters, 0, 3); }),
+              "rank 0 has failed: the disk is full");
     sender->leave("only the first call counts");
     sender.reset();
     EXPECT_EQ(value_of(*early), 1U);

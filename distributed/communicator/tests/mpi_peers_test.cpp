@@ -174,11 +174,12 @@ bool others_go_on(MpiOptions options) {
                 good = take(*peers, peer, round) && good;
     if (rank == 1)
         good = take(*peers, 0, 3) && good;
+    const std::string left =
+        "rank 0 has left and did not send its parameters (message 7) to rank " + std::to_string(rank);
     if (rank > 0)
-        good = told([&] { (void)take(*peers, 0, 7); }) ==
-                   "rank 0 has left and did not send its parameters (message 7) to rank " +
-                       std::to_string(rank) &&
-               good;
+        good = told([&] { (void)take(*peers, 0, 7); }) == left && good;
+    if (rank > 0) // the same is told without waiting
+        good = told([&] { peers->must_go_on(Traffic::parameters, 0, 7); }) == left && good;
     return good;
 }
 

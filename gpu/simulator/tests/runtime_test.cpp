@@ -103,6 +103,23 @@ TEST_F(Runtime, QueryDoesWorkBitByBit) {
     EXPECT_EQ(cudaStreamQuery(stream_), cudaSuccess);
 }
 
+TEST_F(Runtime, AnEventIsReachedWhenWhatWasBeforeItIsDone) {
+    cudaEvent_t event = nullptr;
+    ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    EXPECT_EQ(cudaEventQuery(event), cudaSuccess) << "nobody has recorded it";
+    give();
+    start_add_one(device(), count, stream_);
+    ASSERT_EQ(cudaMemcpyAsync(pinned_, memory_, sizeof(int) * count, cudaMemcpyDefault, stream_),
+              cudaSuccess);
+    ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+    cudaError_t said = cudaErrorNotReady;
+    for (int asked = 0; said == cudaErrorNotReady && asked < 20; ++asked)
+        said = cudaEventQuery(event);
+    EXPECT_EQ(said, cudaSuccess);
+    EXPECT_EQ(values()[9], 10);
+    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
 TEST_F(Runtime, AGraphKeepsWhatWasCapturedAndTakesOtherArguments) {
     give();
     const auto captured = [&](int* where) {

@@ -43,6 +43,7 @@ struct CudaStream::State {
     /// By what is in them, so that a capture changes only the arguments of one that is there.
     std::map<std::vector<std::uintptr_t>, cudaGraphExec_t> ready;
     Check check;
+    std::vector<std::shared_ptr<void>> outgrown; ///< memory that goes with the stream
 };
 
 /// A place in a stream.
@@ -69,6 +70,8 @@ class CudaDeviceStream {
     }
     [[nodiscard]] Event record() const;
     void wait(const Event& event) const;
+    /// Whether all that was there when it was recorded has been done.
+    [[nodiscard]] bool reached(const Event& event) const;
     /// Returns when all has been done; throws what the stream's check throws.
     void synchronize() const;
 

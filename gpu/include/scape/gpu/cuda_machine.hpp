@@ -3,7 +3,9 @@
 // The device that a backend computes on. Kernels are in kernels/; this knows launches by name only, so that
 // the host's compiler builds all but them.
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -29,6 +31,13 @@ class DeviceMemory {
     [[nodiscard]] bool has(std::size_t bytes) const { return bytes <= bytes_; }
     /// Room for `bytes`; keeps what it has if that is enough.
     void reserve(std::size_t bytes);
+    /// Room for `bytes` at least, and twice as much as before; returns what it had.
+    [[nodiscard]] DeviceMemory grow(std::size_t bytes) {
+        DeviceMemory other(pinned_);
+        other.reserve(std::max(bytes, 2 * bytes_));
+        swap(other);
+        return other;
+    }
     void swap(DeviceMemory& other) {
         std::swap(memory_, other.memory_);
         std::swap(bytes_, other.bytes_);
@@ -69,9 +78,13 @@ class CudaMachine {
     template <class T>
     void resize(Vector<T>& vector, Index size) {
         const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
+        // What is captured or under way may use what it had. To free that now would wait for all that the
+        // device does, for what waits for another rank, too; and it is no more than what it has then.
         if (!vector.memory_.has(bytes)) {
-            finish(); // what is captured or under way may use the memory that goes
-            vector.memory_.reserve(bytes);
+            static_cast<void>(stream_.state().at_once()); // nobody allocates while a graph is in the making
+            DeviceMemory had = vector.memory_.grow(bytes);
+            if (had.data() != nullptr)
+                stream_.state().outgrown.push_back(std::make_shared<DeviceMemory>(std::move(had)));
         }
         vector.size_ = size;
     }
@@ -107,6 +120,7 @@ class CudaMachine {
     void download(T* to, const T* from, Index size) {
         const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
         if (bytes > small) {
+            finish(); // the copy waits by itself, but looks after nobody meanwhile
             fetch(to, from, size);
             finish();
             return;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <scape/distributed/communicator.hpp>
 #include <scape/distributed/peers.hpp>
@@ -40,6 +41,22 @@ make_nccl_communicator(distributed::Communicator& ranks, const CudaStream& strea
 /// to do with. Throws scape::Error where two ranks have the same device.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_nccl_peers(distributed::Peers& ranks, const CudaStream& stream, const NcclOptions& options = {});
+
+/// The same without any order between the messages of several ranks: for pipelines. Of what is named
+/// `on_device`, messages between this rank and those in `with` go from device to device, all else through
+/// `ranks`. Each direction between two ranks has a communicator and a stream of its own, so a message that
+/// is not taken yet keeps no other, and no computation, waiting. All of `with` have to make theirs, and end
+/// them, too: both meet.
+///
+/// A message is told through `ranks` when it is sent, by a record of eight bytes; a device begins to
+/// receive when the host has seen that, and so who leaves, dies, or sends another message than is awaited
+/// is found and named as `ranks` does it. Otherwise as above. A rank whose host stands still while its
+/// device waits for another (when it lets memory go, or loads a kernel for the first time: set
+/// CUDA_MODULE_LOADING=EAGER) may wait until that one receives.
+[[nodiscard]] std::unique_ptr<distributed::Peers>
+make_nccl_links(distributed::Peers& ranks, const CudaStream& stream,
+                std::vector<distributed::Traffic> on_device, std::vector<int> with,
+                const NcclOptions& options = {});
 
 /// Library, settings in the environment and how the devices of this machine reach each other, in one line.
 [[nodiscard]] std::string nccl_description();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -15,6 +17,11 @@ namespace scape::gpu {
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_cuda_peers(distributed::Peers& ranks, const CudaStream& stream,
                 std::vector<distributed::Traffic> on_device = {distributed::Traffic::parameters});
+
+/// What stands in the device's memory once the work is done that is on the stream now, copied out behind
+/// it; where it can be read is known when the function that this returns has returned, until that is gone.
+[[nodiscard]] std::function<const std::byte*()> copied_out(const CudaStream& stream, const void* from,
+                                                           std::size_t bytes);
 
 /// Their form for the host.
 [[nodiscard]] std::unique_ptr<distributed::Peers>

@@ -37,6 +37,9 @@ class StagedPeers final : public distributed::Peers {
     [[nodiscard]] bool host_can_read(distributed::Traffic traffic) const override {
         return !stands(traffic) && ranks_.host_can_read(traffic);
     }
+    void must_go_on(distributed::Traffic traffic, int peer, std::uint64_t number) override {
+        ranks_.must_go_on(traffic, peer, number);
+    }
     void progress() override { ranks_.progress(); }
     void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
 

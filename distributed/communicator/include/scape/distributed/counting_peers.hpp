@@ -66,6 +66,9 @@ class CountingPeers final : public Peers {
               std::size_t bytes) override;
     [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
                                                     std::size_t bytes) override;
+    void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
+        inner_.must_go_on(traffic, peer, number);
+    }
     void progress() override;
     void leave(const std::string& reason) noexcept override;
 

@@ -65,6 +65,10 @@ class Peers {
     /// stands may look at it.
     [[nodiscard]] virtual bool host_can_read(Traffic /*traffic*/) const { return true; }
 
+    /// Of a message that comes another way than by these peers: throws what wait() for it would if its
+    /// sender has ended, as far as that is known.
+    virtual void must_go_on(Traffic /*traffic*/, int /*peer*/, std::uint64_t /*number*/) {}
+
     /// Lets messages that are under way move on. Whoever computes for long may call it.
     virtual void progress() = 0;
 

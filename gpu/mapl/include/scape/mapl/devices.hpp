@@ -6,6 +6,9 @@
 #include <scape/distributed/peers.hpp>
 #include <scape/gpu/cuda_stream.hpp>
 #include <scape/gpu/host_stream.hpp>
+#if defined(SCAPE_WITH_NCCL)
+#include <scape/gpu/nccl.hpp>
+#endif
 #include <scape/mapl/backend.hpp>
 
 namespace scape::mapl {
@@ -26,6 +29,13 @@ namespace scape::mapl {
 /// outlive this.
 [[nodiscard]] std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,
                                                                   const gpu::CudaStream& stream);
+
+#if defined(SCAPE_WITH_NCCL)
+/// Messages of one boundary from device to device, `peer`'s being the other (gpu::make_nccl_links).
+[[nodiscard]] std::unique_ptr<distributed::Peers> make_nccl_links(distributed::Peers& ranks,
+                                                                  const gpu::CudaStream& stream, int peer,
+                                                                  const gpu::NcclOptions& options = {});
+#endif
 
 /// The same algorithms and launches in the host's form, on a stream whose work is done late, with the
 /// host's products. It is not fast; it shows on any machine what the device's would do.

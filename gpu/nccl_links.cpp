@@ -1,0 +1,278 @@
+// Links: a communicator and a stream for each direction between two ranks.
+#include <scape/gpu/nccl.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <scape/problem/error.hpp>
+
+#include "nccl_ranks.hpp"
+
+namespace scape::gpu {
+
+namespace {
+
+using distributed::Incoming;
+using distributed::Label;
+using distributed::Peers;
+using distributed::Traffic;
+
+class NcclLinks final : public nccl::RankPeers {
+  public:
+    NcclLinks(Peers& ranks, const CudaStream& stream, std::vector<Traffic> on_device, std::vector<int> with,
+              const NcclOptions& options)
+        : RankPeers(ranks, stream, std::move(on_device), options) {
+        // All ranks in the same order of pairs, so that none waits for one who waits for it.
+        std::ranges::sort(with);
+        try {
+            for (const int peer : with)
+                meet(peer);
+        } catch (...) {
+            end_all();
+            throw;
+        }
+        shared_.watch([this](Clock::duration waited) { look_after(waited); });
+    }
+    NcclLinks(const NcclLinks&) = delete;
+    NcclLinks& operator=(const NcclLinks&) = delete;
+    ~NcclLinks() override {
+        shared_.watch({});
+        if (unwinding() || broken_)
+            end_all();
+        for (auto& [pair, link] : links_)
+            link.comm.finish(options_.timeout,
+                             [&] { return gone(pair.first == rank() ? pair.second : pair.first); });
+    }
+
+    void progress() override {
+        let_go();
+        ranks_.progress();
+    }
+
+    void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
+              std::size_t bytes) override {
+        if (!stands(traffic)) {
+            ranks_.send(traffic, peer, number, std::move(message), bytes);
+            return;
+        }
+        let_go();
+        if (bytes > 0) {
+            Link& link = usable(rank(), peer);
+            link.stream.wait(stream_.record()); // what makes it comes first
+            begin(link, "sending", [&](cudaStream_t on) {
+                return ncclSend(message.get(), bytes, ncclUint8, 1, link.comm.get(), on);
+            });
+            link.leaving.emplace_back(std::move(message), link.stream.record());
+        }
+        const auto told = std::make_shared<std::uint64_t>(bytes);
+        ranks_.send(traffic, peer, number, told, sizeof *told);
+    }
+
+    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                    std::size_t bytes) override {
+        if (!stands(traffic))
+            return ranks_.receive(traffic, peer, number, bytes);
+        auto asked = std::make_shared<Asked>();
+        asked->label = {traffic, number, bytes};
+        asked->told = ranks_.receive(traffic, peer, number, sizeof(std::uint64_t));
+        Link& link = usable(peer, rank());
+        link.asked.push_back(asked);
+        return std::make_unique<Received>(*this, link, std::move(asked));
+    }
+
+  private:
+    struct Asked {
+        Label label;
+        std::unique_ptr<Incoming> told; ///< that it has been sent, and of how many bytes it is
+        std::shared_ptr<Bytes> to;
+        bool begun = false;
+    };
+
+    /// One direction. Rank 0 of its communicator sends, rank 1 receives.
+    struct Link {
+        Link(int sender, CudaDeviceStream beside) : from(sender), stream(std::move(beside)) {}
+        int from;
+        CudaDeviceStream stream;
+        nccl::Comm comm;
+        std::deque<std::pair<std::shared_ptr<const void>, CudaDeviceStream::Event>> leaving;
+        std::deque<std::shared_ptr<Asked>> asked;
+        struct Coming {
+            Label label;
+            CudaDeviceStream::Event done;
+        };
+        std::optional<Coming> coming; ///< the last that this rank has begun to receive
+    };
+
+    class Received final : public Incoming {
+      public:
+        Received(NcclLinks& peers, Link& link, std::shared_ptr<Asked> asked)
+            : peers_(peers), link_(link), asked_(std::move(asked)) {}
+        const std::byte* wait(std::size_t) override {
+            if (!asked_->begun)
+                peers_.take(link_, *asked_);
+            return asked_->to->data();
+        }
+
+      private:
+        NcclLinks& peers_;
+        Link& link_;
+        std::shared_ptr<Asked> asked_;
+    };
+
+    struct Greeting {
+        nccl::Seat seat{};
+        ncclUniqueId id{}; ///< of the link from whoever sends this
+    };
+
+    void meet(int peer) {
+        with_ = {peer};
+        const auto mine = std::make_shared<Greeting>();
+        mine->seat = nccl::seat_of(shared_.device());
+        check(ncclGetUniqueId(&mine->id), "making an identity for a link");
+        const auto incoming = ranks_.receive(Traffic::agreement, peer, 0, sizeof(Greeting));
+        ranks_.send(Traffic::agreement, peer, 0, mine, sizeof(Greeting));
+        Greeting other;
+        std::memcpy(&other, incoming->wait(sizeof other), sizeof other);
+        nccl::refuse_shared_device(static_cast<std::size_t>(rank()), mine->seat,
+                                   static_cast<std::size_t>(peer), other.seat);
+        const int lower = std::min(rank(), peer);
+        const int upper = std::max(rank(), peer);
+        for (const auto& [from, to] : {std::pair(lower, upper), std::pair(upper, lower)})
+            join(from, to, from == rank() ? mine->id : other.id);
+    }
+
+    /// A link connects with its first message, for which one side has to wait for the other: now, and not
+    /// when each of them may be waiting for something else.
+    void join(int from, int to, const ncclUniqueId& id) {
+        Link& link = links_.try_emplace({from, to}, from, stream_.beside()).first->second;
+        const bool sends = from == rank();
+        check(link.comm.join(id, 2, sends ? 0 : 1), "joining two ranks");
+        settle(link.comm.get(), "joining two ranks");
+        constexpr std::size_t bytes = 64;
+        const std::shared_ptr<Bytes> first = unused(bytes);
+        link.stream.wait(stream_.record());
+        begin(link, "a first message", [&](cudaStream_t on) {
+            return sends ? ncclSend(first->data(), bytes, ncclUint8, 1, link.comm.get(), on)
+                         : ncclRecv(first->data(), bytes, ncclUint8, 0, link.comm.get(), on);
+        });
+        link.stream.state().check = [this](Clock::duration waited) { look_after(waited); };
+        link.stream.synchronize();
+    }
+
+    [[nodiscard]] Link& usable(int from, int to) {
+        const auto found = links_.find({from, to});
+        if (found == links_.end())
+            throw Error("nccl: rank " + std::to_string(rank()) + " has no link with rank " +
+                        std::to_string(from == rank() ? to : from) + "; name it where the links are made");
+        with_ = {from == rank() ? to : from};
+        if (found->second.comm.get() == nullptr)
+            throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
+        return found->second;
+    }
+
+    template <class Call>
+    void begin(Link& link, const char* what, const Call& call) {
+        check(call(link.stream.state().at_once()), what);
+        settle(link.comm.get(), what);
+    }
+
+    /// The messages of a link up to this one: a receive is begun once the other side has begun to send, so
+    /// that no device waits for a rank that the host knows nothing of.
+    void take(Link& link, const Asked& last) {
+        try {
+            while (!last.begun) {
+                const std::shared_ptr<Asked> next = link.asked.front();
+                take_one(link, *next);
+                link.asked.pop_front();
+            }
+        } catch (...) {
+            broken_ = true;
+            throw;
+        }
+    }
+
+    void take_one(Link& link, Asked& asked) {
+        std::uint64_t bytes = 0;
+        std::memcpy(&bytes, asked.told->wait(sizeof bytes), sizeof bytes);
+        asked.told.reset();
+        static_cast<void>(usable(link.from, rank()));
+        if (bytes != asked.label.bytes)
+            throw distributed::Aborted(distributed::other_text(
+                link.from, {asked.label.traffic, asked.label.number, bytes}, rank(), asked.label));
+        asked.to = unused(bytes);
+        if (bytes > 0) {
+            link.stream.wait(stream_.record()); // whoever had the memory before has read it
+            begin(link, "receiving", [&](cudaStream_t on) {
+                return ncclRecv(asked.to->data(), bytes, ncclUint8, 0, link.comm.get(), on);
+            });
+            link.coming = {asked.label, link.stream.record()};
+            // Also of one that nobody waits for: memory goes back to its pool in the order of this stream.
+            stream_.wait(link.coming->done);
+        }
+        asked.begun = true;
+    }
+
+    /// A rank that has begun to send, and ends, takes what it has begun with it: its device is not there
+    /// any more. One that ends well has waited for this rank before.
+    void look_for(int from, const Label& awaited) {
+        try {
+            ranks_.must_go_on(awaited.traffic, from, awaited.number);
+        } catch (...) {
+            broken_ = true;
+            end_all();
+            throw;
+        }
+    }
+
+    [[nodiscard]] bool gone(int peer) noexcept {
+        try {
+            ranks_.progress();
+            ranks_.must_go_on(Traffic::agreement, peer, 0);
+            return false;
+        } catch (...) {
+            return true;
+        }
+    }
+
+    /// What has gone may be written again.
+    void let_go() {
+        for (auto& [pair, link] : links_)
+            while (!link.leaving.empty() && link.stream.reached(link.leaving.front().second))
+                link.leaving.pop_front();
+    }
+
+    void end_all() noexcept override {
+        for (auto& [pair, link] : links_)
+            link.comm.end();
+    }
+
+    /// While the host waits for a stream.
+    void look_after(Clock::duration waited) {
+        for (auto& [pair, link] : links_)
+            if (link.comm.get() != nullptr)
+                static_cast<void>(has_settled(link.comm.get(), "an exchange"));
+        ranks_.progress();
+        for (auto& [pair, link] : links_)
+            if (link.coming && !link.stream.reached(link.coming->done))
+                look_for(link.from, link.coming->label);
+        refuse_delay(waited, "an exchange");
+    }
+
+    std::map<std::pair<int, int>, Link> links_; ///< by who sends and who receives
+    bool broken_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Peers> make_nccl_links(Peers& ranks, const CudaStream& stream,
+                                       std::vector<Traffic> on_device, std::vector<int> with,
+                                       const NcclOptions& options) {
+    return std::make_unique<NcclLinks>(ranks, stream, std::move(on_device), std::move(with), options);
+}
+
+} // namespace scape::gpu

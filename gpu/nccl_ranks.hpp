@@ -1,0 +1,128 @@
+#pragma once
+
+// What peers over NCCL have in common: what they pass on to the ranks beneath, how they find out that
+// something has gone wrong, and where messages come to.
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <scape/distributed/missing.hpp>
+#include <scape/distributed/peers.hpp>
+#include <scape/gpu/cuda_machine.hpp>
+#include <scape/gpu/nccl.hpp>
+
+#include "nccl_parts.hpp"
+
+namespace scape::gpu::nccl {
+
+class RankPeers : public distributed::Peers {
+  public:
+    using Clock = std::chrono::steady_clock;
+    using Traffic = distributed::Traffic;
+    using Bytes = CudaMachine::Vector<std::byte>;
+
+    RankPeers(distributed::Peers& ranks, const CudaStream& stream, std::vector<Traffic> on_device,
+              const NcclOptions& options)
+        : ranks_(ranks), options_(options), shared_(stream), stream_(stream),
+          machine_(stream, Exchange::device), on_device_(std::move(on_device)) {}
+
+    [[nodiscard]] int rank() const override { return ranks_.rank(); }
+    [[nodiscard]] int size() const override { return ranks_.size(); }
+    [[nodiscard]] std::string name() const override { return "nccl"; }
+    [[nodiscard]] bool host_can_read(Traffic traffic) const override {
+        return !stands(traffic) && ranks_.host_can_read(traffic);
+    }
+    void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
+        ranks_.must_go_on(traffic, peer, number);
+    }
+    void progress() override { ranks_.progress(); }
+    void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
+
+  protected:
+    /// All communicators, with what is under way in them.
+    virtual void end_all() noexcept = 0;
+
+    [[nodiscard]] bool stands(Traffic traffic) const {
+        return std::ranges::find(on_device_, traffic) != on_device_.end();
+    }
+
+    void check(ncclResult_t result, const char* what) {
+        if (result != ncclSuccess && result != ncclInProgress)
+            fail(std::string(what) + ": " + ncclGetErrorString(result));
+    }
+
+    [[noreturn]] void fail(const std::string& what) {
+        const std::string text = "rank " + std::to_string(rank()) + ": NCCL" +
+                                 (with_.empty() ? "" : ", with " + distributed::ranks_text(with_)) + ": " +
+                                 what;
+        end_all();
+        ranks_.leave(text);
+        throw distributed::Aborted(text);
+    }
+
+    /// Until the library has done what it was told.
+    void settle(ncclComm_t comm, const char* what) {
+        const auto begin = Clock::now();
+        while (!has_settled(comm, what)) {
+            ranks_.progress();
+            refuse_delay(Clock::now() - begin, what);
+        }
+    }
+
+    [[nodiscard]] bool has_settled(ncclComm_t comm, const char* what) {
+        ncclResult_t state = ncclSuccess;
+        check(ncclCommGetAsyncError(comm, &state), what);
+        check(state, what);
+        return state == ncclSuccess;
+    }
+
+    [[nodiscard]] bool failed() noexcept {
+        try {
+            ranks_.progress();
+            return false;
+        } catch (...) {
+            return true;
+        }
+    }
+
+    void refuse_delay(Clock::duration waited, const char* what) {
+        if (waited >= options_.timeout)
+            fail(std::string(what) + " did not end within " + seconds_text(options_.timeout));
+    }
+
+    /// Whether the owner goes because of an error: it does not stay for the others then.
+    [[nodiscard]] bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
+
+    /// Where a message may come to: one that nobody has any more and that is large enough, or a new one.
+    [[nodiscard]] std::shared_ptr<Bytes> unused(std::size_t bytes) {
+        const auto size = static_cast<Index>(bytes);
+        for (const auto& vector : arrived_)
+            if (vector->size() >= size && distributed::is_let_go(vector))
+                return vector;
+        arrived_.push_back(std::make_shared<Bytes>());
+        machine_.resize(*arrived_.back(), size);
+        // Work that has been put behind a message still reads it where the exchange is ended.
+        machine_.fill(*arrived_.back(), 0);
+        return arrived_.back();
+    }
+
+    distributed::Peers& ranks_;
+    NcclOptions options_;
+    CudaStream shared_;
+    CudaDeviceStream stream_;
+    std::vector<int> with_; ///< whom what is done now is done with
+
+  private:
+    CudaMachine machine_;
+    std::vector<Traffic> on_device_;
+    std::vector<std::shared_ptr<Bytes>> arrived_;
+    int exceptions_ = std::uncaught_exceptions();
+};
+
+} // namespace scape::gpu::nccl
