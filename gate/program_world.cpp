@@ -49,7 +49,7 @@ std::string quoted(const std::string& text) {
 } // namespace
 
 Programs::World::World(const std::vector<std::string>& words, std::filesystem::path folder, int workers)
-    : folder_(std::move(folder)) {
+    : folder_(std::move(folder)), questions_(static_cast<std::size_t>(workers)) {
     const std::filesystem::path rendezvous = folder_ / "rendezvous";
     std::filesystem::create_directories(rendezvous);
     const std::string port = std::to_string(free_port());
@@ -82,27 +82,20 @@ void Programs::World::greet(const Json& greeting, double seconds) {
 
 std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
                                                  const std::vector<std::string>& expected, double seconds) {
-    expect_silence();
-    const Json& first = messages.front();
-    asked_ = ", asked for " + quoted(first.value("do", "")) +
-             (first.contains("step") ? " " + first["step"].dump() : "");
-    ++question_;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-        messages[rank]["id"] = question_;
-        ranks_[rank]->send(messages[rank].dump(-1, ' ', true, Json::error_handler_t::replace));
-    }
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+        expect_silence(rank);
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+        put(rank, std::move(messages[rank]));
     std::vector<Json> answers(ranks_.size());
     std::vector<bool> answered(ranks_.size(), false);
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     while (true) {
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-            ranks_[rank]->work();
-            const auto line = answered[rank] ? std::nullopt : ranks_[rank]->take_line();
-            if (line) {
-                answers[rank] = checked(rank, *line, expected);
+            if (answered[rank]) {
+                ranks_[rank]->work();
+            } else if (auto answer = take(rank, expected)) {
+                answers[rank] = std::move(*answer);
                 answered[rank] = true;
-            } else if (ranks_[rank]->left().size() > most_characters) {
-                fail(static_cast<int>(rank), "wrote more than a MiB that is no answer");
             }
         }
         if (std::ranges::find(answered, false) == answered.end())
@@ -122,15 +115,77 @@ std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
     }
 }
 
-/// What comes while nothing was asked would be taken for the next answer.
-void Programs::World::expect_silence() {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-        ranks_[rank]->work();
-        if (!ranks_[rank]->left().empty())
-            fail(static_cast<int>(rank),
-                 "wrote what nobody had asked for: " + quoted(ranks_[rank]->left()) +
-                     "; put what is for people on its standard error");
+void Programs::World::put(std::size_t rank, Json message) {
+    Question& question = questions_[rank];
+    question.asked = ", asked for " + quoted(message.value("do", "")) +
+                     (message.contains("step") ? " " + message["step"].dump() : "");
+    message["id"] = ++question.id;
+    ranks_[rank]->send(message.dump(-1, ' ', true, Json::error_handler_t::replace));
+}
+
+std::optional<Programs::Json> Programs::World::take(std::size_t rank,
+                                                    const std::vector<std::string>& expected) {
+    ranks_[rank]->work();
+    if (const auto line = ranks_[rank]->take_line())
+        return checked(rank, *line, expected);
+    if (ranks_[rank]->left().size() > most_characters)
+        fail(static_cast<int>(rank), "wrote more than a MiB that is no answer");
+    return std::nullopt;
+}
+
+Programs::Json Programs::World::ask_one(std::size_t rank, Json message, const std::string& expected,
+                                        double seconds) {
+    try {
+        expect_silence(rank);
+        put(rank, std::move(message));
+        return answer_of(rank, expected, seconds);
+    } catch (const ProgramFailed& failed) {
+        give_up(failed.what());
+        throw;
     }
+}
+
+Programs::Json Programs::World::answer_of(std::size_t rank, const std::string& expected, double seconds) {
+    ProgramProcess& process = *ranks_[rank];
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    while (true) {
+        if (auto answer = take(rank, {expected}))
+            return std::move(*answer);
+        if (process.output_is_closed()) {
+            const std::string how = process.end();
+            fail(static_cast<int>(rank), how.empty() ? "closed its standard output" : how);
+        }
+        if (const std::string other = failure(); !other.empty())
+            throw ProgramFailed(other);
+        if (patience_is_over())
+            throw ProgramFailed("interrupted");
+        const double left = std::chrono::duration<double>(end - Clock::now()).count();
+        if (left <= 0.0)
+            fail(static_cast<int>(rank), silent(rank, seconds));
+        std::vector<pollfd> awaited;
+        process.add_to(awaited);
+        poll(awaited.data(), awaited.size(),
+             static_cast<int>(std::ceil(std::min(left, look_every_seconds) * 1000.0)));
+    }
+}
+
+void Programs::World::give_up(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty())
+        failure_ = why;
+}
+
+std::string Programs::World::failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+}
+
+/// What comes while nothing was asked would be taken for the next answer.
+void Programs::World::expect_silence(std::size_t rank) {
+    ranks_[rank]->work();
+    if (!ranks_[rank]->left().empty())
+        fail(static_cast<int>(rank), "wrote what nobody had asked for: " + quoted(ranks_[rank]->left()) +
+                                         "; put what is for people on its standard error");
 }
 
 Programs::Json Programs::World::checked(std::size_t rank, const std::string& line,
@@ -140,9 +195,9 @@ Programs::Json Programs::World::checked(std::size_t rank, const std::string& lin
     if (!answer.is_object())
         fail(who, "wrote a line that is no JSON object: " + quoted(line));
     const auto id = answer.find("id");
-    if (id == answer.end() || *id != question_)
-        fail(who,
-             "answered out of turn: \"id\" has to be " + std::to_string(question_) + " in " + quoted(line));
+    if (id == answer.end() || *id != questions_[rank].id)
+        fail(who, "answered out of turn: \"id\" has to be " + std::to_string(questions_[rank].id) + " in " +
+                      quoted(line));
     const auto did = answer.find("did");
     if (did == answer.end() || !did->is_string())
         fail(who, "did not say what it \"did\": " + quoted(line));
@@ -159,8 +214,8 @@ Programs::Json Programs::World::checked(std::size_t rank, const std::string& lin
 
 std::string Programs::World::story(std::size_t rank, const std::string& what) {
     const std::string last = ranks_[rank]->last_words();
-    return "rank " + std::to_string(rank) + " of " + std::to_string(workers()) + asked_ + ", " + what +
-           (last.empty() ? "" : "; the last line of its standard error: " + last);
+    return "rank " + std::to_string(rank) + " of " + std::to_string(workers()) + questions_[rank].asked +
+           ", " + what + (last.empty() ? "" : "; the last line of its standard error: " + last);
 }
 
 void Programs::World::fail(int rank, const std::string& what) {
@@ -181,21 +236,23 @@ void Programs::World::fail_for_the_ended(const std::vector<bool>& answered) {
     throw ProgramFailed(told);
 }
 
+std::string Programs::World::silent(std::size_t rank, double seconds) const {
+    return "did not answer within " + shortest(seconds) + " s" +
+           (ranks_[rank]->left().empty() ? "" : ", but for a line without its end");
+}
+
 void Programs::World::fail_for_the_silent(const std::vector<bool>& answered, double seconds) {
     std::string told;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
         if (!answered[rank])
-            told +=
-                (told.empty() ? "" : "; ") +
-                story(rank, "did not answer within " + shortest(seconds) + " s" +
-                                (ranks_[rank]->left().empty() ? "" : ", but for a line without its end"));
+            told += (told.empty() ? "" : "; ") + story(rank, silent(rank, seconds));
     throw ProgramFailed(told);
 }
 
 void Programs::World::dismiss() {
-    for (const auto& rank : ranks_) {
-        rank->send(Json{{"do", "end"}, {"id", question_ + 1}}.dump());
-        rank->close_input();
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+        put(rank, {{"do", "end"}});
+        ranks_[rank]->close_input();
     }
 }
 

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,23 +29,37 @@ class Programs::World {
     /// Throws ProgramFailed, and is then of no use any more.
     std::vector<Json> ask(std::vector<Json> messages, const std::vector<std::string>& expected,
                           double seconds);
+    /// One rank alone, by a thread of its own (programs.hpp).
+    Json ask_one(std::size_t rank, Json message, const std::string& expected, double seconds);
+    void give_up(const std::string& why);
+    /// What the first of those has failed of, or "".
+    [[nodiscard]] std::string failure() const;
     [[noreturn]] void fail(int rank, const std::string& what);
     /// Tells them that nothing more comes.
     void dismiss();
     [[nodiscard]] bool has_ended() const;
 
   private:
-    void expect_silence();
+    void put(std::size_t rank, Json message);
+    std::optional<Json> take(std::size_t rank, const std::vector<std::string>& expected);
+    void expect_silence(std::size_t rank);
+    Json answer_of(std::size_t rank, const std::string& expected, double seconds);
     Json checked(std::size_t rank, const std::string& line, const std::vector<std::string>& expected);
     [[nodiscard]] std::string story(std::size_t rank, const std::string& what);
+    [[nodiscard]] std::string silent(std::size_t rank, double seconds) const;
     [[noreturn]] void fail_for_the_ended(const std::vector<bool>& answered);
     [[noreturn]] void fail_for_the_silent(const std::vector<bool>& answered, double seconds);
 
     std::filesystem::path folder_;
     std::vector<std::unique_ptr<ProgramProcess>> ranks_;
     Json greeted_;
-    std::string asked_; ///< what it is at: ", asked for 'step'"
-    std::uint64_t question_ = 0;
+    struct Question {
+        std::uint64_t id = 0;
+        std::string asked{}; ///< ", asked for 'step'"
+    };
+    std::vector<Question> questions_; ///< of each rank the last
+    mutable std::mutex mutex_;
+    std::string failure_;
 };
 
 } // namespace scape::gate

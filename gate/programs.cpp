@@ -75,6 +75,27 @@ std::vector<Programs::Json> Programs::ask(int workers, std::vector<Json> message
     }
 }
 
+Programs::World& Programs::greeted_world(int workers) const {
+    return **std::ranges::find_if(worlds_, [&](const auto& world) { return world->workers() == workers; });
+}
+
+Programs::Json Programs::ask_one(int workers, int rank, Json message, const std::string& expected) {
+    return greeted_world(workers).ask_one(static_cast<std::size_t>(rank), std::move(message), expected,
+                                          settings_.answer_seconds);
+}
+
+void Programs::give_up(int workers, const std::string& why) {
+    greeted_world(workers).give_up(why);
+}
+
+void Programs::mend(int workers) {
+    const std::string failure = world(workers).failure();
+    if (failure.empty())
+        return;
+    worlds_.pop_back();
+    throw ProgramFailed(failure);
+}
+
 const Programs::Json& Programs::greeted(int workers) {
     return world(workers).greeted();
 }

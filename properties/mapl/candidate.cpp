@@ -90,15 +90,15 @@ std::string wire_key(const std::string& when, int peer) {
     return when + " to rank " + std::to_string(peer);
 }
 
-Candidate::Candidate(std::string name, Makes makes, std::shared_ptr<const Group> group, Seat seat)
+OnRanks::OnRanks(std::string name, Makes makes, std::shared_ptr<const Group> group, Seat seat)
     : name_(std::move(name)), makes_(std::move(makes)), group_(std::move(group)), seat_(std::move(seat)) {}
 
-Candidate::Candidate(std::string name, Subjects subjects, std::shared_ptr<const Group> group, Seat seat)
-    : Candidate(
+OnRanks::OnRanks(std::string name, Subjects subjects, std::shared_ptr<const Group> group, Seat seat)
+    : OnRanks(
           std::move(name), [subjects = std::move(subjects)](distributed::Peers&) { return subjects; },
           std::move(group), std::move(seat)) {}
 
-std::vector<Seen> Candidate::run(const Scenario& scenario) const {
+std::vector<Seen> OnRanks::run(const Scenario& scenario) const {
     const int workers = scenario.run.ranks();
     std::vector<Seen> mine(static_cast<std::size_t>(workers));
     group_->run_peers(workers, [&](distributed::Peers& peers) {

@@ -44,15 +44,21 @@ struct Seat {
     int most_workers = std::numeric_limits<int>::max(); ///< as many as there are devices, say
 };
 
-/// An implementation that is put to the test on a group's ranks.
-class Candidate final : public gate::Implementation {
+/// What is put to the test.
+class Candidate : public gate::Implementation {
+  public:
+    /// What each rank did. Throws where a rank failed.
+    [[nodiscard]] virtual std::vector<Seen> run(const Scenario& scenario) const = 0;
+};
+
+/// An implementation on a group's ranks.
+class OnRanks final : public Candidate {
   public:
     /// What a rank of the group's puts to the test.
     using Makes = std::function<Subjects(distributed::Peers& ranks)>;
-    Candidate(std::string name, Makes makes, std::shared_ptr<const gate::Group> group, Seat seat = {});
+    OnRanks(std::string name, Makes makes, std::shared_ptr<const gate::Group> group, Seat seat = {});
     /// The same on all.
-    Candidate(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group,
-              Seat seat = {});
+    OnRanks(std::string name, Subjects subjects, std::shared_ptr<const gate::Group> group, Seat seat = {});
 
     std::string name() const override { return name_; }
     std::string communicator() const override { return group_->name(); }
@@ -64,8 +70,8 @@ class Candidate final : public gate::Implementation {
     std::string unavailable() const override { return seat_.unavailable; }
     std::string runs_on() const override { return seat_.runs_on; }
 
-    /// What each rank did, the same everywhere. Throws where a rank failed.
-    [[nodiscard]] std::vector<Seen> run(const Scenario& scenario) const;
+    /// The same everywhere.
+    [[nodiscard]] std::vector<Seen> run(const Scenario& scenario) const override;
 
   private:
     std::string name_;

@@ -174,10 +174,9 @@ Seat a_seat_each(const gate::Group& group) {
 
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
     const std::string simulated = gpu::availability().simulated ? "-simulated" : "";
-    return {
-        std::make_shared<Candidate>("cuda-blocks", ends_in(blocks), group),
-        std::make_shared<Candidate>("cuda" + simulated, ends_in(one_device), group, seat()),
-        std::make_shared<Candidate>("cuda-nccl" + simulated, a_device_each, group, a_seat_each(*group))};
+    return {std::make_shared<OnRanks>("cuda-blocks", ends_in(blocks), group),
+            std::make_shared<OnRanks>("cuda" + simulated, ends_in(one_device), group, seat()),
+            std::make_shared<OnRanks>("cuda-nccl" + simulated, a_device_each, group, a_seat_each(*group))};
 }
 
 std::vector<gate::Mistake> mistakes_on_devices(int first) {
@@ -195,8 +194,8 @@ device_mistake(int number, const std::string& name, const std::shared_ptr<const 
     const auto count = static_cast<int>(device_mistakes::descriptions().size());
     const auto mistake = static_cast<Mistake>(1 + number % count);
     if (number < count)
-        return std::make_shared<Candidate>(name, ends_in(blocks_with(mistake)), group);
-    return std::make_shared<Candidate>(name, ends_in(one_device_with(mistake)), group, seat());
+        return std::make_shared<OnRanks>(name, ends_in(blocks_with(mistake)), group);
+    return std::make_shared<OnRanks>(name, ends_in(one_device_with(mistake)), group, seat());
 }
 
 } // namespace scape::mapl

@@ -17,6 +17,20 @@ Case nothing_lost(Case run) {
     return run;
 }
 
+Case without(Case run, const gate::LeftOut& left_out) {
+    if (left_out.contains("trainer")) {
+        run.replicas = 1;
+        run.trainer = Trainer::none;
+    }
+    if (left_out.contains("payload"))
+        run.payload = Payload::fp32;
+    if (left_out.contains("codewords")) {
+        run.codewords = 0;
+        run.groups = run.rounds = run.subsets = 1;
+    }
+    return run;
+}
+
 namespace {
 
 /// Under mpirun there may be fewer ranks than replicas need.
@@ -37,19 +51,20 @@ gate::Property property(int number, const std::string& name, const std::string& 
         }
         return change_it(run);
     };
-    return {
-        number,
-        name,
-        says,
-        [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
-        [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
-            Trial trial(implementation, as_many_as_there_are(change(parse_case(line)), implementation));
-            judge(trial);
-            return trial.judged;
-        },
-        std::move(at_least),
-        [](const gate::Implementation&) { return std::string(); },
-        [change](const gate::Line& line, const gate::LeftOut&) { return text(change(parse_case(line))); }};
+    return {number,
+            name,
+            says,
+            [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
+            [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
+                Trial trial(implementation, as_many_as_there_are(change(parse_case(line)), implementation));
+                judge(trial);
+                return trial.judged;
+            },
+            std::move(at_least),
+            [](const gate::Implementation&) { return std::string(); },
+            [change](const gate::Line& line, const gate::LeftOut& left_out) {
+                return text(change(without(parse_case(line), left_out)));
+            }};
 }
 
 std::vector<gate::Property> properties() {

@@ -11,6 +11,7 @@
 #include "family.hpp"
 #include "planted/diagnosis.hpp"
 #include "planted/planted.hpp"
+#include "program.hpp"
 
 namespace scape::systems {
 
@@ -148,7 +149,15 @@ std::vector<Pins> rows_of_mapl(const gate::Implementation& implementation, const
     const auto number = [](const Pins& row, const char* setting) {
         return std::stoi(row.at(setting).front());
     };
+    const gate::LeftOut left_out = implementation.left_out();
+    const auto has = [&](const Pins& row, const char* setting, const char* usual) {
+        return row.at(setting).front() == usual || !left_out.contains(setting);
+    };
     std::erase_if(all, [&](const Pins& row) {
+        if (!has(row, "trainer", "none") || !has(row, "payload", "fp32") || !has(row, "codewords", "0"))
+            return true;
+        if (left_out.contains("trainer") && row.at("replicas").front() != "1")
+            return true;
         return !implementation.takes(number(row, "workers") * number(row, "replicas")) ||
                number(row, "rank") > number(row, "width") || !meet(row, pins);
     });
@@ -183,7 +192,14 @@ gate::System mapl_system() {
             {option.option, option.help, true,
              [key = std::string(option.key)](const std::string& value) { check_mapl(key, value); }});
     system.pinned = pinned_mapl;
-    system.decided = [](const std::string& kind, const Pins& pins, const gate::LeftOut&) {
+    system.decided = [](const std::string& kind, const Pins& pins, const gate::LeftOut& left_out) {
+        const std::map<std::string, std::string> settings{
+            {"several replicas", "trainer"},   {"trained by SCAPE", "trainer"},
+            {"payload of 16 bits", "payload"}, {"codewords", "codewords"},
+            {"streamed", "codewords"},         {"several rounds", "codewords"}};
+        if (const auto found = settings.find(kind);
+            found != settings.end() && left_out.contains(found->second))
+            return true;
         if (kind == "several boundaries")
             return pins.contains("workers");
         if (kind == "several replicas")
@@ -210,12 +226,13 @@ gate::System mapl_system() {
         if (property.name == "reference")
             property.also = standing_of_mapl;
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
-        gate::Implementations all{std::make_shared<mapl::Candidate>("host", mapl::host_ends(), group)};
+        gate::Implementations all{std::make_shared<mapl::OnRanks>("host", mapl::host_ends(), group)};
         for (const auto& implementation : mapl::on_devices(group))
             all.push_back(implementation);
         all.push_back(mapl::planted(0, group));
         return all;
     };
+    system.program = mapl::program_candidate;
     system.mistakes = mapl::mistakes();
     system.planted = mapl::planted;
     system.clean = {"host"};

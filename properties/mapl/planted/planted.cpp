@@ -142,7 +142,7 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
     if (number >= first_on_devices && number <= last_on_devices)
         return device_mistake(number - first_on_devices, name, group);
-    return std::make_shared<Candidate>(name, plain_ends(static_cast<Wrong>(number)), group);
+    return std::make_shared<OnRanks>(name, plain_ends(static_cast<Wrong>(number)), group);
 }
 
 } // namespace scape::mapl

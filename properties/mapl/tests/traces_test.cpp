@@ -31,7 +31,7 @@ class MaplTraces : public ::testing::Test {
     void TearDown() override { fs::remove_all(folder_); }
 
     [[nodiscard]] Recording recorded(const Subjects& subjects, const std::string& line) const {
-        const Candidate candidate("any", subjects, gate::make_thread_group(std::chrono::seconds(20)));
+        const OnRanks candidate("any", subjects, gate::make_thread_group(std::chrono::seconds(20)));
         const Scenario scenario = scenario_of(parse_case(line));
         return recording_of(scenario, candidate.run(scenario), 0);
     }

@@ -50,6 +50,14 @@ class Programs {
     /// `expected`. Throws ProgramFailed.
     std::vector<Json> ask(int workers, std::vector<Json> messages,
                           const std::vector<std::string>& expected);
+    /// Tells one rank of a world that has been greeted its message and waits for the answer. Others may be
+    /// told theirs meanwhile, each by a thread of its own, and nothing else. Where one fails all do, with
+    /// what it failed of, and `mend` has to follow when no thread asks any more.
+    Json ask_one(int workers, int rank, Json message, const std::string& expected);
+    /// A thread that asks no more, though its rank has not come to its end: the others ask in vain.
+    void give_up(int workers, const std::string& why);
+    /// Ends that world if a rank of it has failed, and throws ProgramFailed with the first failure.
+    void mend(int workers);
     /// What the first rank answered to the greeting; starts that world if there is none.
     [[nodiscard]] const Json& greeted(int workers);
     /// Where the files of that world stand; as `greeted`.
@@ -64,6 +72,8 @@ class Programs {
     class World;
 
     World& world(int workers);
+    /// Of one that is there; changes nothing, so that any thread may ask.
+    [[nodiscard]] World& greeted_world(int workers) const;
     void make_room(int workers);
 
     ProgramSettings settings_;

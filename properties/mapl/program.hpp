@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include <scape/gate/programs.hpp>
+
+#include "candidate.hpp"
+
+namespace scape::mapl {
+
+/// A program of any language (docs/program-protocol.md) whose processes are the stages, with the sides of
+/// the boundaries beside them.
+[[nodiscard]] std::shared_ptr<const gate::Implementation>
+program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group);
+
+/// The sides of one rank, which ask its process, with the world's folder for files.
+[[nodiscard]] Subjects program_sides(gate::Programs& programs, int workers, int rank,
+                                     const std::filesystem::path& folder);
+
+} // namespace scape::mapl

@@ -1,0 +1,308 @@
+// The two sides of a boundary that are a program's, as the gate plays a stage with them.
+#include "program.hpp"
+
+#include <bit>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include <scape/mapl/quantization.hpp>
+
+namespace scape::mapl {
+
+namespace {
+
+using gate::Programs;
+using Json = Programs::Json;
+using Bytes = std::vector<std::uint8_t>;
+
+/// The process of one rank.
+class Talk {
+  public:
+    Talk(Programs& programs, int workers, int rank, std::filesystem::path folder)
+        : programs_(programs), workers_(workers), rank_(rank), folder_(std::move(folder)) {}
+
+    Json ask(Json message) {
+        const std::string what = message["do"];
+        return programs_.ask_one(workers_, rank_, std::move(message), what);
+    }
+    [[nodiscard]] std::string file(const std::string& what) {
+        return (folder_ / ("rank" + std::to_string(rank_) + "." + what)).string();
+    }
+    template <class Value>
+    [[nodiscard]] std::string written(const std::string& what, std::span<const Value> values) {
+        const std::string path = file(what);
+        gate::write_vector(path, values.data(), values.size_bytes());
+        return path;
+    }
+    template <class Value>
+    [[nodiscard]] std::vector<Value> taken(const std::string& what, std::size_t count) {
+        std::vector<Value> values(count);
+        const std::string path = file(what);
+        const std::string fault = gate::take_vector(path, values.data(), count * sizeof(Value));
+        if (!fault.empty())
+            throw std::runtime_error("rank " + std::to_string(rank_) + " left no '" + what + "': " + path +
+                                     " " + fault);
+        return values;
+    }
+
+  private:
+    Programs& programs_;
+    int workers_;
+    int rank_;
+    std::filesystem::path folder_;
+};
+
+/// What both sides have in common; `Any` is AnySender or AnyReceiver.
+template <class Any>
+class ProgramSide : public Any {
+  public:
+    ProgramSide(Talk talk, const Settings& settings, const EndState& state, Side side, Tapped& tapped,
+                int peer)
+        : talk_(std::move(talk)), settings_(settings), tapped_(tapped), peer_(peer),
+          side_(side == Side::sender ? "sender" : "receiver"), steps_(state.steps),
+          micro_batches_(state.micro_batches), rows_(state.rows), senders_(side == Side::sender) {
+        if (anchored() && rows_.empty())
+            rows_ = anchor_rows(settings, side);
+        begin(state);
+    }
+
+    Floats subspace() override { return view("subspace", values()); }
+    Floats anchor() override { return anchored() ? view("anchor", table()) : Floats(); }
+    Floats anchor_gradient() override { return trained() ? view("anchor_gradient", table()) : Floats(); }
+    void set_anchor(std::span<const float> values) override {
+        talk_.ask({{"do", "anchor"}, {"side", side_}, {"values", talk_.written("anchor", values)}});
+    }
+    EndState state() override {
+        EndState state{.steps = steps_, .micro_batches = micro_batches_};
+        state.a = subspace();
+        if (senders_)
+            state.m = view("moment", values());
+        state.anchor = anchor();
+        state.rows = rows_;
+        if (!quantizes(settings_))
+            return state;
+        state.codebooks = view("codebooks", codebooks_of(settings_).size());
+        if (senders_)
+            state.learned = view("learned", codebooks_of(settings_).size());
+        return state;
+    }
+
+  protected:
+    [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
+    [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings_.width); }
+    [[nodiscard]] std::size_t values() const { return width() * rank(); }
+    [[nodiscard]] Json message(const char* what) const { return {{"do", what}, {"side", side_}}; }
+    [[nodiscard]] Json message(const char* what, Index micro) const {
+        return {{"do", what}, {"side", side_}, {"step", steps_ + 1}, {"micro", micro}};
+    }
+    Floats view(const char* what, std::size_t count) {
+        Json asked = message("view");
+        asked["into"] = {{what, talk_.file(what)}};
+        talk_.ask(std::move(asked));
+        return talk_.taken<float>(what, count);
+    }
+    /// Z or dZ, as it travels.
+    [[nodiscard]] Bytes payload(const Floats& values, const char* what) const {
+        const std::size_t each = value_bytes(settings_.payload);
+        Bytes bytes;
+        bytes.reserve(values.size() * each);
+        for (const float value : values) {
+            const auto bits = std::bit_cast<std::uint32_t>(value);
+            if (each == 2 && (bits & 0xffffU) != 0)
+                throw std::runtime_error(std::string(what) + " holds what is no number of 16 bits");
+            for (std::size_t byte = 4 - each; byte < 4; ++byte)
+                bytes.push_back(static_cast<std::uint8_t>(bits >> (8 * byte)));
+        }
+        return bytes;
+    }
+    void note(const Bytes& bytes) { tapped_.note(peer_, bytes.data(), bytes.size()); }
+    void next_step() {
+        ++steps_;
+        micro_batches_ += batches_;
+        batches_ = 0;
+    }
+
+    Talk talk_;
+    Settings settings_;
+    Tapped& tapped_;
+    int peer_;
+    std::string side_;
+    Index steps_;
+    Index micro_batches_;
+    Index batches_ = 0;
+
+  private:
+    [[nodiscard]] bool anchored() const { return settings_.anchors != Anchors::none; }
+    [[nodiscard]] bool trained() const {
+        return settings_.anchors == Anchors::shared || settings_.anchors == Anchors::two;
+    }
+    [[nodiscard]] std::size_t table() const {
+        return static_cast<std::size_t>(settings_.vocabulary) * rank();
+    }
+    void begin(const EndState& state) {
+        const Quantization& coded = settings_.quantization;
+        Json asked{{"do", "begin"},
+                   {"side", side_},
+                   {"peer", peer_},
+                   {"width", settings_.width},
+                   {"subspace_rank", settings_.rank},
+                   {"vocabulary", settings_.vocabulary},
+                   {"anchors", name(settings_.anchors)},
+                   {"order", name(settings_.order)},
+                   {"payload", name(settings_.payload)},
+                   {"beta", settings_.beta},
+                   {"direction_iterations", settings_.direction_iterations},
+                   {"retraction_iterations", settings_.retraction_iterations},
+                   {"codewords", coded.codewords},
+                   {"groups", coded.groups},
+                   {"rounds", coded.rounds},
+                   {"subsets", coded.subsets},
+                   {"decay", coded.decay},
+                   {"seed", settings_.seed},
+                   {"steps", state.steps},
+                   {"micro_batches", state.micro_batches}};
+        const auto give = [&](const char* what, const Floats& values) {
+            asked[what] = talk_.written(side_ + "." + what, std::span<const float>(values));
+        };
+        give("subspace", state.a);
+        if (senders_)
+            give("moment", state.m);
+        if (anchored()) {
+            give("anchor", state.anchor);
+            give("rows", rows_);
+        }
+        if (quantizes(settings_)) {
+            const Floats books = state.codebooks.empty() ? first_codebooks(settings_) : state.codebooks;
+            give("codebooks", books);
+            if (senders_)
+                give("learned", state.learned.empty() ? books : state.learned);
+        }
+        talk_.ask(std::move(asked));
+    }
+
+    Floats rows_;
+    bool senders_;
+};
+
+class ProgramSender final : public ProgramSide<AnySender> {
+  public:
+    ProgramSender(Talk talk, const Settings& settings, const EndState& state, Tapped& tapped, int peer)
+        : ProgramSide(std::move(talk), settings, state, Side::sender, tapped, peer) {}
+
+    void forward(Index micro, std::span<const float> activations, std::span<const Id> ids) override {
+        Json asked = message("compress", micro);
+        asked["tokens"] = ids.size();
+        asked["activations"] = talk_.written("activations", activations);
+        asked["ids"] = talk_.written("ids", ids);
+        if (quantizes(settings_))
+            asked["into"] = {{"indices", talk_.file("indices")}, {"codewords", talk_.file("codewords")}};
+        else
+            asked["into"] = {{"z", talk_.file("z")}};
+        talk_.ask(std::move(asked));
+        Bytes bytes = quantizes(settings_) ? indices(ids.size())
+                                           : payload(talk_.taken<float>("z", ids.size() * rank()), "Z");
+        for (const Id id : ids)
+            for (std::size_t byte = 0; byte < id_bytes(settings_.vocabulary); ++byte)
+                bytes.push_back(static_cast<std::uint8_t>(id >> (8 * byte)));
+        if (quantizes(settings_)) {
+            const auto words = talk_.taken<std::uint8_t>("codewords", codeword_bytes(settings_));
+            bytes.insert(bytes.end(), words.begin(), words.end());
+        }
+        note(bytes);
+        tokens_[micro] = ids.size();
+        ++batches_;
+    }
+    Floats backward(Index micro) override {
+        Json asked = message("gradient", micro);
+        asked["into"] = {{"gradient", talk_.file("gradient")}};
+        talk_.ask(std::move(asked));
+        return talk_.taken<float>("gradient", tokens_.at(micro) * width());
+    }
+    bool end_step(double rate) override {
+        Json asked = message("end");
+        asked["rate"] = rate;
+        const Json answer = talk_.ask(std::move(asked));
+        const auto updated = answer.find("updated");
+        if (updated == answer.end() || !updated->is_boolean())
+            throw std::runtime_error("a sender has ended a step, but \"updated\" must be true or false");
+        const Floats made = subspace();
+        tapped_.note(peer_, made.data(), made.size() * sizeof(float));
+        tokens_.clear();
+        next_step();
+        return *updated;
+    }
+    Floats subspace_gradient() override { return view("subspace_gradient", values()); }
+    Floats own_subspace_gradient() override { return subspace_gradient(); }
+
+  private:
+    [[nodiscard]] Bytes indices(std::size_t tokens) {
+        const std::size_t count = tokens * codebooks_of(settings_).books;
+        const auto all = talk_.taken<std::uint32_t>("indices", count);
+        const unsigned bits = index_bits(settings_.quantization.codewords);
+        Bytes bytes(index_bytes(settings_, tokens), 0);
+        for (std::size_t place = 0; place < count; ++place) {
+            if (static_cast<Index>(all[place]) >= settings_.quantization.codewords)
+                throw std::runtime_error("index " + std::to_string(all[place]) + " of " +
+                                         std::to_string(settings_.quantization.codewords) + " codewords");
+            for (unsigned bit = 0; bit < bits; ++bit) {
+                const std::size_t at = place * bits + bit;
+                bytes[at / 8] |= static_cast<std::uint8_t>((all[place] >> bit & 1U) << at % 8);
+            }
+        }
+        return bytes;
+    }
+
+    std::map<Index, std::size_t> tokens_; ///< of what is under way
+};
+
+class ProgramReceiver final : public ProgramSide<AnyReceiver> {
+  public:
+    ProgramReceiver(Talk talk, const Settings& settings, const EndState& state, Tapped& tapped, int peer)
+        : ProgramSide(std::move(talk), settings, state, Side::receiver, tapped, peer) {}
+
+    Receiver::Arrived forward(Index micro, Index tokens) override {
+        Json asked = message("decompress", micro);
+        asked["tokens"] = tokens;
+        asked["into"] = {{"activations", talk_.file("arrived")}, {"ids", talk_.file("arrived_ids")}};
+        talk_.ask(std::move(asked));
+        const auto count = static_cast<std::size_t>(tokens);
+        tokens_[micro] = count;
+        ++batches_;
+        return {talk_.taken<float>("arrived", count * width()), talk_.taken<Id>("arrived_ids", count)};
+    }
+    void backward(Index micro, std::span<const float> gradient) override {
+        Json asked = message("return", micro);
+        asked["gradient"] = talk_.written("dxhat", gradient);
+        asked["into"] = {{"dz", talk_.file("dz")}};
+        talk_.ask(std::move(asked));
+        note(payload(talk_.taken<float>("dz", tokens_.at(micro) * rank()), "dZ"));
+    }
+    void end_step() override {
+        talk_.ask(message("end"));
+        tokens_.clear();
+        next_step();
+    }
+
+  private:
+    std::map<Index, std::size_t> tokens_;
+};
+
+} // namespace
+
+Subjects program_sides(gate::Programs& programs, int workers, int rank,
+                       const std::filesystem::path& folder) {
+    const Talk talk(programs, workers, rank, folder);
+    Subjects sides;
+    sides.sender = [talk](const Settings& settings, const EndState& state, Tapped& tapped, int peer,
+                          distributed::Communicator*) -> std::unique_ptr<AnySender> {
+        return std::make_unique<ProgramSender>(talk, settings, state, tapped, peer);
+    };
+    sides.receiver = [talk](const Settings& settings, const EndState& state, Tapped& tapped, int peer,
+                            distributed::Communicator*) -> std::unique_ptr<AnyReceiver> {
+        return std::make_unique<ProgramReceiver>(talk, settings, state, tapped, peer);
+    };
+    return sides;
+}
+
+} // namespace scape::mapl
