@@ -17,6 +17,7 @@ std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks, c
 std::function<const std::byte*()> copied_out(const CudaStream& stream, const void* from,
                                              std::size_t bytes) {
     struct Copy {
+        explicit Copy(CudaMachine of) : machine(std::move(of)) {}
         CudaMachine machine;
         CudaMachine::Vector<std::byte> to{};
     };

@@ -44,9 +44,10 @@ class NcclLinks final : public nccl::RankPeers {
         shared_.watch({});
         if (unwinding() || broken_)
             end_all();
-        for (auto& [pair, link] : links_)
-            link.comm.finish(options_.timeout,
-                             [&] { return gone(pair.first == rank() ? pair.second : pair.first); });
+        for (auto& one : links_) {
+            const int peer = one.first.first == rank() ? one.first.second : one.first.first;
+            one.second.comm.finish(options_.timeout, [&] { return gone(peer); });
+        }
     }
 
     void progress() override {

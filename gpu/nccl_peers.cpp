@@ -14,7 +14,6 @@ namespace {
 
 using distributed::Incoming;
 using distributed::Peers;
-using distributed::Traffic;
 
 class NcclPeers final : public nccl::RankPeers {
   public:
@@ -126,7 +125,7 @@ class NcclPeers final : public nccl::RankPeers {
             ranks_.send(Traffic::agreement, one.peer, one.number, nullptr, 0);
         }
         std::ranges::sort(with_);
-        with_.erase(std::ranges::unique(with_).begin(), with_.end());
+        with_.erase(std::unique(with_.begin(), with_.end()), with_.end());
         for (const auto& one : incoming)
             static_cast<void>(one->wait(0));
     }

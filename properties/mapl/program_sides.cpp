@@ -31,7 +31,7 @@ class Talk {
     }
     template <class Value>
     [[nodiscard]] std::string written(const std::string& what, std::span<const Value> values) {
-        const std::string path = file(what);
+        std::string path = file(what);
         gate::write_vector(path, values.data(), values.size_bytes());
         return path;
     }
