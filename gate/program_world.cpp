@@ -180,6 +180,21 @@ std::string Programs::World::failure() const {
     return failure_;
 }
 
+std::string Programs::World::whole_failure() {
+    const std::string first = failure();
+    if (first.empty())
+        return first;
+    for (const auto& rank : ranks_)
+        rank->work();
+    try {
+        if (std::ranges::any_of(ranks_, [](const auto& rank) { return rank->output_is_closed(); }))
+            fail_for_the_ended(std::vector<bool>(ranks_.size(), false));
+    } catch (const ProgramFailed& all) {
+        return all.what();
+    }
+    return first;
+}
+
 /// What comes while nothing was asked would be taken for the next answer.
 void Programs::World::expect_silence(std::size_t rank) {
     ranks_[rank]->work();

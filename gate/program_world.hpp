@@ -34,6 +34,8 @@ class Programs::World {
     void give_up(const std::string& why);
     /// What the first of those has failed of, or "".
     [[nodiscard]] std::string failure() const;
+    /// The same when no thread asks any more: of those that have ended all are told.
+    [[nodiscard]] std::string whole_failure();
     [[noreturn]] void fail(int rank, const std::string& what);
     /// Tells them that nothing more comes.
     void dismiss();

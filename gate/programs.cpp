@@ -89,7 +89,7 @@ void Programs::give_up(int workers, const std::string& why) {
 }
 
 void Programs::mend(int workers) {
-    const std::string failure = world(workers).failure();
+    const std::string failure = world(workers).whole_failure();
     if (failure.empty())
         return;
     worlds_.pop_back();

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,15 +42,21 @@ class NcclLinks final : public nccl::RankPeers {
     NcclLinks(const NcclLinks&) = delete;
     NcclLinks& operator=(const NcclLinks&) = delete;
     ~NcclLinks() override {
-        shared_.watch({});
         if (unwinding() || broken_)
             end_all();
+        else
+            part();
+        shared_.watch({});
         for (auto& one : links_) {
             const int peer = one.first.first == rank() ? one.first.second : one.first.first;
             one.second.comm.finish(options_.timeout, [&] { return gone(peer); });
         }
     }
 
+    void abandon() noexcept override {
+        broken_ = true;
+        end_all();
+    }
     void progress() override {
         let_go();
         ranks_.progress();
@@ -87,6 +94,8 @@ class NcclLinks final : public nccl::RankPeers {
     }
 
   private:
+    static constexpr std::uint64_t goodbye = 1;
+
     struct Asked {
         Label label;
         std::unique_ptr<Incoming> told; ///< that it has been sent, and of how many bytes it is
@@ -165,6 +174,30 @@ class NcclLinks final : public nccl::RankPeers {
         link.stream.synchronize();
     }
 
+    /// What has been asked for is taken, though nobody wants it, for its sender's device waits until then;
+    /// and a rank goes when the other has all that it is to have.
+    void part() noexcept {
+        try {
+            std::set<int> peers;
+            for (auto& [pair, link] : links_) {
+                peers.insert(pair.first == rank() ? pair.second : pair.first);
+                if (!link.asked.empty())
+                    take(link, *std::shared_ptr<Asked>(link.asked.back()));
+                if (pair.second == rank())
+                    link.stream.synchronize();
+            }
+            std::vector<std::unique_ptr<Incoming>> goodbyes;
+            for (const int peer : peers)
+                goodbyes.push_back(ranks_.receive(Traffic::agreement, peer, goodbye, 0));
+            for (const int peer : peers)
+                ranks_.send(Traffic::agreement, peer, goodbye, nullptr, 0);
+            for (const auto& one : goodbyes)
+                static_cast<void>(one->wait(0));
+        } catch (...) { // the other has ended otherwise
+            end_all();
+        }
+    }
+
     [[nodiscard]] Link& usable(int from, int to) {
         const auto found = links_.find({from, to});
         if (found == links_.end())
@@ -185,6 +218,8 @@ class NcclLinks final : public nccl::RankPeers {
     /// The messages of a link up to this one: a receive is begun once the other side has begun to send, so
     /// that no device waits for a rank that the host knows nothing of.
     void take(Link& link, const Asked& last) {
+        if (broken_)
+            throw distributed::Aborted("rank " + std::to_string(rank()) + ": NCCL has been ended");
         try {
             while (!last.begun) {
                 const std::shared_ptr<Asked> next = link.asked.front();
@@ -193,6 +228,7 @@ class NcclLinks final : public nccl::RankPeers {
             }
         } catch (...) {
             broken_ = true;
+            end_all();
             throw;
         }
     }
@@ -200,7 +236,6 @@ class NcclLinks final : public nccl::RankPeers {
     void take_one(Link& link, Asked& asked) {
         std::uint64_t bytes = 0;
         std::memcpy(&bytes, asked.told->wait(sizeof bytes), sizeof bytes);
-        asked.told.reset();
         static_cast<void>(usable(link.from, rank()));
         if (bytes != asked.label.bytes)
             throw distributed::Aborted(distributed::other_text(
@@ -215,6 +250,7 @@ class NcclLinks final : public nccl::RankPeers {
             // Also of one that nobody waits for: memory goes back to its pool in the order of this stream.
             stream_.wait(link.coming->done);
         }
+        asked.told.reset();
         asked.begun = true;
     }
 
@@ -242,6 +278,8 @@ class NcclLinks final : public nccl::RankPeers {
 
     /// What has gone may be written again.
     void let_go() {
+        if (stream_.state().capturing) // in which nobody may ask
+            return;
         for (auto& [pair, link] : links_)
             while (!link.leaving.empty() && link.stream.reached(link.leaving.front().second))
                 link.leaving.pop_front();

@@ -44,6 +44,8 @@ class RankPeers : public distributed::Peers {
     void progress() override { ranks_.progress(); }
     void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
 
+    void abandon() noexcept override { end_all(); }
+
   protected:
     /// All communicators, with what is under way in them.
     virtual void end_all() noexcept = 0;

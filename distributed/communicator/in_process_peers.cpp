@@ -279,7 +279,6 @@ class ThreadPeers final : public Peers {
                                        Label{.traffic = traffic, .number = number, .bytes = bytes});
     }
 
-    /// A message is there as soon as it has been sent.
     void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
         seat_->check(peer);
         const std::string text =
@@ -288,6 +287,7 @@ class ThreadPeers final : public Peers {
             seat_->end(text);
     }
 
+    /// A message is there as soon as it has been sent.
     void progress() override {}
 
     void leave(const std::string& reason) noexcept override {

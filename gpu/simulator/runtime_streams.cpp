@@ -139,6 +139,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
     return on_device([&](Device& device) {
+        if (const cudaError_t error = unless_capturing(device); error != cudaSuccess)
+            return error;
         const auto& mark = event_of(event).mark;
         if (mark->reached >= mark->asked)
             return device.failed();

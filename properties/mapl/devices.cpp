@@ -111,6 +111,7 @@ class TappedLinks final : public Peers {
     void must_go_on(distributed::Traffic traffic, int peer, std::uint64_t number) override {
         links_->must_go_on(traffic, peer, number);
     }
+    void abandon() noexcept override { links_->abandon(); }
     void progress() override { links_->progress(); }
     void leave(const std::string& reason) noexcept override { links_->leave(reason); }
 

@@ -71,7 +71,7 @@ class ProgramSide : public Any {
     Floats anchor() override { return anchored() ? view("anchor", table()) : Floats(); }
     Floats anchor_gradient() override { return trained() ? view("anchor_gradient", table()) : Floats(); }
     void set_anchor(std::span<const float> values) override {
-        talk_.ask({{"do", "anchor"}, {"side", side_}, {"values", talk_.written("anchor", values)}});
+        talk_.ask({{"do", "anchor"}, {"side", side_}, {"values", talk_.written("trained", values)}});
     }
     EndState state() override {
         EndState state{.steps = steps_, .micro_batches = micro_batches_};

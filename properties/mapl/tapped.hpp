@@ -39,6 +39,7 @@ class Tapped final : public distributed::Peers {
     void must_go_on(distributed::Traffic traffic, int peer, std::uint64_t number) override {
         inner_.must_go_on(traffic, peer, number);
     }
+    void abandon() noexcept override { inner_.abandon(); }
     void progress() override { inner_.progress(); }
     void leave(const std::string& reason) noexcept override { inner_.leave(reason); }
 

@@ -81,7 +81,7 @@ def main():
 # --- Stages that talk: a socket for each two neighbours. ----------------------------------------------------------------
 
 class Peers:
-    """What is sent waits in the socket for whoever wants it: some MiB of it, then the sender waits, too."""
+    """What is sent waits in the socket for whoever wants it; what is more than the system lets wait there keeps its sender waiting, too."""
 
     def __init__(self):
         self.sockets = {}

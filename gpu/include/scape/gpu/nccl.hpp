@@ -48,11 +48,16 @@ make_nccl_peers(distributed::Peers& ranks, const CudaStream& stream, const NcclO
 /// is not taken yet keeps no other, and no computation, waiting. All of `with` have to make theirs, and end
 /// them, too: both meet.
 ///
-/// A message is told through `ranks` when it is sent, by a record of eight bytes; a device begins to
-/// receive when the host has seen that, and so who leaves, dies, or sends another message than is awaited
-/// is found and named as `ranks` does it. Otherwise as above. A rank whose host stands still while its
-/// device waits for another (when it lets memory go, or loads a kernel for the first time: set
-/// CUDA_MODULE_LOADING=EAGER) may wait until that one receives.
+/// A message is told through `ranks` when it is sent, by a record of its size; a device begins to receive
+/// when the host has seen that, and so who leaves, dies, or sends another message than is awaited is found
+/// and named as `ranks` does it. Otherwise as above. The stream is this one's alone: it is watched while
+/// the host waits for it. What has been asked for is taken in the end, whether anybody has waited for it or
+/// not.
+///
+/// A host that stands still while its device waits for another rank to receive waits as well: CUDA does
+/// that where memory is let go, some of it where it is allocated, and where a kernel is loaded for the
+/// first time (set CUDA_MODULE_LOADING=EAGER). Whoever ends by an error says so first, by abandon(), as
+/// ends of MAPL do.
 [[nodiscard]] std::unique_ptr<distributed::Peers>
 make_nccl_links(distributed::Peers& ranks, const CudaStream& stream,
                 std::vector<distributed::Traffic> on_device, std::vector<int> with,

@@ -40,6 +40,7 @@ class StagedPeers final : public distributed::Peers {
     void must_go_on(distributed::Traffic traffic, int peer, std::uint64_t number) override {
         ranks_.must_go_on(traffic, peer, number);
     }
+    void abandon() noexcept override { ranks_.abandon(); }
     void progress() override { ranks_.progress(); }
     void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
 

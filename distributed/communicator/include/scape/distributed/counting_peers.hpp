@@ -69,6 +69,7 @@ class CountingPeers final : public Peers {
     void must_go_on(Traffic traffic, int peer, std::uint64_t number) override {
         inner_.must_go_on(traffic, peer, number);
     }
+    void abandon() noexcept override { inner_.abandon(); }
     void progress() override;
     void leave(const std::string& reason) noexcept override;
 

@@ -69,6 +69,10 @@ class Peers {
     /// sender has ended, as far as that is known.
     virtual void must_go_on(Traffic /*traffic*/, int /*peer*/, std::uint64_t /*number*/) {}
 
+    /// Nothing that is under way is waited for any more: for whoever ends by an error, before what it
+    /// computes with goes.
+    virtual void abandon() noexcept {}
+
     /// Lets messages that are under way move on. Whoever computes for long may call it.
     virtual void progress() = 0;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -40,7 +41,12 @@ class End {
   protected:
     End(const Settings& settings, EndState state, Side side, distributed::Peers& peers, int peer,
         distributed::Communicator* replicas, std::unique_ptr<Backend> backend);
-    ~End() = default;
+    /// One that ends by an error keeps nothing waiting: what goes with it may wait for all that a device
+    /// does.
+    ~End() {
+        if (std::uncaught_exceptions() > exceptions_)
+            peers_.abandon();
+    }
 
     [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings_.width); }
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
@@ -80,6 +86,7 @@ class End {
         std::unique_ptr<distributed::Incoming> message;
     };
     std::map<Index, Expected> expected_;
+    int exceptions_ = std::uncaught_exceptions();
 };
 
 /// The side that has activations and compresses them.
