@@ -181,7 +181,7 @@ std::string Programs::World::failure() const {
 }
 
 std::string Programs::World::whole_failure() {
-    const std::string first = failure();
+    std::string first = failure();
     if (first.empty())
         return first;
     for (const auto& rank : ranks_)

@@ -187,6 +187,7 @@ class NcclLinks final : public nccl::RankPeers {
                     link.stream.synchronize();
             }
             std::vector<std::unique_ptr<Incoming>> goodbyes;
+            goodbyes.reserve(peers.size());
             for (const int peer : peers)
                 goodbyes.push_back(ranks_.receive(Traffic::agreement, peer, goodbye, 0));
             for (const int peer : peers)
