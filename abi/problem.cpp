@@ -1,11 +1,14 @@
 #include "problem.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <utility>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 #include "settings_text.hpp"
 
@@ -79,6 +82,16 @@ Setters<Settings> make_setters() {
     };
 }
 
+/// A flattened model is one vector, which Python's package takes for a bias: it would train dense at any density.
+void check_sparse(const Settings& settings, const problem::Problem& problem) {
+    constexpr problem::Index last_step = std::numeric_limits<problem::Index>::max();
+    const double lowest = std::min(settings.density.at(1), settings.density.at(last_step));
+    if (problem.algorithm == problem::Algorithm::scape && lowest < 1.0 && has_no_sparse_segment(problem))
+        throw Error("density is " + shortest(lowest) +
+                    ", and every tensor is always dense, so that all coordinates would travel at every step; "
+                    "set always_dense to false for the tensors that shall be sparse, or density to 1");
+}
+
 } // namespace
 
 Settings parse_settings(const std::string& text) {
@@ -112,6 +125,7 @@ scape_status scape_problem_create(const scape_tensor* tensors, size_t tensor_cou
                                                  scape::abi::layout_of(tensors, tensor_count),
                                                  parsed.partition, parsed.hyper);
         scape::problem::check(made);
+        scape::abi::check_sparse(parsed, made);
         *problem =
             std::make_unique<scape_problem>(scape_problem{std::move(parsed), std::move(made)}).release();
     });

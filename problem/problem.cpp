@@ -161,6 +161,12 @@ void check(const Problem& problem) {
     static_cast<void>(checked_segments(problem.layout, problem.workers, problem.segments));
 }
 
+bool has_no_sparse_segment(const Problem& problem) {
+    return std::ranges::all_of(problem.segments, [](const Segment& segment) {
+        return segment.always_dense || segment.size() == 0;
+    });
+}
+
 Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionRule rule,
                      const HyperParameters& settings) {
     auto pieces = segments(layout, ranges(layout, workers, rule));

@@ -16,7 +16,12 @@ void bad_input_is_told(void) {
     CHECK_FAILS(scape_problem_create(model, TENSORS, 0, "", &problem), SCAPE_ERROR, "workers");
     CHECK_FAILS(scape_problem_create(NULL, 3, 3, "", &problem), SCAPE_ERROR, "tensors is NULL");
     CHECK_FAILS(scape_problem_create(model, TENSORS, 3, "", NULL), SCAPE_ERROR, "problem is NULL");
+    const scape_tensor flat = {"flat", SIZE, 1};
+    CHECK_FAILS(scape_problem_create(&flat, 1, 3, "density=linear:1:0.1:10", &problem), SCAPE_ERROR,
+                "density is 0.1, and every tensor is always dense");
     CHECK(problem == NULL);
+    CHECK_OK(scape_problem_create(&flat, 1, 3, "density=1", &problem));
+    scape_problem_destroy(problem);
 
     problem = make_problem(2, "density=geometric:1:0.01:100");
     CHECK(scape_problem_size(problem) == SIZE);

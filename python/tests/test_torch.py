@@ -220,6 +220,8 @@ class AsPyTorchExpects(unittest.TestCase):
             scape.torch.Scape(make_model().double().named_parameters())
         with self.assertRaisesRegex(scape.Error, "parameter0 is on meta"):
             scape.torch.Scape([torch.nn.Parameter(torch.zeros(3, device="meta"))])
+        with self.assertRaisesRegex(scape.Error, "density is 0.1, and every tensor is always dense"):
+            scape.torch.Scape([torch.nn.Parameter(torch.zeros(1000))], density=0.1)
         with self.assertRaisesRegex(scape.Error, "has not been initialized"):
             scape.torch.Scape(make_model().parameters(), process_group=object())
 

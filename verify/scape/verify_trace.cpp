@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 #include "by_pieces.hpp"
 #include "findings.hpp"
@@ -55,6 +56,11 @@ void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
     else if (!head.exponent.empty() && head.extent.begin > 0)
         notes.emplace_back("the payload's scale of the first step is the recorded one: it was made in the "
                            "step before it");
+    const auto lowest = std::ranges::min_element(head.density);
+    if (lowest != head.density.end() && *lowest < 1.0 && has_no_sparse_segment(whole))
+        notes.push_back("every tensor is always dense, so that the masks select all coordinates although "
+                        "the density is " +
+                        shortest(*lowest) + ": of a sparse step this run proves nothing");
     if (head.extent.begin > 0)
         notes.push_back(
             "the trace begins after step " + std::to_string(head.extent.begin) +

@@ -284,6 +284,27 @@ TEST_F(VerifyTraceTest, ValuesWithoutAFiniteBoundAreNotComparedAndNoted) {
         << "a NaN is within no bound, and none is no bound either";
 }
 
+TEST_F(VerifyTraceTest, ARunWithoutASparseSegmentIsNotedWhereItsDensityAsksForOne) {
+    const auto notes_at = [&](double density) {
+        RecordOptions options = support::small_run();
+        const problem::Problem& given = options.problem;
+        std::vector<problem::Tensor> tensors = given.layout.tensors();
+        for (problem::Tensor& tensor : tensors)
+            tensor.always_dense = true;
+        options.problem = problem::make_problem(given.algorithm, given.workers, problem::Layout(tensors),
+                                                problem::PartitionRule::by_shard, given.settings);
+        options.density = problem::DensitySchedule::constant(density);
+        record(path_, options);
+        const TraceVerdict verdict = verify_from(path_, From::recorded);
+        EXPECT_EQ(verdict.status, Status::passed);
+        return verdict.notes;
+    };
+    const std::vector<std::string> sparse = notes_at(0.1);
+    ASSERT_EQ(sparse.size(), 2U) << "and that there is one copy only";
+    EXPECT_TRUE(contains(sparse[0], "although the density is 0.1")) << sparse[0];
+    EXPECT_EQ(notes_at(1.0).size(), 1U);
+}
+
 TEST_F(VerifyTraceTest, ATraceOfRefusedStepsOnlyIsUntested) {
     RecordOptions options = support::small_run();
     options.steps = 1;

@@ -76,6 +76,9 @@ struct Problem {
 void check(const HyperParameters& settings);
 void check(const Problem& problem);
 
+/// Whether the masks select every coordinate at any density, because all tensors are always dense.
+[[nodiscard]] bool has_no_sparse_segment(const Problem& problem);
+
 /// A problem whose segments follow from a rule.
 [[nodiscard]] Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionRule rule,
                                    const HyperParameters& settings);
