@@ -82,14 +82,16 @@ Setters<Settings> make_setters() {
     };
 }
 
-/// A flattened model is one vector, which Python's package takes for a bias: it would train dense at any density.
+/// A flattened model is one vector, which Python's package takes for a bias: it would train dense at any
+/// density.
 void check_sparse(const Settings& settings, const problem::Problem& problem) {
     constexpr problem::Index last_step = std::numeric_limits<problem::Index>::max();
     const double lowest = std::min(settings.density.at(1), settings.density.at(last_step));
     if (problem.algorithm == problem::Algorithm::scape && lowest < 1.0 && has_no_sparse_segment(problem))
-        throw Error("density is " + shortest(lowest) +
-                    ", and every tensor is always dense, so that all coordinates would travel at every step; "
-                    "set always_dense to false for the tensors that shall be sparse, or density to 1");
+        throw Error(
+            "density is " + shortest(lowest) +
+            ", and every tensor is always dense, so that all coordinates would travel at every step; "
+            "set always_dense to false for the tensors that shall be sparse, or density to 1");
 }
 
 } // namespace

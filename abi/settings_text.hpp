@@ -1,6 +1,5 @@
 #pragma once
 
-#include <charconv>
 #include <functional>
 #include <map>
 #include <set>
@@ -9,17 +8,17 @@
 #include <string_view>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 /// Settings as text, of any system: key=value, with white space between.
 namespace scape::abi {
 
 template <class Number>
 [[nodiscard]] Number number(const std::string& key, std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
+    const auto value = parse_number<Number>(text);
+    if (!value)
         throw Error("settings: " + key + " is '" + std::string(text) + "'; give a number that it can be");
-    return value;
+    return *value;
 }
 
 inline void check_threads(int threads) {

@@ -1,6 +1,5 @@
 #include <scape/gpu/local_rank.hpp>
 
-#include <charconv>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::gpu {
 
@@ -29,12 +29,11 @@ int told_by_launcher(const std::function<const char*(const char*)>& variable) {
         if (text == nullptr)
             continue;
         const std::string told = text;
-        int rank = 0;
-        const auto [end, error] = std::from_chars(told.data(), told.data() + told.size(), rank);
-        if (error != std::errc() || end != told.data() + told.size() || rank < 0)
+        const auto rank = parse_number<int>(told);
+        if (!rank || *rank < 0)
             throw Error(std::string(name) + " is '" + told +
                         "', which is no rank on a machine; unset it, or give a number from 0 on");
-        return rank;
+        return *rank;
     }
     return Lodging::nothing;
 }

@@ -1,10 +1,10 @@
 #include <scape/problem/groups.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::problem {
 
@@ -24,12 +24,11 @@ Groups parse_groups(std::string_view text) {
     for (std::string_view rest = text; !text.empty();) {
         const std::size_t comma = rest.find(',');
         const std::string_view number = rest.substr(0, comma);
-        int size = 0;
-        const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), size);
-        if (error != std::errc{} || end != number.data() + number.size())
+        const auto size = parse_number<int>(number);
+        if (!size)
             throw Error("groups is '" + std::string(text) +
                         "'; give the number of ranks of each, with commas between");
-        groups.push_back(size);
+        groups.push_back(*size);
         if (comma == std::string_view::npos)
             break;
         rest.remove_prefix(comma + 1);

@@ -1,24 +1,17 @@
 #include <scape/problem/sample.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <tuple>
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/mix64.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::problem {
 
 namespace {
-
-template <class Number>
-std::optional<Number> whole_text_as(const std::string& text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
 
 std::string began(const std::string& text) {
     return "sample is '" + text + "': ";
@@ -71,7 +64,7 @@ void add_named(const Problem& problem, const std::string& name, const std::strin
     std::optional<Index> wanted;
     if (const auto at = name.rfind('@'); tensor == tensors.end() && at != std::string::npos) {
         tensor = std::ranges::find(tensors, name.substr(0, at), &Tensor::name);
-        wanted = whole_text_as<Index>(name.substr(at + 1));
+        wanted = parse_number<Index>(name.substr(at + 1));
         if (tensor != tensors.end() && (!wanted || *wanted < 0 || *wanted >= tensor->size))
             throw Error(began(text) + "tensor " + tensor->name + " has indices 0 to " +
                         std::to_string(tensor->size - 1) + "; give one of them after @");
@@ -97,9 +90,9 @@ void add_named(const Problem& problem, const std::string& name, const std::strin
 Sample choose_sample(const Problem& problem, const std::string& text) {
     const auto colon = text.find(':');
     Sample sample;
-    if (const auto share = whole_text_as<double>(text.substr(0, colon))) {
+    if (const auto share = parse_number<double>(text.substr(0, colon))) {
         const auto seed = colon == std::string::npos ? std::optional<std::uint64_t>(1)
-                                                     : whole_text_as<std::uint64_t>(text.substr(colon + 1));
+                                                     : parse_number<std::uint64_t>(text.substr(colon + 1));
         if (!(*share > 0.0 && *share <= 1.0) || !seed)
             throw Error(began(text) + "a share is more than 0 and at most 1, such as 0.001, or 0.001:SEED");
         sample = drawn(problem, *share, *seed);

@@ -13,6 +13,8 @@
 #include <limits>
 #include <optional>
 
+#include <scape/problem/text.hpp>
+
 namespace scape::report::page {
 
 namespace {
@@ -23,16 +25,9 @@ constexpr std::size_t most_ranks = 16;
 /// So many columns have room for numbers; more have signs and shades only.
 constexpr std::size_t most_with_numbers = 12;
 
-std::optional<double> parsed(const std::string& number) {
-    double value = 0.0;
-    const char* const end = number.data() + number.size();
-    const auto result = std::from_chars(number.data(), end, value);
-    return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
-}
-
 /// Three digits are enough for the eye; the numbers in full are beside it.
 std::string shortened(const std::string& number) {
-    const std::optional<double> value = parsed(number);
+    const std::optional<double> value = parse_number<double>(number);
     if (!value || number.size() <= 6)
         return number;
     std::array<char, 32> buffer{};
@@ -47,8 +42,8 @@ std::string shortened(const std::string& number) {
 std::string beneath(const std::string& actual, const std::string& expected) {
     if (shortened(actual) != shortened(expected))
         return shortened(expected);
-    const auto a = parsed(actual);
-    const auto b = parsed(expected);
+    const auto a = parse_number<double>(actual);
+    const auto b = parse_number<double>(expected);
     constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
     if (!a || !b || !(std::fabs(*a) <= greatest) || !(std::fabs(*b) <= greatest))
         return expected;
@@ -153,7 +148,7 @@ class Drawing {
                               at(lane, "shared") == true, list(lane, "values"), list(lane, "expected")});
             for (std::size_t row = 0; row < lanes_.back().values.size(); ++row)
                 for (std::size_t i = 0; i < columns_.size(); ++i)
-                    if (const auto value = parsed(element_text(lanes_.back().values, row, i));
+                    if (const auto value = parse_number<double>(element_text(lanes_.back().values, row, i));
                         value && std::isfinite(*value))
                         lanes_.back().greatest = std::max(lanes_.back().greatest, std::fabs(*value));
         }
@@ -239,7 +234,7 @@ class Drawing {
     [[nodiscard]] std::string cell(const Band& band, const Lane& lane, std::size_t i, bool numbers) const {
         const std::string actual = element_text(lane.values, band.row, i);
         const std::string expected = other(lane, band.row, i);
-        const std::optional<double> value = parsed(actual);
+        const std::optional<double> value = parse_number<double>(actual);
         std::string look =
             lane.kind == LaneKind::bits ? (actual == "1" ? "on" : "off") : shade(value, lane.greatest);
         look += edge(i) + (expected.empty() ? "" : " wrong");
@@ -262,7 +257,7 @@ class Drawing {
         if (kind == LaneKind::bits ||
             (kind == LaneKind::counts && (numbers || actual.size() <= most_digits)))
             return escaped(actual);
-        return numbers ? escaped(shortened(actual)) : sign(parsed(actual));
+        return numbers ? escaped(shortened(actual)) : sign(parse_number<double>(actual));
     }
 
     /// p for plus, m for minus, and how large beside the largest of the lane.

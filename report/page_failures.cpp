@@ -1,23 +1,21 @@
 // What is known of one failure.
 #include "page_parts.hpp"
 
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
+
+#include <scape/problem/text.hpp>
 
 namespace scape::report::page {
 
 namespace {
 
 std::optional<std::uint32_t> parsed_bits(const std::string& bits) {
-    std::uint32_t value = 0;
     if (bits.size() != 10 || !bits.starts_with("0x"))
         return std::nullopt;
-    const char* const end = bits.data() + bits.size();
-    const auto result = std::from_chars(bits.data() + 2, end, value, 16);
-    return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
+    return parse_number<std::uint32_t>(std::string_view(bits).substr(2), 16);
 }
 
 /// The bits with the digits marked in which they differ from the other ones.

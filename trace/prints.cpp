@@ -1,6 +1,5 @@
 #include <scape/trace/prints.hpp>
 
-#include <charconv>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -89,11 +88,12 @@ std::vector<std::uint64_t> fingerprints_in(const std::string& text, std::size_t 
                     " tensors have " + std::to_string(count * digits));
     std::vector<std::uint64_t> all(count);
     for (std::size_t i = 0; i < count; ++i) {
-        const char* begin = text.data() + i * digits;
-        const auto [end, error] = std::from_chars(begin, begin + digits, all[i], 16);
-        if (error != std::errc() || end != begin + digits)
+        const auto value =
+            parse_number<std::uint64_t>(std::string_view(text).substr(i * digits, digits), 16);
+        if (!value)
             throw Error(what + ": what stands for tensor " + std::to_string(i) +
                         " is no hexadecimal number");
+        all[i] = *value;
     }
     return all;
 }

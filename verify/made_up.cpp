@@ -1,27 +1,13 @@
 #include <scape/verify/made_up.hpp>
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/room.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::verify {
-
-namespace {
-
-/// The whole text as a number, or nothing.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size())
-        return std::nullopt;
-    return value;
-}
-
-} // namespace
 
 void check_room(const std::filesystem::path& output, int workers, Index size, Index steps) {
     // Of a worker a gradient, its parameters or its residual; of a step its place in the file's header. And

@@ -1,10 +1,10 @@
 #include <scape/verify/traces.hpp>
 
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::verify {
 
@@ -12,11 +12,10 @@ namespace {
 
 template <class Number>
 Number parsed(const std::string& option, const std::string& text, const std::string& wanted) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const auto value = parse_number<Number>(text);
+    if (!value)
         throw Error("--" + option + " is '" + text + "'; it must be " + wanted);
-    return value;
+    return *value;
 }
 
 } // namespace

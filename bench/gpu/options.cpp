@@ -1,20 +1,18 @@
 #include "gpu/options.hpp"
 
-#include <charconv>
-
 #include <CLI/CLI.hpp>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::gpu::bench {
 
 Index parse_size(const std::string& text) {
     const auto whole = [&](std::string_view digits) {
-        Index value = 0;
-        const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (failed != std::errc() || end != digits.data() + digits.size() || digits.empty())
+        const auto value = parse_number<Index>(digits);
+        if (!value)
             throw Error("size '" + text + "'; it must be a number, such as 1048576 or 2^20");
-        return value;
+        return *value;
     };
     constexpr Index greatest_exponent = 31;
     Index size = 0;

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
-#include <system_error>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 #include "peers/kinds.hpp"
 
@@ -28,16 +27,6 @@ constexpr std::array<Kind, 12> all_kinds{{
     {"diloco", Number::inner_steps, true, true, "local AdamS, every H steps the mean of all, Nesterov"},
     {"gasloc", Number::inner_steps, true, false, "GASLoC: local AdamS, every H steps a neighbour"},
 }};
-
-/// All of the text as a number; nothing, if it is none.
-template <class Value>
-std::optional<Value> number_of(std::string_view text) {
-    Value value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
-    return value;
-}
 
 } // namespace
 
@@ -110,7 +99,7 @@ Choice parse(std::string_view text, Index size) {
         refuse(std::string(choice.kind->name) + " takes no number");
         break;
     case Number::density: {
-        const auto density = number_of<double>(number);
+        const auto density = parse_number<double>(number);
         if (!density || !(*density > 0 && *density <= 1))
             refuse("its density must be a number in (0, 1]");
         choice.setting.density = *density;
@@ -118,7 +107,7 @@ Choice parse(std::string_view text, Index size) {
     }
     case Number::inner_steps: {
         constexpr Index most = 10'000; // the check before the timing takes three rounds of them
-        const auto steps = number_of<Index>(number);
+        const auto steps = parse_number<Index>(number);
         if (!steps || *steps < 1 || *steps > most)
             refuse("its inner steps must be a whole number from 1 to " + std::to_string(most));
         choice.setting.inner_steps = *steps;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -45,12 +44,6 @@ std::string round_folder(Index round) {
 
 std::string worker_file(int rank, int workers) {
     return "worker-" + std::to_string(rank) + "-of-" + std::to_string(workers) + std::string(suffix);
-}
-
-Index number(std::string_view text) {
-    Index value = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
 /// All that a run cannot change half-way. alpha, gamma and eta may be on a schedule of the user's own.
@@ -123,7 +116,12 @@ State read(const FileSystem& files, const fs::path& path, const Settings& settin
         throw wrong("it is no " + std::string(format));
     if (of("settings") != settings_text(settings))
         throw wrong("it is of " + of("settings") + ", and this run is of " + settings_text(settings));
-    State state{number(of("round")), number(of("s")), {}, {}, {}, {}};
+    State state{parse_number<Index>(of("round")).value_or(-1),
+                parse_number<Index>(of("s")).value_or(-1),
+                {},
+                {},
+                {},
+                {}};
     for (const auto& [name, part] : parts)
         state.*part = file.read_f32(name);
     if (state.rounds < 0 || state.s < 0 || checksum(file.metadata(), state) != of("checksum"))
@@ -174,7 +172,9 @@ std::optional<fs::path> latest(const fs::path& folder, const FileSystem& files) 
     require_none(error, folder, "it cannot be read");
     Index greatest = -1;
     for (const std::string& name : names) {
-        const Index round = name.starts_with("round-") ? number(std::string_view(name).substr(6)) : -1;
+        const Index round = name.starts_with("round-")
+                                ? parse_number<Index>(std::string_view(name).substr(6)).value_or(-1)
+                                : -1;
         if (round > greatest && name == round_folder(round) && complete(files, folder / name) > 0)
             greatest = round;
     }

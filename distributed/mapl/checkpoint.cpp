@@ -2,7 +2,6 @@
 
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -46,12 +45,6 @@ std::string step_folder(Index step) {
 std::string file_name(Side side, int boundary) {
     return "boundary-" + std::to_string(boundary) + (side == Side::sender ? "-sender" : "-receiver") +
            ".safetensors";
-}
-
-Index whole_number(std::string_view text) {
-    Index value = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
 std::string settings_text(const Settings& settings) {
@@ -143,8 +136,9 @@ std::optional<fs::path> latest(const fs::path& folder, int boundaries, const Fil
     };
     Index greatest = -1;
     for (const std::string& name : names_in(files, folder)) {
-        const Index step =
-            name.starts_with("step-") ? whole_number(std::string_view(name).substr(5)) : Index{-1};
+        const Index step = name.starts_with("step-")
+                               ? parse_number<Index>(std::string_view(name).substr(5)).value_or(-1)
+                               : Index{-1};
         if (step > greatest && name == step_folder(step) && complete(folder / name))
             greatest = step;
     }
@@ -171,8 +165,8 @@ EndState load(const fs::path& checkpoint, const Settings& settings, Side side, i
     if (of("file") != file_name(side, boundary))
         throw wrong("it was " + of("file"));
     EndState state;
-    state.steps = whole_number(of("steps"));
-    state.micro_batches = whole_number(of("micro_batches"));
+    state.steps = parse_number<Index>(of("steps")).value_or(-1);
+    state.micro_batches = parse_number<Index>(of("micro_batches")).value_or(-1);
     for (const auto& [name, part] : parts)
         state.*part = file.read_f32(name);
     if (state.steps < 0 || state.micro_batches < 0 || checksum(file.metadata(), state) != of("checksum"))

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -18,6 +17,7 @@
 
 #include <scape/problem/digest.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 #include <scape/problem/tunable.hpp>
 #include <scape/storage/safetensors.hpp>
 
@@ -45,11 +45,8 @@ std::string step_folder(Index step) {
 /// The step in a folder's name; none if it is not a name that step_folder makes.
 std::optional<Index> step_in(const std::string& name) {
     const std::size_t digits = std::string("step-").size();
-    Index step = 0;
-    const auto [end, error] =
-        std::from_chars(name.data() + std::min(digits, name.size()), name.data() + name.size(), step);
-    return error == std::errc() && step >= 0 && name == step_folder(step) ? std::optional(step)
-                                                                          : std::nullopt;
+    const auto step = parse_number<Index>(std::string_view(name).substr(std::min(digits, name.size())));
+    return step && *step >= 0 && name == step_folder(*step) ? step : std::nullopt;
 }
 
 /// Calls take(bytes) with all of a file, in pieces of whole words but for the last.

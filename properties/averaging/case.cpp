@@ -1,13 +1,13 @@
 #include "case.hpp"
 
 #include <array>
-#include <charconv>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/partition.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::averaging {
 
@@ -23,13 +23,11 @@ constexpr std::array<std::pair<std::string_view, Index Case::*>, 5> numbers{
      {"seed", &Case::seed}}};
 
 Index number(const std::string& key, const std::string& text) {
-    Index value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto value = parse_number<Index>(text);
     constexpr Index most = 1'000'000;
-    if (error != std::errc{} || end != text.data() + text.size() || value < (key == "seed" ? 0 : 1) ||
-        value > most)
+    if (!value || *value < (key == "seed" ? 0 : 1) || *value > most)
         throw Error("case: " + key + " is '" + text + "'; it must be a number up to a million");
-    return value;
+    return *value;
 }
 
 void read(Case& run, const std::string& key, const std::string& value) {

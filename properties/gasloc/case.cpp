@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -71,11 +70,10 @@ constexpr std::array<std::pair<std::string_view, double Case::*>, 8> reals{{{"al
 
 template <class Value>
 Value parsed(const std::string& key, const std::string& text) {
-    Value value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const auto value = parse_number<Value>(text);
+    if (!value)
         throw Error("case: " + key + " is '" + text + "'; it must be a number");
-    return value;
+    return *value;
 }
 
 void read(Case& run, const std::string& key, const std::string& value) {

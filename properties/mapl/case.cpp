@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <sstream>
 #include <string_view>
 #include <tuple>
@@ -10,6 +9,7 @@
 
 #include <scape/problem/error.hpp>
 #include <scape/problem/partition.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::mapl {
 
@@ -67,12 +67,11 @@ void read(Case& run, const std::string& key, const std::string& value) {
                 "' is none of the keys rank, width, workers, replicas, tokens, vocabulary, micro, steps, "
                 "restart, seed, codewords, groups, rounds, subsets, anchors, order, schedule, data, "
                 "payload, trainer of KEY=VALUE");
-        Index& number = run.*found->member;
-        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-        if (error != std::errc{} || end != value.data() + value.size() || number < found->least ||
-            number > found->most)
+        const auto number = parse_number<Index>(value);
+        if (!number || *number < found->least || *number > found->most)
             throw Error("case: " + key + " is '" + value + "'; it must be a number from " +
                         std::to_string(found->least) + " to " + std::to_string(found->most));
+        run.*found->member = *number;
     }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -33,11 +32,10 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 template <class Number>
 Number number(const std::string& key, const std::string& text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const auto value = parse_number<Number>(text);
+    if (!value)
         throw Error("case: " + key + " is '" + text + "'; it must be a number");
-    return value;
+    return *value;
 }
 
 std::string tensors_text(const std::vector<problem::Tensor>& tensors) {

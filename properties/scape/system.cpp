@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <initializer_list>
 #include <utility>
 
@@ -30,11 +29,10 @@ using problem::PartitionRule;
 
 template <class Number>
 Number number(const std::string& option, const std::string& text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const auto value = parse_number<Number>(text);
+    if (!value)
         throw Error("--" + option + " has '" + text + "'; it must be a number");
-    return value;
+    return *value;
 }
 
 template <class Number>

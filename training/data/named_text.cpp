@@ -1,6 +1,5 @@
 // A text as a person names it: a file, or "synthetic" with what is to be other than usual.
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -31,9 +30,9 @@ constexpr std::array<std::pair<std::string_view, std::uint32_t SyntheticSettings
 
 template <class Value>
 bool read(std::string_view text, Value& value) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && stop == end;
+    const auto parsed = parse_number<Value>(text);
+    value = parsed.value_or(value);
+    return parsed.has_value();
 }
 
 /// "kinds=4".

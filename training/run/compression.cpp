@@ -1,25 +1,13 @@
 #include "compression.hpp"
 
-#include <charconv>
-#include <system_error>
-
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::training {
 
 namespace {
 
 constexpr char mark = '+';
-
-/// All of the text as a number; nothing, if it is none.
-template <class Value>
-std::optional<Value> number_of(std::string_view text) {
-    Value value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
-    return value;
-}
 
 /// Cuts the text up to the next colon off.
 std::string_view next_of(std::string_view& text) {
@@ -62,14 +50,14 @@ std::optional<Compression> compression_of(const std::string& optimizer) {
     if (rest.empty())
         refuse("without a number of times");
     rest.remove_prefix(1);
-    const auto times = number_of<std::size_t>(next_of(rest));
+    const auto times = parse_number<std::size_t>(next_of(rest));
     if (!times || *times < 1)
         refuse("without a whole number of times");
     made.times = *times;
     if (rest.empty())
         return made;
     rest.remove_prefix(1);
-    const auto rate = number_of<double>(rest);
+    const auto rate = parse_number<double>(rest);
     if (!rate || !(*rate > 0 && *rate <= 10))
         refuse("with a rate of A that is no number above 0 and up to 10");
     if (made.subspace == Subspace::fixed)

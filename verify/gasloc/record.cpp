@@ -1,7 +1,6 @@
 // Made-up runs of the reference as traces.
 #include <scape/gasloc/traces.hpp>
 
-#include <charconv>
 #include <span>
 #include <utility>
 
@@ -56,12 +55,11 @@ std::vector<Setting> settings() {
 std::vector<std::vector<Index>> inner_steps_of(const std::string& text, int workers, Index rounds) {
     std::vector<Index> list;
     for (const std::string& part : verify::split(text, ',')) {
-        Index value = -1;
-        const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-        if (error != std::errc{} || end != part.data() + part.size() || value < 0 || value > 10'000)
+        const auto value = parse_number<Index>(part);
+        if (!value || *value < 0 || *value > 10'000)
             throw Error("--inner-steps has '" + part +
                         "'; write whole numbers from 0 to 10000, with commas between");
-        list.push_back(value);
+        list.push_back(*value);
     }
     std::vector<std::vector<Index>> all(static_cast<std::size_t>(rounds));
     std::size_t at = 0;
@@ -72,11 +70,10 @@ std::vector<std::vector<Index>> inner_steps_of(const std::string& text, int work
 }
 
 double number(const std::string& text, const std::string& whole) {
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const auto value = parse_number<double>(text);
+    if (!value)
         throw Error("--edge has '" + whole + "'; write round:a:b:weight, as in 1:0:2:0.5");
-    return value;
+    return *value;
 }
 
 std::vector<Graph> given_graphs(const verify::Settings& given, int workers, Index rounds) {

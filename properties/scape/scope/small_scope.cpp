@@ -1,5 +1,4 @@
 // Every small problem, enumerated: docs/small-scope.md says what that proves.
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -8,7 +7,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,6 +16,7 @@
 #include <scape/planted/bugs.hpp>
 #include <scape/planted/implementation.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 #include "fibers.hpp"
 #include "scopes.hpp"
@@ -44,11 +43,10 @@ Lab lab_of_bug(int number) {
 }
 
 int number_of(const std::string& text) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const auto number = parse_number<int>(text);
+    if (!number)
         throw Error("'" + text + "' is no planted mistake's number");
-    return number;
+    return *number;
 }
 
 Lab lab_of(const Settings& settings) {

@@ -1,7 +1,6 @@
 #include "tiny.hpp"
 
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -34,11 +33,10 @@ template <class Real>
 std::vector<Real> numbers_of(const std::string& text, std::size_t count) {
     std::vector<Real> result;
     for (const std::string& part : split(text, ',')) {
-        Real number{};
-        const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-        if (error != std::errc{} || end != part.data() + part.size())
+        const auto number = parse_number<Real>(part);
+        if (!number)
             throw Error("problem: '" + part + "' is no number");
-        result.push_back(number);
+        result.push_back(*number);
     }
     if (result.size() != count)
         throw Error("problem: '" + text + "' has " + std::to_string(result.size()) + " numbers; give " +

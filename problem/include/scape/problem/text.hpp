@@ -2,7 +2,12 @@
 
 #include <array>
 #include <charconv>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
+
+#include <scape/problem/text.hpp>
 
 namespace scape {
 
@@ -12,6 +17,16 @@ template <class Real>
     std::array<char, 32> buffer{};
     const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
     return {buffer.data(), end};
+}
+
+/// All of a text as a number, or nothing. `base`: of a whole number, other than 10.
+template <class Number, class... Base>
+[[nodiscard]] std::optional<Number> parse_number(std::string_view text, Base... base) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
+    if (error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    return value;
 }
 
 /// A text from a file as it goes into a message or a report: without control characters.
