@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <scape/problem/error.hpp>
+#include <scape/storage/files.hpp>
 
 namespace scape::bench {
 
@@ -15,10 +16,11 @@ namespace scape::bench {
 class Scratch {
   public:
     Scratch() {
-        std::string name = (parent() / "scape-bench-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr)
-            throw Error(name + ": no folder for temporary files can be made; set TMPDIR");
-        path_ = name;
+        const std::string name = "scape-bench";
+        storage::remove_abandoned_folders(parent(), name); // of benchmarks that were killed
+        path_ = storage::make_scratch_folder(parent(), name);
+        if (path_.empty())
+            throw Error(parent().string() + ": no folder for temporary files can be made; set TMPDIR");
     }
     ~Scratch() {
         std::error_code ignored;

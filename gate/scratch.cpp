@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <scape/problem/error.hpp>
+#include <scape/storage/files.hpp>
 
 #include "scratch.hpp"
 
@@ -21,9 +22,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string named_by(const char* variable) {
+    const char* const folder = std::getenv(variable);
+    return folder == nullptr ? "" : folder;
+}
+
+/// Machines may share this one.
+std::string given() {
+    return named_by("SCAPE_SCRATCH");
+}
+
 fs::path parent() {
-    for (const char* variable : {"SCAPE_SCRATCH", "TMPDIR"})
-        if (const char* folder = std::getenv(variable); folder != nullptr && *folder != '\0')
+    for (const std::string& folder : {given(), named_by("TMPDIR")})
+        if (!folder.empty())
             return folder;
     // Checkpoints are synced to the disk; where there is none, that costs nothing.
     const fs::path memory = "/dev/shm";
@@ -41,10 +52,11 @@ struct Folder {
 
     explicit Folder(const Group& group) {
         if (group.speaks()) {
-            path = (parent() / "scape-XXXXXX").string();
-            own = mkdtemp(path.data()) != nullptr;
-            if (!own)
-                path = "";
+            const std::string name = "scape-gate";
+            if (given().empty())
+                storage::remove_abandoned_folders(parent(), name);
+            path = storage::make_scratch_folder(parent(), name);
+            own = !path.empty();
         }
         if (own)
             std::snprintf(own_path.data(), own_path.size(), "%s", path.c_str());

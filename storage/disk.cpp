@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -162,6 +164,34 @@ class Disk : public FileSystem {
 };
 
 } // namespace
+
+std::string make_scratch_folder(const FileSystem::Path& parent, const std::string& name) {
+    // Before it has its lock, another process may take it for abandoned.
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        std::string path = (parent / (name + "-XXXXXX")).string();
+        if (mkdtemp(path.data()) == nullptr)
+            return {};
+        const int held = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); // until the process ends
+        if (held >= 0) // where there are no locks, nobody takes one for abandoned either
+            static_cast<void>(again([&] { return ::flock(held, LOCK_EX); }));
+        if (access(path.c_str(), F_OK) == 0)
+            return path;
+        ::close(held);
+    }
+    return {};
+}
+
+void remove_abandoned_folders(const FileSystem::Path& parent, const std::string& name) {
+    std::error_code error;
+    for (const std::string& found : disk().list(parent, error)) {
+        if (!found.starts_with(name + "-"))
+            continue;
+        const fs::path folder = parent / found;
+        const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (opened.number() >= 0 && ::flock(opened.number(), LOCK_EX | LOCK_NB) == 0)
+            fs::remove_all(folder, error);
+    }
+}
 
 FileSystem& disk() {
     static Disk files;

@@ -258,6 +258,28 @@ class Programs(unittest.TestCase):
     def test_no_process_outlives_a_gate_that_is_killed(self):
         self.expect_nothing_after(signal.SIGKILL, False)
 
+    def test_the_folder_of_a_killed_gate_goes_with_the_next_one(self):
+        del self.environment["SCAPE_SCRATCH"]  # which several machines may share
+        self.environment["TMPDIR"] = str(self.scratch)
+        gates, folders = [], []
+        for name in ("killed", "living"):
+            mark = self.folder / name
+            gates.append(subprocess.Popen([SCAPE, "check", "--program", misbehaving("hangs", mark), "--property", "reference", *SMALL],
+                                          env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            self.addCleanup(gates[-1].kill)
+            self.wait_until(lambda: mark.exists() and mark.read_text())  # pylint: disable=cell-var-from-loop
+            folders += [folder for folder in self.scratch.iterdir() if folder not in folders]
+        gates[0].kill()
+        gates[0].wait()
+        self.assertEqual(set(self.scratch.iterdir()), set(folders))
+        self.assertEqual(len(folders), 2)
+        subprocess.run([SCAPE, "check", "--program", PLAIN, "--property", "reference", "--cases", "1", *SMALL], check=True,
+                       env=self.environment, stdout=subprocess.DEVNULL)
+        self.assertEqual(list(self.scratch.iterdir()), folders[1:])
+        gates[1].terminate()
+        gates[1].wait()
+        self.assertEqual(list(self.scratch.iterdir()), [])
+
 
 if __name__ == "__main__":
     SCAPE, C_EXAMPLE = sys.argv[1:3]

@@ -70,6 +70,13 @@ class FileSystem {
 /// The real one.
 [[nodiscard]] FileSystem& disk();
 
+/// A new folder PARENT/NAME-XXXXXX, which this process and those that it forks hold by a lock as long as
+/// one of them lives; "" where none can be made.
+[[nodiscard]] std::string make_scratch_folder(const FileSystem::Path& parent, const std::string& name);
+/// Removes those of them that no process holds: whoever made them was killed. Not in a folder that machines
+/// share, where a lock may hold for one machine alone.
+void remove_abandoned_folders(const FileSystem::Path& parent, const std::string& name);
+
 /// Writes on until all is written or there is an error. How many bytes were.
 [[nodiscard]] std::size_t write_all(OutputFile& file, std::span<const std::byte> bytes,
                                     std::error_code& error);
