@@ -91,8 +91,10 @@ void Check::search_later(const Implementation& implementation, const Property& p
     pace_.expect(implementation.name());
     pieces_.push_back({.work =
                            [this, &implementation, &property, options, with](const Ended& before) {
-                               if (settings_.verbose && group_->speaks())
+                               if (settings_.verbose && group_->speaks()) {
+                                   Progress::clear();
                                    std::fprintf(stderr, "$ %s\n", with.c_str());
+                               }
                                SearchResult result =
                                    search_again(system_, implementation, property, options, before,
                                                 settings_.case_timeout,
@@ -323,6 +325,7 @@ int Check::train() const {
 }
 
 int Check::finish() {
+    Progress::clear();
     const int passed = results_.count(Status::passed);
     const int skipped = results_.count(Status::skipped);
     const int failed = results_.count(Status::failed) + results_.count(Status::mistrusted) +

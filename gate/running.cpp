@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <scape/gate/processes.hpp>
+#include <scape/gate/terminal.hpp>
 
 #include "interruption.hpp"
 #include "program_process.hpp"
@@ -61,6 +62,7 @@ void say(const char* text) {
 }
 
 void say_what_was_running(const char* what) {
+    Progress::clear();
     say("\n");
     say(program_invocation_short_name);
     say(what);

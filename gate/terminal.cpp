@@ -1,12 +1,20 @@
 #include <scape/gate/terminal.hpp>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include <unistd.h>
 
 namespace scape::gate {
+
+namespace {
+
+std::atomic<bool> shown{false}; ///< of the one terminal
+
+} // namespace
 
 std::string coloured(report::Status status) {
     std::string text = name(status);
@@ -24,8 +32,13 @@ Progress::Progress(std::string what)
       next_(Clock::now() + std::chrono::seconds(1)) {}
 
 Progress::~Progress() {
-    if (shown_)
-        std::fputs("\r\033[K", stderr);
+    clear();
+}
+
+void Progress::clear() {
+    constexpr std::string_view erase = "\r\033[K";
+    if (shown.exchange(false) && write(STDERR_FILENO, erase.data(), erase.size()) < 0)
+        return; // it was to look nice
 }
 
 void Progress::show(std::int64_t done, std::int64_t all) {
@@ -36,7 +49,7 @@ void Progress::show(const std::string& text) {
     if (!terminal_ || Clock::now() < next_)
         return;
     next_ = Clock::now() + std::chrono::milliseconds(200);
-    shown_ = true;
+    shown = true;
     std::fprintf(stderr, "\r\033[K%s: %s", what_.c_str(), text.c_str());
     std::fflush(stderr);
 }

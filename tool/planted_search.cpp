@@ -239,6 +239,7 @@ class Planted {
     }
 
     int finish() {
+        Progress::clear();
         const ordered_json document = results_.document(arguments_, settings_.seed, watch_.seconds());
         std::fputs(results_.text().c_str(), stdout);
         if (!settings_.json.empty())

@@ -129,6 +129,7 @@ ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify
         const verify::TraceVerdict verdict = system.traces.verify(trace, options);
         const std::vector<std::string> fits = what_fits(system, verdict, trace, options);
         const bool passed = verdict.status == verify::Status::passed;
+        gate::Progress::clear();
         if (settings.brief)
             brief.add(verdict);
         if (settings.brief && !passed)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import shlex
 import shutil
 import signal
@@ -182,6 +183,34 @@ class Interruption(unittest.TestCase):
         time.sleep(0.3)  # what comes within 0.2 s is the same wish
         gate.terminate()
         self.expect_nothing_told(gate, said)
+
+    def on_a_terminal(self, *options):
+        """All that the gate prints to one."""
+        parent, child = pty.openpty()
+        gate = subprocess.Popen([SCAPE, "check", *options], stdin=child, stdout=child, stderr=child,
+                                env={**os.environ, "SCAPE_SCRATCH": str(self.scratch), "NO_COLOR": "1"})
+        os.close(child)
+        said = b""
+        while True:
+            try:
+                some = os.read(parent, 65536)
+            except OSError:  # as Linux has it when the other end is closed
+                some = b""
+            if not some:
+                break
+            said += some
+        os.close(parent)
+        self.assertEqual(gate.wait(), 0, said)
+        return said
+
+    def test_progress_is_erased_before_results(self):
+        for cases in (100, 400, 1600):
+            said = self.on_a_terminal("--implementation", "host", "--jobs", "1", "--cases", str(cases), "--tensors", "a:13,b:5:dense")
+            if b" s left" in said:
+                break
+        last = said.rindex(b" s left") + len(b" s left")
+        self.assertTrue(said.startswith(b"\r\x1b[K", last), said[last - 40:last + 40])
+        self.assertNotRegex(said, rb" s left[^\r]")
 
 
 if __name__ == "__main__":

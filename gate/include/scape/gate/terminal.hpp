@@ -22,13 +22,15 @@ class Progress {
     void show(std::int64_t done, std::int64_t all);
     /// The same with a text of one's own.
     void show(const std::string& text);
+    /// Erases the line, whichever of these shows it: to be called before anything else is printed. A signal
+    /// handler may.
+    static void clear();
 
   private:
     using Clock = std::chrono::steady_clock;
 
     std::string what_;
     bool terminal_;
-    bool shown_ = false;
     Clock::time_point next_;
 };
 
