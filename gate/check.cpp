@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <scape/gate/apart.hpp>
+#include <scape/problem/error.hpp>
 #include <scape/report/folder.hpp>
 #include <scape/verify/level.hpp>
 
@@ -80,6 +81,9 @@ SearchOptions Check::options_for(const Implementation& implementation, const Pro
     options.left_out = left_out(implementation);
     options.schedules = settings_.schedules;
     options.before = [this, &implementation, &property](const Line& line) {
+        // A program may turn out so on the way.
+        if (const std::string why = implementation.unavailable(); !why.empty())
+            throw Error("--program: " + why);
         return watch_.goes_on(command(implementation, property, line), line);
     };
     return options;

@@ -249,16 +249,21 @@ std::optional<std::string> ProgramProcess::take_line() {
     return line;
 }
 
-std::string ProgramProcess::last_words() {
+std::vector<std::string> ProgramProcess::last_lines(std::size_t most) {
     if (errors_ >= 0 && !read_from(errors_, complaints_))
         close_end(errors_);
-    const std::size_t last = complaints_.find_last_not_of(" \t\r\n");
-    if (last == std::string::npos)
-        return {};
-    const std::string whole = complaints_.substr(0, last + 1);
-    const std::size_t before = whole.find_last_of("\r\n");
     constexpr std::size_t most_told = 300;
-    return plain_line(whole.substr(before == std::string::npos ? 0 : before + 1)).substr(0, most_told);
+    std::vector<std::string> lines;
+    for (std::size_t end = complaints_.size(); end > 0 && lines.size() < most;) {
+        const std::size_t last = complaints_.find_last_not_of(" \t\r\n", end - 1);
+        if (last == std::string::npos)
+            break;
+        const std::size_t before = complaints_.find_last_of("\r\n", last);
+        end = before == std::string::npos ? 0 : before + 1;
+        lines.push_back(plain_line(complaints_.substr(end, last + 1 - end)).substr(0, most_told));
+    }
+    std::ranges::reverse(lines);
+    return lines;
 }
 
 namespace {

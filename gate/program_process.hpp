@@ -38,8 +38,8 @@ class ProgramProcess {
     /// What has come and was not taken.
     [[nodiscard]] const std::string& left() const { return output_; }
     [[nodiscard]] bool output_is_closed() const { return out_ < 0; }
-    /// The last line that it wrote to its standard error, or "".
-    [[nodiscard]] std::string last_words();
+    /// The last lines that it wrote to its standard error, without empty ones.
+    [[nodiscard]] std::vector<std::string> last_lines(std::size_t most);
     /// How it ended: "ended with status 3", "was killed (Segmentation fault)"; "" if it has not within a
     /// second.
     [[nodiscard]] std::string end() const;

@@ -228,9 +228,26 @@ Programs::Json Programs::World::checked(std::size_t rank, const std::string& lin
 }
 
 std::string Programs::World::story(std::size_t rank, const std::string& what) {
-    const std::string last = ranks_[rank]->last_words();
+    const std::vector<std::string> last = ranks_[rank]->last_lines(1);
     return "rank " + std::to_string(rank) + " of " + std::to_string(workers()) + questions_[rank].asked +
-           ", " + what + (last.empty() ? "" : "; the last line of its standard error: " + last);
+           ", " + what + (last.empty() ? "" : "; the last line of its standard error: " + last.front());
+}
+
+std::string Programs::World::last_lines() {
+    constexpr std::size_t most = 10;
+    // Those that ended say more than those that were waiting for them.
+    for (const bool ended : {true, false})
+        for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+            if (ranks_[rank]->output_is_closed() != ended)
+                continue;
+            std::string text;
+            for (const std::string& line : ranks_[rank]->last_lines(most))
+                text += "  " + line + "\n";
+            if (!text.empty())
+                return "the last lines of the standard error of rank " + std::to_string(rank) + ":\n" +
+                       text;
+        }
+    return {};
 }
 
 void Programs::World::fail(int rank, const std::string& what) {

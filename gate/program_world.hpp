@@ -37,6 +37,8 @@ class Programs::World {
     /// The same when no thread asks any more: of those that have ended all are told.
     [[nodiscard]] std::string whole_failure();
     [[noreturn]] void fail(int rank, const std::string& what);
+    /// What one of the ranks has written to its standard error, for a person.
+    [[nodiscard]] std::string last_lines();
     /// Tells them that nothing more comes.
     void dismiss();
     [[nodiscard]] bool has_ended() const;

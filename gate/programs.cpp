@@ -1,14 +1,17 @@
 #include <scape/gate/programs.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
 #include <poll.h>
 
+#include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
 
+#include "interruption.hpp"
 #include "program_world.hpp"
 
 namespace scape::gate {
@@ -45,12 +48,31 @@ Programs::World& Programs::world(int workers) {
         std::rotate(found, found + 1, worlds_.end());
         return *worlds_.back();
     }
+    if (!gave_up_.empty())
+        throw ProgramFailed(gave_up_);
     make_room(workers);
     const auto folder = scratch_ / ("world" + std::to_string(++started_));
     auto started = std::make_unique<World>(words_, folder, workers);
-    started->greet(greeting_, std::max(seconds_to_start(workers), settings_.answer_seconds));
+    try {
+        started->greet(greeting_, std::max(seconds_to_start(workers), settings_.answer_seconds));
+    } catch (const ProgramFailed& failed) {
+        note_failed_start(*started, failed.what());
+        throw;
+    }
+    failed_starts_ = 0;
     worlds_.push_back(std::move(started));
     return *worlds_.back();
+}
+
+/// Each case would start the program again, and each smaller one: that takes minutes, and says no more.
+void Programs::note_failed_start(World& world, const std::string& why) {
+    constexpr int most = 3;
+    if (++failed_starts_ < most || patience_is_over())
+        return;
+    Progress::clear();
+    std::fputs(world.last_lines().c_str(), stderr); // an error is one line
+    gave_up_ = std::to_string(most) + " starts of its ranks in a row have failed, the last so: " + why +
+               "; mend that, or name with --workers how many ranks do start";
 }
 
 /// Those that have not been asked for longest go.

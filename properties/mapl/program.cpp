@@ -73,6 +73,7 @@ class ProgramCandidate final : public Candidate {
     bool takes(int workers) const override { return workers >= 2 && workers <= Programs::most_workers; }
     /// Its processes are this one's, from case to case.
     bool stays_here() const override { return true; }
+    std::string unavailable() const override { return programs_.gave_up(); }
     gate::LeftOut left_out() const override { return hello_.left_out; }
 
     std::vector<Seen> run(const Scenario& scenario) const override {

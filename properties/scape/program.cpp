@@ -328,8 +328,8 @@ class ProgramImplementation final : public Implementation {
     bool communicates() const override { return false; }
     verify::LevelKind level() const override { return hello_.level; }
     bool takes(int workers) const override { return workers >= 1 && workers <= Programs::most_workers; }
-    /// Its processes are this one's, from case to case.
-    bool stays_here() const override { return true; }
+    bool stays_here() const override { return true; } ///< its processes are this one's
+    std::string unavailable() const override { return programs_.gave_up(); }
     gate::LeftOut left_out() const override { return hello_.left_out; }
     bool compares_starts() const override { return !hello_.left_out.contains("starts"); }
     Shows shows() const override { return hello_.shows; }

@@ -36,6 +36,10 @@ def answer(message, optimizer):
     global steps
     result = right_answer(message, optimizer)
     steps += message["do"] == "step"
+    if message["do"] == "hello" and what == "alone" and message["workers"] > 1:
+        for number in range(20):
+            print("complaint", number, file=sys.stderr)
+        sys.exit("no port for more than one")
     if message["do"] == "hello" and what.startswith("{"):
         return {**result, **json.loads(what)}
     if message["do"] == "view" and what in ("short", "long", "nothing", "nan") and now():

@@ -216,6 +216,18 @@ class Programs(unittest.TestCase):
         self.expect_bad_input("wrote more than a MiB that is no answer", "sh -c 'read line; exec tr \"\\\\0\" x < /dev/zero'")
         self.expect_bad_input('did not say what it "did"', "cat")
 
+    def test_ranks_that_do_not_start_together_end_the_gate(self):
+        begin = time.monotonic()
+        ended = self.check(misbehaving("alone"))
+        self.assertLess(time.monotonic() - begin, 60)  # it was ten minutes
+        self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
+        *lines, last = ended.stderr.splitlines()
+        self.assertRegex(lines.pop(0), r"the last lines of the standard error of rank \d+:")
+        self.assertEqual(lines, [*(f"  complaint {number}" for number in range(11, 20)), "  no port for more than one"])
+        self.assertRegex(last, r"--program: 3 starts of its ranks in a row have failed, the last so: rank \d+ of \d+, asked for 'hello', "
+                               r"ended with status 1.*--workers")
+        self.expect_passed(misbehaving("alone"), "--workers", "1", "--tensors", "a:13,b:5:dense", "--cases", "1")
+
     def test_a_hello_that_cannot_be_is_one_line(self):
         for hello, part in (('{"protocol": 2}', "this gate speaks 1"), ('{"protocol": "1"}', "must be a whole number"),
                             ('{"name": "a/b"}', "--name"), ('{"name": "reference"}', "--name"), ('{"level": "ulp"}', "must be exact or rel"),

@@ -65,6 +65,9 @@ class Programs {
     /// Ends that world and throws ProgramFailed: what a rank has answered cannot be.
     [[noreturn]] void fail(int workers, int rank, const std::string& what);
 
+    /// Why no more processes are started, in one line, or "": several starts in a row have failed.
+    [[nodiscard]] const std::string& gave_up() const { return gave_up_; }
+
     /// More ranks than these are not started.
     static constexpr int most_workers = 128;
 
@@ -75,6 +78,7 @@ class Programs {
     /// Of one that is there; changes nothing, so that any thread may ask.
     [[nodiscard]] World& greeted_world(int workers) const;
     void make_room(int workers);
+    void note_failed_start(World& world, const std::string& why);
 
     ProgramSettings settings_;
     std::vector<std::string> words_;
@@ -82,6 +86,8 @@ class Programs {
     std::filesystem::path scratch_;
     std::vector<std::unique_ptr<World>> worlds_; ///< the one asked last stands last
     std::uint64_t started_ = 0;
+    int failed_starts_ = 0; ///< since one that did not fail
+    std::string gave_up_;
 };
 
 /// `values` as the bytes of a file, from its beginning to its end. Throws scape::Error.
