@@ -1,12 +1,15 @@
 #include "agreement.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include <scape/problem/digest.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/problem/groups.hpp>
 #include <scape/problem/text.hpp>
 
 namespace scape::distributed {
@@ -69,6 +72,74 @@ void check_step(const problem::Layout& layout, const std::string& halted, std::s
         throw Error("learning rate is " + shortest(learning_rate) + "; it must be finite");
 }
 
+namespace {
+
+/// What makes up the digest of a problem, each under its name.
+std::vector<std::pair<std::string, std::string>> named_settings(const problem::Problem& problem,
+                                                                const std::vector<problem::Range>& ranges,
+                                                                const problem::DensitySchedule& density,
+                                                                Reduction reduction) {
+    const problem::HyperParameters& settings = problem.settings;
+    std::string tensors;
+    for (const problem::Tensor& tensor : problem.layout.tensors())
+        tensors += (tensors.empty() ? "" : ",") + tensor.name + ":" + std::to_string(tensor.size) +
+                   (tensor.always_dense ? ":dense" : "");
+    std::string partition;
+    for (const problem::Segment& segment : problem.segments)
+        partition += std::to_string(segment.begin) + ":" + std::to_string(segment.end) + ":" +
+                     std::to_string(segment.owner) + ",";
+    for (const problem::Range& range : ranges)
+        partition += std::to_string(range.begin) + "-" + std::to_string(range.end) + ",";
+    return {{"algorithm", std::string(name(problem.algorithm))},
+            {"tensors", tensors},
+            {"beta1", shortest(settings.beta1)},
+            {"beta2", shortest(settings.beta2)},
+            {"epsilon", shortest(settings.epsilon)},
+            {"weight_decay", shortest(settings.weight_decay)},
+            {"clip_norm", shortest(settings.clip_norm)},
+            {"bias_correction", std::string(name(settings.bias_correction))},
+            {"decay_order", std::string(name(settings.decay_order))},
+            {"k_rounding", std::string(name(settings.k_rounding))},
+            {"norm", std::string(name(settings.norm))},
+            {"payload", std::string(name(settings.payload))},
+            {"density", density.text()},
+            {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
+            {"reduction", std::string(name(reduction))},
+            {"partition", partition}};
+}
+
+/// Of a problem that is another on this rank than on rank 0: the first setting that differs. All ranks call
+/// it, once they know, so that what they agree on every time stays small.
+std::string difference_of(Communicator& communicator, std::size_t rank,
+                          const std::vector<std::pair<std::string, std::string>>& mine) {
+    struct Setting {
+        std::uint64_t digest;
+        std::array<char, 56> text;
+    };
+    std::array<Setting, 16> record{};
+    for (std::size_t i = 0; i < record.size(); ++i) {
+        record[i].digest = empty_digest;
+        for (const char letter : mine[i].second)
+            record[i].digest = with(record[i].digest, static_cast<unsigned char>(letter));
+        if (mine[i].second.size() < record[i].text.size())
+            std::ranges::copy(mine[i].second, record[i].text.begin());
+    }
+    const auto all = gather_records(communicator, record);
+    for (std::size_t i = 0; i < record.size(); ++i) {
+        const Setting& here = all[rank][i];
+        const Setting& first = all[0][i];
+        if (here.digest == first.digest)
+            continue;
+        const bool short_enough = here.text[0] != '\0' && first.text[0] != '\0';
+        return short_enough
+                   ? mine[i].first + " is " + here.text.data() + " where rank 0 has " + first.text.data()
+                   : "they differ in " + mine[i].first;
+    }
+    return "their digests differ";
+}
+
+} // namespace
+
 void agree_on_problem(Communicator& communicator, const problem::Problem& problem,
                       const std::vector<problem::Range>& ranges, const problem::DensitySchedule& density,
                       Reduction reduction, std::span<const float> parameters) {
@@ -87,10 +158,10 @@ void agree_on_problem(Communicator& communicator, const problem::Problem& proble
                                                          digest_of_bits(parameters)});
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         if (all[rank].problem != all[0].problem)
-            throw Error("rank " + std::to_string(rank) +
-                        " was given another problem than rank 0 (digests " +
-                        std::to_string(all[rank].problem) + " and " + std::to_string(all[0].problem) +
-                        "); give all ranks the same model, settings, schedule, partition and reduction");
+            throw Error(
+                "rank " + std::to_string(rank) + " was given another problem than rank 0: " +
+                difference_of(communicator, rank, named_settings(problem, ranges, density, reduction)) +
+                "; give all ranks the same");
         if (all[rank].parameters != all[0].parameters)
             throw Error("rank " + std::to_string(rank) +
                         " was given other initial parameters than rank 0; give all ranks the same bits");

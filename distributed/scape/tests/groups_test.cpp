@@ -151,8 +151,10 @@ TEST(GroupsTest, WhatCannotBeIsRefused) {
         setting.reduction = Reduction::ordered;
         if (inner.rank() == 1)
             setting.problem.settings.groups = {1, 2};
-        EXPECT_THAT([&] { Rank rank(inner, setting); },
-                    ThrowsMessage<Error>(HasSubstr("rank 1 was given another problem than rank 0")));
+        EXPECT_THAT(
+            [&] { Rank rank(inner, setting); },
+            ThrowsMessage<Error>("rank 1 was given another problem than rank 0: groups is 1,2 where rank 0 "
+                                 "has 2,1; give all ranks the same"));
     });
 }
 
