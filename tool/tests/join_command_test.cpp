@@ -103,5 +103,20 @@ TEST_F(RanksToolTest, GaslocsRunsToo) {
         contains(tool("verify").output, "first divergence: step 2, phase momentum, parameters of rank 2"));
 }
 
+/// Which ignore it.
+TEST_F(ToolTest, GaslocsBiasCorrectionIsNoSettingOfSgdAndAdamw) {
+    for (const char* inner : {"sgd", "adamw", "adams"}) {
+        ASSERT_EQ(run_tool({"record", "--system", "gasloc", "--inner", inner, "-o", trace_}).status, 0);
+        support::FileImage image(trace_);
+        image.replace_in_config(R"("bias_correction":"adam",)", "");
+        image.save(trace_);
+        const ToolResult result = run_tool({"verify", trace_});
+        if (inner == std::string("adams"))
+            EXPECT_TRUE(contains(result.errors, "bias_correction")) << result.errors;
+        else
+            EXPECT_EQ(result.status, 0) << result.errors << result.output;
+    }
+}
+
 } // namespace
 } // namespace scape::verify

@@ -59,8 +59,11 @@ Config parse(const json& object, const std::string& what) {
     settings.hyper.beta2 = reader.number("beta2");
     settings.hyper.epsilon = reader.number("epsilon");
     settings.hyper.weight_decay = reader.number("weight_decay");
-    settings.hyper.bias_correction =
-        problem::parse<problem::BiasCorrection>(reader.text("bias_correction"));
+    const std::string bias =
+        settings.inner == Inner::adams // the others have no choice
+            ? reader.text("bias_correction")
+            : reader.text_or("bias_correction", std::string(name(problem::BiasCorrection::adam)));
+    settings.hyper.bias_correction = problem::parse<problem::BiasCorrection>(bias);
     settings.eta = reader.number("eta");
     settings.alpha = reader.number("alpha");
     settings.gamma = reader.number("gamma");
