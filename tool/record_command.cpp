@@ -74,7 +74,19 @@ void run(const Asked& asked, const std::vector<std::string>& arguments) {
     leave_nothing_of(asked.output);
     made_up.progress = [&](verify::Index step, verify::Index steps) { progress.show(step, steps); };
     system.traces.record(made_up);
-    std::printf("%s\n", asked.output.c_str());
+    say_written("", asked.output);
+}
+
+/// What a setting is in systems other than the first that has it, where its default is another there:
+/// "; gasloc: number of rounds [6]".
+std::string elsewhere(const verify::Setting& first) {
+    std::string text;
+    for (const gate::System& system : all_systems())
+        for (const verify::Setting& setting : system.traces.settings)
+            if (setting.option == first.option && setting.value != first.value)
+                text += "; " + system.name + ": " + (setting.help == first.help ? "" : setting.help + " ") +
+                        "[" + setting.value + "]";
+    return text;
 }
 
 /// The settings of all systems, each once; which a system has is checked when it is known.
@@ -88,7 +100,7 @@ void add_settings(CLI::App& command, verify::Settings::Given& given) {
                 given[name] = values;
             };
             CLI::Option* option = command.add_option_function<std::vector<std::string>>(
-                "--" + setting.option, keep, setting.help);
+                "--" + setting.option, keep, setting.help + elsewhere(setting));
             option->default_str(setting.value);
             if (setting.takes == Takes::one)
                 option->expected(1);

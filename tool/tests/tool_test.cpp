@@ -52,6 +52,7 @@ TEST(ToolHelp, OfTheToolNamesEveryCommand) {
 
 TEST(ToolHelp, OfRecordNamesEveryDataClassAndItsDefaults) {
     const std::string help = run_tool({"record", "--help"}).output;
+    EXPECT_TRUE(contains(help, "number of ranks; gasloc: number of workers [4]")) << help;
     EXPECT_TRUE(contains(help, data_class_names()));
     EXPECT_TRUE(contains(help, "0.1"));
 }
