@@ -17,14 +17,19 @@ namespace {
 } // namespace
 
 void Spool::open(const std::filesystem::path& path) {
+    const storage::Destination destination = storage::disk().destination(path);
+    if (destination.in_place()) // what follows would remove it
+        throw Error(path.string() +
+                    ": what is recorded cannot be kept in what is no regular file; give the "
+                    "name of a new file");
     std::error_code error;
-    output_ = storage::disk().create(path, error);
+    output_ = storage::disk().create(destination.last, error);
     if (error)
         spool_fails(path, "kept", error);
     path_ = path;
-    input_ = storage::disk().open(path, error);
+    input_ = storage::disk().open(destination.last, error);
     if (!error) // a file without a name goes with whoever has it open, killed or not
-        error = storage::disk().remove(path);
+        error = storage::disk().remove(destination.last);
     if (error)
         spool_fails(path, "kept", error);
 }

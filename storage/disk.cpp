@@ -111,6 +111,26 @@ class Disk : public FileSystem {
         return fs::is_directory(status) ? FileKind::folder : FileKind::other;
     }
 
+    [[nodiscard]] Destination destination(const Path& path) const override {
+        constexpr int most_links = 40; // Linux follows as many
+        Path at = path;
+        std::error_code error;
+        // One by one: the last may lead to nothing yet, and one into /proc stands for an open file, which
+        // need not have a name.
+        for (int links = 0; links <= most_links; ++links) {
+            const Path folder = fs::canonical(at.has_parent_path() ? at.parent_path() : ".", error);
+            const fs::file_status there = fs::symlink_status(at, error);
+            if (folder.string().starts_with("/proc/"))
+                break;
+            if (!fs::exists(there) || fs::is_regular_file(there))
+                return {at.string() + ".partial", at};
+            if (!fs::is_symlink(there))
+                break;
+            at = at.parent_path() / fs::read_symlink(at, error);
+        }
+        return {path, path};
+    }
+
     [[nodiscard]] std::unique_ptr<InputFile> open(const Path& path, std::error_code& error) const override {
         const int descriptor = again([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
         if (descriptor < 0) {

@@ -29,23 +29,24 @@ std::string encode(const std::filesystem::path& path, std::uint64_t offset, cons
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path,
                                      const std::map<std::string, std::string>& metadata, FileSystem& files)
-    : files_(files), path_(std::move(path)), partial_path_(path_.string() + ".partial"), header_("{") {
+    : files_(files), path_(std::move(path)), destination_(files_.destination(path_)), header_("{") {
     if (!metadata.empty()) {
         header_ += encode(path_, length_size, std::string(metadata_key)) + ":" +
                    encode(path_, length_size, metadata);
     }
     std::error_code error;
-    file_ = files_.create(partial_path_, error);
+    file_ = files_.create(destination_.first, error);
     if (error) {
-        fail(partial_path_, 0, "cannot be created: " + error.message(),
-             "expected a folder that can be written to");
+        fail(destination_.first, 0, "cannot be created: " + error.message(),
+             "expected a file, or a new name in a folder that can be written to");
     }
 }
 
 SafetensorsWriter::~SafetensorsWriter() {
     if (!finished_) {
         file_.reset();
-        static_cast<void>(files_.remove(partial_path_)); // it is never taken for the whole
+        if (!destination_.in_place())
+            static_cast<void>(files_.remove(destination_.first)); // it is never taken for the whole
     }
 }
 
@@ -105,13 +106,16 @@ void SafetensorsWriter::finish() {
     // A failed write may show only now. A name that is there before the data would be one of a torn file
     // after a crash of the machine.
     std::error_code error = file_->sync();
+    if (destination_.in_place() && error == std::errc::invalid_argument)
+        error.clear(); // a device or a pipe, which has no disk below it
     const std::error_code closed = file_->close();
     file_.reset();
     if (error || closed) {
-        fail(partial_path_, written_, "cannot be written: " + (error ? error : closed).message(),
+        fail(destination_.first, written_, "cannot be written: " + (error ? error : closed).message(),
              "expected enough free space");
     }
-    error = files_.rename(partial_path_, path_);
+    if (!destination_.in_place())
+        error = files_.rename(destination_.first, destination_.last);
     if (error) {
         fail(path_, 0, "cannot be replaced by the finished partial file: " + error.message(),
              "expected a file, or nothing, under this name");
@@ -165,7 +169,7 @@ void SafetensorsWriter::write_bytes(std::span<const std::byte> bytes) {
     written_ += write_all(*file_, bytes, error);
     if (error) {
         file_.reset(); // it can no longer become right
-        fail(partial_path_, written_, "cannot be written: " + error.message(),
+        fail(destination_.first, written_, "cannot be written: " + error.message(),
              "expected enough free space");
     }
 }

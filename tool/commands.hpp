@@ -27,4 +27,7 @@ void add_info(CLI::App& app, int& status);
 /// `man` and `completion`: of whatever stands before them, and of themselves.
 void add_manual(CLI::App& app, int& status);
 
+/// Names a trace that has been written, but where it was written in place: that may be standard output.
+void say_written(const char* what, const std::string& output);
+
 } // namespace scape::tool

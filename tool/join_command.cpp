@@ -24,7 +24,7 @@ void add_join(CLI::App& app, int& status) {
                     "  scape join run.rank*.safetensors -o run.safetensors");
     command->callback([settings, &status] {
         trace::join(trace::run_of({settings->files.begin(), settings->files.end()}), settings->output);
-        std::printf("joined: %s\n", settings->output.c_str());
+        say_written("joined: ", settings->output);
         status = all_passed;
     });
 }

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <system_error>
 #include <tuple>
 
 #include <scape/problem/error.hpp>
+#include <scape/report/folder.hpp>
 
 #include "model/plot.hpp"
 
@@ -20,9 +20,7 @@ using model::Measured;
 namespace {
 
 void write(const std::filesystem::path& file, const model::Plot& plot) {
-    if (!(std::ofstream(file) << plot.svg()))
-        throw Error(file.string() +
-                    ": the plot could not be written; check the folder and the space on the disk");
+    report::write_text(file, plot.svg(), "plot");
     std::printf("%s\n", file.c_str());
 }
 

@@ -13,6 +13,7 @@
 #include <scape/gate/results.hpp>
 #include <scape/gate/terminal.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/storage/files.hpp>
 #include <scape/verify/traces.hpp>
 
 #include "systems.hpp"
@@ -42,8 +43,9 @@ void remove_unfinished(int signal) {
 
 /// Whoever interrupts a record finds no half of one.
 void leave_nothing_of(const std::string& output) {
-    const std::string partial = output + ".partial"; // as storage's writer names it
-    if (partial.size() >= unfinished.size())
+    const storage::Destination destination = storage::disk().destination(output);
+    const std::string partial = destination.first;
+    if (destination.in_place() || partial.size() >= unfinished.size())
         return;
     std::ranges::copy(partial, unfinished.begin());
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
@@ -110,6 +112,12 @@ void add_settings(CLI::App& command, verify::Settings::Given& given) {
 }
 
 } // namespace
+
+void say_written(const char* what, const std::string& output) {
+    gate::Progress::clear();
+    if (!storage::disk().destination(output).in_place())
+        std::printf("%s%s\n", what, output.c_str());
+}
 
 void add_record(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command =

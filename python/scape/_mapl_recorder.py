@@ -114,9 +114,22 @@ def _write(path: str | os.PathLike[str], metadata: Mapping[str, str], tensors: M
         at += values.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    partial = f"{os.fspath(path)}.partial"
-    with open(partial, "wb") as file:
+    last = _destination(os.fspath(path))
+    with open(path if last is None else f"{last}.partial", "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for values in tensors.values():
             file.write(values.tobytes())
-    os.replace(partial, path)
+    if last is not None:
+        os.replace(f"{last}.partial", last)
+
+
+def _destination(path: str) -> str | None:
+    """The regular or new file at the end of all links, which is written beside its name and renamed; None for a device, a pipe or what is open as
+    /dev/fd/3, which a rename would replace: they are written in place (as storage/ has it)."""
+    for _ in range(40):
+        if os.path.realpath(os.path.dirname(path)).startswith("/proc/") or os.path.exists(path) and not os.path.isfile(path):
+            return None
+        if not os.path.islink(path):
+            return path
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    return None

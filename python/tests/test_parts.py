@@ -1,10 +1,12 @@
-"""Recorders of a part of a run: chosen segments, and what comes after some step; of a right optimizer, and of one with a mistake."""
+"""Recorders of a part of a run: chosen segments, and what comes after some step; of a right optimizer, and of one with a mistake. And where
+recorders write."""
 
 import os
 import subprocess
 import tempfile
 import unittest
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import needs
@@ -149,6 +151,36 @@ class Parts(unittest.TestCase):
         clipped.step(RATE, [start] * 3, parameters=start)
         with self.assertRaisesRegex(scape.Error, "step 1 has no norm"):
             clipped.write(self.path)
+
+
+class Places(unittest.TestCase):
+    def test_links_and_pipes_stay_what_they_are(self) -> None:
+        problem, start = scape.Problem(TENSORS, 1, density=DENSITY), np.zeros(200, f)
+        recorder = scape.Recorder(problem, start)
+        recorder.step(RATE, [start], parameters=start)
+        boundary = scape.mapl.Recorder({"width": 4, "rank": 2}, np.eye(4, 2))
+        boundary.micro_batch([0, 0], X=np.ones((2, 4)), G=np.ones((2, 4)))
+        boundary.step(0.05)
+        for written in (recorder, boundary):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                written.write(folder / "run")
+                (folder / "link").symlink_to("later")  # dangles at first
+                for _ in range(2):
+                    written.write(folder / "link")
+                    self.assertTrue((folder / "link").is_symlink())
+                    self.assertEqual((folder / "later").read_bytes(), (folder / "run").read_bytes())
+                os.mkfifo(folder / "pipe")
+                reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)  # what is written fits into it
+                written.write(folder / "pipe")
+                self.assertEqual(os.read(reader, 1 << 20), (folder / "run").read_bytes())
+                written.write(f"/dev/fd/{os.open(folder / 'run', os.O_RDWR)}")
+                self.assertEqual(os.read(reader, 1), b"")
+                os.close(reader)
+                with self.assertRaisesRegex(scape.Error, "no regular file"):
+                    scape.Recorder(problem, start, spool=folder / "pipe")
+                self.assertTrue((folder / "pipe").is_fifo())
+                self.assertEqual(sorted(os.listdir(folder)), ["later", "link", "pipe", "run"])
 
 
 if __name__ == "__main__":

@@ -69,6 +69,9 @@ class Files::View : public FileSystem {
         const std::lock_guard lock(files_.mutex_);
         return files_.state_.kind(path);
     }
+    [[nodiscard]] Destination destination(const Path& path) const override {
+        return {path.string() + ".partial", path};
+    }
     [[nodiscard]] std::unique_ptr<InputFile> open(const Path& path, std::error_code& error) const override {
         const std::lock_guard lock(files_.mutex_);
         const std::string* contents = files_.state_.contents(path);

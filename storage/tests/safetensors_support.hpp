@@ -122,7 +122,7 @@ class SafetensorsTest : public testing::Test {
     std::filesystem::path path_;
 };
 
-inline std::string small_file(const std::filesystem::path& path) {
+inline void write_small_file(const std::filesystem::path& path) {
     SafetensorsWriter writer(path, {{"key", "value"}, {"é\n", ""}});
     writer.declare("scalar", DataType::f64, {});
     writer.declare("matrix", DataType::f32, {2, 3});
@@ -133,6 +133,10 @@ inline std::string small_file(const std::filesystem::path& path) {
     writer.write_f32("empty", {});
     writer.write_u8("flags", std::vector<std::uint8_t>{1, 0, 1});
     writer.finish();
+}
+
+inline std::string small_file(const std::filesystem::path& path) {
+    write_small_file(path);
     return load(path);
 }
 

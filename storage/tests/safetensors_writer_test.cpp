@@ -202,8 +202,9 @@ TEST_F(SafetensorsTest, WriterInAReadOnlyFolder) {
 }
 
 TEST_F(SafetensorsTest, WriterOverAFolder) {
-    std::filesystem::create_directories(path_ / "content");
     SafetensorsWriter writer(path_, {});
+    std::filesystem::create_directories(path_ / "content");
+    expect_failure(0, "cannot be created: Is a directory", [&] { SafetensorsWriter(path_, {}); });
     expect_failure(0, "cannot be replaced by the finished partial file", [&] { writer.finish(); });
 }
 

@@ -14,6 +14,9 @@ class WrappedFiles : public FileSystem {
     explicit WrappedFiles(FileSystem& inner) : inner_(inner) {}
 
     [[nodiscard]] FileKind kind(const Path& path) const override { return inner_.kind(path); }
+    [[nodiscard]] Destination destination(const Path& path) const override {
+        return inner_.destination(path);
+    }
     [[nodiscard]] std::unique_ptr<InputFile> open(const Path& path, std::error_code& error) const override {
         return inner_.open(path, error);
     }

@@ -47,4 +47,13 @@ for option in --report --json --junit; do
     one_line_and_2 "verify $option on a full disk" $? 'could not be written'
     [ -z "$(find "$folder/full" -type f)" ] || fail "verify $option on a full disk leaves $(find "$folder/full" -type f)"
 done
+# A link stays one, and what is no file is written in place: a trace goes through a pipe.
+mkdir "$folder/links"
+ln -s links/later "$folder/link"
+for steps in 2 3; do
+    "$scape" record -o "$folder/link" --steps $steps >/dev/null
+    [ -L "$folder/link" ] || fail "record -o replaces a link"
+    "$scape" record -o /dev/stdout --steps $steps | cmp - "$folder/links/later" || fail "record -o /dev/stdout is another trace"
+done
+[ "$(ls "$folder/links")" = later ] || fail "record -o through a link leaves $(ls "$folder/links")"
 echo "streams and interruptions: as they should be"

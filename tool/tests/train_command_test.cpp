@@ -268,7 +268,7 @@ TEST_F(ToolTrain, BadInputIsOneLine) {
     expect_bad_input(train({"--context", "700"}), "there are 600 symbols to measure on");
     expect_bad_input(train({"--learning-rate", "-1"}), "the learning rate is -1");
     expect_bad_input(train({"--bias-correction", "some"}), "some");
-    expect_bad_input(train({"--json", file("none/curves")}), "cannot write ");
+    expect_bad_input(train({"--json", file("none/curves")}), "the result could not be written");
     expect_bad_input(train({"--width", "8192", "--layers", "256"}), "GiB are free");
     expect_bad_input(train({"--stepps", "3"}), "did you mean '--steps'?");
     expect_bad_input(run_tool({"train", "--text", file("none")}), "none: there is no such file");

@@ -110,7 +110,7 @@ def main():
     refused = run(processes(batch=0))
     assert refused.returncode == 2 and refused.stderr.count("the batch is 0") == 1, refused
     lost = run(processes(json="/there/is/none"))
-    assert lost.returncode != 0 and "cannot write /there/is/none" in lost.stderr, lost
+    assert lost.returncode != 0 and "/there/is/none: the result could not be written" in lost.stderr, lost
 
 
 main()

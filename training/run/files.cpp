@@ -1,9 +1,8 @@
 // What is written: curves, floors and verdicts as JSON.
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
+#include <scape/report/folder.hpp>
 #include <scape/training/results.hpp>
 
 #include "json.hpp"
@@ -85,14 +84,7 @@ void write_results(const std::filesystem::path& path, const Text& text, const Pl
     for (const Curve& curve : results.curves)
         json["curves"].push_back(curve_json(curve));
     // A name may hold any bytes; JSON does not.
-    const std::string written = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-    const std::filesystem::path partial = path.string() + ".partial";
-    std::error_code error;
-    if (std::ofstream file(partial, std::ios::binary); !(file << written << std::flush))
-        throw Error("cannot write " + path.string() + "; is there such a folder, with room?");
-    std::filesystem::rename(partial, path, error);
-    if (error)
-        throw Error("cannot write " + path.string() + ": " + error.message());
+    report::write_text(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", "result");
 }
 
 } // namespace scape::training

@@ -38,6 +38,14 @@ class OutputFile {
     [[nodiscard]] virtual std::error_code close() = 0;
 };
 
+/// Where a file's bytes are written, and the name that they get when they are whole.
+struct Destination {
+    std::filesystem::path first;
+    std::filesystem::path last;
+
+    [[nodiscard]] bool in_place() const { return first == last; }
+};
+
 enum class FileKind : std::uint8_t { none, file, folder, other };
 
 class FileSystem {
@@ -47,6 +55,10 @@ class FileSystem {
     virtual ~FileSystem() = default;
 
     [[nodiscard]] virtual FileKind kind(const Path& path) const = 0;
+    /// Every writer of a file that somebody has named asks here first. A regular file, and one that is not
+    /// there yet, is written beside its name and renamed, at the end of all links. All else (a device, a
+    /// pipe, what is open as /dev/stdout or /dev/fd/3) is written in place: a rename would replace it.
+    [[nodiscard]] virtual Destination destination(const Path& path) const = 0;
     /// Null where there is an error. Opening a pipe would wait for its writer: ask for the kind first.
     [[nodiscard]] virtual std::unique_ptr<InputFile> open(const Path& path,
                                                           std::error_code& error) const = 0;

@@ -78,13 +78,13 @@ class SafetensorsFile {
 
 /// All tensors are declared first, then their data is streamed in the declared order. The data goes to
 /// "<path>.partial", which finish() syncs and renames: under its own name the file is complete or absent,
-/// whatever happens to the process or the machine. That the name lasts too is for whoever syncs the folder.
-/// The same calls make the same bytes.
+/// whatever happens to the process or the machine. What is no regular file is written in place. That the
+/// name lasts too is for whoever syncs the folder. The same calls make the same bytes.
 class SafetensorsWriter {
   public:
     SafetensorsWriter(std::filesystem::path path, const std::map<std::string, std::string>& metadata,
                       FileSystem& files = disk());
-    /// Without finish(), removes the partial file.
+    /// Without finish(), removes the partial file, if there is one.
     ~SafetensorsWriter();
     SafetensorsWriter(const SafetensorsWriter&) = delete;
     SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
@@ -105,7 +105,7 @@ class SafetensorsWriter {
 
     FileSystem& files_;
     std::filesystem::path path_;
-    std::filesystem::path partial_path_;
+    Destination destination_;
     std::string header_;
     std::vector<TensorEntry> declared_;
     std::set<std::string> names_;
