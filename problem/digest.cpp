@@ -38,7 +38,8 @@ std::string model_text(const Problem& problem, const DensitySchedule& density) {
     for (const Tensor& tensor : problem.layout.tensors())
         // The length keeps a name from running into what follows.
         text += " tensor " + std::to_string(tensor.name.size()) + ":" + tensor.name + " " +
-                std::to_string(tensor.size) + (tensor.always_dense ? " dense" : "");
+                std::to_string(tensor.size) + (tensor.always_dense ? " dense" : "") +
+                (tensor.param_group > 0 ? " group " + std::to_string(tensor.param_group) : "");
     for (const double value :
          {settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay, settings.clip_norm})
         text += " " + shortest(value);
@@ -49,6 +50,8 @@ std::string model_text(const Problem& problem, const DensitySchedule& density) {
         text += " norm " + std::string(name(settings.norm));
     if (settings.payload != Payload::fp32)
         text += " payload " + std::string(name(settings.payload));
+    for (const double decay : settings.more_weight_decays)
+        text += " decay " + shortest(decay);
     return text + " density " + density.text();
 }
 

@@ -20,20 +20,13 @@ std::string groups_text(std::span<const int> groups) {
 }
 
 Groups parse_groups(std::string_view text) {
-    Groups groups;
-    for (std::string_view rest = text; !text.empty();) {
-        const std::size_t comma = rest.find(',');
-        const std::string_view number = rest.substr(0, comma);
-        const auto size = parse_number<int>(number);
-        if (!size)
-            throw Error("groups is '" + std::string(text) +
-                        "'; give the number of ranks of each, with commas between");
-        groups.push_back(*size);
-        if (comma == std::string_view::npos)
-            break;
-        rest.remove_prefix(comma + 1);
-    }
-    return groups;
+    if (text.empty())
+        return {};
+    auto groups = parse_numbers<int>(text);
+    if (!groups)
+        throw Error("groups is '" + std::string(text) +
+                    "'; give the number of ranks of each, with commas between");
+    return *std::move(groups);
 }
 
 void check_groups(std::span<const int> groups, int workers) {

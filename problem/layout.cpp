@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 namespace scape::problem {
 
@@ -31,6 +32,9 @@ Layout::Layout(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
         if (tensor.size < 0)
             throw Error("layout: tensor " + tensor.name + " has size " + std::to_string(tensor.size) +
                         "; a size is 0 or more");
+        if (tensor.param_group < 0)
+            throw Error("layout: tensor " + tensor.name + " is of parameter group " +
+                        std::to_string(tensor.param_group) + "; groups are numbered from 0");
         if (tensor.size > largest_model - begins_.back())
             throw Error("layout: the sizes up to tensor " + tensor.name + " add up to more than " +
                         std::to_string(largest_model) + " parameters; make the model smaller");
@@ -48,6 +52,10 @@ Layout::Layout(std::vector<Tensor> parts, std::vector<Place> places)
         throw Error("layout: a part of a model holds no parameters; give it at least one");
 }
 
+Index Layout::param_groups() const {
+    return 1 + std::ranges::max_element(tensors_, {}, &Tensor::param_group)->param_group;
+}
+
 Layout Layout::part(const std::vector<Range>& ranges) const {
     std::vector<Tensor> tensors;
     std::vector<Place> places;
@@ -61,7 +69,8 @@ Layout Layout::part(const std::vector<Range>& ranges) const {
                 places.back().in_tensor + tensors.back().size == in_tensor) {
                 tensors.back().size += end - at;
             } else {
-                tensors.push_back({tensors_[tensor].name, end - at, tensors_[tensor].always_dense});
+                tensors.push_back(tensors_[tensor]);
+                tensors.back().size = end - at;
                 places.push_back({in_tensor, place(at)});
             }
             at = end;
@@ -88,6 +97,18 @@ std::string Layout::describe(Index index) const {
     const Index before = places_.empty() ? 0 : places_[tensor].in_tensor;
     return "tensor " + tensors_[tensor].name + ", index " + std::to_string(before + index - begin(tensor)) +
            " (coordinate " + std::to_string(place(index)) + ")";
+}
+
+Layout with_param_groups(const Layout& layout, std::string_view text) {
+    std::vector<Tensor> tensors = layout.tensors();
+    const auto groups = text.empty() ? std::vector<Index>(tensors.size(), 0) : parse_numbers<Index>(text);
+    if (!groups || groups->size() != tensors.size())
+        throw Error("param_groups is '" + std::string(text) +
+                    "'; give the parameter group of each of the " + std::to_string(tensors.size()) +
+                    " tensors, with commas between");
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        tensors[i].param_group = (*groups)[i];
+    return Layout(std::move(tensors));
 }
 
 } // namespace scape::problem

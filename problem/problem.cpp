@@ -139,6 +139,8 @@ void check(const HyperParameters& settings) {
     check_range("weight_decay", settings.weight_decay,
                 settings.weight_decay >= 0.0 && std::isfinite(settings.weight_decay),
                 "0 or more and finite");
+    for (const double decay : settings.more_weight_decays)
+        check_range("weight_decay", decay, decay >= 0.0 && std::isfinite(decay), "0 or more and finite");
     check_range("clip_norm", settings.clip_norm,
                 settings.clip_norm >= 0.0 && std::isfinite(settings.clip_norm),
                 "0 (no clipping) or more and finite");
@@ -167,11 +169,40 @@ bool has_no_sparse_segment(const Problem& problem) {
     });
 }
 
+void check_param_groups(const Layout& layout, const HyperParameters& settings) {
+    std::vector<Index> named;
+    for (const Tensor& tensor : layout.tensors())
+        named.push_back(tensor.param_group);
+    std::ranges::sort(named);
+    Index groups = 0;
+    for (const Index group : named) {
+        if (group > groups)
+            throw Error("parameter group " + std::to_string(groups) + " has no tensor, and group " +
+                        std::to_string(group) + " has one; number them without a gap");
+        groups = group + 1;
+    }
+    const auto decays = static_cast<Index>(settings.more_weight_decays.size()) + 1;
+    if (decays > 1 && decays != groups)
+        throw Error("weight_decay has " + std::to_string(decays) + " numbers, and the tensors are of " +
+                    std::to_string(groups) + (groups == 1 ? " parameter group" : " parameter groups") +
+                    "; give one number for each group, or one for all");
+}
+
+void parse_weight_decays(std::string_view text, HyperParameters& settings) {
+    const auto numbers = parse_numbers<double>(text);
+    if (!numbers)
+        throw Error("weight_decay is '" + std::string(text) +
+                    "'; give a number, or one for each parameter group with commas between");
+    settings.weight_decay = numbers->front();
+    settings.more_weight_decays.assign(numbers->begin() + 1, numbers->end());
+}
+
 Problem make_problem(Algorithm algorithm, int workers, Layout layout, PartitionRule rule,
                      const HyperParameters& settings) {
     auto pieces = segments(layout, ranges(layout, workers, rule));
     Problem problem{algorithm, workers, std::move(layout), std::move(pieces), settings};
     check(problem);
+    check_param_groups(problem.layout, settings);
     return problem;
 }
 

@@ -103,7 +103,8 @@ problem::Layout parse_layout(const json& list, const std::string& what) {
     std::vector<problem::Tensor> tensors;
     for (const json& item : list) {
         ObjectReader reader(item, what + ": tensor " + std::to_string(tensors.size()));
-        tensors.push_back({reader.text("name"), reader.integer("size"), reader.truth("always_dense")});
+        tensors.push_back({reader.text("name"), reader.integer("size"), reader.truth("always_dense"),
+                           reader.integer_or("param_group", 0)});
         reader.finish();
     }
     return problem::Layout(std::move(tensors));
@@ -111,9 +112,12 @@ problem::Layout parse_layout(const json& list, const std::string& what) {
 
 nlohmann::ordered_json layout_json(const problem::Layout& layout) {
     nlohmann::ordered_json list;
-    for (const problem::Tensor& tensor : layout.tensors())
+    for (const problem::Tensor& tensor : layout.tensors()) {
         list.push_back(nlohmann::ordered_json{
             {"name", tensor.name}, {"size", tensor.size}, {"always_dense", tensor.always_dense}});
+        if (tensor.param_group != 0) // so that traces from before there were groups keep their bytes
+            list.back()["param_group"] = tensor.param_group;
+    }
     return list;
 }
 

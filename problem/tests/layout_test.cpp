@@ -55,6 +55,22 @@ TEST(LayoutTest, LayoutsAreEqualIfTheirTensorsAre) {
     EXPECT_NE(layout, Layout({{"a", 1}, {"b", 2, true}, {"c", 0}}));
 }
 
+TEST(LayoutTest, TensorsAreOfTheParameterGroupsThatTheTextSays) {
+    const Layout plain({{"a", 3}, {"b", 2, true}, {"c", 4}});
+    EXPECT_EQ(plain.param_groups(), 1);
+    EXPECT_EQ(with_param_groups(plain, ""), plain);
+    const Layout grouped = with_param_groups(plain, "0,1,2");
+    EXPECT_EQ(grouped, Layout({{"a", 3}, {"b", 2, true, 1}, {"c", 4, false, 2}}));
+    EXPECT_EQ(grouped.param_groups(), 3);
+    EXPECT_EQ(grouped.part({{4, 7}}).tensors(),
+              (std::vector<Tensor>{{"b", 1, true, 1}, {"c", 2, false, 2}}));
+    for (const char* text : {"0,1", "0,1,1,1", "0,x,1", "0,,1", "0,1,1.5", "0 1 1"})
+        EXPECT_THAT([&] { static_cast<void>(with_param_groups(plain, text)); },
+                    ThrowsMessage<Error>(::testing::HasSubstr("parameter group of each of the 3 tensors")));
+    EXPECT_THAT([&] { static_cast<void>(with_param_groups(plain, "0,-1,0")); },
+                ThrowsMessage<Error>(::testing::HasSubstr("tensor b is of parameter group -1")));
+}
+
 TEST(LayoutTest, AModelWithoutParametersIsRefused) {
     constexpr auto text =
         "layout: the model has no parameters; give it at least one tensor of size 1 or more";

@@ -99,6 +99,38 @@ TEST_F(ProblemTest, AWeightDecayThatIsNegativeOrNotFiniteIsRefused) {
     EXPECT_NO_THROW(check(problem_));
 }
 
+TEST_F(ProblemTest, EachParameterGroupHasItsWeightDecayOrAllHaveOne) {
+    HyperParameters settings;
+    parse_weight_decays("0.25", settings);
+    EXPECT_EQ(settings.weight_decay_of(0), 0.25);
+    EXPECT_EQ(settings.weight_decay_of(1), 0.25);
+    parse_weight_decays("0.1,0", settings);
+    EXPECT_EQ(settings.weight_decay_of(0), 0.1);
+    EXPECT_EQ(settings.weight_decay_of(1), 0.0);
+    const Layout grouped({{"a", 3}, {"b", 2, false, 1}});
+    const auto make = [](const Layout& layout, const HyperParameters& of_groups) {
+        return make_problem(Algorithm::scape, 2, layout, PartitionRule::by_shard, of_groups);
+    };
+    EXPECT_NO_THROW(static_cast<void>(make(grouped, settings)));
+    EXPECT_NO_THROW(static_cast<void>(make(grouped, {})));
+    EXPECT_THAT(
+        [&] {
+            static_cast<void>(make(Layout({{"a", 3}}), settings));
+        },
+        ThrowsMessage<Error>(
+            ::testing::HasSubstr("weight_decay has 2 numbers, and the tensors are of 1 parameter group;")));
+    EXPECT_THAT(
+        [&] {
+            static_cast<void>(make(Layout({{"a", 3}, {"b", 2, false, 2}}), {}));
+        },
+        ThrowsMessage<Error>(::testing::HasSubstr("parameter group 1 has no tensor, and group 2 has one")));
+    settings.more_weight_decays = {-1.0};
+    EXPECT_THAT([&] { static_cast<void>(make(grouped, settings)); },
+                ThrowsMessage<Error>(::testing::HasSubstr("weight_decay is -1; it must be 0 or more")));
+    EXPECT_THAT([&] { parse_weight_decays("0.1,", settings); },
+                ThrowsMessage<Error>(::testing::HasSubstr("weight_decay is '0.1,'; give a number")));
+}
+
 TEST_F(ProblemTest, AClipNormThatIsNegativeOrNotFiniteIsRefused) {
     for (const auto& [value, text] : {std::pair{-1.0, "-1"}, {infinity, "inf"}, {nan, "nan"}}) {
         settings_.clip_norm = value;

@@ -260,6 +260,10 @@ TEST_F(ToolTest, AnImpossibleSettingOfRecordIsOneLineAndLeavesNoFile) {
         {{"--inject", "99:0:0:1"}, "--inject names step 99"},
         {{"--learning-rate", "nan"}, "--learning-rate is nan; it must be finite"},
         {{"--learning-rate", "inf"}, "--learning-rate is inf; it must be finite"},
+        {{"--learning-rate", "-0.1"}, "--learning-rate is -0.1; it must be 0 or more"},
+        {{"--learning-rate", "0.1,0.2"},
+         "--learning-rate has 2 numbers, and the tensors are of 1 parameter group;"},
+        {{"--param-groups", "0,1"}, "give the parameter group of each of the 3 tensors"},
         {{"--learning-rate", "1e308"}, "halted after step 1"},
         {{"--seed", "one"}, "--seed"},
     };

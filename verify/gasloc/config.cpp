@@ -75,6 +75,9 @@ Config parse(const json& object, const std::string& what) {
     settings.seed = static_cast<std::uint64_t>(seed);
     settings.allow_unstable = reader.truth("allow_unstable");
     problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
+    if (layout.param_groups() > 1)
+        throw Error(
+            "tensors has a param_group, and GASLoC has one learning rate and weight decay; remove it");
     const Index edges = reader.integer("edges");
     if (edges < 0)
         throw Error("edges is " + std::to_string(edges) + "; it must not be negative");

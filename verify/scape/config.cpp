@@ -2,6 +2,7 @@
 #include <scape/verify/trace.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include <scape/problem/error.hpp>
@@ -56,6 +57,22 @@ problem::Groups parse_group_sizes(const json& list, const std::string& what) {
     return groups;
 }
 
+/// A number for all parameter groups, or a list with one for each.
+void parse_weight_decays(ObjectReader& reader, problem::HyperParameters& settings,
+                         const std::string& what) {
+    if (!reader.required("weight_decay").is_array()) {
+        settings.weight_decay = reader.number("weight_decay");
+        return;
+    }
+    const json& list = reader.list("weight_decay");
+    if (list.empty() || !std::ranges::all_of(list, [](const json& item) { return item.is_number(); }))
+        throw Error(what +
+                    ": weight_decay is a list, and not of numbers; give one for each parameter group");
+    settings.weight_decay = list.front().get<double>();
+    for (std::size_t group = 1; group < list.size(); ++group)
+        settings.more_weight_decays.push_back(list[group].get<double>());
+}
+
 /// What is not said is version 1, and of no matter where nothing is clipped.
 problem::NormVersion norm_version(ObjectReader& reader, const problem::HyperParameters& settings) {
     const Index unsaid =
@@ -79,7 +96,7 @@ Config parse_config(const std::string& text, const std::string& what) {
         settings.beta1 = reader.number("beta1");
         settings.beta2 = reader.number("beta2");
         settings.epsilon = reader.number("epsilon");
-        settings.weight_decay = reader.number("weight_decay");
+        parse_weight_decays(reader, settings, what);
         settings.clip_norm = reader.number("clip_norm");
         settings.bias_correction = problem::parse<problem::BiasCorrection>(reader.text("bias_correction"));
         settings.decay_order = problem::parse<problem::DecayOrder>(reader.text_or("decay_order", "first"));
@@ -103,6 +120,7 @@ Config parse_config(const std::string& text, const std::string& what) {
         problem::Problem problem{algorithm, static_cast<int>(workers), std::move(layout),
                                  std::move(segments), settings};
         problem::check(problem);
+        problem::check_param_groups(problem.layout, problem.settings);
         if (sampled)
             problem::check(extent.sample, problem);
         return {std::move(problem), steps, std::move(extent)};
@@ -122,6 +140,10 @@ std::string config_text(const problem::Problem& problem, Index steps, const Exte
     config["beta2"] = settings.beta2;
     config["epsilon"] = settings.epsilon;
     config["weight_decay"] = settings.weight_decay;
+    if (!settings.more_weight_decays.empty()) {
+        config["weight_decay"] = settings.more_weight_decays;
+        config["weight_decay"].insert(config["weight_decay"].begin(), settings.weight_decay);
+    }
     config["bias_correction"] = name(settings.bias_correction);
     config["decay_order"] = name(settings.decay_order);
     config["clip_norm"] = settings.clip_norm;

@@ -66,7 +66,7 @@ double norm_before_clipping(const TraceReader& trace, Index step) {
             PerRank<float> gradients;
             for (int rank = 0; rank < head.problem.workers; ++rank)
                 gradients.push_back(to_vector<float>(piece.gradient(step, rank)));
-            return run.mean_gradient(gradients, head.learning_rate[at], std::nullopt);
+            return run.mean_gradient(gradients, head.rates(step).of(0), std::nullopt);
         },
         [&](std::size_t, const Vector<float>& gradient) { norm.add(gradient); });
     return norm.norm(head.problem.settings.norm);

@@ -31,11 +31,17 @@ TraceHead make_head(const RecordOptions& options) {
     return head;
 }
 
-/// Of all steps, those before the first that is written included.
-double learning_rate_at(const RecordOptions& options, Index step) {
+/// Of all steps, those before the first that is written included; by parameter group.
+std::vector<double> learning_rates_at(const RecordOptions& options, Index step) {
     const Index last = options.begin + options.steps;
     const double progress = last == 1 ? 0.0 : static_cast<double>(step - 1) / static_cast<double>(last - 1);
-    return options.learning_rate + (options.final_learning_rate - options.learning_rate) * progress;
+    const auto between = [&](double at_first, double at_last) {
+        return at_first + (at_last - at_first) * progress;
+    };
+    std::vector<double> rates{between(options.learning_rate, options.final_learning_rate)};
+    for (const auto& [at_first, at_last] : options.more_learning_rates)
+        rates.push_back(between(at_first, at_last));
+    return rates;
 }
 
 template <class T>
@@ -122,19 +128,19 @@ class MadeUp {
         : options_(options), run_(options.problem, options.density, initial(options)) {}
 
     struct Step {
-        double learning_rate = 0.0;
         PerRank<float> gradients;
         StepResults<float> results;
     };
 
     Step next() {
         ++step_;
-        Step step{learning_rate_at(options_, step_), make_gradients<T>(options_, step_), {}};
+        Step step{make_gradients<T>(options_, step_), {}};
+        const problem::LearningRates rates(learning_rates_at(options_, step_));
         try {
             if constexpr (std::is_same_v<T, float>)
-                step.results = run_.step(step.gradients, step.learning_rate);
+                step.results = run_.step(step.gradients, rates);
             else
-                step.results = as_recorded(run_.step(to_scalars<T>(step.gradients), step.learning_rate));
+                step.results = as_recorded(run_.step(to_scalars<T>(step.gradients), rates));
         } catch (const reference::RefusedStep&) {
             step.results = as_recorded(run_.unchanged());
         }
@@ -267,7 +273,8 @@ void write_run(const std::filesystem::path& path, const RecordOptions& options) 
     }
     head.initial_parameters = to_list(state.w);
     for (Index step = 1; step <= options.steps; ++step)
-        head.learning_rate.push_back(learning_rate_at(options, options.begin + step));
+        for (const double rate : learning_rates_at(options, options.begin + step))
+            head.learning_rate.push_back(rate);
     TraceWriter writer(path, head, options.intermediates, options.replicas,
                        initial_state(options, head, state));
     for (Index step = 1; step <= options.steps; ++step) {

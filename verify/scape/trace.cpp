@@ -73,8 +73,8 @@ TraceHead read_head(const trace::Reader& file, const std::string& config) {
                      "; it must be " + wanted);
     };
     for (std::size_t i = 0; i < head.learning_rate.size(); ++i)
-        if (!std::isfinite(head.learning_rate[i]))
-            throw entry_error("learning_rate", i, head.learning_rate[i], "finite");
+        if (!(head.learning_rate[i] >= 0.0 && std::isfinite(head.learning_rate[i])))
+            throw entry_error("learning_rate", i, head.learning_rate[i], "finite and 0 or more");
     for (std::size_t i = 0; i < head.density.size(); ++i)
         if (!(head.density[i] > 0.0 && head.density[i] <= 1.0))
             throw entry_error("density", i, head.density[i], "more than 0 and at most 1");
@@ -106,7 +106,9 @@ trace::Schema schema(const problem::Problem& problem, Index steps, const Extent&
                          {}};
     const auto count = static_cast<std::uint64_t>(steps);
     const auto size = static_cast<std::uint64_t>(schema.layout.size());
-    schema.series = {{"learning_rate", DataType::f64, count}, {"density", DataType::f64, count + 1}};
+    const auto groups = static_cast<std::uint64_t>(problem.layout.param_groups());
+    schema.series = {{"learning_rate", DataType::f64, count * groups},
+                     {"density", DataType::f64, count + 1}};
     if (needs_norm(problem, extent))
         schema.series.push_back({"norm", DataType::f64, count});
     if (problem::format_of(problem.settings.payload) == problem::Payload::e5m2)

@@ -50,8 +50,7 @@ class TraceCheck {
         found.refused = all.refused;
         try {
             if (!found.refused)
-                check_taken(gradients(step_), learning_rate(step_), all.norm ? all.norm : given_norm(),
-                            found);
+                check_taken(gradients(step_), rates(step_), all.norm ? all.norm : given_norm(), found);
         } catch (const reference::RefusedStep& refused) {
             if (!trace_.whole())
                 throw NotByPieces();
@@ -75,7 +74,7 @@ class TraceCheck {
         const Index step = step_ + 1;
         take_recorded_scale(step);
         const auto used = trace_.mask(kind_of(Result::mask), step);
-        return run_.mean_gradient(gradients(step), learning_rate(step),
+        return run_.mean_gradient(gradients(step), rates(step).of(0),
                                   used ? std::optional(to_coordinates(*used, problem_.layout.size()))
                                        : std::nullopt);
     }
@@ -118,15 +117,13 @@ class TraceCheck {
         return gradients;
     }
 
-    [[nodiscard]] double learning_rate(Index step) const {
-        return trace_.head().learning_rate[static_cast<std::size_t>(step - 1)];
-    }
+    [[nodiscard]] problem::LearningRates rates(Index step) const { return trace_.head().rates(step); }
 
-    void check_taken(const PerRank<T>& gradients, double learning_rate,
+    void check_taken(const PerRank<T>& gradients, const problem::LearningRates& rates,
                      const std::optional<typename Run<T>::Norm>& norm, StepFindings& found) {
         take_recorded_scale(step_);
         const auto before = run_.state();
-        StepResults<T> results = run_.step(gradients, learning_rate, norm);
+        StepResults<T> results = run_.step(gradients, rates, norm);
 
         // The mask in use decides all the rest. Where the trace used another, the difference is reported
         // once, and the step is taken again with the trace's, so that what follows is still compared with
@@ -148,7 +145,7 @@ class TraceCheck {
             auto again = before;
             again.S = to_coordinates(*used, problem_.layout.size());
             run_.restore(std::move(again));
-            results = run_.step(gradients, learning_rate, norm);
+            results = run_.step(gradients, rates, norm);
         }
 
         if (problem_.settings.clip_norm > 0.0)

@@ -1,6 +1,8 @@
 // Traces of SCAPE and AdamS in the terms of whoever knows no system.
 #include <scape/verify/scape_traces.hpp>
 
+#include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include <scape/problem/error.hpp>
@@ -27,12 +29,16 @@ std::vector<Setting> settings() {
         {"density-schedule", "constant", "constant, geometric or linear"},
         {"density-start", "1", "density of the first mask, unless constant"},
         {"density-steps", "4", "steps from the first density to the last"},
-        {"learning-rate", "0.01", "of the first step"},
-        {"final-learning-rate", "-1", "of the last step, on a straight line; below 0: as the first"},
+        {"learning-rate", "0.01", "of the first step; of each parameter group with commas between"},
+        {"final-learning-rate", "-1",
+         "of the last step, on a straight line, likewise; below 0: as the first"},
         {"beta1", shortest(hyper.beta1), "decay of the first moment, in [0, 1)"},
         {"beta2", shortest(hyper.beta2), "weight of the moment in the denominator, in [0, 1)"},
         {"epsilon", shortest(hyper.epsilon), "added to the denominator"},
-        {"weight-decay", shortest(hyper.weight_decay), "decoupled decay"},
+        {"weight-decay", shortest(hyper.weight_decay),
+         "decoupled decay; of each parameter group with commas between, or one number for all"},
+        {"param-groups", "",
+         "the parameter group of each tensor, such as 0,1,0; all are in one by default"},
         {"clip-norm", shortest(hyper.clip_norm), "largest norm of the gradient; 0: no clipping"},
         {"norm", "2", "order of that norm's sums: 1, or 2 of the second edition"},
         {"payload", "fp32", "what of c travels: fp32, bf16 or e5m2; bf16_both or e5m2_both: and what of M"},
@@ -71,7 +77,7 @@ problem::HyperParameters hyper_of(const Settings& given) {
     hyper.beta1 = given.number("beta1");
     hyper.beta2 = given.number("beta2");
     hyper.epsilon = given.number("epsilon");
-    hyper.weight_decay = given.number("weight-decay");
+    problem::parse_weight_decays(given.text("weight-decay"), hyper);
     hyper.clip_norm = given.number("clip-norm");
     hyper.bias_correction = problem::parse<problem::BiasCorrection>(given.text("bias-correction"));
     hyper.norm = problem::parse<problem::NormVersion>(given.text("norm"));
@@ -94,26 +100,61 @@ int workers_of(const Settings& given) {
     return static_cast<int>(workers);
 }
 
+/// Of each parameter group.
+std::vector<double> numbers_of(const Settings& given, const std::string& option) {
+    const auto numbers = parse_numbers<double>(given.text(option));
+    if (!numbers)
+        throw Error("--" + option + " is '" + given.text(option) +
+                    "'; give a number, or one for each parameter group with commas between");
+    for (const double number : *numbers)
+        if (!std::isfinite(number))
+            throw Error("--" + option + " is " + shortest(number) + "; it must be finite");
+    return *numbers;
+}
+
+/// At the first step and at the last. One number is that of all groups.
+std::vector<std::pair<double, double>> learning_rates_of(const Settings& given, std::size_t groups) {
+    auto first = numbers_of(given, "learning-rate");
+    auto last = numbers_of(given, "final-learning-rate");
+    std::vector<std::pair<double, double>> rates;
+    for (std::vector<double>* some : {&first, &last}) {
+        if (some->size() == 1)
+            some->resize(groups, some->front());
+        if (some->size() != groups)
+            throw Error("--" + std::string(some == &first ? "learning-rate" : "final-learning-rate") +
+                        " has " + std::to_string(some->size()) + " numbers, and the tensors are of " +
+                        std::to_string(groups) + (groups == 1 ? " parameter group" : " parameter groups") +
+                        "; give one for each, or one for all");
+    }
+    for (const double rate : first)
+        if (rate < 0.0)
+            throw Error("--learning-rate is " + shortest(rate) + "; it must be 0 or more");
+    for (std::size_t group = 0; group < groups; ++group)
+        rates.emplace_back(first[group], last[group] < 0.0 ? first[group] : last[group]);
+    return rates;
+}
+
 void record_made_up(const MadeUpRun& run) {
     const Settings& given = run.settings;
-    const double first = given.number("learning-rate");
-    const double last = given.number("final-learning-rate");
-    RecordOptions options{
-        problem::make_problem(problem::parse<problem::Algorithm>(given.text("algorithm")),
-                              workers_of(given), problem::Layout(parse_tensors(given.text("tensors"))),
-                              problem::parse<problem::PartitionRule>(given.text("partition")),
-                              hyper_of(given)),
-        density_of(given),
-        given.integer("steps"),
-        first,
-        last < 0.0 ? first : last,
-        given.seed("seed"),
-        problem::parse_data_class(given.text("data")),
-        {},
-        run.intermediates,
-        run.source,
-        run.progress,
-        run.replicas};
+    const problem::Problem problem = problem::make_problem(
+        problem::parse<problem::Algorithm>(given.text("algorithm")), workers_of(given),
+        problem::with_param_groups(problem::Layout(parse_tensors(given.text("tensors"))),
+                                   given.text("param-groups")),
+        problem::parse<problem::PartitionRule>(given.text("partition")), hyper_of(given));
+    const auto rates = learning_rates_of(given, static_cast<std::size_t>(problem.layout.param_groups()));
+    RecordOptions options{problem,
+                          density_of(given),
+                          given.integer("steps"),
+                          rates.front().first,
+                          rates.front().second,
+                          given.seed("seed"),
+                          problem::parse_data_class(given.text("data")),
+                          {},
+                          run.intermediates,
+                          run.source,
+                          run.progress,
+                          run.replicas};
+    options.more_learning_rates.assign(rates.begin() + 1, rates.end());
     options.sample = given.text("sample");
     options.begin = given.integer("begin");
     options.arithmetic = arithmetic_of(given);

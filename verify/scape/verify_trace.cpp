@@ -31,8 +31,11 @@ std::string describe(const TraceHead& head) {
            count_of(static_cast<std::size_t>(head.steps()), "step") +
            (head.extent.begin > 0 ? " after step " + std::to_string(head.extent.begin) : "") + ", " +
            count_of(static_cast<std::size_t>(problem.layout.size()), "parameter") + " in " +
-           count_of(problem.layout.tensors().size(), "tensor") + ", " +
-           count_of(problem.segments.size(), "segment") + ", bias correction " +
+           count_of(problem.layout.tensors().size(), "tensor") +
+           (problem.layout.param_groups() > 1
+                ? " of " + std::to_string(problem.layout.param_groups()) + " parameter groups"
+                : "") +
+           ", " + count_of(problem.segments.size(), "segment") + ", bias correction " +
            std::string(name(problem.settings.bias_correction));
 }
 

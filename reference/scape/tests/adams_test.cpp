@@ -75,6 +75,52 @@ TYPED_TEST(AdamsTest, TheFirstStepMovesByTheFactorOfItsBiasCorrection) {
     }
 }
 
+TYPED_TEST(AdamsTest, AParameterGroupIsSteppedAsAModelOfItsOwn) {
+    using T = TypeParam;
+    for (const DecayOrder order : {DecayOrder::first, DecayOrder::together}) {
+        problem::HyperParameters settings;
+        settings.decay_order = order;
+        settings.more_weight_decays = {0.0, 0.5};
+        const problem::Layout layout(
+            {{"a", 3}, {"b", 2, false, 1}, {"none", 0, false, 1}, {"c", 4, false, 2}, {"d", 2, false, 1}});
+        Vector<T> start(layout.size());
+        for (Index i = 0; i < start.size(); ++i)
+            start[i] = T(0.25) * static_cast<T>(i + 1);
+        AdamS<T> all(problem::make_problem(problem::Algorithm::adams, 2, layout,
+                                           problem::PartitionRule::by_shard, settings),
+                     start);
+        const std::vector<std::vector<double>> rates{{0.1, 0.01, 0.001}, {0.2, 0.3, 0.4}, {0.5, 0.0, 0.6}};
+        const auto gradient_of = [](Index rank, Index step, Index begin, Index length) {
+            Vector<T> g(length);
+            for (Index i = 0; i < length; ++i)
+                g[i] = T(std::sin(static_cast<double>(7 * rank + 3 * step + begin + i)));
+            return g;
+        };
+        const auto step_with = [&](AdamS<T>& optimizer, const problem::LearningRates& of_step, Index step,
+                                   Index begin, Index length) {
+            optimizer.step({gradient_of(0, step, begin, length), gradient_of(1, step, begin, length)},
+                           of_step);
+        };
+        for (Index step = 0; step < 3; ++step)
+            step_with(all, problem::LearningRates(rates[static_cast<std::size_t>(step)]), step, 0,
+                      layout.size());
+        for (const std::size_t tensor : {0U, 1U, 3U, 4U}) {
+            const Index group = layout.tensors()[tensor].param_group;
+            const Index begin = layout.begin(tensor);
+            const Index length = layout.end(tensor) - begin;
+            problem::HyperParameters of_group = settings;
+            of_group.weight_decay = settings.weight_decay_of(group);
+            of_group.more_weight_decays.clear();
+            AdamS<T> alone = this->make(of_group, 2, start.segment(begin, length));
+            for (Index step = 0; step < 3; ++step)
+                step_with(alone, rates[static_cast<std::size_t>(step)][static_cast<std::size_t>(group)],
+                          step, begin, length);
+            EXPECT_TRUE((alone.state.w == all.state.w.segment(begin, length)).all())
+                << layout.tensors()[tensor].name;
+        }
+    }
+}
+
 TYPED_TEST(AdamsTest, TheDenominatorHoldsThePreviousMoment) {
     using T = TypeParam;
     // g = 4, then 1/2: m = 2, M = 5/4, v = (3*m^2 + g^2)/4 = (7/4)^2, u = 5/7.

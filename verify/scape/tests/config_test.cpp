@@ -177,6 +177,41 @@ TEST(Config, GroupsAreReadWhereTheyAreAndWrittenWhereThereAreSome) {
     EXPECT_EQ(parse_config(config_text(config.problem, 3), "x").problem, config.problem);
 }
 
+const std::string second_group = R"("size": 2, "param_group": 1)";
+
+TEST(Config, ParameterGroupsAreReadWhereTheyAreAndWrittenWhereThereAreSome) {
+    const std::string one = config_text(parse_config(good_config, "x").problem, 3);
+    EXPECT_FALSE(contains(one, "param_group"));
+    EXPECT_TRUE(contains(one, R"("weight_decay":0.1,)"));
+    const std::string shared = replaced(good_config, R"("size": 2)", second_group);
+    for (const auto& [text, decay] :
+         {std::pair(shared, 0.1),
+          {replaced(shared, R"("weight_decay": 0.1)", R"("weight_decay": [0.1, 0])"), 0.0}}) {
+        const problem::Problem problem = parse_config(text, "x").problem;
+        EXPECT_EQ(problem.layout.tensors()[1].param_group, 1);
+        EXPECT_EQ(problem.settings.weight_decay_of(0), 0.1);
+        EXPECT_EQ(problem.settings.weight_decay_of(1), decay);
+        EXPECT_EQ(parse_config(config_text(problem, 3), "x").problem, problem);
+    }
+}
+
+TEST(Config, ParameterGroupsThatDoNotFitAreRefused) {
+    EXPECT_TRUE(contains(changed_config_error(R"("weight_decay": 0.1)", R"("weight_decay": [0.1, 0])"),
+                         "weight_decay has 2 numbers, and the tensors are of 1 parameter group"));
+    for (const char* list : {"[]", "[0.1, \"0\"]"})
+        EXPECT_TRUE(contains(
+            changed_config_error(R"("weight_decay": 0.1)", R"("weight_decay": )" + std::string(list)),
+            "weight_decay is a list, and not of numbers"));
+    for (const auto& [number, message] :
+         {std::pair("2", "parameter group 1 has no tensor, and group 2 has one"),
+          {"4611686018427387904", "parameter group 1 has no tensor"},
+          {"-1", "tensor norm is of parameter group -1"},
+          {"0.5", "'param_group' is not a whole number"}})
+        EXPECT_TRUE(contains(
+            changed_config_error(R"("size": 2)", R"("size": 2, "param_group": )" + std::string(number)),
+            message));
+}
+
 TEST(Config, AnUnknownKeyIsRefused) {
     EXPECT_TRUE(
         contains(changed_config_error(R"("steps": 3)", R"("steps": 3, "beta3": 0.5)"), "\"beta3\""));

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -55,6 +56,21 @@ class RankFilesTest : public VerifyTraceTest {
     std::filesystem::path run_ = folder_ / "run.rank*.safetensors";
     std::vector<std::filesystem::path> files_;
 };
+
+TEST_F(RankFilesTest, ParameterGroupsHaveTheirRatesInEveryFile) {
+    RecordOptions options = support::small_run();
+    options.replicas = trace::Replicas::copies;
+    options.problem.layout = with_param_groups(options.problem.layout, "0,1,0");
+    options.more_learning_rates = {{0.03, 0.5}};
+    record(path_, options);
+    split();
+    EXPECT_EQ(told(verify_trace(run_, {})), told(verify_trace(path_, {})));
+    EXPECT_EQ(verify_trace(run_, {}).status, Status::passed);
+    change_file(1, [](FileImage& image) {
+        std::get<std::vector<double>>(image.at("learning_rate").data)[1] = 0.01;
+    });
+    EXPECT_TRUE(contains(refusal(), "learning_rate")) << refusal();
+}
 
 TEST_F(RankFilesTest, TheVerdictIsThatOfOneFile) {
     for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()}) {

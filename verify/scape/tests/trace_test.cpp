@@ -219,6 +219,33 @@ TEST_F(TraceTest, AScheduleOutOfItsRangeIsRefused) {
         EXPECT_TRUE(contains(value_error("density", 5, value), "density, entry 5, is "));
 }
 
+TEST_F(TraceTest, EachParameterGroupHasItsLearningRates) {
+    RecordOptions options = support::small_run();
+    options.problem.layout = with_param_groups(options.problem.layout, "0,1,0");
+    options.more_learning_rates = {{0.5, 0.25}};
+    record(path_, options);
+    const TraceReader reader(path_);
+    EXPECT_EQ(reader.head().steps(), 5);
+    EXPECT_EQ(reader.head().rates(1).of(0), 0.01);
+    EXPECT_EQ(reader.head().rates(1).of(1), 0.5);
+    EXPECT_EQ(reader.head().rates(5).of(0), 0.005);
+    EXPECT_EQ(reader.head().rates(5).of(1), 0.25);
+    const auto error_with = [&](const std::vector<double>& rates) {
+        FileImage image(path_);
+        image.at("learning_rate").data = rates;
+        image.at("learning_rate").shape = {rates.size()};
+        image.save(folder_ / "changed");
+        return error_of([&] { const TraceReader changed(folder_ / "changed"); });
+    };
+    EXPECT_TRUE(contains(error_with(std::vector<double>(5, 0.01)),
+                         "learning_rate is F64[5]; the config asks for F64[10]"))
+        << "of one group alone";
+    std::vector<double> rates(10, 0.01);
+    rates[3] = -0.5;
+    EXPECT_TRUE(
+        contains(error_with(rates), "learning_rate, entry 3, is -0.5; it must be finite and 0 or more"));
+}
+
 TEST_F(TraceTest, InitialParametersMustBeFinite) {
     EXPECT_TRUE(contains(error_after([](FileImage& image) {
                              std::get<std::vector<float>>(image.at("initial/parameters").data)[80] =

@@ -1,4 +1,7 @@
+#include <cstddef>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -100,6 +103,40 @@ TEST_F(VerifyTraceTest, TheWordsForFromAreReadBack) {
     for (const char* word : {"", "Start", "begin"})
         EXPECT_TRUE(
             contains(error_of([&] { static_cast<void>(parse_from(word)); }), "must be recorded or start"));
+}
+
+// Parameter groups: each with its own learning rate and weight decay.
+
+TEST_F(VerifyTraceTest, EachParameterGroupHasItsOwnRateAndDecay) {
+    for (const auto algorithm : {problem::Algorithm::scape, problem::Algorithm::adams}) {
+        RecordOptions options = support::small_run(algorithm);
+        options.problem.layout = with_param_groups(options.problem.layout, "0,1,0");
+        options.problem.settings.more_weight_decays = {0.0};
+        options.more_learning_rates = {{0.03, 0.5}};
+        record(path_, options);
+        for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()})
+            for (const From from : {From::recorded, From::start}) {
+                if (level.kind == LevelKind::bf16 && from == From::start)
+                    continue;
+                const TraceVerdict verdict = verify_from(path_, from, level);
+                EXPECT_EQ(verdict.status, Status::passed) << text_report(verdict);
+                EXPECT_TRUE(contains(text_report(verdict), "3 tensors of 2 parameter groups"));
+            }
+        // The rates, and the decay, of one group for both: what a recorder did that knew one. The second
+        // group is "norm", from coordinate 30 on.
+        const Place first{1, Phase::update, "parameters", all_ranks, 30, "norm", 0};
+        FileImage image(path_);
+        auto& rates = std::get<std::vector<double>>(image.at("learning_rate").data);
+        for (std::size_t step = 0; step < 5; ++step)
+            rates[2 * step + 1] = rates[2 * step];
+        image.save(path_);
+        for (const Level& level : {Level::exact(), Level::rel(), Level::bf16()})
+            expect_first(verify_from(path_, From::recorded, level), first);
+        record(path_, options);
+        change([](FileImage& changed) { changed.replace_in_config("[0.1,0.0]", "[0.1,0.1]"); });
+        for (const Level& level : {Level::exact(), Level::rel()})
+            expect_first(verify_from(path_, From::recorded, level), first);
+    }
 }
 
 // Masks at REL: two scores that rounding cannot tell apart. One worker, one segment of nine coordinates of

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace scape::problem {
@@ -14,6 +15,7 @@ struct Tensor {
     std::string name;
     Index size = 0;
     bool always_dense = false; ///< norms, biases: every coordinate is synchronized at every step
+    Index param_group = 0;     ///< whose learning rate and weight decay it has (section 2)
 
     friend bool operator==(const Tensor&, const Tensor&) = default;
 };
@@ -43,6 +45,10 @@ class Layout {
     /// The tensor that holds coordinate `index`, which must lie in [0, size()).
     [[nodiscard]] std::size_t tensor_at(Index index) const;
 
+    /// How many parameter groups the tensors name: 1 and the highest. Of a part, how many there are at
+    /// least.
+    [[nodiscard]] Index param_groups() const;
+
     /// These coordinates alone, which ascend and do not overlap: tensors that keep their names, one for
     /// each stretch of one, and what was their place.
     [[nodiscard]] Layout part(const std::vector<Range>& ranges) const;
@@ -71,5 +77,9 @@ class Layout {
     std::vector<Index> begins_; ///< one per tensor, and the end of the last
     std::vector<Place> places_; ///< of a part, one per tensor
 };
+
+/// The same tensors in these parameter groups: "0,1,1" has a number for each tensor, in their order; with
+/// "" all are of group 0. Throws scape::Error.
+[[nodiscard]] Layout with_param_groups(const Layout& layout, std::string_view text);
 
 } // namespace scape::problem

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <scape/problem/groups.hpp>
@@ -56,8 +57,30 @@ struct HyperParameters {
     NormVersion norm = NormVersion::tree;
     Payload payload = Payload::fp32;
     Groups groups{}; ///< of the ranks; of no state
+    /// Of the parameter groups behind the first, whose own is `weight_decay`; empty: it is that of all.
+    std::vector<double> more_weight_decays{};
+
+    [[nodiscard]] double weight_decay_of(Index param_group) const {
+        return param_group == 0 || more_weight_decays.empty()
+                   ? weight_decay
+                   : more_weight_decays[static_cast<std::size_t>(param_group) - 1];
+    }
 
     friend bool operator==(const HyperParameters&, const HyperParameters&) = default;
+};
+
+/// Of one step: one for each parameter group, or one for all.
+class LearningRates {
+  public:
+    LearningRates(double all) : rates_{all} {} // NOLINT: most problems have one
+    explicit LearningRates(std::vector<double> rates) : rates_(std::move(rates)) {}
+
+    [[nodiscard]] double of(Index param_group) const {
+        return rates_[rates_.size() == 1 ? 0 : static_cast<std::size_t>(param_group)];
+    }
+
+  private:
+    std::vector<double> rates_;
 };
 
 /// What is being trained, how it is cut up and with which settings: all that every implementation has to be
@@ -75,6 +98,12 @@ struct Problem {
 /// Both throw scape::Error, one line, if a setting is impossible.
 void check(const HyperParameters& settings);
 void check(const Problem& problem);
+/// Throws scape::Error unless the model's tensors are of the groups 0, 1, 2, ... without a gap, and there
+/// is a weight decay for each, or one for all. Of a whole model: a part may leave groups out.
+void check_param_groups(const Layout& layout, const HyperParameters& settings);
+
+/// "0.1,0": the weight decay of each parameter group, or one number for all. Throws scape::Error.
+void parse_weight_decays(std::string_view text, HyperParameters& settings);
 
 /// Whether the masks select every coordinate at any density, because all tensors are always dense.
 [[nodiscard]] bool has_no_sparse_segment(const Problem& problem);

@@ -2,12 +2,12 @@
 
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-
-#include <scape/problem/text.hpp>
+#include <vector>
 
 namespace scape {
 
@@ -27,6 +27,22 @@ template <class Number, class... Base>
     if (error != std::errc() || end != text.data() + text.size())
         return std::nullopt;
     return value;
+}
+
+/// Numbers with commas between; nothing where something else is among them.
+template <class Number>
+[[nodiscard]] std::optional<std::vector<Number>> parse_numbers(std::string_view text) {
+    std::vector<Number> numbers;
+    while (true) {
+        const std::size_t comma = text.find(',');
+        const auto number = parse_number<Number>(text.substr(0, comma));
+        if (!number)
+            return std::nullopt;
+        numbers.push_back(*number);
+        if (comma == std::string_view::npos)
+            return numbers;
+        text.remove_prefix(comma + 1);
+    }
 }
 
 /// A text from a file as it goes into a message or a report: without control characters.

@@ -39,7 +39,7 @@ class ObjectReader {
 /// Text that trusts nothing: no key twice, no number that a double cannot hold.
 [[nodiscard]] nlohmann::json parse_json(const std::string& text, const std::string& what);
 
-/// `tensors` of a config: [{name, size, always_dense}].
+/// `tensors` of a config: [{name, size, always_dense}], and param_group where it is not 0.
 [[nodiscard]] problem::Layout parse_layout(const nlohmann::json& list, const std::string& what);
 [[nodiscard]] nlohmann::ordered_json layout_json(const problem::Layout& layout);
 

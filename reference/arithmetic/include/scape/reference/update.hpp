@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
 #include <scape/problem/problem.hpp>
 #include <scape/reference/coefficients.hpp>
 #include <scape/reference/vector.hpp>
@@ -24,7 +28,8 @@ Vector<T> direction(problem::BiasCorrection correction, const Coefficients<T>& s
 /// The update of w on the coordinates S by u, and the decay everywhere.
 template <class T>
 void apply(problem::DecayOrder order, const Coefficients<T>& scalars, const Coordinates& S,
-           const Vector<T>& u, Vector<T>& w) {
+           const Eigen::Ref<const std::type_identity_t<Vector<T>>>& u,
+           Eigen::Ref<std::type_identity_t<Vector<T>>> w) {
     const auto& [b1, a1, b2, a2, eps, lr, wd, decay, inv1, invs2] = scalars;
     if (order == problem::DecayOrder::first) {
         w = w * decay;
@@ -33,6 +38,26 @@ void apply(problem::DecayOrder order, const Coefficients<T>& scalars, const Coor
         const Vector<T> w_on_S = w(S);
         w = w - (lr * (wd * w));
         w(S) = w_on_S - (lr * (u + (wd * w_on_S)));
+    }
+}
+
+/// The same of step t, each tensor with the learning rate and the weight decay of its parameter group.
+template <class T>
+void apply(const problem::Problem& problem, Index t, const problem::LearningRates& rates,
+           const Coordinates& S, const Vector<T>& u, Vector<T>& w) {
+    const problem::Layout& layout = problem.layout;
+    auto first = S.begin();
+    for (std::size_t tensor = 0; tensor < layout.tensors().size(); ++tensor) {
+        const Index group = layout.tensors()[tensor].param_group;
+        const Index begin = layout.begin(tensor);
+        const auto last = std::lower_bound(first, S.end(), layout.end(tensor));
+        Coordinates here(first, last);
+        for (Index& i : here)
+            i -= begin;
+        apply(problem.settings.decay_order, Coefficients<T>(problem.settings, t, rates.of(group), group),
+              here, u.segment(first - S.begin(), last - first),
+              w.segment(begin, layout.end(tensor) - begin));
+        first = last;
     }
 }
 

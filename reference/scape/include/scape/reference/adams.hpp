@@ -34,15 +34,15 @@ class AdamS {
 
     /// Takes the step and returns the mean gradient, or throws: scape::Error and RefusedStep with nothing
     /// changed, Halted when the state is lost.
-    Vector<T> step(const PerRank<T>& gradients, double learning_rate) {
+    Vector<T> step(const PerRank<T>& gradients, const problem::LearningRates& rates) {
         auto& [steps, w, m] = state;
         check(gradients);
 
-        const Coefficients<T> scalars(problem_.settings, steps + 1, learning_rate);
+        const Coefficients<T> scalars(problem_.settings, steps + 1, rates.of(0));
         Vector<T> g = mean_in_rank_order(gradients);
         const Vector<T> M = (scalars.b1 * m) + (scalars.a1 * g);
         const Vector<T> u = direction(problem_.settings.bias_correction, scalars, M, m, g);
-        apply(problem_.settings.decay_order, scalars, everywhere_, u, w);
+        apply(problem_, steps + 1, rates, everywhere_, u, w);
         m = M;
         ++steps;
         halt_unless_finite(w, m, steps, problem_.layout);

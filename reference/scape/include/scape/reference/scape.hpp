@@ -66,7 +66,8 @@ class Scape {
 
     /// Takes the step, or throws: scape::Error and RefusedStep with nothing changed, Halted when the state
     /// is lost. `norm`: of the mean gradient of a model that these are some segments of.
-    ScapeStep<T> step(const PerRank<T>& g, double learning_rate, const std::optional<Real>& norm = {}) {
+    ScapeStep<T> step(const PerRank<T>& g, const problem::LearningRates& rates,
+                      const std::optional<Real>& norm = {}) {
         auto& [steps, w, m, S_t, e, E] = state;
         const problem::HyperParameters& settings = problem_.settings;
         check_sizes(problem_.layout, problem_.workers, g, "gradient");
@@ -77,7 +78,7 @@ class Scape {
         refuse_unless_finite(g, problem_.layout);
 
         const Index t = steps + 1;
-        const Coefficients<T> scalars(settings, t, learning_rate);
+        const Coefficients<T> scalars(settings, t, rates.of(0));
         const auto& [b1, a1, b2, a2, eps, lr, wd, decay, inv1, invs2] = scalars;
         const double density_of_next = density_.at(t + 1);
         ScapeStep<T> result;
@@ -125,9 +126,10 @@ class Scape {
             M = (b1 * m_on_S) + (a1 * ghat);
         }
 
-        // 8. Update on S_t; off it only the decay.
+        // 8. Update on S_t; off it only the decay. Rate and decay are those of the tensor's parameter
+        // group.
         const Vector<T> u = direction(settings.bias_correction, scalars, M, m_on_S, ghat);
-        apply(settings.decay_order, scalars, S, u, w);
+        apply(problem_, t, rates, S, u, w);
         m.setZero();
         m(S) = M;
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <scape/problem/data.hpp>
@@ -39,6 +40,8 @@ struct RecordOptions {
     std::string sample{}; ///< which segments are written (problem/sample.hpp); "": all
     Index begin = 0;      ///< steps that are taken before the first that is written
     Arithmetic arithmetic = Arithmetic::fp32;
+    /// Of the parameter groups behind the first: their learning rates at the first and the last step.
+    std::vector<std::pair<double, double>> more_learning_rates{};
 };
 
 /// Runs the reference on made-up gradients and writes the trace. Throws scape::Error.

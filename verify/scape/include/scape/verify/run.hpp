@@ -29,15 +29,15 @@ class Run {
     using Exponent = std::optional<typename reference::Rounding<T>::Exponent>;
 
     /// `norm`: of the whole, of which this is a part; where nothing clips it is of no matter.
-    StepResults<T> step(const PerRank<T>& gradients, double learning_rate,
+    StepResults<T> step(const PerRank<T>& gradients, const problem::LearningRates& rates,
                         const std::optional<Norm>& norm = {}) {
         StepResults<T> results;
         if (auto* dense = std::get_if<reference::AdamS<T>>(&optimizer_)) {
-            dense->step(gradients, learning_rate);
+            dense->step(gradients, rates);
             results.mask = everywhere();
             results.next_mask = results.mask;
         } else {
-            auto step = std::get<reference::Scape<T>>(optimizer_).step(gradients, learning_rate, norm);
+            auto step = std::get<reference::Scape<T>>(optimizer_).step(gradients, rates, norm);
             results.exchanged = spread(step.exchanged, step.S);
             results.reconstructed = spread(step.ghat, step.S);
             results.local = std::move(step.c);

@@ -34,7 +34,7 @@ struct InitialState {
 struct TraceHead {
     std::string source;                ///< who made it, and how
     problem::Problem problem;          ///< of what the trace holds
-    std::vector<double> learning_rate; ///< one per step
+    std::vector<double> learning_rate; ///< of step t and parameter group i of G: entry (t-1)*G + i
     std::vector<double> density; ///< entry t-1 belongs to the mask used at step t; one more than steps
     std::vector<float> initial_parameters;
     Extent extent = {};
@@ -47,7 +47,14 @@ struct TraceHead {
     [[nodiscard]] problem::DensitySchedule schedule() const {
         return problem::DensitySchedule::recorded(density, extent.begin);
     }
-    [[nodiscard]] Index steps() const { return static_cast<Index>(learning_rate.size()); }
+    [[nodiscard]] Index steps() const {
+        return static_cast<Index>(learning_rate.size()) / whole().layout.param_groups();
+    }
+    [[nodiscard]] problem::LearningRates rates(Index step) const {
+        const Index groups = whole().layout.param_groups();
+        const auto first = learning_rate.begin() + (step - 1) * groups;
+        return problem::LearningRates(std::vector<double>(first, first + groups));
+    }
 };
 
 /// A trace of SCAPE or AdamS, read step by step. All errors are scape::Error, one line that begins with the
