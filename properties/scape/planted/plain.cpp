@@ -33,7 +33,7 @@ double power(double base, Index t) {
 PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug,
                      const Start& start)
     : problem_(setup.problem), ranges_(setup.ranges), density_(setup.density), communicator_(communicator),
-      bug_(bug), norm_(start.norm), exponents_(start.exponent),
+      bug_(bug), norm_(start.norm), more_rates_(start.more_learning_rates), exponents_(start.exponent),
       first_is_given_(start.step == 0 && !start.mask.empty()), me_(communicator.rank()),
       ranks_(communicator.size()), d_(problem_.layout.size()), w_(setup.parameters), m_(at(d_), 0.0F),
       e_(at(d_), 0.0F), c_(at(d_), 0.0F), M_(at(d_), 0.0F), ghat_(at(d_), 0.0F), mask_(bytes_for(d_), 0),
@@ -91,7 +91,7 @@ PlainRank::~PlainRank() {
     }
 }
 
-PlainRank::Scalars PlainRank::scalars(Index t, double learning_rate) const {
+PlainRank::Scalars PlainRank::scalars(Index t, double learning_rate, Index param_group) const {
     const problem::HyperParameters& settings = problem_.settings;
     Index exponent = has(Bug::correction_one_step_off) ? t + 1 : t;
     if (has(Bug::counter_not_saved))
@@ -109,7 +109,7 @@ PlainRank::Scalars PlainRank::scalars(Index t, double learning_rate) const {
     s.a2 = once(1.0 - settings.beta2);
     s.eps = once(settings.epsilon);
     s.lr = once(learning_rate);
-    s.decay = once(1.0 - learning_rate * settings.weight_decay);
+    s.decay = once(1.0 - learning_rate * settings.weight_decay_of(param_group));
     s.inv1 = 1.0F;
     s.invs2 = 1.0F;
     if (settings.bias_correction != problem::BiasCorrection::none)
@@ -224,7 +224,11 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     // 7. Clip. 8. Update.
     if (!has(Bug::clip_before_reconstruction))
         clip(s);
-    update(s);
+    for (std::size_t i = 0; i < problem_.layout.tensors().size(); ++i) {
+        const Index group = problem_.layout.tensors()[i].param_group;
+        update(group == 0 ? s : scalars(t, more_rates_.at(asked_ - 1).at(at(group) - 1), group),
+               {problem_.layout.begin(i), problem_.layout.end(i)});
+    }
     if (has(Bug::mask_buffer_reused))
         std::ranges::fill(outgoing_, std::uint8_t{0}); // clean for the next step's bits
     steps_ = t;
@@ -330,13 +334,13 @@ void PlainRank::clip_average() {
         M = M * factor;
 }
 
-void PlainRank::update(const Scalars& s) {
+void PlainRank::update(const Scalars& s, const problem::Range& range) {
     const bool momentum = problem_.settings.bias_correction == problem::BiasCorrection::momentum;
     bool decays = !(has(Bug::one_rank_does_not_decay) && me_ > 0 && me_ == ranks_ - 1);
     if (has(Bug::decay_only_while_full))
         decays = mask_ == full_mask();
     const float decay = decays ? s.decay : 1.0F;
-    for (Index i = 0; i < d_; ++i) {
+    for (Index i = range.begin; i < range.end; ++i) {
         float& w = w_[at(i)];
         float& m = m_[at(i)];
         if (!test(mask_, i)) {

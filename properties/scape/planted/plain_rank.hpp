@@ -83,7 +83,7 @@ class PlainRank final : public properties::Candidate {
 
     void go_on(const Start& start);
     [[nodiscard]] bool has(Bug bug) const { return bug_ == bug; }
-    [[nodiscard]] Scalars scalars(Index t, double learning_rate) const;
+    [[nodiscard]] Scalars scalars(Index t, double learning_rate, Index param_group = 0) const;
     [[nodiscard]] double density_of_next(Index t) const;
 
     // Arithmetic of section 5 in which a mistake may hide.
@@ -102,7 +102,7 @@ class PlainRank final : public properties::Candidate {
     [[nodiscard]] double norm(const Floats& x) const;
     [[nodiscard]] float clip_factor(const Floats& x, problem::Range range) const;
     // plain.cpp
-    void update(const Scalars& s);
+    void update(const Scalars& s, const problem::Range& range);
     [[nodiscard]] bool all_finite() const;
 
     // plain_mask.cpp
@@ -181,10 +181,11 @@ class PlainRank final : public properties::Candidate {
     problem::DensitySchedule density_;
     distributed::Communicator& communicator_;
     Bug bug_;
-    std::vector<double> norm_;   ///< of the whole by step, where this is a part; empty: this is the whole
-    std::vector<int> exponents_; ///< E of the first steps, which are not asked for it
-    bool first_is_given_;        ///< the first mask, as by whoever has not all that it is made from
-    std::size_t asked_ = 0;      ///< for a step, whatever came of it
+    std::vector<double> norm_; ///< of the whole by step, where this is a part; empty: this is the whole
+    std::vector<std::vector<double>> more_rates_; ///< by step, of parameter groups behind the first
+    std::vector<int> exponents_;                  ///< E of the first steps, which are not asked for it
+    bool first_is_given_;   ///< the first mask, as by whoever has not all that it is made from
+    std::size_t asked_ = 0; ///< for a step, whatever came of it
     int me_;
     int ranks_;
     std::vector<GroupOfRanks> groups_; ///< of section 32; empty where it is section 4

@@ -236,7 +236,7 @@ std::optional<Scenario> scenario_of(const TraceReader& trace, const Replay& repl
         {std::move(problem), std::move(*ranges), head.schedule(), parameters_of(trace, replay)}, {}};
     for (Index t = replay.begin + 1; t <= replay.end; ++t) {
         Action action;
-        action.learning_rate = head.learning_rate[static_cast<std::size_t>(t - 1)];
+        action.learning_rate = head.rates(t).of(0);
         for (int rank = 0; rank < head.problem.workers; ++rank)
             action.gradients.push_back(trace.input(verify::gradient_kind, t, rank, replay.window));
         scenario.actions.push_back(std::move(action));
@@ -251,6 +251,11 @@ Start start_of(const TraceReader& trace, const Replay& replay) {
     start.step = head.extent.begin + replay.begin;
     start.norm = norms(trace, replay);
     start.exponent = exponents(head, replay);
+    for (Index t = replay.begin + 1; t <= replay.end; ++t) {
+        auto& rates = start.more_learning_rates.emplace_back();
+        for (Index group = 1; group < head.whole().layout.param_groups(); ++group)
+            rates.push_back(head.rates(t).of(group));
+    }
     if (replay.begin > 0) {
         start.moment = trace.values(kind_of(Result::first_moment), replay.begin, 0, window).value();
         for (int rank = 0; rank < head.problem.workers; ++rank)

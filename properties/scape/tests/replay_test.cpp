@@ -27,7 +27,8 @@ class ReplayTest : public testing::Test {
     ReplayTest() : path_(folder_ / "trace.safetensors") {}
 
     void record(problem::Layout layout, int workers, Index steps,
-                const problem::HyperParameters& settings = {}) const {
+                const problem::HyperParameters& settings = {},
+                std::vector<std::pair<double, double>> more_learning_rates = {}) const {
         verify::record(path_, {problem::make_problem(problem::Algorithm::scape, workers, std::move(layout),
                                                      problem::PartitionRule::by_shard, settings),
                                problem::DensitySchedule::constant(0.25),
@@ -38,7 +39,13 @@ class ReplayTest : public testing::Test {
                                problem::DataClass::normal,
                                {},
                                false,
-                               "a test"});
+                               "a test",
+                               [](Index, Index) {},
+                               trace::Replicas::none,
+                               {},
+                               0,
+                               verify::Arithmetic::fp32,
+                               std::move(more_learning_rates)});
     }
 
     [[nodiscard]] std::vector<Replay> replays(Index step, std::optional<Index> index = {}) const {
@@ -125,6 +132,16 @@ TEST_F(ReplayTest, AMistakeMadeOnceIsNamedWhereTheRunBeforeItWasRight) {
     EXPECT_EQ(lines[0].rfind("fits planted mistake 7, residual cleared everywhere: ", 0), 0U) << lines[0];
     EXPECT_FALSE(support::contains(lines[0], "right ones")) << lines[0];
     EXPECT_EQ(lines[1], "tried from the recorded state before step 4");
+}
+
+TEST_F(ReplayTest, EachParameterGroupIsTriedWithItsOwnRateAndDecay) {
+    problem::HyperParameters settings;
+    settings.more_weight_decays = {0.0};
+    record(problem::Layout({{"a", 40}, {"b", 20, true, 1}}), 2, 5, settings, {{0.03, 0.5}});
+    clear_residuals(1, 2);
+    const auto lines = what_fits(path_, {1, 0}, gate::Gradients::recorded);
+    ASSERT_FALSE(lines.empty());
+    EXPECT_EQ(lines[0].rfind("fits planted mistake 7, residual cleared everywhere: ", 0), 0U) << lines[0];
 }
 
 } // namespace

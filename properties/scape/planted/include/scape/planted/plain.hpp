@@ -20,6 +20,8 @@ struct Start {
     std::vector<std::uint8_t> used;           ///< that the step before it used; none: nobody knows
     std::vector<double> norm;  ///< of each step's whole mean gradient, before clipping; none: it is taken
     std::vector<int> exponent; ///< E of section 21, of the first steps, where they do not tell it
+    /// By step, of each parameter group behind the first.
+    std::vector<std::vector<double>> more_learning_rates = {};
 };
 
 /// One rank of SCAPE as a colleague would write it down from the specification: element by element, on
