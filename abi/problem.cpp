@@ -54,7 +54,9 @@ Setters<Settings> make_setters() {
         {"beta1", real_setter("beta1", &Hyper::beta1)},
         {"beta2", real_setter("beta2", &Hyper::beta2)},
         {"epsilon", real_setter("epsilon", &Hyper::epsilon)},
-        {"weight_decay", real_setter("weight_decay", &Hyper::weight_decay)},
+        {"weight_decay",
+         [](Settings& to, const std::string& text) { problem::parse_weight_decays(text, to.hyper); }},
+        {"param_groups", [](Settings& to, const std::string& text) { to.param_groups = text; }},
         {"clip_norm", real_setter("clip_norm", &Hyper::clip_norm)},
         {"norm",
          [](Settings& to, const std::string& text) {
@@ -123,9 +125,10 @@ scape_status scape_problem_create(const scape_tensor* tensors, size_t tensor_cou
         scape::abi::need(problem, "problem");
         auto parsed = scape::abi::parse_settings(settings == nullptr ? "" : settings);
         scape::problem::check_workers(workers);
-        auto made = scape::problem::make_problem(parsed.algorithm, workers,
-                                                 scape::abi::layout_of(tensors, tensor_count),
-                                                 parsed.partition, parsed.hyper);
+        auto made = scape::problem::make_problem(
+            parsed.algorithm, workers,
+            with_param_groups(scape::abi::layout_of(tensors, tensor_count), parsed.param_groups),
+            parsed.partition, parsed.hyper);
         scape::problem::check(made);
         scape::abi::check_sparse(parsed, made);
         *problem =

@@ -16,6 +16,7 @@ namespace scape::abi {
 struct Settings {
     problem::Algorithm algorithm = problem::Algorithm::scape;
     problem::HyperParameters hyper;
+    std::string param_groups; ///< of each tensor, as text
     problem::DensitySchedule density = problem::DensitySchedule::constant(0.01);
     problem::PartitionRule partition = problem::PartitionRule::by_shard;
     distributed::Reduction reduction = distributed::Reduction::ordered;

@@ -1,6 +1,7 @@
 #include "recorder.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -75,6 +76,11 @@ RecordedStep& step_of(scape_recorder* recorder) {
     return recorder->steps.back();
 }
 
+void check_rate(const std::string& what, double rate) {
+    if (!(rate >= 0.0 && std::isfinite(rate)))
+        throw Error(what + " is " + shortest(rate) + "; it must be finite and 0 or more");
+}
+
 scape_recorder& before_the_first_step(scape_recorder* recorder) {
     need(recorder, "recorder");
     if (!recorder->steps.empty())
@@ -128,7 +134,25 @@ scape_status scape_recorder_keep_in(scape_recorder* recorder, const char* file) 
 scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning_rate) {
     return guarded([&] {
         need(recorder, "recorder");
-        recorder->steps.push_back({.learning_rate = learning_rate});
+        scape::abi::check_rate("recorder: the learning rate", learning_rate);
+        recorder->steps.push_back({.learning_rates = {{0, learning_rate}}});
+    });
+}
+
+scape_status scape_recorder_learning_rate(scape_recorder* recorder, int64_t param_group,
+                                          double learning_rate) {
+    return guarded([&] {
+        auto& step = scape::abi::step_of(recorder);
+        const std::string what =
+            "recorder: the learning rate of parameter group " + std::to_string(param_group);
+        const auto groups = recorder->problem.problem.layout.param_groups();
+        if (param_group < 0 || param_group >= groups)
+            throw scape::Error(what + ": the problem has the groups 0 to " + std::to_string(groups - 1));
+        scape::abi::check_rate(what, learning_rate);
+        if (!step.learning_rates.emplace(param_group, learning_rate).second)
+            throw scape::Error(what + ": given twice in step " + std::to_string(recorder->steps.size()) +
+                               "; give it once" +
+                               (param_group == 0 ? ", in scape_recorder_begin_step" : ""));
     });
 }
 

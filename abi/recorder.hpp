@@ -16,9 +16,9 @@
 namespace scape::abi {
 
 struct RecordedStep {
-    double learning_rate = 0.0;
-    std::optional<double> norm{};     ///< of the mean gradient, where a sample is clipped
-    std::optional<double> exponent{}; ///< E of a payload of e5m2
+    std::map<problem::Index, double> learning_rates{}; ///< by parameter group
+    std::optional<double> norm{};                      ///< of the mean gradient, where a sample is clipped
+    std::optional<double> exponent{};                  ///< E of a payload of e5m2
     std::map<std::string, std::map<int, Spool::Place>> vectors{}; ///< by name and rank
 };
 

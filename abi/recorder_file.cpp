@@ -141,6 +141,22 @@ std::vector<double> numbers_of(const scape_recorder& recorder, std::optional<dou
     return numbers;
 }
 
+/// Of each step those of all parameter groups.
+std::vector<double> learning_rates_of(const scape_recorder& recorder) {
+    std::vector<double> rates;
+    const Index groups = recorder.problem.problem.layout.param_groups();
+    for (std::size_t i = 0; i < recorder.steps.size(); ++i)
+        for (Index group = 0; group < groups; ++group) {
+            const auto found = recorder.steps[i].learning_rates.find(group);
+            if (found == recorder.steps[i].learning_rates.end())
+                throw Error("recorder: step " + std::to_string(i + 1) +
+                            " has no learning rate of parameter group " + std::to_string(group) +
+                            "; call scape_recorder_learning_rate in every step");
+            rates.push_back(found->second);
+        }
+    return rates;
+}
+
 /// Of a sample that is clipped; else nothing.
 std::vector<double> norms_of(const scape_recorder& recorder) {
     if (!verify::needs_norm(recorder.problem.problem, recorder.extent))
@@ -177,13 +193,11 @@ void write(const scape_recorder& recorder, const std::filesystem::path& path) {
         throw Error("recorder: no step has been recorded; a trace has at least one");
     trace::Schema schema = schema_of(recorder);
     const trace::Replicas replicas = leave_out_missing(recorder, schema);
-    std::vector<double> rates;
+    const std::vector<double> rates = learning_rates_of(recorder);
     const Index begin = recorder.extent.begin;
     std::vector<double> densities{density_at(recorder.problem, begin + 1)};
-    for (const RecordedStep& step : recorder.steps) {
-        rates.push_back(step.learning_rate);
+    for (std::size_t step = 0; step < recorder.steps.size(); ++step)
         densities.push_back(density_at(recorder.problem, begin + static_cast<Index>(densities.size()) + 1));
-    }
     const std::vector<double> norms = norms_of(recorder);
     const std::vector<double> exponents = exponents_of(recorder);
     std::vector<trace::Part> parts{part_of("learning_rate", DataType::f64, rates),

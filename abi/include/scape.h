@@ -29,8 +29,9 @@ extern "C" {
 
 #define SCAPE_ABI_VERSION 1
 #define SCAPE_ABI_MINOR_VERSION                                                                            \
-    7 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
-       * 5: MAPL's boundary; 6: level bf16; 7: gradients that are used up, codewords of MAPL */
+    8 /* 1: GASLoC, rank files, fingerprints; 2: parts of gradients, of runs; 3: e5m2; 4: its scale;       \
+       * 5: MAPL's boundary; 6: level bf16; 7: gradients that are used up, codewords of MAPL;              \
+       * 8: parameter groups in recordings */
 
 typedef int32_t scape_status;
 #define SCAPE_OK 0
@@ -75,6 +76,9 @@ typedef struct scape_tensor {
 /* `settings` is text: key=value, with white space between; what is not given has the default.
  *     algorithm        scape (default) or adams; adams for the reference and the recorder alone
  *     beta1 beta2 epsilon weight_decay clip_norm      0.9 0.95 1e-8 0.1 0 (no clipping)
+ *     param_groups     the parameter group of each tensor, 0,0,1; by default all are in group 0. Each has
+ *                      its own learning rate, and weight_decay may have a number for each: 0.1,0. For the
+ *                      reference and the recorder alone
  *     norm             2 (default) or 1: the order of the norm's sums (sections 5 and 9)
  *     payload          fp32 (default), bf16 or e5m2, of c; bf16_both or e5m2_both, of M, too (section 21)
  *     groups           of ranks: 4,4,2 adds on two levels (section 32); none by default
@@ -244,7 +248,8 @@ typedef struct scape_reference scape_reference;
 scape_status scape_reference_create(const scape_problem* problem, const scape_values* parameters,
                                     size_t count, scape_reference** reference);
 void scape_reference_destroy(scape_reference* reference);
-/* One gradient a rank, each of one piece; `workers` of them. */
+/* One gradient a rank, each of one piece; `workers` of them. The learning rate is that of all parameter
+ * groups. */
 scape_status scape_reference_step(scape_reference* reference, const scape_values* gradients, size_t workers,
                                   double learning_rate);
 /* `rank` matters for what is a rank's own. Before the first step there are parameters, moment and residuals
@@ -308,6 +313,10 @@ scape_status scape_recorder_begin_step(scape_recorder* recorder, double learning
  * on all ranks is given for rank 0, or for every rank: then the verifier checks that it is the same. */
 scape_status scape_recorder_add(scape_recorder* recorder, const char* name, int32_t rank,
                                 const scape_values* values, size_t count);
+/* Of the step that has begun: the learning rate of a parameter group behind the first, whose own is that of
+ * scape_recorder_begin_step. Each group's is given in every step. */
+scape_status scape_recorder_learning_rate(scape_recorder* recorder, int64_t param_group,
+                                          double learning_rate);
 /* Of the step that has begun: the norm of the whole mean gradient before clipping, in double. A sample of a
  * run that is clipped needs it, and nothing else. */
 scape_status scape_recorder_norm(scape_recorder* recorder, double norm);

@@ -268,6 +268,7 @@ int main(int count, char** arguments) {
     gradients_are_used_up();
     traces_are_judged(folder);
     parts_of_runs_are_judged(folder);
+    parameter_groups_are_judged(folder);
     parts_of_scaled_runs_are_judged(folder);
     ranks_record_by_themselves(folder);
     what_is_missing_is_told(folder);

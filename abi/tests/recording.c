@@ -1,6 +1,8 @@
 /* Recorder and verifier: what the reference does passes; one value that is changed does not. */
 #include "support.h"
 
+#include <stdlib.h>
+
 static void record_view(scape_recorder* recorder, scape_reference* reference, const char* name,
                         int32_t what, int32_t rank, float* changed) {
     scape_values view;
@@ -80,10 +82,10 @@ static int32_t next_exponent(scape_reference* reference) {
     return greatest;
 }
 
-enum { NO_EXPONENT = 1000 };
+enum { NO_EXPONENT = 1000, NO_RATE = NO_EXPONENT };
 
 /* Of steps 3 and on, in mid-run: what the step before has left, and the tensors that `sample` names. E is
- * off by so much, or left out. */
+ * off by so much, or left out; of parameter groups so is the second one's learning rate, in hundredths. */
 static scape_recorder* record_part(const char* sample, const char* given, int whole_vectors, float added,
                                    int32_t exponent_off) {
     scape_problem* problem = make_problem(RANKS, given);
@@ -111,6 +113,8 @@ static scape_recorder* record_part(const char* sample, const char* given, int wh
         const int32_t E = next_exponent(reference);
         reference_step(reference, RANKS, step);
         CHECK_OK(scape_recorder_begin_step(recorder, 0.01));
+        if (strstr(given, "param_groups") != NULL && exponent_off != NO_RATE)
+            CHECK_OK(scape_recorder_learning_rate(recorder, 1, 0.01 * (1 + exponent_off)));
         if (strstr(given, "e5m2") != NULL && exponent_off != NO_EXPONENT)
             CHECK_OK(scape_recorder_exponent(recorder, E + exponent_off));
         for (int32_t rank = 0; rank < RANKS; ++rank) {
@@ -179,6 +183,43 @@ void parts_of_scaled_runs_are_judged(const char* folder) {
     scape_recorder* none = record_part("0.6:3", given, 1, 0.0F, NO_EXPONENT);
     CHECK_FAILS(scape_recorder_write(none, path), SCAPE_ERROR, "call scape_recorder_exponent");
     scape_recorder_destroy(none);
+}
+
+void parameter_groups_are_judged(const char* folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/groups.safetensors", folder);
+    const char* given = "density=0.3 param_groups=0,1,0 weight_decay=0.1,0";
+    scape_recorder* right = record_part("0.9:3", given, 1, 0.0F, 0);
+    CHECK_FAILS(scape_recorder_learning_rate(right, 2, 0.01), SCAPE_ERROR,
+                "the problem has the groups 0 to 1");
+    CHECK_FAILS(scape_recorder_learning_rate(right, 1, 0.01), SCAPE_ERROR, "given twice in step");
+    CHECK_FAILS(scape_recorder_learning_rate(right, 0, 0.01), SCAPE_ERROR, "in scape_recorder_begin_step");
+    CHECK_OK(scape_recorder_begin_step(right, 0.01));
+    CHECK_FAILS(scape_recorder_learning_rate(right, 1, -0.01), SCAPE_ERROR, "finite and 0 or more");
+    CHECK_FAILS(scape_recorder_learning_rate(right, 1, strtod("nan", NULL)), SCAPE_ERROR,
+                "finite and 0 or more");
+    scape_recorder_destroy(right);
+    right = record_part("0.9:3", given, 1, 0.0F, 0);
+    CHECK_OK(scape_recorder_write(right, path));
+    verdict_is(path, NULL, 1, "2 parameter groups");
+    scape_recorder_destroy(right);
+    scape_recorder* wrong = record_part("0.9:3", given, 1, 0.0F, 2);
+    CHECK_OK(scape_recorder_write(wrong, path));
+    verdict_is(path, "rel", 0, "first divergence: step 1, phase update, parameters");
+    scape_recorder_destroy(wrong);
+    scape_recorder* none = record_part("0.9:3", given, 1, 0.0F, NO_RATE);
+    CHECK_FAILS(scape_recorder_write(none, path), SCAPE_ERROR,
+                "step 1 has no learning rate of parameter group 1; call scape_recorder_learning_rate");
+    scape_recorder_destroy(none);
+    /* What steps itself has one rate and decay for all, and says so. */
+    scape_problem* problem = make_problem(1, given);
+    scape_optimizer* optimizer = NULL;
+    float start[SIZE];
+    make_parameters(start);
+    const scape_values whole = floats(start, SIZE);
+    CHECK_FAILS(scape_optimizer_create(problem, NULL, &whole, 1, &optimizer), SCAPE_ERROR,
+                "2 parameter groups");
+    scape_problem_destroy(problem);
 }
 
 void traces_are_judged(const char* folder) {

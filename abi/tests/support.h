@@ -68,6 +68,7 @@ void mapl_is_right(void);
 void mapl_codewords_are_right(void);
 void traces_are_judged(const char* folder);
 void parts_of_runs_are_judged(const char* folder);
+void parameter_groups_are_judged(const char* folder);
 void parts_of_scaled_runs_are_judged(const char* folder);
 void ranks_record_by_themselves(const char* folder);
 void what_is_missing_is_told(const char* folder);

@@ -22,6 +22,7 @@ AdamS::AdamS(problem::Problem problem, std::vector<problem::Range> ranges,
         throw Error("the problem's algorithm is scape; dense AdamS takes adams");
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
+    check_one_param_group(problem_.layout);
     agree_on_problem(communicator_, problem_, ranges_, problem::DensitySchedule::constant(1.0),
                      options_.reduction, w_);
     m_.assign(static_cast<std::size_t>(shard().size()), 0.0F);

@@ -75,10 +75,10 @@ void check_step(const problem::Layout& layout, const std::string& halted, std::s
 namespace {
 
 /// What makes up the digest of a problem, each under its name.
-std::vector<std::pair<std::string, std::string>> named_settings(const problem::Problem& problem,
-                                                                const std::vector<problem::Range>& ranges,
-                                                                const problem::DensitySchedule& density,
-                                                                Reduction reduction) {
+using NamedSettings = std::array<std::pair<std::string, std::string>, 16>;
+
+NamedSettings named_settings(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
+                             const problem::DensitySchedule& density, Reduction reduction) {
     const problem::HyperParameters& settings = problem.settings;
     std::string tensors;
     for (const problem::Tensor& tensor : problem.layout.tensors())
@@ -90,7 +90,7 @@ std::vector<std::pair<std::string, std::string>> named_settings(const problem::P
                      std::to_string(segment.owner) + ",";
     for (const problem::Range& range : ranges)
         partition += std::to_string(range.begin) + "-" + std::to_string(range.end) + ",";
-    return {{"algorithm", std::string(name(problem.algorithm))},
+    return {{{"algorithm", std::string(name(problem.algorithm))},
             {"tensors", tensors},
             {"beta1", shortest(settings.beta1)},
             {"beta2", shortest(settings.beta2)},
@@ -105,18 +105,17 @@ std::vector<std::pair<std::string, std::string>> named_settings(const problem::P
             {"density", density.text()},
             {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
             {"reduction", std::string(name(reduction))},
-            {"partition", partition}};
+            {"partition", partition}}};
 }
 
 /// Of a problem that is another on this rank than on rank 0: the first setting that differs. All ranks call
 /// it, once they know, so that what they agree on every time stays small.
-std::string difference_of(Communicator& communicator, std::size_t rank,
-                          const std::vector<std::pair<std::string, std::string>>& mine) {
+std::string difference_of(Communicator& communicator, std::size_t rank, const NamedSettings& mine) {
     struct Setting {
         std::uint64_t digest;
         std::array<char, 56> text;
     };
-    std::array<Setting, 16> record{};
+    std::array<Setting, std::tuple_size_v<NamedSettings>> record{};
     for (std::size_t i = 0; i < record.size(); ++i) {
         record[i].digest = empty_digest;
         for (const char letter : mine[i].second)
@@ -139,6 +138,13 @@ std::string difference_of(Communicator& communicator, std::size_t rank,
 }
 
 } // namespace
+
+void check_one_param_group(const problem::Layout& layout) {
+    if (layout.param_groups() > 1)
+        throw Error("the tensors are of " + std::to_string(layout.param_groups()) +
+                    " parameter groups; the sharded implementation has one learning rate and weight decay "
+                    "for all: put all tensors into one group");
+}
 
 void agree_on_problem(Communicator& communicator, const problem::Problem& problem,
                       const std::vector<problem::Range>& ranges, const problem::DensitySchedule& density,

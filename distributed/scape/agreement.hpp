@@ -10,6 +10,10 @@
 
 namespace scape::distributed {
 
+/// Throws scape::Error unless all tensors are in one parameter group: a step has one learning rate and
+/// decay.
+void check_one_param_group(const problem::Layout& layout);
+
 /// Throws scape::Error on all ranks unless all were given the same problem and the same, finite parameters:
 /// none ever travels, so a difference would stay.
 void agree_on_problem(Communicator& communicator, const problem::Problem& problem,

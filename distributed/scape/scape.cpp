@@ -47,6 +47,7 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
       rooms_(std::make_unique<Rooms>()) {
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
+    check_one_param_group(problem_.layout);
     if (!payload_is(problem::Payload::fp32) &&
         (options_.reduction == Reduction::native || !backend_->rounds_payloads()))
         throw Error(
