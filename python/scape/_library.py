@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BY_STATUS, Error, InternalError
 
-ABI_VERSION, ABI_MINOR_VERSION = 1, 7  # this one, and as much or more was added
+ABI_VERSION, ABI_MINOR_VERSION = 1, 8  # this one, and as much or more was added
 F32, BF16, BITS = 0, 1, 2
 PARAMETERS, FIRST_MOMENT, RESIDUAL, MASK, NEXT_MASK, LOCAL, EXCHANGED, RECONSTRUCTED = range(8)
 
@@ -175,6 +175,7 @@ _STATUS: dict[str, list[Any]] = {
     "scape_recorder_sample": [_HANDLE, c_char_p],
     "scape_recorder_held": [_HANDLE, POINTER(c_int64), c_size_t, POINTER(c_size_t)],
     "scape_recorder_begin_at": [_HANDLE, c_int64],
+    "scape_recorder_learning_rate": [_HANDLE, c_int64, c_double],
     "scape_recorder_norm": [_HANDLE, c_double],
     "scape_recorder_exponent": [_HANDLE, c_int32],
     "scape_recorder_begin_step": [_HANDLE, c_double],

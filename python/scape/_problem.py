@@ -1,7 +1,7 @@
 """What is being trained."""
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from . import _library
@@ -9,25 +9,36 @@ from ._errors import Error
 
 
 class Tensor(NamedTuple):
-    """A tensor of the model; always_dense: all of it is synchronized at every step (norms, biases)."""
+    """A tensor of the model; always_dense: all of it is synchronized at every step (norms, biases). param_group: whose learning rate and
+    weight decay it has."""
 
     name: str
     size: int
     always_dense: bool = False
+    param_group: int = 0
 
 
-# (name, size), (name, size, always_dense), or what named_parameters() of PyTorch's gives.
-Entry = Tensor | tuple[str, int] | tuple[str, int, bool] | tuple[str, Any]
+# (name, size), (name, size, always_dense), what named_parameters() of PyTorch's gives, or a param group of an optimizer of PyTorch's.
+Entry = Tensor | tuple[str, int] | tuple[str, int, bool] | tuple[str, Any] | Mapping[str, Any]
 
 
 def tensors_of(entries: Iterable[Entry]) -> list[Tensor]:
     """Of a parameter its size, always dense with fewer than two dimensions, as scape.torch.Scape has it."""
-    def tensor(name: str, size: Any, *dense: bool) -> Tensor:
+    def tensor(name: str, size: Any, *more: Any) -> Tensor:
         if callable(getattr(size, "numel", None)):
-            return Tensor(name, size.numel(), *(dense or (size.dim() < 2,)))
-        return Tensor(name, size, *dense)
+            return Tensor(name, size.numel(), *(more or (size.dim() < 2,)))
+        return Tensor(name, size, *more)
 
-    return [tensor(*entry) for entry in entries]
+    tensors: list[Tensor] = []
+    groups = 0
+    for entry in entries:
+        if not isinstance(entry, Mapping):
+            tensors.append(tensor(*entry))
+        elif entry["params"]:
+            names = entry.get("param_names") or [f"parameter{len(tensors) + i}" for i in range(len(entry["params"]))]
+            tensors += [tensor(name, p)._replace(param_group=groups) for name, p in zip(names, entry["params"])]
+            groups += 1
+    return tensors
 
 
 def _word(key: str, value: object) -> str:
@@ -43,9 +54,11 @@ def _word(key: str, value: object) -> str:
 
 def handle_of(kind: str, tensors: list[Tensor], workers: int, settings: dict[str, Any]) -> _library.Handle:
     """Of some scape_<kind>_create that takes a model, a number of workers and settings."""
+    if any(tensor.param_group for tensor in tensors):
+        settings = settings | {"param_groups": [tensor.param_group for tensor in tensors]}
     entries = (_library.TensorEntry * len(tensors))(
         *(_library.TensorEntry(_library.text(name, "a tensor's name"), _library.whole(size, f"the size of {name}", 64), bool(dense))
-          for name, size, dense in tensors))
+          for name, size, dense, _ in tensors))
     return _library.Handle(kind, entries, len(tensors), workers, settings_text(settings))
 
 
@@ -57,14 +70,20 @@ def settings_text(settings: dict[str, Any]) -> bytes:
 class Problem:
     """A model, a number of workers and the settings of scape.h: beta1, beta2, epsilon, weight_decay, clip_norm,
     bias_correction, density (a number, or ("geometric", start, target, steps)), partition, threads, norm (1 or 2),
-    payload ("fp32", "bf16", "e5m2", "bf16_both" or "e5m2_both"), groups (of ranks, such as [4, 4, 2]), algorithm.
+    payload ("fp32", "bf16", "e5m2", "bf16_both" or "e5m2_both"), groups (of ranks, such as [4, 4, 2]), algorithm. Of a model in parameter
+    groups weight_decay may be a list, with a number for each group.
 
         Problem([Tensor("embed", 4096), Tensor("norm", 64, True)], workers=3, density=0.1)
         Problem(model.named_parameters(), workers=3, density=0.1)   # of PyTorch; always dense: what has fewer than two dimensions
+        Problem(optimizer.param_groups, workers=3, density=0.1)         # the same, each param group with its own learning rate and weight_decay
     """
 
     def __init__(self, tensors: Iterable[Entry], workers: int = 1, **settings: object) -> None:
-        self.tensors = tensors_of(tensors)
+        entries = list(tensors)
+        decays = [entry.get("weight_decay") for entry in entries if isinstance(entry, Mapping) and entry["params"]]
+        if decays and None not in decays:
+            settings.setdefault("weight_decay", [float(decay) for decay in decays])
+        self.tensors = tensors_of(entries)
         self.workers = _library.whole(workers, "workers")
         self.settings = settings
         self._handle = handle_of("problem", self.tensors, self.workers, settings)

@@ -63,11 +63,12 @@ class Recorder:
         _library.call("recorder_held", self._handle.pointer, ends, count.value, ctypes.byref(count))
         return list(zip(ends[::2], ends[1::2]))
 
-    def step(self, learning_rate: float, gradients: Sequence[Any], *, norm: float | None = None, exponent: int | None = None,
+    def step(self, learning_rate: float | Sequence[float], gradients: Sequence[Any], *, norm: float | None = None, exponent: int | None = None,
              **results: Any) -> None:
         """One gradient a rank, as it entered the step, and what the step left: any of parameters, first_moment, residual, mask,
         next_mask, local, exchanged, reconstructed. A list holds each rank's own (of one rank's recorder: one); an array is the same on
-        all. Masks are bool. ``norm`` and ``exponent``: as begin() has them.
+        all. Masks are bool. ``norm`` and ``exponent``: as begin() has them. ``learning_rate``: of a problem of several parameter groups a
+        list, with one for each.
         """
         self.begin(learning_rate, norm, exponent)
         self._add_all({"gradient": list(gradients)} | results)
@@ -77,11 +78,17 @@ class Recorder:
             for rank, array in enumerate(values if isinstance(values, (list, tuple)) else [values], self._first):
                 self.add(name, rank, array)
 
-    def begin(self, learning_rate: float, norm: float | None = None, exponent: int | None = None) -> None:
+    def begin(self, learning_rate: float | Sequence[float], norm: float | None = None, exponent: int | None = None) -> None:
         """A step begins; add() gives what is in it. ``norm``: of the whole mean gradient before clipping, for a sample of a run that is
         clipped. ``exponent``: E of a payload of e5m2, that the step was scaled by (section 21), for a part of a run; of a whole one it
         is verified, too."""
-        _library.call("recorder_begin_step", self._handle.pointer, learning_rate)
+        rates = list(learning_rate) if isinstance(learning_rate, Sequence) else [learning_rate]
+        groups = 1 + max(tensor.param_group for tensor in self.problem.tensors)
+        if len(rates) != groups:
+            raise Error(f"Recorder: {len(rates)} learning rates are given, and the problem has {groups} parameter groups; give one for each")
+        _library.call("recorder_begin_step", self._handle.pointer, rates[0])
+        for group, rate in enumerate(rates[1:], 1):
+            _library.call("recorder_learning_rate", self._handle.pointer, group, rate)
         if norm is not None:
             _library.call("recorder_norm", self._handle.pointer, norm)
         if exponent is not None:

@@ -17,7 +17,7 @@ from ._problem import Problem
 from ._torch_hooks import around_steps, state_of
 
 CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]  # type: ignore[name-defined]
-_Scalars = tuple[float, float | None, int | None]  # the learning rate, the norm and E of a step
+_Scalars = tuple[list[float], float | None, int | None]  # the learning rates, the norm and E of a step
 _NATIVE = ("parameters", "first_moment", "residual", "mask", "next_mask")
 
 
@@ -156,6 +156,7 @@ class Recorder:
         self._where = (problem, group, rank, None if path is None else os.fspath(path).replace("{rank}", str(rank)), budget, sample)
         whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample)  # says what a sample holds
         self._check_order(problem)
+        self._rates()
         self._held = _Held(self._parameters, whole.held)
         self._start, self._left, self._seen, self._norm, self._exponent = start, steps, 0, norm, exponent
         self._to: _Gathered | _OwnFile | None = None
@@ -177,6 +178,18 @@ class Recorder:
             i = next(i for i, sizes in enumerate(zip(said, held)) if sizes[0] != sizes[1])
             raise Error(f"Recorder: {problem.tensors[i].name} has {said[i]} parameters in the problem, and in its place the optimizer has a "
                         f"tensor of {held[i]}; give the tensors in the order of its param_groups")
+
+    def _rates(self) -> list[float]:
+        """Of each parameter group of the problem: that of its tensors, which has to be one, or the trace would tell of another run."""
+        of_tensors = [float(group["lr"]) for group in self._optimizer.param_groups for _ in group["params"]]
+        numbers = [tensor.param_group for tensor in self._where[0].tensors]
+        if not any(numbers):
+            numbers = [0] * len(of_tensors)  # however the problem cuts them into tensors
+        rates = [{rate for number, rate in zip(numbers, of_tensors) if number == group} for group in range(1 + max(numbers))]
+        if len(numbers) != len(of_tensors) or any(len(of_group) != 1 for of_group in rates):
+            raise Error(f"Recorder: the optimizer's param groups have the learning rates {[float(group['lr']) for group in self._optimizer.param_groups]}, "
+                        "and the problem's parameter groups are not theirs; make it of them, scape.Problem(optimizer.param_groups, ...)")
+        return [of_group.pop() for of_group in rates]
 
     def _open(self) -> None:
         """With the state of this moment."""
@@ -279,8 +292,7 @@ class Recorder:
             settings, last = self._native.problem.settings, self._native.statistics
             norm = last.gradient_norm if norm is None and settings.get("clip_norm") else norm
             exponent = last.exponent if exponent is None and str(settings.get("payload", "")).startswith("e5m2") else exponent
-        rate = float(self._optimizer.param_groups[0]["lr"])
-        self._to.step((rate, norm, exponent), {"gradient": self._gradient} | self._results())
+        self._to.step((self._rates(), norm, exponent), {"gradient": self._gradient} | self._results())
         if self._left is not None:
             self._left -= 1
 

@@ -179,6 +179,44 @@ class OneProcess(unittest.TestCase):
             with self.assertRaisesRegex(scape.Error, "so that no step has been recorded"):
                 self.foreign(path, 1.0, start=9)
 
+    def in_groups(self, mistake: str) -> PlainAdamS:
+        """Weights decay and biases do not, which learn faster."""
+        torch.manual_seed(1)
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2))
+        weights, biases = ([p for p in self.model.parameters() if (p.dim() > 1) == decays] for decays in (True, False))
+        return PlainAdamS([{"params": weights, "weight_decay": 0.1}, {"params": []}, {"params": biases, "lr": 0.03}], mistake)
+
+    def test_each_param_group_has_its_learning_rate_and_its_decay(self) -> None:
+        for mistake in ("", "lr", "weight_decay"):
+            self.optimizer = self.in_groups(mistake)
+            problem = scape.Problem(self.optimizer.param_groups, algorithm="adams", bias_correction="none")
+            self.assertEqual([(tensor.size, tensor.param_group) for tensor in problem.tensors], [(12, 0), (6, 0), (3, 1), (2, 1)])
+            self.assertEqual(problem.settings["weight_decay"], [0.1, 0.0])
+            with tempfile.TemporaryDirectory() as folder:
+                with scape.torch.Recorder(self.optimizer, problem, path=f"{folder}/run.rank{{rank}}.safetensors", state={"exp_avg": "first_moment"}):
+                    for _ in range(5):
+                        self.step()
+                        self.optimizer.param_groups[0]["lr"] *= 0.5
+                        self.optimizer.param_groups[2]["lr"] += 0.01
+                result = scape.verify(f"{folder}/run.rank*.safetensors", "rel")
+            self.assertEqual(result.passed, not mistake, result.text)
+            if mistake:
+                self.assertEqual((result.first_divergence["step"], result.first_divergence["tensor"]), (1, "parameter2"))
+
+    def test_a_problem_without_the_optimizers_groups_is_refused(self) -> None:
+        """One learning rate for all would make a right run a wrong one."""
+        optimizer = self.in_groups("")
+        of_one = [("all", sum(p.numel() for p in self.model.parameters()))]
+        for tensors in (of_one, [(f"t{i}", p.numel(), False, i % 2) for i, p in enumerate(p for g in optimizer.param_groups for p in g["params"])]):
+            with self.assertRaisesRegex(scape.Error, r"have the learning rates \[0.01, 0.01, 0.03\], and the problem's parameter groups are not"):
+                scape.torch.Recorder(optimizer, scape.Problem(tensors, algorithm="adams"))
+        optimizer.param_groups[2]["lr"] = 0.01
+        scape.torch.Recorder(optimizer, scape.Problem(of_one, algorithm="adams"))
+        with self.assertRaisesRegex(scape.Error, "1 learning rates are given, and the problem has 2 parameter groups"):
+            scape.Recorder(scape.Problem(optimizer.param_groups), np.zeros(23, np.float32)).begin(0.01)
+        with self.assertRaisesRegex(scape.Error, "2 parameter groups; the sharded implementation has one learning rate"):
+            scape.Optimizer(scape.Problem(optimizer.param_groups), np.zeros(23, np.float32))
+
     def test_what_cannot_be_is_told(self) -> None:
         with self.assertRaisesRegex(scape.Error, "give one with the rank in its name"):
             self.record("run.safetensors")
