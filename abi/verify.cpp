@@ -12,6 +12,7 @@
 #include <scape/report/status.hpp>
 #include <scape/trace/bundle.hpp>
 #include <scape/trace/ranks.hpp>
+#include <scape/verify/diagnosis.hpp>
 #include <scape/verify/report.hpp>
 #include <scape/verify/scape_traces.hpp>
 
@@ -42,10 +43,15 @@ verify::Traces traces_of(const std::filesystem::path& path) {
 }
 
 scape_verdict verify(const std::filesystem::path& path, const verify::VerifyOptions& options) {
-    const verify::TraceVerdict verdict = traces_of(path).verify(path, options);
+    const verify::Traces traces = traces_of(path);
+    const verify::TraceVerdict verdict = traces.verify(path, options);
+    const std::vector<std::string> fits = what_may_be_wrong(traces, verdict, options);
+    nlohmann::ordered_json json = json_report(verdict);
+    json["fits"] = fits;
     return {verdict.status == verify::Status::passed,
-            text_report(verdict) + std::string(name(verdict.status)) + "  " + path.string() + "\n",
-            json_report(verdict).dump()};
+            text_report(verdict) + verify::text_of_diagnosis(fits) + std::string(name(verdict.status)) +
+                "  " + path.string() + "\n",
+            json.dump()};
 }
 
 verify::VerifyOptions options_of(const char* level, const char* from) {

@@ -41,6 +41,10 @@ std::string percent(double share) {
     return text;
 }
 
+std::string percent_of_limit(double share, bool exceeded) {
+    return exceeded ? ">100" : percent(share);
+}
+
 std::string ulps_text(double ulps) {
     return std::isinf(ulps) ? "not comparable" : shortest(ulps);
 }

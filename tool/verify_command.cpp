@@ -17,6 +17,7 @@
 #include <scape/report/runs.hpp>
 #include <scape/report/table.hpp>
 #include <scape/trace/ranks.hpp>
+#include <scape/verify/diagnosis.hpp>
 #include <scape/verify/report.hpp>
 #include <scape/verify/traces.hpp>
 
@@ -63,7 +64,8 @@ class Brief {
                 notes_ += "  note: " + verdict.path + ": " + note + "\n";
         table_.add({verdict.path, name(verdict.level), name(verdict.from), std::to_string(all.compared),
                     std::to_string(all.mismatched), std::to_string(all.unbounded),
-                    report::ulps_text(all.greatest_ulps), report::percent(all.share_of_limit),
+                    report::ulps_text(all.greatest_ulps),
+                    report::percent_of_limit(all.share_of_limit, all.mismatched > 0),
                     name(verdict.status)});
     }
 
@@ -92,13 +94,6 @@ class Brief {
 std::string command_line(const std::string& trace, const VerifyRun& settings) {
     return "scape verify " + gate::shell_word(trace) +
            (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level;
-}
-
-std::string explanation(const std::vector<std::string>& fits) {
-    std::string text = fits.empty() ? "" : "what may be wrong:\n";
-    for (const std::string& line : fits)
-        text += "  " + line + "\n";
-    return text;
 }
 
 /// What is told of one trace: for --json, and for the page and JUnit.
@@ -135,8 +130,8 @@ ToldTrace verify_one(const std::string& trace, const VerifyRun& settings, verify
         if (settings.brief && !passed)
             print("$ " + command_line(trace, settings) + "\n");
         if (!settings.brief || !passed)
-            print(text_report(verdict) + explanation(fits) + gate::coloured(verdict.status) + "  " + trace +
-                  "\n\n");
+            print(text_report(verdict) + verify::text_of_diagnosis(fits) + gate::coloured(verdict.status) +
+                  "  " + trace + "\n\n");
         (passed ? counts.passed : counts.failed) += 1;
         counts.mistrusted += verdict.status == verify::Status::mistrusted ? 1 : 0;
         nlohmann::ordered_json json = json_report(verdict);

@@ -4,6 +4,7 @@
 
 #include <scape/gate/processes.hpp>
 #include <scape/gate/results.hpp>
+#include <scape/verify/diagnosis.hpp>
 
 namespace scape::tool {
 
@@ -17,7 +18,7 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
                                    const std::string& trace, const verify::VerifyOptions& options) {
     if (verdict.status != verify::Status::failed || !verdict.first)
         return {};
-    std::vector<std::string> lines = verdict.hints;
+    std::vector<std::string> lines = verify::what_may_be_wrong(system.traces, verdict, options);
     try {
         // In a process of its own: a mistake that is tried may end it.
         gate::Ended ended;
@@ -37,16 +38,6 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
     } catch (const std::exception& error) {
         // A guess must not cost the verdict.
         lines.push_back(std::string("no known mistake could be tried: ") + error.what());
-    }
-    constexpr double most_of_a_rounding = 16.0;
-    if (options.level.kind == verify::LevelKind::exact &&
-        verify::total(verdict.rows).greatest_ulps <= most_of_a_rounding) {
-        verify::VerifyOptions looser = options;
-        looser.level = verify::Level::rel();
-        if (system.traces.verify(trace, looser).status == verify::Status::passed)
-            lines.emplace_back(
-                "at REL it passes, and no value is more than 16 ULP away: a difference of rounding; "
-                "try --level rel");
     }
     return lines;
 }

@@ -8,7 +8,8 @@
 
 namespace scape::tool {
 
-/// What may be wrong with a run that has failed, a line each.
+/// What may be wrong with a run that has failed, a line each: what libscape says, too, and then the planted
+/// mistakes that make the recorded bits.
 [[nodiscard]] std::vector<std::string> what_fits(const gate::System& system,
                                                  const verify::TraceVerdict& verdict,
                                                  const std::string& trace,

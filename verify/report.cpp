@@ -14,15 +14,16 @@ namespace scape::verify {
 namespace {
 
 using nlohmann::ordered_json;
-using report::percent;
+using report::percent_of_limit;
 using report::Table;
 using report::ulps_text;
 
-std::string divergence_text(const Divergence& divergence, const problem::Layout& layout) {
-    std::string text = "  first divergence: " + place(divergence, layout) + "\n";
+std::string divergence_text(const Divergence& divergence, const problem::Layout& layout,
+                            const Words& words = {}) {
+    std::string text = "  first divergence: " + place(divergence, layout, words) + "\n";
     if (!divergence.comparison.first.empty())
-        text += "  " + summary(divergence.comparison) + " in this vector at this step\n" +
-                details(divergence.comparison, layout, "    ");
+        text += "  " + summary(divergence.comparison) + " in this vector at this " +
+                std::string(words.step) + "\n" + details(divergence.comparison, layout, "    ");
     if (!divergence.note.empty())
         text += "  note: " + divergence.note + "\n";
     return text;
@@ -81,11 +82,13 @@ ordered_json json_divergence(const Divergence& divergence, const problem::Layout
 
 } // namespace
 
-std::string place(const Divergence& divergence, const problem::Layout& layout) {
-    std::string text = "step " + std::to_string(divergence.step) + ", phase " + divergence.phase + ", " +
-                       divergence.result;
-    text += divergence.rank == Divergence::all_ranks ? " (the same on all ranks)"
-                                                     : " of rank " + std::to_string(divergence.rank);
+std::string place(const Divergence& divergence, const problem::Layout& layout, const Words& words) {
+    const std::string rank(words.rank);
+    std::string text = std::string(words.step) + " " + std::to_string(divergence.step) + ", phase " +
+                       divergence.phase + ", " + divergence.result;
+    text += divergence.rank == Divergence::all_ranks
+                ? " (the same on all " + rank + "s)"
+                : " of " + rank + " " + std::to_string(divergence.rank);
     if (divergence.index)
         text += ", " + (*divergence.index < layout.size()
                             ? layout.describe(*divergence.index)
@@ -98,8 +101,9 @@ std::string text_report(const TraceVerdict& verdict) {
     text += "  source   " + one_line(verdict.source) + "\n";
     text += "  level    " + name(verdict.level) + ": " + explain(verdict.level) + "\n";
     text += "  from     " + name(verdict.from) +
-            (verdict.from == From::recorded ? ": each step begins at the recorded state before it\n"
-                                            : ": the reference runs free\n");
+            (verdict.from == From::recorded
+                 ? ": each " + std::string(verdict.words.step) + " begins at the recorded state before it\n"
+                 : ": the reference runs free\n");
     Table table({{"phase"},
                  {"result"},
                  {"values", true},
@@ -111,7 +115,7 @@ std::string text_report(const TraceVerdict& verdict) {
         const bool any = row.compared > 0;
         table.add({row.phase, row.result, std::to_string(row.compared),
                    any ? std::to_string(row.mismatched) : "-", any ? ulps_text(row.greatest_ulps) : "-",
-                   any ? percent(row.share_of_limit) : "-",
+                   any ? percent_of_limit(row.share_of_limit, row.mismatched > 0) : "-",
                    name(row.status()) + (any                 ? ""
                                          : row.unbounded > 0 ? " (no finite bound)"
                                                              : " (not in the trace)")});
@@ -120,7 +124,7 @@ std::string text_report(const TraceVerdict& verdict) {
     for (const std::string& note : verdict.notes)
         text += "  note: " + note + "\n";
     if (verdict.first)
-        text += divergence_text(*verdict.first, verdict.layout);
+        text += divergence_text(*verdict.first, verdict.layout, verdict.words);
     if (verdict.status == Status::mistrusted)
         text += "  too few of the compared values are non-zero to prove anything\n";
     return text;
@@ -169,6 +173,7 @@ nlohmann::ordered_json json_page(const TraceVerdict& verdict) {
     page["problem"] = verdict.problem;
     page["steps"] = verdict.steps;
     page["explains_level"] = explain(verdict.level);
+    page["words"] = {{"step", verdict.words.step}, {"rank", verdict.words.rank}};
     page.update(json(verdict.seen));
     if (!verdict.first) {
         page["failure"] = nullptr;
@@ -177,6 +182,7 @@ nlohmann::ordered_json json_page(const TraceVerdict& verdict) {
     const Divergence& divergence = *verdict.first;
     // As docs/results.md has a failure of the gate: the pages draw it in the same way.
     ordered_json first = page["first_divergence"];
+    first["words"] = page["words"];
     if (first["rank"].is_null())
         first["rank"] = Divergence::all_ranks;
     // With as few digits as tell one float from the next.
@@ -194,10 +200,10 @@ nlohmann::ordered_json json_page(const TraceVerdict& verdict) {
     if (!comparison.first.empty())
         first.update(shown(comparison.first.front()));
     page["failure"] = {
-        {"message", place(divergence, verdict.layout) +
+        {"message", place(divergence, verdict.layout, verdict.words) +
                         (divergence.comparison.first.empty() ? "" : ": " + summary(divergence.comparison))},
         {"note", divergence.note},
-        {"details", divergence_text(divergence, verdict.layout)},
+        {"details", divergence_text(divergence, verdict.layout, verdict.words)},
         {"first", first}};
     return page;
 }

@@ -15,8 +15,8 @@ void add_notes(TraceVerdict& verdict, const trace::Reader& trace, const std::str
                                 "': section 9 does not know them, or not for this algorithm");
     if (!trace.missing().empty())
         verdict.notes.push_back(
-            std::to_string(trace.missing().size()) +
-            " results are absent that the trace holds for other steps or ranks, such as '" +
+            std::to_string(trace.missing().size()) + " results are absent that the trace holds for other " +
+            std::string(verdict.words.step) + "s or " + std::string(verdict.words.rank) + "s, such as '" +
             trace.missing().front() + "': they were not compared");
     Index unbounded = 0;
     for (const Row& row : verdict.rows)

@@ -271,7 +271,8 @@ scape_status scape_verify_ranks(const char* const* paths, size_t count, const ch
 scape_status scape_join(const char* const* paths, size_t count, const char* output);
 void scape_verdict_destroy(scape_verdict* verdict);
 int32_t scape_verdict_passed(const scape_verdict* verdict);
-/* What `scape verify` prints, and its JSON (docs/using-the-tool.md); as long as the verdict. */
+/* What `scape verify` prints, and its JSON (docs/using-the-tool.md), with what may be wrong with a run that
+ * has failed, but for the mistakes that the gate plants; as long as the verdict. */
 const char* scape_verdict_text(const scape_verdict* verdict);
 const char* scape_verdict_json(const scape_verdict* verdict);
 

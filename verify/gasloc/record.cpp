@@ -12,6 +12,8 @@
 #include <scape/problem/text.hpp>
 #include <scape/verify/made_up.hpp>
 
+#include "mistakes.hpp"
+
 namespace scape::gasloc {
 
 namespace {
@@ -249,7 +251,8 @@ verify::Traces traces() {
         [](const std::string& text, const std::string& what) { return schema(parse_config(text, what)); },
         verify_trace,
         settings(),
-        record};
+        record,
+        known_mistake};
 }
 
 } // namespace scape::gasloc

@@ -11,6 +11,8 @@
 #include <scape/verify/trace.hpp>
 #include <scape/verify/verify_trace.hpp>
 
+#include "mistakes.hpp"
+
 namespace scape::verify {
 
 namespace {
@@ -166,7 +168,7 @@ void record_made_up(const MadeUpRun& run) {
 } // namespace
 
 Traces scape_traces() {
-    return {{"scape", "adams"}, schema_of_config, verify_trace, settings(), record_made_up};
+    return {{"scape", "adams"}, schema_of_config, verify_trace, settings(), record_made_up, known_mistake};
 }
 
 } // namespace scape::verify

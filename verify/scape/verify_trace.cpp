@@ -220,7 +220,8 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     verdict.status = overall(verdict.rows, verdict.first.has_value());
     verdict.hints = hints.lines();
     tell_extent(trace.head(), verdict.notes);
-    if (verdict.status == Status::failed && options.level.kind != LevelKind::bf16 && keeps_bf16(trace))
+    verdict.keeps_bf16 = verdict.status == Status::failed && keeps_bf16(trace);
+    if (verdict.keeps_bf16 && options.level.kind != LevelKind::bf16)
         verdict.notes.emplace_back("every recorded parameter and moment is a number of bf16: of an "
                                    "optimizer that keeps its state in it ask --level bf16");
     if (options.level.kind == LevelKind::bf16 && hidden > 0)

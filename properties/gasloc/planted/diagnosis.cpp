@@ -112,8 +112,9 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     const Scenario scenario = scenario_of_trace(trace, round);
     std::vector<std::string> lines;
     if (gradients == gate::Gradients::recorded && same_gradients(scenario))
-        lines.emplace_back("all ranks were given the same gradients, at every inner step: averaged before? "
-                           "A worker's are its own");
+        lines.emplace_back(
+            "all workers were given the same gradients, at every inner step: averaged before? "
+            "A worker's are its own");
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
     const auto run = [&](int number) -> std::optional<SeenBits> {
         const auto candidate = std::dynamic_pointer_cast<const Candidate>(planted(number, group));

@@ -259,6 +259,8 @@ TEST(EnvironmentReport, NamesVersionsAndCompilerButNoMachineAndNoPlace) {
 TEST(NumbersInTables, AreShortAndNeverAnInfinity) {
     EXPECT_EQ(percent(0.1234), "12.3");
     EXPECT_EQ(percent(1.0), "100.0");
+    EXPECT_EQ(report::percent_of_limit(0.1234, false), "12.3");
+    EXPECT_EQ(report::percent_of_limit(0.1234, true), ">100");
     EXPECT_EQ(ulps_text(3.0), "3");
     EXPECT_EQ(ulps_text(std::numeric_limits<double>::infinity()), "not comparable");
 }

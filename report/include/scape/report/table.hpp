@@ -28,6 +28,8 @@ class Table {
 
 /// 0.123 as "12.3".
 [[nodiscard]] std::string percent(double share);
+/// The worst share of a limit among the values that kept to theirs; ">100" where one has not.
+[[nodiscard]] std::string percent_of_limit(double share, bool exceeded);
 /// A distance in ULPs as a table shows it.
 [[nodiscard]] std::string ulps_text(double ulps);
 

@@ -14,7 +14,8 @@ namespace scape::verify {
 
 /// Where a divergence is, one line: "step 3, phase residual, residual of rank 1, tensor wq, index 5
 /// (coordinate 5)".
-[[nodiscard]] std::string place(const Divergence& divergence, const problem::Layout& layout);
+[[nodiscard]] std::string place(const Divergence& divergence, const problem::Layout& layout,
+                                const Words& words = {});
 
 [[nodiscard]] std::string text_report(const TraceDifference& difference, const std::string& a,
                                       const std::string& b);

@@ -62,6 +62,9 @@ struct Traces {
     std::vector<Setting> settings;
     /// Runs the reference on made-up data and writes the trace.
     std::function<void(const MadeUpRun&)> record;
+    /// The known mistake that makes what a failed trace holds from its first divergence on, one line, or
+    /// "". At a level with bounds.
+    std::function<std::string(const TraceVerdict& verdict)> known_mistake = {};
 };
 
 } // namespace scape::verify

@@ -60,6 +60,12 @@ struct Row {
 /// All rows together: sums, and the worst of what is worst.
 [[nodiscard]] Row total(const std::vector<Row>& rows);
 
+/// What a system calls these in texts; the keys of JSON are the same for all.
+struct Words {
+    std::string_view step = "step";
+    std::string_view rank = "rank";
+};
+
 /// The first place at which the trace and the reference part.
 struct Divergence {
     static constexpr int all_ranks = -1;
@@ -92,6 +98,8 @@ struct TraceVerdict {
     Status status = Status::untested;
     Seen seen = {};                      ///< where it was asked for
     std::vector<std::string> hints = {}; ///< what the wrong values have in common, of one that fails
+    bool keeps_bf16 = false; ///< of one that fails: its recorded state is made of numbers of bf16
+    Words words = {};
 };
 
 /// What the rows say, of which the first is no datum but the outcome of the steps.

@@ -1,0 +1,86 @@
+#include <scape/verify/diagnosis.hpp>
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <scape/problem/error.hpp>
+#include <scape/verify/report.hpp>
+
+namespace scape::verify {
+
+namespace {
+
+/// The verdict at the level whose bounds hold for the run's arithmetic. None: that level is not available.
+std::optional<TraceVerdict> at_bounds(const Traces& traces, const TraceVerdict& verdict,
+                                      VerifyOptions options) {
+    options.level = verdict.keeps_bf16 ? Level::bf16() : Level::rel();
+    options.look = false;
+    options.progress = VerifyOptions().progress;
+    try {
+        return traces.verify(verdict.path, options);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+/// Where a run that is wrong at both levels first parts from the reference, if it is not at one place.
+std::string parts_at(const TraceVerdict& bounded, const TraceVerdict& exact) {
+    const Divergence& first = *bounded.first;
+    if (first.step == exact.first->step && first.phase == exact.first->phase &&
+        first.result == exact.first->result && first.rank == exact.first->rank)
+        return {};
+    return "at " + name(bounded.level) + " it parts first at " +
+           place(first, bounded.layout, bounded.words);
+}
+
+std::string only_rounding(const TraceVerdict& bounded, const TraceVerdict& exact) {
+    constexpr double most_of_a_rounding = 16.0;
+    if (bounded.status != Status::passed || total(exact.rows).greatest_ulps > most_of_a_rounding)
+        return {};
+    return "at " + name(bounded.level) +
+           " it passes, and no value is more than 16 ULP away: a difference of rounding; try --level " +
+           (bounded.level.kind == LevelKind::bf16 ? "bf16" : "rel");
+}
+
+} // namespace
+
+std::vector<std::string> what_may_be_wrong(const Traces& traces, const TraceVerdict& verdict,
+                                           const VerifyOptions& options) {
+    if (verdict.status != Status::failed || !verdict.first)
+        return {};
+    std::optional<TraceVerdict> bounded;
+    if (verdict.level.kind == LevelKind::exact)
+        bounded = at_bounds(traces, verdict, options);
+    const TraceVerdict& judged = bounded ? *bounded : verdict;
+    const bool parts = judged.level.kind != LevelKind::exact && judged.status == Status::failed &&
+                       judged.first.has_value();
+    std::vector<std::string> lines;
+    const auto add = [&](std::string line) {
+        if (!line.empty())
+            lines.push_back(std::move(line));
+    };
+    if (parts && traces.known_mistake)
+        try {
+            add(traces.known_mistake(judged));
+        } catch (const std::exception& error) {
+            // A guess must not cost the verdict.
+            add(std::string("no known mistake could be tried within rounding: ") + error.what());
+        }
+    if (parts && bounded)
+        add(parts_at(*bounded, verdict));
+    const std::vector<std::string>& hints = verdict.hints.empty() && parts ? judged.hints : verdict.hints;
+    lines.insert(lines.end(), hints.begin(), hints.end());
+    if (bounded)
+        add(only_rounding(*bounded, verdict));
+    return lines;
+}
+
+std::string text_of_diagnosis(const std::vector<std::string>& lines) {
+    std::string text = lines.empty() ? "" : "what may be wrong:\n";
+    for (const std::string& line : lines)
+        text += "  " + line + "\n";
+    return text;
+}
+
+} // namespace scape::verify

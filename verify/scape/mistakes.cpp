@@ -1,0 +1,221 @@
+// Known mistakes are tried on a trace, in the arithmetic of the levels with bounds.
+#include "mistakes.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <scape/verify/beside.hpp>
+#include <scape/verify/known_mistakes.hpp>
+#include <scape/verify/run.hpp>
+#include <scape/verify/verify_trace.hpp>
+#include <scape/verify/yardstick.hpp>
+
+#include "norms.hpp"
+#include "step_mistakes.hpp"
+#include "trace_piece.hpp"
+
+namespace scape::verify {
+
+namespace {
+
+/// So many values of all ranks are made with each mistake; of more, a piece around the first that differs.
+constexpr Index most_values = 2'000'000;
+/// Mistakes that do the same to the first wrong step are told apart by the steps after it.
+constexpr Index steps_tried = 4;
+
+/// The state before a step as it was recorded, in a piece of the trace.
+template <class T>
+typename Run<T>::State state_before(const TracePiece& trace, Index step, typename Run<T>::State state) {
+    state.step = trace.head().extent.begin + step - 1;
+    const auto recorded = [&](Result result, int rank) {
+        return to_vector<T>(trace.values(kind_of(result), step - 1, rank).value());
+    };
+    if (step > 1) {
+        state.w = recorded(Result::parameters, 0);
+        state.m = recorded(Result::first_moment, 0);
+        for (std::size_t rank = 0; rank < state.e.size(); ++rank)
+            state.e[rank] = recorded(Result::residual, static_cast<int>(rank));
+    } else if (state.step > 0) {
+        const InitialState held = trace.initial_state();
+        state.m = to_vector<T>(held.first_moment);
+        for (std::size_t rank = 0; rank < held.residual.size(); ++rank)
+            state.e[rank] = to_vector<T>(held.residual[rank]);
+    }
+    return state;
+}
+
+/// The steps of a piece beside the reference, each begun at the recorded state where there is one.
+template <class T>
+class Trial {
+  public:
+    Trial(const TraceReader& trace, trace::Window window, Index parted)
+        : trace_(trace), piece_(trace, window), parted_(parted),
+          run_(piece_.problem(), trace.head().schedule(), to_vector<T>(piece_.initial_parameters())),
+          mistakes_(mistakes_of_a_step<T>(piece_.problem(), trace.head().extent.begin + parted - 1)),
+          known_(names(), piece_.problem().workers), later_(known_) {}
+
+    [[nodiscard]] std::string line() {
+        const bool recorded = trace_.states_recorded();
+        const Index last = recorded ? std::min(trace_.head().steps(), parted_ + steps_tried - 1) : parted_;
+        try {
+            for (Index step = recorded ? parted_ : 1; step <= last; ++step) {
+                if (recorded)
+                    run_.restore(state_before<T>(piece_, step, run_.state()));
+                RightStep<T> right = take(step);
+                if (step >= parted_)
+                    compare(step, right, step == parted_ ? known_ : later_);
+            }
+        } catch (const std::runtime_error&) {
+            // A step that is refused, or the end of a run that breaks down: what came before it counts.
+        }
+        return known_.line(parted_, later_);
+    }
+
+  private:
+    [[nodiscard]] std::vector<std::string> names() const {
+        std::vector<std::string> all;
+        for (const Mistake<T>& mistake : mistakes_)
+            all.push_back(mistake.name);
+        return all;
+    }
+
+    [[nodiscard]] std::optional<Coordinates> mask(Result result, Index step) const {
+        const auto bits = piece_.mask(kind_of(result), step);
+        return bits ? std::optional(to_coordinates(*bits, piece_.problem().layout.size())) : std::nullopt;
+    }
+
+    /// The mask that the step uses, or should: as it was recorded.
+    void give_mask(Index step) {
+        auto state = run_.state();
+        std::optional<Coordinates> used = mask(Result::mask, step);
+        if (!used && step > 1)
+            used = mask(Result::next_mask, step - 1);
+        if (!used && step == 1 && state.step > 0 && !state.e.empty())
+            used = to_coordinates(piece_.initial_state().mask, piece_.problem().layout.size());
+        if (used && !state.e.empty()) {
+            state.S = std::move(used);
+            run_.restore(std::move(state));
+        }
+    }
+
+    [[nodiscard]] std::optional<typename Run<T>::Norm> norm(Index step) const {
+        const TraceHead& head = trace_.head();
+        if (!(head.problem.settings.clip_norm > 0.0))
+            return std::nullopt;
+        if (!head.norm.empty())
+            return norm_as_recorded<T>(head.norm[static_cast<std::size_t>(step - 1)]);
+        return piece_.whole() ? std::nullopt
+                              : std::optional(norm_as_recorded<T>(norm_before_clipping(trace_, step)));
+    }
+
+    [[nodiscard]] RightStep<T> take(Index step) {
+        const problem::Problem& problem = piece_.problem();
+        const TraceHead& head = trace_.head();
+        if (!head.exponent.empty())
+            run_.scale_by(head.exponent[static_cast<std::size_t>(step - 1)]);
+        give_mask(step);
+        RightStep<T> right{problem,
+                           head.extent.begin + step,
+                           head.learning_rate[static_cast<std::size_t>(step - 1)],
+                           {},
+                           run_.state(),
+                           {},
+                           {},
+                           {},
+                           {},
+                           {},
+                           {}};
+        for (int rank = 0; rank < problem.workers; ++rank)
+            right.g.push_back(to_vector<T>(piece_.gradient(step, rank)));
+        const auto given = norm(step);
+        right.results = run_.step(right.g, right.learning_rate, given);
+        const Coordinates& S = right.results.mask;
+        right.M = right.results.first_moment(S);
+        right.m = right.before.m(S);
+        const auto scalars = right.scalars(right.t);
+        if (problem.algorithm == problem::Algorithm::adams) {
+            right.ghat = reference::mean_in_rank_order(right.g);
+            right.c = right.of_each([&](std::size_t rank) {
+                return Vector<T>((scalars.b1 * right.m) + (scalars.a1 * right.g[rank]));
+            });
+            return right;
+        }
+        right.c = right.results.local;
+        right.ghat = right.results.reconstructed(S);
+        right.next = mask(Result::next_mask, step);
+        if (const double most = problem.settings.clip_norm; most > 0.0) {
+            using Norm = typename Run<T>::Norm;
+            const Norm of_all =
+                given ? *given : reference::norm_in_blocks<Norm>(right.ghat, problem.settings.norm);
+            right.ghat = right.ghat * T(min(Norm(most) / (of_all + Norm(1e-6)), Norm(1.0)));
+        }
+        return right;
+    }
+
+    void compare(Index step, const RightStep<T>& right, KnownMistakes& tally) const {
+        const StepResults<T>& results = right.results;
+        for (std::size_t i = 0; i < mistakes_.size(); ++i) {
+            Made<T> made{results.residual, {results.first_moment}, {results.parameters}};
+            mistakes_[i].make(right, made);
+            for (std::size_t rank = 0; rank < results.residual.size(); ++rank)
+                if (const auto held =
+                        piece_.values(kind_of(Result::residual), step, static_cast<int>(rank)))
+                    tally.add(i, static_cast<int>(rank), *held, results.residual[rank],
+                              made.residual[rank]);
+            compare_replicated(tally, i, Result::first_moment, step, results.first_moment,
+                               made.first_moment);
+            compare_replicated(tally, i, Result::parameters, step, results.parameters, made.parameters);
+        }
+    }
+
+    void compare_replicated(KnownMistakes& tally, std::size_t mistake, Result result, Index step,
+                            const Vector<T>& right, const PerRank<T>& made) const {
+        const auto held = piece_.replicated_values(kind_of(result), step);
+        if (held.shared && held.copies.empty())
+            tally.add(mistake, KnownMistakes::all_ranks, *held.shared, right, made.front());
+        for (std::size_t rank = 0; rank < held.copies.size(); ++rank)
+            tally.add(mistake, static_cast<int>(rank), held.copies[rank], right,
+                      made[made.size() == 1 ? 0 : rank]);
+    }
+
+    const TraceReader& trace_;
+    TracePiece piece_;
+    Index parted_;
+    Run<T> run_;
+    std::vector<Mistake<T>> mistakes_;
+    KnownMistakes known_; ///< of the step at which it parts
+    KnownMistakes later_; ///< of those after it
+};
+
+/// What is tried of a trace: all, or the segments around the first value that differs. None: too much.
+std::optional<trace::Window> window_of(const TraceReader& trace, Index at) {
+    const problem::Problem& problem = trace.head().problem;
+    const Index most = most_values / problem.workers;
+    if (problem.layout.size() <= most)
+        return trace::Window{0, problem.layout.size()};
+    const std::vector<trace::Window> pieces = pieces_of(trace, 1);
+    const auto found = std::ranges::find_if(pieces, [&](const trace::Window& one) { return at < one.end; });
+    const trace::Window& window = found == pieces.end() ? pieces.back() : *found;
+    return trace.states_recorded() && window.size() <= most ? std::optional(window) : std::nullopt;
+}
+
+} // namespace
+
+std::string known_mistake(const TraceVerdict& verdict) {
+    const TraceReader trace(verdict.path);
+    const auto window = window_of(trace, verdict.first->index.value_or(0));
+    const bool unknown_scale =
+        problem::format_of(trace.head().problem.settings.payload) == problem::Payload::e5m2 &&
+        trace.head().exponent.empty();
+    if (!window || unknown_scale)
+        return {};
+    return verdict.level.kind == LevelKind::bf16
+               ? Trial<BoundedBf16>(trace, *window, verdict.first->step).line()
+               : Trial<Bounded>(trace, *window, verdict.first->step).line();
+}
+
+} // namespace scape::verify
