@@ -45,9 +45,11 @@ std::string first_divergence(const ordered_json& first) {
     const bool all_ranks = at(first, "rank").is_number() && number(first, "rank") < 0.0;
     const std::string index = place_text(first, "index");
     const std::string coordinate = place_text(first, "coordinate");
-    std::string html = "<h4>First divergence</h4><dl class=\"facts\">" + fact("step", text(first, "step")) +
+    std::string html = "<h4>First divergence</h4><dl class=\"facts\">" +
+                       fact(word_for(first, "step"), text(first, "step")) +
                        fact("phase", text(first, "phase")) + fact("result", text(first, "result")) +
-                       fact("rank", all_ranks ? "all ranks" : text(first, "rank")) +
+                       fact(word_for(first, "rank"),
+                            all_ranks ? "all " + word_for(first, "rank") + "s" : text(first, "rank")) +
                        fact("tensor", text(first, "tensor")) + fact("index", index) +
                        (coordinate == index ? "" : fact("coordinate", coordinate)) + "</dl>";
     if (text(first, "expected").empty() && text(first, "actual").empty())

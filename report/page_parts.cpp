@@ -136,13 +136,14 @@ std::string title(const Entry& entry) {
 }
 
 std::string place(const ordered_json& first) {
-    std::string where = joined({text(first, "step").empty() ? "" : "step " + text(first, "step"),
-                                text(first, "phase").empty() ? "" : "phase " + text(first, "phase")},
-                               ", ");
+    std::string where =
+        joined({text(first, "step").empty() ? "" : word_for(first, "step") + " " + text(first, "step"),
+                text(first, "phase").empty() ? "" : "phase " + text(first, "phase")},
+               ", ");
     std::string what = text(first, "result");
     if (at(first, "rank").is_number())
-        what +=
-            number(first, "rank") < 0.0 ? " (the same on all ranks)" : " of rank " + text(first, "rank");
+        what += number(first, "rank") < 0.0 ? " (the same on all " + word_for(first, "rank") + "s)"
+                                            : " of " + word_for(first, "rank") + " " + text(first, "rank");
     const std::string tensor = text(first, "tensor");
     return joined({where, what, tensor.empty() ? "" : "tensor " + tensor,
                    place_text(first, "index").empty() ? "" : "index " + place_text(first, "index")},
@@ -150,6 +151,17 @@ std::string place(const ordered_json& first) {
            (place_text(first, "coordinate").empty()
                 ? ""
                 : " (coordinate " + place_text(first, "coordinate") + ")");
+}
+
+std::string explained_words(bool rel, bool mistrusted) {
+    return joined(
+        {rel ? "REL: each value lies within a bound on the rounding of fp32, around the reference "
+               "in double precision."
+             : "",
+         mistrusted ? "MISTRUSTED: no difference was found, but too few of the compared values are "
+                      "non-zero to prove anything."
+                    : ""},
+        " ");
 }
 
 std::string explanation(const Entry& entry) {

@@ -58,6 +58,8 @@ struct Gathered {
 [[nodiscard]] std::string place(const ordered_json& first);
 /// Why a row that is no plain failure did not pass, plain text; else "".
 [[nodiscard]] std::string explanation(const Entry& entry);
+/// What the words REL and MISTRUSTED mean, of those that stand on the page: sentences, or "".
+[[nodiscard]] std::string explained_words(bool rel, bool mistrusted);
 
 [[nodiscard]] std::string badge(const Entry& entry);
 

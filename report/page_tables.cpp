@@ -217,7 +217,12 @@ std::string heat_maps(const Gathered& all) {
         "<p class=\"lead\">A cell is one worker count and one value of the next setting, over all values "
         "of the "
         "others: the rows that passed, and the worst share of the limit that any value took. "
-        "100 % is the limit; exact: the same bits as the reference.</p><div class=\"maps\">";
+        "100 % is the limit; exact: the same bits as the reference. " +
+        explained_words(
+            std::ranges::any_of(all.matrix,
+                                [](const Entry& entry) { return text(*entry.json, "level") == "REL"; }),
+            all.count(Status::mistrusted) > 0) +
+        "</p><div class=\"maps\">";
     std::string skipped;
     for (const Group& group : grouped(all.matrix, group_of_row)) {
         const std::string line = skipped_line(group);

@@ -60,6 +60,11 @@ std::string place_text(const ordered_json& object, const std::string& key) {
     return at(object, key).is_number() && number(object, key) < 0.0 ? std::string() : text(object, key);
 }
 
+std::string word_for(const ordered_json& object, const std::string& word) {
+    const std::string own = text(at(object, "words"), word);
+    return own.empty() ? word : own;
+}
+
 double number(const ordered_json& object, const std::string& key) {
     const ordered_json& value = at(object, key);
     if (value.is_number())

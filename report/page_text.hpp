@@ -21,6 +21,8 @@ using nlohmann::ordered_json;
 [[nodiscard]] std::string text(const ordered_json& object, const std::string& key);
 /// The same of a place: "" too for a negative number, which means that there is none.
 [[nodiscard]] std::string place_text(const ordered_json& object, const std::string& key);
+/// What the system of a run calls a "step" or a "rank".
+[[nodiscard]] std::string word_for(const ordered_json& object, const std::string& word);
 /// A number, or the text "inf"; 0 for anything else.
 [[nodiscard]] double number(const ordered_json& object, const std::string& key);
 /// What a value that is neither list nor object holds, as text.

@@ -116,8 +116,8 @@ double above(double value) {
 
 class Chart {
   public:
-    Chart(std::vector<DrawnLine> lines, std::string name)
-        : lines_(std::move(lines)), name_(std::move(name)) {
+    Chart(std::vector<DrawnLine> lines, std::string name, std::string step)
+        : lines_(std::move(lines)), name_(std::move(name)), step_(std::move(step)) {
         for (const DrawnLine& line : lines_)
             for (const Point& point : line.points) {
                 steps_ = std::max(steps_, point.last);
@@ -128,7 +128,7 @@ class Chart {
     }
 
     [[nodiscard]] std::string svg() const {
-        std::string html = svg_begin(chart_width, chart_height, name_ + " over the steps");
+        std::string html = svg_begin(chart_width, chart_height, name_ + " over the " + step_ + "s");
         for (const double share : {0.0, 0.5, 1.0}) {
             const double at = y(share * top_);
             html += "<path class=\"rule\" d=\"M" + px(left_edge) + " " + px(at) + "H" +
@@ -157,7 +157,8 @@ class Chart {
     [[nodiscard]] std::string step_label(std::size_t step, const std::string& anchor) const {
         return "<text class=\"tick\" text-anchor=\"" + anchor + "\" x=\"" +
                px(x({.first = step, .last = step, .value = {}, .least = 0, .greatest = 0, .odd = {}})) +
-               "\" y=\"" + px(chart_height - 9) + "\">step " + std::to_string(step) + "</text>";
+               "\" y=\"" + px(chart_height - 9) + "\">" + escaped(step_) + " " + std::to_string(step) +
+               "</text>";
     }
 
     /// Each run of points without a gap is a path; one that stands alone is a dot.
@@ -188,6 +189,7 @@ class Chart {
 
     std::vector<DrawnLine> lines_;
     std::string name_;
+    std::string step_; ///< what the system calls it
     std::size_t steps_ = 1;
     double greatest_ = 0.0;
     double top_ = 1.0;
@@ -220,7 +222,7 @@ std::string key_of(std::size_t i, const std::string& name) {
            std::to_string(i) + "\" d=\"M1 4H23\"/></svg> " + escaped(name) + "</span>";
 }
 
-std::string figure(const ordered_json& curve) {
+std::string figure(const ordered_json& curve, const std::string& step) {
     const std::vector<DrawnLine> lines = drawn_lines(curve);
     if (lines.empty())
         return {};
@@ -229,7 +231,7 @@ std::string figure(const ordered_json& curve) {
     if (lack == "not recorded")
         html += "<p class=\"absent-chart\">not recorded</p>";
     else
-        html += Chart(lines, text(curve, "name")).svg();
+        html += Chart(lines, text(curve, "name"), step).svg();
     html += "<figcaption>";
     if (lines.size() > 1)
         for (std::size_t i = 0; i < lines.size(); ++i)
@@ -253,7 +255,7 @@ std::string steps_text(const Point& point) {
            (point.first == point.last ? "" : " to " + std::to_string(point.last));
 }
 
-std::string numbers_of_curves(const ordered_json& all) {
+std::string numbers_of_curves(const ordered_json& all, const std::string& step) {
     std::vector<DrawnLine> lines;
     std::string heads;
     for (const ordered_json& curve : all)
@@ -267,8 +269,8 @@ std::string numbers_of_curves(const ordered_json& all) {
         "<details><summary>The numbers of the curves</summary><div class=\"wide\" tabindex=\"0\" "
         "role=\"region\" aria-label=\"The numbers of the curves\"><table class=\"numbers\"><caption "
         "class=\"sr\">The numbers of the curves; –: not recorded</caption><thead><tr><th "
-        "scope=\"col\">step</th>" +
-        heads + "</tr></thead><tbody>";
+        "scope=\"col\">" +
+        escaped(step) + "</th>" + heads + "</tr></thead><tbody>";
     for (std::size_t i = 0; i < lines.front().points.size(); ++i) {
         html += "<tr><th scope=\"row\">" + steps_text(lines.front().points[i]) + "</th>";
         for (const DrawnLine& line : lines)
@@ -292,12 +294,13 @@ std::string svg_begin(double width, double height, const std::string& label) {
 
 std::string curves(const ordered_json& run) {
     const ordered_json& all = list(run, "curves");
+    const std::string step = word_for(run, "step");
     std::string html;
     for (const ordered_json& curve : all)
-        html += figure(curve);
+        html += figure(curve, step);
     return html.empty() ? html
                         : "<h4>What the run did</h4><div class=\"charts\">" + html + "</div>" +
-                              numbers_of_curves(all);
+                              numbers_of_curves(all, step);
 }
 
 } // namespace scape::report::page

@@ -3,27 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace scape::report::page {
 
 namespace {
 
 constexpr double map_width = 360;
-constexpr double names_width = 96;
-constexpr double row_height = 14;
+constexpr double cell_height = 12;
+constexpr double row_gap = 2;
+constexpr std::size_t most_before_a_row = 15; ///< letters of a name; a longer one stands above its row
+constexpr double names_before = 96;
+constexpr double name_above = 13;
 constexpr double head_height = 16;
-
-/// A name that fits before a row; all of it is in the title.
-std::string clipped_name(const std::string& name) {
-    constexpr std::size_t most = 15;
-    if (name.size() <= most)
-        return name;
-    // From a whole character on: the end tells tensors apart better than the begin.
-    std::size_t begin = name.size() - most + 1;
-    while (begin < name.size() && (static_cast<unsigned char>(name[begin]) & 0xc0U) == 0x80U)
-        ++begin;
-    return "…" + name.substr(begin);
-}
 
 double whole(const ordered_json& list_of_two, std::size_t i) {
     return i < list_of_two.size() && list_of_two[i].is_number() ? list_of_two[i].get<double>() : 0.0;
@@ -31,9 +23,13 @@ double whole(const ordered_json& list_of_two, std::size_t i) {
 
 class Map {
   public:
-    Map(const ordered_json& map, const ordered_json& first)
-        : map_(map), first_(first), columns_(list(map, "columns")), rows_(list(map, "rows")),
-          cell_((map_width - names_width) / std::max(1.0, static_cast<double>(columns_.size()))),
+    Map(const ordered_json& map, const ordered_json& first, std::string step)
+        : map_(map), first_(first), step_(std::move(step)), columns_(list(map, "columns")),
+          rows_(list(map, "rows")),
+          above_(std::ranges::any_of(
+              rows_, [](const ordered_json& row) { return text(row, "name").size() > most_before_a_row; })),
+          left_(above_ ? 0 : names_before),
+          cell_((map_width - left_) / std::max(1.0, static_cast<double>(columns_.size()))),
           of_first_(first.is_object() && text(first, "result") == text(map, "result") &&
                     text(first, "phase") == text(map, "phase")) {
         for (const ordered_json& row : rows_)
@@ -58,6 +54,7 @@ class Map {
 
   private:
     [[nodiscard]] std::string svg() const {
+        const double row_height = cell_height + row_gap + (above_ ? name_above : 0.0);
         const double height = head_height + (row_height * static_cast<double>(rows_.size())) + 4;
         std::string html = svg_begin(map_width, height, "What differs of " + text(map_, "result"));
         html += head();
@@ -69,21 +66,22 @@ class Map {
     [[nodiscard]] std::string head() const {
         if (columns_.empty())
             return {};
-        const auto label = [](double x, const std::string& anchor, const std::string& step) {
-            return "<text class=\"tick\" text-anchor=\"" + anchor + "\" x=\"" + px(x) +
-                   "\" y=\"11\">step " + escaped(step) + "</text>";
+        const auto label = [this](double x, const std::string& anchor, const std::string& step) {
+            return "<text class=\"tick\" text-anchor=\"" + anchor + "\" x=\"" + px(x) + "\" y=\"11\">" +
+                   escaped(step_) + " " + escaped(step) + "</text>";
         };
-        return label(names_width, "start", text(columns_.front(), "from")) +
+        return label(left_, "start", text(columns_.front(), "from")) +
                (columns_.size() == 1 ? "" : label(map_width, "end", text(columns_.back(), "to")));
     }
 
     /// Cells that are right are one ground; only what differs, or is not known, is drawn by itself.
     [[nodiscard]] std::string row(const ordered_json& of, double y) const {
-        std::string html = "<text class=\"tick\" text-anchor=\"end\" x=\"" + px(names_width - 5) +
-                           "\" y=\"" + px(y + 10) + "\">" + escaped(clipped_name(text(of, "name"))) +
-                           "</text><rect class=\"good\" x=\"" + px(names_width) + "\" y=\"" + px(y) +
-                           "\" width=\"" + px(map_width - names_width) + "\" height=\"" +
-                           px(row_height - 2) + "\"/>";
+        std::string html = std::string("<text class=\"tick\" text-anchor=\"") + (above_ ? "start" : "end") +
+                           "\" x=\"" + px(above_ ? 0 : left_ - 5) + "\" y=\"" + px(y + 10) + "\">" +
+                           escaped(of, "name") + "</text>";
+        y += above_ ? name_above : 0.0;
+        html += "<rect class=\"good\" x=\"" + px(left_) + "\" y=\"" + px(y) + "\" width=\"" +
+                px(map_width - left_) + "\" height=\"" + px(cell_height) + "\"/>";
         const ordered_json& cells = list(of, "cells");
         for (std::size_t column = 0; column < cells.size() && column < columns_.size(); ++column) {
             const ordered_json& cell = cells[column];
@@ -112,18 +110,17 @@ class Map {
 
     [[nodiscard]] std::string rectangle(const std::string& look, std::size_t column, double y,
                                         const std::string& more) const {
-        return "<rect class=\"" + look + "\" x=\"" +
-               px(names_width + (cell_ * static_cast<double>(column))) + "\" y=\"" + px(y) + "\" width=\"" +
-               px(std::max(1.0, cell_ - (cell_ > 4.0 ? 1.0 : 0.0))) + "\" height=\"" + px(row_height - 2) +
-               "\"" + more + ">";
+        return "<rect class=\"" + look + "\" x=\"" + px(left_ + (cell_ * static_cast<double>(column))) +
+               "\" y=\"" + px(y) + "\" width=\"" + px(std::max(1.0, cell_ - (cell_ > 4.0 ? 1.0 : 0.0))) +
+               "\" height=\"" + px(cell_height) + "\"" + more + ">";
     }
 
     [[nodiscard]] std::string title(const ordered_json& of, std::size_t column,
                                     const std::string& says) const {
         const std::string from = text(columns_[column], "from");
         const std::string to = text(columns_[column], "to");
-        return "<title>step " + escaped(from) + (from == to ? "" : " to " + escaped(to)) + ", " +
-               escaped(of, "name") + ": " + escaped(says) + "</title>";
+        return "<title>" + escaped(step_) + " " + escaped(from) + (from == to ? "" : " to " + escaped(to)) +
+               ", " + escaped(of, "name") + ": " + escaped(says) + "</title>";
     }
 
     [[nodiscard]] bool holds_first(const ordered_json& of, const ordered_json& column) const {
@@ -136,8 +133,11 @@ class Map {
 
     const ordered_json& map_;
     const ordered_json& first_;
+    std::string step_; ///< what the system calls it
     const ordered_json& columns_;
     const ordered_json& rows_;
+    bool above_; ///< the names stand above their rows
+    double left_;
     double cell_;
     bool of_first_;
     double compared_ = 0.0;
@@ -148,12 +148,13 @@ class Map {
 
 std::string difference_maps(const ordered_json& run) {
     const ordered_json& first = at(at(run, "failure"), "first");
+    const std::string step = word_for(run, "step");
     std::string html;
     for (const ordered_json& map : list(run, "maps"))
-        html += Map(map, first).figure();
+        html += Map(map, first, step).figure();
     if (html.empty())
         return {};
-    return "<h4>What differs, by step and tensor</h4><div class=\"charts\">" + html +
+    return "<h4>What differs, by " + escaped(step) + " and tensor</h4><div class=\"charts\">" + html +
            "</div><p class=\"quiet legend\"><span class=\"key good-key\"></span> nothing differs <span "
            "class=\"key bad-key\"></span> some values do; stronger: more <span class=\"key "
            "absent-key\"></span> not recorded, or no values <span class=\"key first-key\"></span> the "

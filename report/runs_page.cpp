@@ -74,7 +74,9 @@ std::string table_of(const std::string& caption, const std::vector<std::string>&
 }
 
 std::string share_text(const ordered_json& row) {
-    return number(row, "compared") > 0.0 ? escaped(percentage(number(row, "share_of_limit"))) : "–";
+    return number(row, "compared") == 0.0    ? "–"
+           : number(row, "mismatched") > 0.0 ? "&gt;100 %"
+                                             : escaped(percentage(number(row, "share_of_limit")));
 }
 
 std::string ulps_of(const ordered_json& row) {
@@ -103,7 +105,14 @@ std::string phases(const ordered_json& run) {
                 table_cell("wrong", count_text(number(row, "mismatched")), "number") +
                 table_cell("max ULP", ulps_of(row), "number") +
                 table_cell("of limit", share_text(row), "number") + "</tr>";
-    return html + "</tbody></table>";
+    html += "</tbody></table>";
+    const bool mistrusted = text(run, "status") == name(Status::mistrusted) ||
+                            std::ranges::any_of(list(run, "rows"), [](const ordered_json& row) {
+                                return status_of(text(row, "status")) == Status::mistrusted;
+                            });
+    // What the level means stands above.
+    const std::string words = explained_words(false, mistrusted);
+    return words.empty() ? html : html + "<p class=\"quiet\">" + words + "</p>";
 }
 
 std::string what_parts(const ordered_json& run) {
@@ -121,11 +130,11 @@ std::string told(const ordered_json& run, bool drawn) {
     if (unreadable(run))
         return "<p class=\"message\">" + escaped(run, "error") + "</p>";
     std::string html = "<dl class=\"environment\">";
-    for (const auto& [word, key] : {std::pair{"run", "problem"},
-                                    {"source", "source"},
-                                    {"level", "level"},
-                                    {"each step begins at", "from"}})
-        html += std::string("<div><dt>") + word + "</dt><dd>" + escaped(run, key) +
+    for (const auto& [word, key] :
+         {std::pair{"run", "problem"}, {"source", "source"}, {"level", "level"}, {"begins at", "from"}})
+        html += "<div><dt>" +
+                (std::string_view(key) == "from" ? "each " + escaped(word_for(run, "step")) + " " : "") +
+                word + "</dt><dd>" + escaped(run, key) +
                 (std::string_view(key) == "level" ? ": " + escaped(run, "explains_level")
                  : std::string_view(key) == "from"
                      ? (text(run, key) == "recorded" ? ": the recorded state before it"

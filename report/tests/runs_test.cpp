@@ -152,6 +152,38 @@ TEST(RunsPage, AMapShowsWhatDiffersAndWhereItBegan) {
     expect_well_formed(page);
 }
 
+TEST(RunsPage, ANameThatIsTooLongForItsRowStandsAboveItInFull) {
+    ordered_json run = wrong_run();
+    const std::string name = "model.layers.11.self_attn.q_proj.weight";
+    run["maps"][0]["rows"][1]["name"] = name;
+    const std::string page = page_of(run);
+    EXPECT_TRUE(contains(page, ">" + name + "</text>"));
+    EXPECT_TRUE(contains(page, "<rect class=\"first-here\" x=\"180\" y=\"56\""));
+    expect_well_formed(page);
+}
+
+TEST(RunsPage, AFailedRowIsBeyondItsLimit) {
+    EXPECT_TRUE(contains(page_of(wrong_run()), "class=\"number\">&gt;100 %</td>"));
+    EXPECT_FALSE(contains(page_of(good_run()), "&gt;100 %"));
+}
+
+TEST(RunsPage, SpeaksOfRoundsAndWorkersWhereTheSystemDoes) {
+    ordered_json run = wrong_run();
+    run["words"] = {{"step", "round"}, {"rank", "worker"}};
+    run["failure"]["first"]["words"] = run["words"];
+    const std::string page = page_of(run);
+    for (const char* shown : {"<dt>each round begins at</dt>", "<dt>round</dt>", "<dt>worker</dt>",
+                              "<title>round 2, wq: ", "by round and tensor", ">round 3</text>"})
+        EXPECT_TRUE(contains(page, shown)) << shown;
+}
+
+TEST(RunsPage, SaysWhatMistrustedMeans) {
+    ordered_json run = good_run();
+    run["rows"][0]["status"] = "MISTRUSTED";
+    EXPECT_TRUE(contains(page_of(run), "MISTRUSTED: no difference was found, but too few"));
+    EXPECT_FALSE(contains(page_of(good_run()), "MISTRUSTED"));
+}
+
 TEST(RunsPage, OfManyRunsTheWrongOnesComeFirstAndTheRestIsFolded) {
     ordered_json unread = {{"path", "<odd & \"name\">"}, {"error", "it is no trace"}};
     const std::string page = runs_page(runs_of({good_run(), wrong_run(), unread}));
