@@ -60,6 +60,11 @@ class Result:
         found: dict[str, Any] | None = self.json["first_divergence"]
         return found
 
+    @property
+    def what_may_be_wrong(self) -> tuple[str, ...]:
+        """What would explain a run that has failed, one line each; the text has them, too."""
+        return tuple(self.json["fits"])
+
     def __str__(self) -> str:
         return self.text
 
