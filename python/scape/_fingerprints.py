@@ -1,8 +1,10 @@
 """Fingerprints of what an optimizer of PyTorch does, written while it trains."""
 
+import contextlib
 import ctypes
 import json
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
@@ -11,7 +13,7 @@ import torch.distributed as dist
 
 from . import _library, _values
 from ._errors import Error
-from ._torch_hooks import around_steps, state_of
+from ._torch_hooks import around_steps, checked_on_error, state_of, until_failure
 
 _WORD = (1 << 64) - 1
 _PIECE = 1 << 22  # values of a device's tensor at a time: the words of more would take eight times their memory
@@ -43,15 +45,14 @@ def fingerprint(tensor: torch.Tensor, begin: int = 0) -> int:
     """H of docs/specification/traces.md: 64 bits that every bit of every value, and its place, goes into.
 
     ``begin`` is the index of the first value in a vector of which this is a part: the parts' add up to its own, modulo 2^64.
-    bf16 and fp16 count as the fp32 they stand for; the values of a mask as 0.0 and 1.0.
+    bf16 and fp16 count as the fp32 they stand for; the values of a mask as 0.0 and 1.0. What fp32 would round is refused.
     """
+    _values.check_memory(tensor, "fingerprint")
     flat = tensor.detach().reshape(-1)
-    if flat.dtype == torch.float64:
-        raise Error("fingerprint: the tensor is torch.float64, which fp32 does not hold; give its .float()")
+    if flat.dtype != torch.bfloat16:  # which both below take as it is
+        flat = _values.as_fp32(flat, "fingerprint")
     if flat.device.type != "cpu":
         return _on_its_device(flat, begin)
-    if flat.dtype not in (torch.float32, torch.bfloat16):
-        flat = flat.to(torch.float32)
     result = ctypes.c_uint64()
     _library.call("fingerprint", ctypes.byref(_values.one(flat.contiguous(), "fingerprint")), begin, ctypes.byref(result))
     return result.value
@@ -66,10 +67,14 @@ class Fingerprints:
     go together. Nothing is sent, and of a run that dies all steps but the last are there. Gradients are those that ``step`` begins with,
     parameters and ``state`` (names of each parameter's state) what it leaves; ``replicated`` names what has to be the same on all ranks,
     of a ``scape.torch.Scape`` by default all that is, of others the parameters. ``every``: only of each so manieth step.
+
+    What goes wrong, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"`` it is one warning: training
+    goes on, and the file ends with the last step that was written.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, path: str | os.PathLike[str], *, state: Iterable[str] = (),
-                 replicated: Sequence[str] | None = None, every: int = 1, process_group: Any = None) -> None:
+                 replicated: Sequence[str] | None = None, every: int = 1, process_group: Any = None, on_error: str = "raise") -> None:
+        warns = checked_on_error(on_error, "Fingerprints") == "warn"
         if every < 1:
             raise Error(f"Fingerprints: every is {every}; it is 1 or more")
         self._optimizer, self._native, self._every, self._steps = optimizer, getattr(optimizer, "native", None), every, 0
@@ -82,6 +87,8 @@ class Fingerprints:
         for _, parameter in self._entries:
             begins.append(begins[-1] + parameter.numel())
         self._begins = begins[:-1]
+        for i, (name, parameter) in enumerate(self._entries):
+            _values.check_exact(parameter, f"Fingerprints: {name or f'parameter {i}'}")
         self._results = ["gradient", *(_NATIVE if self._native is not None else ["parameters", *self._state])]
         if replicated is None:
             replicated = [name for name in self._results if name in ("parameters", "first_moment", "mask")] if self._native is not None \
@@ -94,12 +101,17 @@ class Fingerprints:
         name = os.fspath(path)
         if workers > 1 and "{rank}" not in name:
             raise Error(f"Fingerprints: every rank would write {name}; put {{rank}} into the name")
-        self._file: TextIO | None = open(name.replace("{rank}", str(rank)), "w", encoding="utf-8", newline="\n")
+        self._path = name.replace("{rank}", str(rank))
+        try:
+            self._file: TextIO | None = open(self._path, "w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise Error(f"{self._path}: cannot be written: {error.strerror}; give a file in a folder that there is") from None
         self._write({"format": "scape-fingerprints", "version": "1", "source": type(optimizer).__name__, "workers": workers, "rank": rank,
                      "tensors": [{"name": name or f"parameter {i}", "size": p.numel()} for i, (name, p) in enumerate(self._entries)],
                      "results": self._results, "replicated": list(replicated)})
         self._gradient = ""
-        self._unhook = around_steps(optimizer, self._before, self._after)
+        hooks = until_failure(self._fail, self._before, self._after) if warns else [self._before, self._after]
+        self._unhook = around_steps(optimizer, *hooks)
 
     def close(self) -> None:
         """Writes no more."""
@@ -107,6 +119,14 @@ class Fingerprints:
         if self._file is not None:
             self._file.close()
         self._file = None
+
+    def _fail(self, error: Exception) -> None:
+        """With on_error="warn"."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        warnings.warn(f"Fingerprints: {self._path} ends before step {self._steps}, and nothing more is written to it: {error}", RuntimeWarning,
+                      stacklevel=2)
 
     def __enter__(self) -> "Fingerprints":
         return self
@@ -116,13 +136,23 @@ class Fingerprints:
 
     def _write(self, line: dict[str, Any]) -> None:
         """A line at once, so that what is there is whole but for the last."""
-        if self._file is not None:
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
-            self._file.flush()
+        file = self._file
+        if file is None:
+            return
+        try:
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            file.flush()
+        except OSError as error:
+            self._file = None
+            with contextlib.suppress(OSError):  # it tries once more to write what is left
+                file.close()
+            raise Error(f"{self._path}: cannot be written: {error.strerror}; what was written before is there, make room for the rest") from None
 
-    def _before(self, _optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def _before(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
             raise Error("Fingerprints: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
+        for settings in optimizer.param_groups:
+            _values.rate(settings["lr"])
         self._steps += 1
         if self._steps % self._every == 0:
             self._gradient = self._digits([p.grad for _, p in self._entries])

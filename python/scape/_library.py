@@ -240,6 +240,8 @@ def text(value: object, what: str) -> bytes:
 
 def texts(values: Sequence[object], what: str) -> tuple[Any, int]:
     """Several, as a pointer and a count."""
+    if not isinstance(values, Sequence):
+        raise Error(f"{what} is {values!r}; give a name, or a list of names")
     return (c_char_p * len(values))(*(text(value, what) for value in values)), len(values)
 
 

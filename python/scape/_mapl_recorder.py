@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _values
 from ._errors import Error
 
 _SETTINGS = {"width": None, "rank": None, "vocabulary": 1, "anchors": "none", "order": "project_first", "beta": 0.9, "direction_iterations": 8,
@@ -70,12 +71,12 @@ class Recorder:
         bits = (self._coded["codewords"] - 1).bit_length()
         at = (tokens * books * bits + 7) // 8
         each = np.unpackbits(data[:at], count=tokens * books * bits, bitorder="little").reshape(tokens * books, bits)
-        return {"indices": (each * 2.0 ** np.arange(bits)).sum(axis=1), "codewords": data[at:].copy().view(np.float32)}
+        return {"indices": (each * 2.0 ** np.arange(bits)).sum(axis=1).astype(np.float32), "codewords": data[at:].copy().view(np.float32)}
 
     def step(self, rate: float, **vectors: Any) -> None:
         """The micro-batches since the last one are a step."""
         self._keep(_OF_STEP, vectors)
-        self._rates.append(float(rate))
+        self._rates.append(_values.rate(rate))
         self._sizes.append(self._micro)
         self._micro = 0
 
@@ -102,7 +103,9 @@ class Recorder:
 def _floats(values: Any) -> Any:
     """A copy: what is recorded may change."""
     if hasattr(values, "detach"):
-        values = values.detach().float().cpu().numpy()
+        values = _values.as_fp32(values, "Recorder").detach().cpu().numpy()
+    if isinstance(values, np.ndarray) and values.dtype not in (np.float32, np.float16) and values.dtype.kind not in "biu":
+        raise Error(f"Recorder: an array is {values.dtype}, and fp32 does not hold all of its values; give float32")
     return np.array(values, np.float32).reshape(-1)
 
 

@@ -29,16 +29,27 @@ def tensors_of(entries: Iterable[Entry]) -> list[Tensor]:
             return Tensor(name, size.numel(), *(more or (size.dim() < 2,)))
         return Tensor(name, size, *more)
 
+    if not isinstance(entries, Iterable) or isinstance(entries, (str, bytes)):
+        raise _no_tensors(entries)
     tensors: list[Tensor] = []
     groups = 0
     for entry in entries:
-        if not isinstance(entry, Mapping):
-            tensors.append(tensor(*entry))
-        elif entry["params"]:
+        if isinstance(entry, Mapping) and "params" in entry:
+            if not entry["params"]:
+                continue
             names = entry.get("param_names") or [f"parameter{len(tensors) + i}" for i in range(len(entry["params"]))]
             tensors += [tensor(name, p)._replace(param_group=groups) for name, p in zip(names, entry["params"])]
             groups += 1
+        elif isinstance(entry, (tuple, list)) and len(entry) in (2, 3, 4):
+            tensors.append(tensor(*entry))
+        else:
+            raise _no_tensors(entry)
     return tensors
+
+
+def _no_tensors(found: object) -> Error:
+    return Error(f"Problem: where tensors belong there is {type(found).__name__}; give a list of (name, size), (name, size, always_dense), "
+                 "model.named_parameters() or optimizer.param_groups")
 
 
 def _word(key: str, value: object) -> str:

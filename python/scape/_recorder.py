@@ -47,11 +47,14 @@ class Recorder:
             _library.call("recorder_of_rank", self._handle.pointer, _library.whole(rank, "rank"))
         if spool is not None:
             _library.call("recorder_keep_in", self._handle.pointer, _library.text(spool, "spool"))
-        self._first = 0 if rank is None else rank
+        self._first, self._ranks = (0, problem.workers) if rank is None else (rank, 1)
         if sample is not None:
             _library.call("recorder_sample", self._handle.pointer, _library.text(_sample_text(sample), "sample"))
         if begin != 0:
             _library.call("recorder_begin_at", self._handle.pointer, _library.whole(begin, "begin", 64))
+        if not isinstance(state or {}, Mapping):
+            raise Error(f"Recorder: state is {state!r}; give {{'first_moment': m, ...}}, a result and its vector each")
+        self._stretches = self.held
         self._add_all(state or {})
 
     @property
@@ -70,6 +73,7 @@ class Recorder:
         all. Masks are bool. ``norm`` and ``exponent``: as begin() has them. ``learning_rate``: of a problem of several parameter groups a
         list, with one for each.
         """
+        _values.check_given(gradients, self._ranks, "gradients")
         self.begin(learning_rate, norm, exponent)
         self._add_all({"gradient": list(gradients)} | results)
 
@@ -86,9 +90,9 @@ class Recorder:
         groups = 1 + max(tensor.param_group for tensor in self.problem.tensors)
         if len(rates) != groups:
             raise Error(f"Recorder: {len(rates)} learning rates are given, and the problem has {groups} parameter groups; give one for each")
-        _library.call("recorder_begin_step", self._handle.pointer, rates[0])
+        _library.call("recorder_begin_step", self._handle.pointer, _values.rate(rates[0]))
         for group, rate in enumerate(rates[1:], 1):
-            _library.call("recorder_learning_rate", self._handle.pointer, group, rate)
+            _library.call("recorder_learning_rate", self._handle.pointer, group, _values.rate(rate))
         if norm is not None:
             _library.call("recorder_norm", self._handle.pointer, norm)
         if exponent is not None:
@@ -97,7 +101,7 @@ class Recorder:
     def add(self, name: str, rank: int, array: Any) -> None:
         """One rank's vector of this step, in one array or in pieces."""
         if "mask" in name:
-            entry, kept = _values.bits(array, f"{name} of rank {rank}")
+            entry, kept = _values.bits(array, f"{name} of rank {rank}", self.problem.size, self._stretches)
             given, count = _values.pieces([entry], name)
         else:
             given, count = _values.pieces(array, f"{name} of rank {rank}")

@@ -26,13 +26,12 @@ def gradient(name: str, parameter: torch.Tensor) -> Any:
     """As libscape takes it; where there is none, zeros."""
     if parameter.grad is None:
         return _values.zeros(parameter.numel())
-    if parameter.grad.layout != torch.strided:
-        raise Error(f"the gradient of {name} is sparse; give dense ones (torch.nn.Embedding(..., sparse=False))")
+    _values.check_memory(parameter.grad, f"the gradient of {name}")
     return parameter.grad.contiguous()
 
 
 def learning_rate(groups: list[dict[str, Any]]) -> float:
-    rates = {float(group["lr"]) for group in groups}
+    rates = {_values.rate(group["lr"]) for group in groups}
     if len(rates) != 1:
         raise Error(f"the param groups have the learning rates {sorted(rates)}; a step has one, give all groups the same")
     return rates.pop()
@@ -48,6 +47,7 @@ def settings(groups: list[dict[str, Any]], keys: tuple[str, ...], apart: str) ->
 
 
 def check_parameter(name: str, parameter: torch.Tensor, who: str) -> None:
+    _values.check_memory(parameter, name)
     if parameter.device.type != "cpu":
         raise Error(f"{name} is on {parameter.device}; scape.torch.{who} steps on the CPU: keep the parameters there")
     if parameter.dtype not in (torch.float32, torch.bfloat16):
@@ -67,7 +67,8 @@ def same_bits(parameter: torch.Tensor, master: torch.Tensor) -> bool:
 
 def one_vector(tensors: list[Any], parameters: list[torch.Tensor]) -> Floats:
     """A copy of all in fp32; None is zeros."""
-    parts = [torch.zeros(p.numel()) if t is None else t.detach().to("cpu", torch.float32).reshape(-1) for t, p in zip(tensors, parameters)]
+    parts = [torch.zeros(p.numel()) if t is None else _values.as_fp32(t, f"tensor {i} of the model").detach().cpu().reshape(-1)
+             for i, (t, p) in enumerate(zip(tensors, parameters))]
     return torch.cat(parts).numpy().copy()
 
 
@@ -87,6 +88,8 @@ class FlatOptimizer(torch.optim.Optimizer):
         self._made_with = self._settings_of(self.param_groups)
         for name, parameter in zip(self._names, self._all):
             check_parameter(name, parameter, type(self).__name__)
+        for group in self.param_groups:
+            _values.rate(group["lr"])
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Refused once the optimizer is made."""

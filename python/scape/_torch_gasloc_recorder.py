@@ -38,17 +38,28 @@ class RoundRecorder:
         if not isinstance(optimizer, GASLoC):
             raise Error(f"RoundRecorder: it was given {type(optimizer).__name__}, and takes scape.torch.GASLoC; scape.gasloc.Recorder "
                         "takes the rounds of any other")
-        if optimizer.native.rounds > 0:
-            raise Error("RoundRecorder: a round has been made already, and since then ranks differ; begin before the first step")
+        self._check_is_new(optimizer)
         if optimizer.problem.workers > 1 and optimizer.process_group is None:
             raise Error("RoundRecorder: it gathers what ranks have recorded over a process group, and there is none; "
                         "scape.gasloc.Recorder takes rounds one by one")
         self._optimizer = optimizer
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self._start = self._seen()
+        self._start: Floats | None = None  # what the first step begins with
         self._rounds: list[_Round] = []
         self._now = _Round()
         self._removals = [around_steps(optimizer, self._before_step, lambda *_: None), optimizer.register_round_hooks(self._before_round, self._after_round)]
+
+    @staticmethod
+    def _check_is_new(optimizer: GASLoC) -> None:
+        if optimizer.native.rounds > 0 or optimizer._taken > 0:
+            raise Error("RoundRecorder: a step or round has been made already, here or before a state was loaded, and since then ranks differ; "
+                        "begin before the first step")
+
+    def _begin(self) -> None:
+        """Once, with the state of this moment: it may have been loaded since the recorder was made."""
+        if self._start is None:
+            self._check_is_new(self._optimizer)
+            self._start = self._seen()
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes what was recorded, on rank 0, and records no more. To be called on all ranks, after as many rounds on each."""
@@ -66,10 +77,12 @@ class RoundRecorder:
     def _before_step(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
             raise Error("RoundRecorder: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
+        self._begin()
         self._now.gradients.append(flat_model.one_vector([p.grad for p in self._parameters], self._parameters))
         self._now.learning_rates.append(float(optimizer.param_groups[0]["lr"]))
 
     def _before_round(self, optimizer: GASLoC) -> None:
+        self._begin()
         self._now.results["inner"] = optimizer.native.parameters
 
     def _after_round(self, optimizer: GASLoC) -> None:
@@ -77,7 +90,7 @@ class RoundRecorder:
         gossiped = optimizer.param_groups[0]["momentum"] == "gossiped"
         results = {"gossiped" if gossiped else "drifted": state.before, "first_moment": state.first_moment,
                    "second_moment": state.second_moment}
-        self._now.results |= {name: vector for name, vector in results.items() if vector.size == self._start.size}
+        self._now.results |= {name: vector for name, vector in results.items() if vector.size == self._optimizer.problem.size}
         self._now.results["parameters"] = self._seen()
         self._rounds.append(self._now)
         self._now = _Round()
@@ -91,7 +104,7 @@ class RoundRecorder:
         counts = [len(rounds) for rounds in everyone]
         if len(set(counts)) != 1:
             raise Error(f"RoundRecorder: ranks have recorded {counts} rounds; write after as many on each")
-        recorder = gasloc.Recorder(self._optimizer.problem, self._start, source=type(self._optimizer).__name__)
+        recorder = gasloc.Recorder(self._optimizer.problem, self._seen() if self._start is None else self._start, source=type(self._optimizer).__name__)
         for number, of_ranks in enumerate(zip(*everyone)):
             results = {name: [of_rank.results[name] for of_rank in of_ranks] for name in of_ranks[0].results}
             recorder.round(_common_rates(number + 1, list(of_ranks)), [of_rank.gradients for of_rank in of_ranks], **results)

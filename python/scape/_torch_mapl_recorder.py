@@ -31,12 +31,22 @@ class Recorder:
     """
 
     def __init__(self, boundary: "Boundary", source: str = "scape.torch.mapl.Boundary") -> None:
-        self._boundary, self._source, self._initial = boundary, source, boundary.native.state
+        self._boundary, self._source = boundary, source
+        self._initial: mapl.State | None = None  # of the first micro-batch, or step
         self._steps: list[dict[str, Any]] = []
         self._sent: list[dict[str, Any]] = []
         self._received: list[dict[str, Any]] = []
         self._step: dict[str, Any] = {}
         boundary.recorder = self
+
+    def begins(self) -> None:
+        """Before anything of a step: a state may have been loaded since the recorder was made."""
+        if self._initial is None:
+            self._initial = self._boundary.native.state
+
+    @property
+    def _start(self) -> mapl.State:
+        return self._boundary.native.state if self._initial is None else self._initial
 
     def write(self, path: Any = None, *, receiver: int | None = None, sender: int | None = None, group: Any = None) -> None:
         """All steps that have ended. With ranks of torch.distributed, as in Boundary.step: the receiver's side, which says sender=, gives its
@@ -45,7 +55,7 @@ class Recorder:
             raise Error("Recorder: write takes a path, with receiver= where that is another process; there write(sender=), without a path")
         if sender is not None:
             messages = Messages(sender, group)
-            messages.send_object({"first": self._initial.steps, "steps": self._steps})
+            messages.send_object({"first": self._start.steps, "steps": self._steps})
             refusal = messages.receive_object()
             if refusal:
                 raise Error(refusal)
@@ -84,6 +94,7 @@ class Recorder:
 
     def ends(self, side: str) -> None:
         """Before the step: what has come back, and the tables it came back through."""
+        self.begins()
         if side == "both":
             _fit(len(self._steps) + 1, self._sent, self._received)
         for batches, of, needed in ((self._sent, "sender", "dZ"), (self._received, "receiver", "G")):
@@ -118,8 +129,8 @@ class Recorder:
 
     def _joined(self, first: int, theirs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The sender's steps with the receiver's part of each."""
-        if (first, len(theirs)) != (self._initial.steps, len(self._steps)):
-            raise Error(f"Recorder: the sender's side has recorded {len(self._steps)} steps behind step {self._initial.steps}, and the receiver's "
+        if (first, len(theirs)) != (self._start.steps, len(self._steps)):
+            raise Error(f"Recorder: the sender's side has recorded {len(self._steps)} steps behind step {self._start.steps}, and the receiver's "
                         f"{len(theirs)} behind step {first}; begin and write both recorders at the same steps")
         for number, (mine, other) in enumerate(zip(self._steps, theirs), 1):
             if (mine["side"], other["side"]) != ("sender", "receiver"):
@@ -133,7 +144,7 @@ class Recorder:
         return steps
 
     def _write(self, path: Any, steps: list[dict[str, Any]]) -> None:
-        settings, state, coded = self._boundary.settings, self._initial, self._boundary.native.codewords > 0
+        settings, state, coded = self._boundary.settings, self._start, self._boundary.native.codewords > 0
         inner = mapl.Recorder(settings, state.subspace, moment=state.moment, source=self._source,
                               sender_rows=state.sender_rows if state.sender_rows.size else None,
                               receiver_rows=state.receiver_rows if settings["anchors"] == "two" else None,

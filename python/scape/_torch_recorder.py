@@ -1,6 +1,8 @@
 """Records the steps of an optimizer of PyTorch."""
 
+import contextlib
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +16,7 @@ from ._background import Background
 from ._errors import Error
 from ._optimizer import Optimizer
 from ._problem import Problem
-from ._torch_hooks import around_steps, state_of
+from ._torch_hooks import around_steps, checked_on_error, state_of, until_failure
 
 CommHook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]  # type: ignore[name-defined]
 _Scalars = tuple[list[float], float | None, int | None]  # the learning rates, the norm and E of a step
@@ -38,8 +40,14 @@ class _Held:
         cuts = self._cuts[parameter]
         if tensor is None:
             return [torch.zeros(end - begin) for begin, end in cuts]
-        flat = tensor.detach().reshape(-1) if cuts else tensor
-        return [flat[begin:end].to("cpu", torch.float32) for begin, end in cuts]
+        if not cuts:
+            return []
+        _values.check_memory(tensor, "Recorder")
+        found = tensor.numel() if isinstance(tensor, torch.Tensor) else type(tensor).__name__
+        if found != parameter.numel():
+            raise Error(f"Recorder: of a parameter of {parameter.numel()} values there is {found}; give results that have its values")
+        flat = tensor.detach().reshape(-1)
+        return [_values.as_fp32(flat[begin:end], "Recorder").cpu() for begin, end in cuts]
 
     def flat(self, tensors: list[Any]) -> np.ndarray:
         """One fp32 vector of all."""
@@ -100,10 +108,11 @@ class _OwnFile:
         for name, vector in mine.items():
             self.recorder.add(name, self._rank, vector)
 
-    def close(self) -> None:
+    def close(self, write: bool) -> None:
         try:
             self._background.close()
-            self.recorder.write(self.path)
+            if write:
+                self.recorder.write(self.path)
         finally:
             del self.recorder  # and with it the spool
 
@@ -126,17 +135,26 @@ class Recorder:
     Of a large run a part: ``sample`` keeps some segments of every vector in full, which are still checked bit for bit, as scape.Recorder
     has it (0.001, or ["wq", "norm"]); of another optimizer that clips say its norm, ``norm=lambda: mine.last_norm``, and of one whose
     payload is e5m2 the exponent that its scale is made from, ``exponent=lambda: mine.last_exponent``. ``start`` and
-    ``steps``: from that step on, and no more than so many, counted from here as Fingerprints count; what the optimizer has by then is
-    recorded as the state that the trace begins with (of another one its ``state`` has to name all of it, and it is new here).
+    ``steps``: from that step on, and no more than so many, counted from here as Fingerprints count; what the optimizer has when the first of
+    them begins is recorded as the state that the trace begins with (of another one its ``state`` has to name all of it, with bf16 parameters
+    also the fp32 masters, as "parameters"; how many steps it took before it is seen here is read from a ``step`` in its state).
+
+    What goes wrong, such as a full disk, is raised in ``step()``, which ends the training. With ``on_error="warn"``, which takes ``path``, it is
+    one warning: training goes on, nothing more is recorded by this rank, and it leaves no file.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, problem: Problem | None = None, *,
                  path: str | os.PathLike[str] | None = None, budget: int = 256 << 20, state: Mapping[str, str] | None = None,
                  process_group: Any = None, sample: _recorder.Sample | None = None, start: int = 1, steps: int | None = None,
-                 norm: Callable[[], float] | None = None, exponent: Callable[[], int] | None = None) -> None:
-        for name, count in (("start", start), ("steps", 1 if steps is None else steps)):
+                 norm: Callable[[], float] | None = None, exponent: Callable[[], int] | None = None, on_error: str = "raise") -> None:
+        for name, count in (("start", start), ("steps", 1 if steps is None else steps), ("budget", budget)):
             if count < 1:
                 raise Error(f"Recorder: {name} is {count}; it is 1 or more")
+        if not isinstance(state or {}, Mapping):
+            raise Error(f"Recorder: state is {state!r}; give a name in the optimizer's state and its result, such as {{'exp_avg': 'first_moment'}}")
+        self._warns, self._failed = checked_on_error(on_error, "Recorder") == "warn", False
+        if self._warns and path is None:
+            raise Error("Recorder: on_error is 'warn', and without path ranks gather every step together, which one alone cannot leave; give path")
         self._optimizer, self._state = optimizer, dict(state or {})
         self._native: Optimizer | None = getattr(optimizer, "native", None)
         problem = problem if problem is not None else getattr(optimizer, "problem", None)
@@ -154,24 +172,27 @@ class Recorder:
             raise Error(f"Recorder: path is {os.fspath(path)!r}, and each rank writes a file of its own; give one with the rank in its "
                         "name, such as 'run.rank{rank}.safetensors'")
         self._where = (problem, group, rank, None if path is None else os.fspath(path).replace("{rank}", str(rank)), budget, sample)
-        whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample)  # says what a sample holds
+        # Says what a sample holds, and what is wrong with the path, before the first step.
+        whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample, spool=self._where[3] and self._where[3] + ".spool")
         self._check_order(problem)
         self._rates()
         self._held = _Held(self._parameters, whole.held)
         self._start, self._left, self._seen, self._norm, self._exponent = start, steps, 0, norm, exponent
         self._to: _Gathered | _OwnFile | None = None
-        if start == 1:
-            self._open()
+        self._taken = 0  # steps of another optimizer before the first that is seen here
         self._gradient: np.ndarray | None = None
         self._own: dict[torch.Tensor, list[torch.Tensor] | None] | None = None  # by the comm hook; None: seen twice
         self._parts: np.ndarray | None = None  # micro-batches of the coming step, added
         self._part_hooks: list[Callable[[bool], None]] = getattr(optimizer, "_part_hooks", [])
         self._part_hooks.append(self._part)
-        self._unhook: Callable[[], None] | None = around_steps(optimizer, self._before, self._after)
+        hooks = until_failure(self._fail, self._before, self._after) if self._warns else [self._before, self._after]
+        self._unhook: Callable[[], None] | None = around_steps(optimizer, *hooks)
 
     def _check_order(self, problem: Problem) -> None:
         """What a model names in one order may be in param groups in another. One vector of all is nobody's mistake."""
         said, held = [tensor.size for tensor in problem.tensors], [p.numel() for p in self._parameters]
+        for i, parameter in enumerate(self._parameters):
+            _values.check_exact(parameter, f"Recorder: parameter {i} of the optimizer")
         if sum(said) != sum(held):
             raise Error(f"Recorder: the problem has {sum(said)} parameters, and the optimizer {sum(held)}; give the tensors that it trains")
         if said != held and sorted(said) == sorted(held):
@@ -194,12 +215,29 @@ class Recorder:
     def _open(self) -> None:
         """With the state of this moment."""
         problem, group, rank, path, budget, sample = self._where
-        begin = self._seen if self._native is None else self._native.steps
-        start = _Held(self._parameters, [(0, problem.size)]).flat(self._parameters)
+        begin = self._taken + self._seen if self._native is None else self._native.steps
+        start = self._masters()
         source = type(self._optimizer).__name__
         mine = self._initial() if begin > 0 else {}
         self._to = (_Gathered(problem, start, source, group, rank, sample, begin, mine) if path is None
                     else _OwnFile(problem, start, source, rank, path, budget, sample, begin, mine))
+
+    def _masters(self) -> np.ndarray:
+        """The parameters in fp32, as the step will take them: of bf16 ones their masters, where the optimizer keeps any."""
+        if self._native is not None:
+            return self._native.parameters.copy()
+        key = next((key for key, name in self._state.items() if name == "parameters"), None)
+        masters = [self._optimizer.state.get(p, {}).get(key, p) for p in self._parameters]
+        return _Held(self._parameters, [(0, sum(p.numel() for p in self._parameters))]).flat(masters)
+
+    def _steps_taken(self) -> int:
+        """By another optimizer, before the first step that is seen here: of a run that goes on where another ended."""
+        states = [state for state in map(self._optimizer.state.get, self._parameters) if state]
+        steps = [int(state["step"]) for state in states if "step" in state]
+        if not steps and any(isinstance(state.get(key), torch.Tensor) and state[key].any() for state in states for key in self._state):
+            raise Error("Recorder: the optimizer has a state already, and no 'step' in it says how many steps it has taken; begin to record "
+                        "before its first step, or keep 'step' in its state")
+        return max(steps, default=0)
 
     def _initial(self) -> dict[str, np.ndarray]:
         """What is there beside the parameters before a step; the mask in flight is the next one."""
@@ -220,8 +258,26 @@ class Recorder:
         if self._unhook is None:
             return
         self._stop()
-        if self._where[3] is not None:
-            self._began().close()  # type: ignore[union-attr]
+        if self._where[3] is None or self._failed:
+            return
+        try:
+            self._began().close(write=True)  # type: ignore[union-attr, call-arg]
+        except Error as error:
+            if not self._warns:
+                raise
+            self._warn(error)
+
+    def _fail(self, error: Exception) -> None:
+        """With on_error="warn": training goes on, and what has been kept goes."""
+        self._failed, self._gradient, self._parts = True, None, None
+        with contextlib.suppress(Exception):  # most often the same again
+            if isinstance(self._to, _OwnFile):
+                self._to.close(write=False)
+        self._to = None
+        self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        warnings.warn(f"Recorder: this rank records no more, and there is no {self._where[3]}: {error}", RuntimeWarning, stacklevel=2)
 
     def _began(self) -> _Gathered | _OwnFile:
         if self._to is None:
@@ -243,7 +299,8 @@ class Recorder:
         self._own = {}
 
         def keep(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
-            assert self._own is not None
+            if self._failed or self._own is None:
+                return hook(state, bucket)
             for parameter, gradient in zip(bucket.parameters(), bucket.gradients()):
                 self._own[parameter] = None if parameter in self._own else [piece.clone() for piece in self._held.of(parameter, gradient)]
             return hook(state, bucket)
@@ -259,15 +316,19 @@ class Recorder:
 
     def _part(self, taken: bool) -> None:
         """Of scape.torch.Scape.accumulate: section 20's sum, in the order of the parts."""
-        part = self._held.flat([p.grad for p in self._parameters]) if taken else None
+        part = self._held.flat([p.grad for p in self._parameters]) if taken and not self._failed else None
         self._parts = part if part is None or self._parts is None else self._parts + part
 
     def _before(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
             raise Error("Recorder: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
+        for settings in optimizer.param_groups:
+            _values.rate(settings["lr"])
         own, self._own = self._own, None if self._own is None else {}
         parts, self._parts = self._parts, None
         self._gradient = None
+        if self._seen == 0 and self._native is None:
+            self._taken = self._steps_taken()
         if self._left == 0 or self._seen + 1 < self._start:
             self._seen += 1
             return

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import _library
+from ._errors import Error
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,12 @@ def _phases(rows: list[dict[str, Any]]) -> Phases:
 Path = str | os.PathLike[str]
 
 
+def _in_python(line: str) -> str:
+    """The tool's options as arguments of verify()."""
+    return re.sub(r"--(level|from)(?: (exact|rel|bf16|recorded|start)\b)?",
+                  lambda option: ("level" if option[1] == "level" else "start") + (f'="{option[2]}"' if option[2] else ""), line)
+
+
 def verify(path: Path | Sequence[Path], level: str | None = None, start: str | None = None) -> Result:
     """Checks a trace of any system. level: "exact" (the default), "rel" or "bf16"; start: "recorded" or "start", as --from has it.
     ``path``: a file, or what each rank has written by itself: a list, or one name with a star for the rank's number.
@@ -88,10 +96,13 @@ def verify(path: Path | Sequence[Path], level: str | None = None, start: str | N
         return None if value is None else _library.text(value, what)
 
     settings = word(level, "level"), word(start, "start")
-    if isinstance(path, (str, os.PathLike)):
-        verdict = _library.Handle("verdict", _library.text(path, "path"), *settings, maker="verify")
-    else:
-        verdict = _library.Handle("verdict", *_library.texts(path, "a path"), *settings, maker="verify_ranks")
+    try:
+        if isinstance(path, (str, os.PathLike)):
+            verdict = _library.Handle("verdict", _library.text(path, "path"), *settings, maker="verify")
+        else:
+            verdict = _library.Handle("verdict", *_library.texts(path, "path"), *settings, maker="verify_ranks")
+    except Error as error:
+        raise type(error)(_in_python(str(error))) from None
     found = json.loads(_library.words("verdict_json", verdict.pointer))
     text = _library.words("verdict_text", verdict.pointer)
     return Result(bool(_library.ask("verdict_passed", verdict.pointer)), found["status"], found["level"], _phases(found["rows"]),

@@ -139,7 +139,7 @@ class Worker:
         then this round is a skipped one, and theta and moments are what they were when it began."""
         given, count = _values.pieces(gradient, "gradient")
         counted = ctypes.c_int32()
-        self._call("gasloc_worker_step", given, count, learning_rate, ctypes.byref(counted))
+        self._call("gasloc_worker_step", given, count, _values.rate(learning_rate), ctypes.byref(counted))
         return counted.value != 0
 
     def round(self) -> Round:
@@ -231,7 +231,8 @@ class Recorder:
         """Of each worker the gradients of its inner steps, and what the round left: any of inner (x), first_moment, second_moment,
         drifted (y), gossiped (z), parameters, a list with each worker's. One learning rate for each inner step of the worker that
         takes most."""
-        rates = (ctypes.c_double * len(learning_rates))(*learning_rates)
+        rates = (ctypes.c_double * len(learning_rates))(*(_values.rate(rate) for rate in learning_rates))
+        _values.check_given(gradients, self.problem.workers, "gradients")
         _library.call("gasloc_recorder_begin_round", self._handle.pointer, rates, len(learning_rates))
         for rank, of_rank in enumerate(gradients):
             for h, gradient in enumerate(of_rank):

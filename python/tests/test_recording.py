@@ -1,9 +1,13 @@
 """Recorders of real ranks over gloo, each of which writes its own file, without talking to the others."""
 
+import contextlib
+import resource
 import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import needs
@@ -28,6 +32,29 @@ def run(ranks: int, folder: str, what: str) -> list[tuple[int, str]]:
         for process in processes:
             process.kill()
     return [(process.returncode, text) for process, text in zip(processes, said)]
+
+
+@contextlib.contextmanager
+def small_disk(kilobytes: int) -> Iterator[str]:
+    """A folder in which the disk is soon full: a file system of its own, or, where none may be mounted, a limit on every file's size."""
+    with tempfile.TemporaryDirectory() as folder:
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder]
+        try:
+            mounted = subprocess.run(mount, stderr=subprocess.DEVNULL).returncode == 0
+        except OSError:
+            mounted = False
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if not mounted:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, limits[1]))
+        try:
+            yield folder
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            if mounted:
+                subprocess.run(["umount", "-l", folder], check=True)  # a recorder that has failed may still hold its file
+
+
+FULL = "No space left on device|File too large"
 
 
 class OwnFiles(unittest.TestCase):
@@ -99,6 +126,57 @@ class OwnFiles(unittest.TestCase):
                 scape.verify(f"{folder}/run.rank0.safetensors")
 
 
+class FullDisk(unittest.TestCase):
+    STEPS = 30
+
+    def train(self, make: object) -> tuple[int, list[str]]:
+        """With what `make` makes of an optimizer looking on: steps that were taken, and warnings."""
+        model, taken = torch.nn.Linear(64, 32), 0
+        optimizer = scape.torch.Scape(model.named_parameters(), density=0.5)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with make(optimizer):  # type: ignore[operator]
+                for _ in range(self.STEPS):
+                    optimizer.zero_grad()
+                    model(torch.randn(5, 64)).square().mean().backward()
+                    optimizer.step()
+                    taken += 1
+            return taken, [str(warning.message) for warning in warned]
+
+    def test_it_ends_the_training_or_the_recording(self) -> None:
+        with small_disk(64) as folder:
+            path = f"{folder}/run.rank{{rank}}.safetensors"
+            with self.assertRaisesRegex(scape.Error, FULL):
+                self.train(lambda optimizer: scape.torch.Recorder(optimizer, path=path, budget=1))
+            taken, warned = self.train(lambda optimizer: scape.torch.Recorder(optimizer, path=path, budget=1, on_error="warn"))
+            self.assertEqual(taken, self.STEPS)
+            self.assertEqual(len(warned), 1, warned)
+            self.assertRegex(warned[0], f"^Recorder: this rank records no more, and there is no {folder}/run.rank0.safetensors: .*({FULL})")
+            self.assertEqual(list(Path(folder).iterdir()), [])
+
+    def test_it_is_full_when_the_trace_is_made(self) -> None:
+        """The spool of two steps fits, and the trace beside it does not."""
+        with small_disk(160) as folder:
+            path = f"{folder}/run.rank{{rank}}.safetensors"
+            taken, warned = self.train(lambda optimizer: scape.torch.Recorder(optimizer, path=path, steps=3, on_error="warn"))
+            self.assertEqual((taken, len(warned)), (self.STEPS, 1), warned)
+            self.assertRegex(warned[0], FULL)
+            self.assertEqual(list(Path(folder).iterdir()), [])
+
+    def test_fingerprints_end_with_the_last_step_that_fits(self) -> None:
+        with small_disk(4) as folder:
+            with self.assertRaisesRegex(scape.Error, FULL):
+                self.train(lambda optimizer: scape.torch.Fingerprints(optimizer, f"{folder}/run.prints"))
+            taken, warned = self.train(lambda optimizer: scape.torch.Fingerprints(optimizer, f"{folder}/run.prints", on_error="warn"))
+            self.assertEqual((taken, len(warned)), (self.STEPS, 1), warned)
+            self.assertRegex(warned[0], f"^Fingerprints: {folder}/run.prints ends before step [0-9]+, and nothing more is written to it: .*({FULL})")
+
+    def test_without_a_path_ranks_cannot_part(self) -> None:
+        optimizer = scape.torch.Scape(torch.nn.Linear(4, 3).parameters())
+        with self.assertRaisesRegex(scape.Error, "on_error is 'warn', and without path"):
+            scape.torch.Recorder(optimizer, on_error="warn")
+
+
 class OneProcess(unittest.TestCase):
     def record(self, path: str, **settings: object) -> scape.torch.Recorder:
         self.model = torch.nn.Linear(4, 3)
@@ -134,6 +212,75 @@ class OneProcess(unittest.TestCase):
             result = scape.verify(f"{folder}/run.rank0.safetensors")
             self.assertTrue(result.passed, result.text)
             self.assertIn("begins after step 2", result.text)
+
+    def test_of_bf16_parameters_a_part_begins_with_the_masters(self) -> None:
+        for late in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                self.model = torch.nn.Linear(40, 30).to(torch.bfloat16)
+                self.optimizer = scape.torch.Scape(self.model.named_parameters(), lr=0.01, density=0.5)
+                settings = {"path": f"{folder}/run.rank{{rank}}.safetensors"} | ({} if late else {"start": 4})
+                recorder = None if late else scape.torch.Recorder(self.optimizer, **settings)
+                for step in range(6):
+                    if late and step == 3:
+                        recorder = scape.torch.Recorder(self.optimizer, **settings)
+                    self.optimizer.zero_grad()
+                    self.model(torch.randn(5, 40).to(torch.bfloat16)).square().mean().backward()
+                    self.optimizer.step()
+                recorder.close()
+                result = scape.verify(f"{folder}/run.rank0.safetensors")
+                self.assertTrue(result.passed, result.text)
+                self.assertIn("begins after step 3", result.text)
+
+    def test_a_state_that_is_loaded_after_the_recorder_was_made_is_what_it_begins_with(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            old = self.record(f"{folder}/old.rank{{rank}}.safetensors")
+            for _ in range(3):
+                self.step()
+            old.close()
+            saved = self.model.state_dict(), self.optimizer.state_dict()
+            with self.record(f"{folder}/run.rank{{rank}}.safetensors"):
+                self.model.load_state_dict(saved[0])
+                self.optimizer.load_state_dict(saved[1])
+                self.step()
+                self.step()
+            result = scape.verify(f"{folder}/run.rank0.safetensors")
+            self.assertTrue(result.passed, result.text)
+            self.assertIn("begins after step 3", result.text)
+
+    def adams(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(self.model.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
+
+    def adams_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """AdamW's, made AdamS's."""
+        self.model.zero_grad()
+        self.model(torch.randn(5, 4)).square().mean().backward()
+        for state in optimizer.state.values():
+            state["exp_avg_sq"] = state["exp_avg"].square()
+        optimizer.step()
+
+    def test_another_optimizer_that_goes_on_begins_where_its_state_says(self) -> None:
+        self.model = torch.nn.Linear(4, 3)
+        problem = scape.Problem([("w", 12), ("b", 3)], algorithm="adams")
+        optimizer = self.adams()
+        for _ in range(3):
+            self.adams_step(optimizer)
+        saved, optimizer = optimizer.state_dict(), self.adams()
+        with tempfile.TemporaryDirectory() as folder:
+            with scape.torch.Recorder(optimizer, problem, path=f"{folder}/run.rank{{rank}}.safetensors", state={"exp_avg": "first_moment"}):
+                optimizer.load_state_dict(saved)
+                self.adams_step(optimizer)
+                self.adams_step(optimizer)
+            result = scape.verify(f"{folder}/run.rank0.safetensors", "rel")
+            self.assertTrue(result.passed, result.text)
+            self.assertIn("2 steps after step 3", result.text)
+
+    def test_another_optimizer_that_goes_on_and_does_not_say_where_is_told(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.foreign(f"{folder}/run.rank{{rank}}.safetensors", 1.0)
+            problem = scape.Problem([("all", 23)], algorithm="adams", bias_correction="none", weight_decay=0.0)
+            scape.torch.Recorder(self.optimizer, problem, path=f"{folder}/again.rank{{rank}}.safetensors", state={"exp_avg": "first_moment"})
+            with self.assertRaisesRegex(scape.Error, "has a state already, and no 'step' in it says how many steps"):
+                self.step()
 
     def test_a_part_whose_payload_is_scaled_needs_the_scale(self) -> None:
         problem = scape.Problem([("w", 5), ("b", 3)], payload="e5m2")

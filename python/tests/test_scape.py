@@ -221,7 +221,10 @@ class Recorder(unittest.TestCase):
         with self.assertRaisesRegex(scape.Error, "float64"):
             recorder.step(0.01, [made_up(1).astype(np.float64)] * 3)
         recorder = scape.Recorder(make_problem(3), made_up(1))
-        recorder.step(0.01, gradients(2, 1), parameters=made_up(1))
+        recorder.begin(0.01)
+        for rank, gradient in enumerate(gradients(2, 1)):
+            recorder.add("gradient", rank, gradient)
+        recorder.add("parameters", 0, made_up(1))
         with self.assertRaisesRegex(scape.Error, "gradient is there of 2 ranks of 3"):
             recorder.write("/nowhere.safetensors")
         with self.assertRaisesRegex(scape.Error, "give a vector of bool"):

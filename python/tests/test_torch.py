@@ -218,7 +218,7 @@ class AsPyTorchExpects(unittest.TestCase):
     def test_what_it_cannot_step_is_told(self) -> None:
         with self.assertRaisesRegex(scape.Error, "0.weight is torch.float64"):
             scape.torch.Scape(make_model().double().named_parameters())
-        with self.assertRaisesRegex(scape.Error, "parameter0 is on meta"):
+        with self.assertRaisesRegex(scape.Error, "parameter0: it is on the meta device"):
             scape.torch.Scape([torch.nn.Parameter(torch.zeros(3, device="meta"))])
         with self.assertRaisesRegex(scape.Error, "density is 0.1, and every tensor is always dense"):
             scape.torch.Scape([torch.nn.Parameter(torch.zeros(1000))], density=0.1)

@@ -196,6 +196,26 @@ class Recording(unittest.TestCase):
         result = self.verdict(mistake=True)
         self.assertEqual((result.first_divergence["step"], result.first_divergence["phase"]), (2, "inner"))
 
+    def test_it_begins_with_what_the_first_step_begins_with(self) -> None:
+        """Not with what was there when the recorder was made."""
+        model, other = make_model(), make_model()
+        with torch.no_grad():
+            other[0].weight.mul_(2.0)
+        saved = scape.torch.GASLoC(other.named_parameters(), inner_steps=2).state_dict()
+        optimizer = scape.torch.GASLoC(model.named_parameters(), inner_steps=2)
+        recorder = scape.torch.RoundRecorder(optimizer)
+        optimizer.load_state_dict(saved)
+        for step in range(4):
+            backward(model, step)
+            optimizer.step()
+        with tempfile.TemporaryDirectory() as folder:
+            recorder.write(f"{folder}/run.safetensors")
+            self.assertTrue(scape.verify(f"{folder}/run.safetensors").passed)
+        late = scape.torch.RoundRecorder(scape.torch.GASLoC(model.named_parameters(), inner_steps=2))
+        late._optimizer.load_state_dict(optimizer.state_dict())
+        with self.assertRaisesRegex(scape.Error, "here or before a state was loaded"):
+            late._optimizer.step()
+
     def test_what_cannot_be_recorded_is_told(self) -> None:
         model = make_model()
         optimizer = scape.torch.GASLoC(model.named_parameters())
