@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include <scape/distributed/checkpoint.hpp>
 #include <scape/distributed/host_backend.hpp>
 #include <scape/problem/error.hpp>
+#include <scape/problem/text.hpp>
 
 #include "communicator.hpp"
 #include "problem.hpp"
@@ -78,6 +81,24 @@ std::span<const float> gradient_of(scape_optimizer& handle, const scape_values* 
                                    std::size_t count) {
     return floats(pieces(gradient, count, "gradient"), handle.optimizer->problem().layout.size(),
                   handle.gathered, "gradient");
+}
+
+/// Makes ready what a step takes. Where this rank alone cannot, its error ends the step on all ranks: the
+/// others would wait for it.
+template <class Prepare>
+auto prepared(scape_optimizer& handle, double learning_rate, const Prepare& prepare) {
+    try {
+        if (!std::isfinite(learning_rate))
+            throw Error("learning rate is " + shortest(learning_rate) + "; it must be finite");
+        return prepare();
+    } catch (const Error& error) {
+        handle.in_buckets = false;
+        try {
+            handle.optimizer->refuse_step(error.what());
+        } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the first one is thrown
+        }
+        throw;
+    }
 }
 
 /// Zeros at first.
@@ -220,8 +241,11 @@ scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values
                                   double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
-        scape::abi::refuse_after_buckets(*optimizer);
-        of_rank.step(scape::abi::gradient_of(*optimizer, gradient, count), learning_rate);
+        const auto whole = scape::abi::prepared(*optimizer, learning_rate, [&] {
+            scape::abi::refuse_after_buckets(*optimizer);
+            return scape::abi::gradient_of(*optimizer, gradient, count);
+        });
+        of_rank.step(whole, learning_rate);
     });
 }
 
@@ -237,9 +261,11 @@ scape_status scape_optimizer_step_using_up(scape_optimizer* optimizer, const sca
                                            size_t count, double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
-        scape::abi::refuse_after_buckets(*optimizer);
         auto& room = scape::abi::gradient_room(*optimizer);
-        scape::abi::gather(scape::abi::pieces(gradient, count, "gradient"), room, "gradient");
+        scape::abi::prepared(*optimizer, learning_rate, [&] {
+            scape::abi::refuse_after_buckets(*optimizer);
+            scape::abi::gather(scape::abi::pieces(gradient, count, "gradient"), room, "gradient");
+        });
         of_rank.step_using_up(room, learning_rate);
     });
 }
@@ -263,6 +289,7 @@ scape_status scape_optimizer_bucket(scape_optimizer* optimizer, const size_t* te
 scape_status scape_optimizer_step_of_parts(scape_optimizer* optimizer, double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
+        scape::abi::prepared(*optimizer, learning_rate, [] {});
         if (!optimizer->in_buckets)
             return of_rank.step(learning_rate);
         optimizer->in_buckets = false;

@@ -152,8 +152,8 @@ scape_status scape_optimizer_create(const scape_problem* problem, scape_communic
                                     scape_optimizer** optimizer);
 void scape_optimizer_destroy(scape_optimizer* optimizer);
 
-/* On all ranks, each with its own gradient. SCAPE_ERROR on one rank alone (a wrong count, say) leaves the
- * others waiting: destroy that rank's optimizer, or end its process. */
+/* On all ranks, each with its own gradient. SCAPE_ERROR for what one rank alone is given (a wrong count, a
+ * rate that is not finite) is SCAPE_ERROR on all: nothing has changed, and the others name that rank. */
 scape_status scape_optimizer_step(scape_optimizer* optimizer, const scape_values* gradient, size_t count,
                                   double learning_rate);
 

@@ -212,9 +212,7 @@ Index number_of(std::span<const std::size_t> tensors) {
 }
 
 std::string told(Index intent) {
-    if (intent >= 0)
-        return "takes the step";
-    return intent == cannot ? "gives what cannot be taken" : "gives a bucket";
+    return intent >= 0 ? "takes the step" : "gives a bucket";
 }
 
 /// Throws the same on all ranks unless all are about to do the same.
@@ -224,6 +222,9 @@ void expect_same(const std::vector<Intent>& all, const Attempt& attempt) {
         const Index other = all[rank].refused;
         if ((first >= 0 && other >= 0) || first == other)
             continue;
+        if (first == cannot || other == cannot)
+            throw Error(text_of(attempt) + ": rank " + std::to_string(first == cannot ? 0 : rank) +
+                        " cannot take it, and its own error says why; nothing has changed on any rank");
         const bool buckets = first < cannot && other < cannot;
         throw Error(text_of(attempt) + ": rank 0 " + told(first) + ", rank " + std::to_string(rank) + " " +
                     (buckets ? "another one" : told(other)) +

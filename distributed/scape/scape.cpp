@@ -176,6 +176,20 @@ void Scape::agree(Backend::Refusal refusal) {
     restored_ = 0;
 }
 
+void Scape::refuse_step(const std::string& fault) {
+    if (!halted_.empty()) // then so are the others, and none of them waits
+        return;
+    try {
+        if (payload_is(problem::Payload::bf16))
+            join_mask(); // in the order of agree()
+        agree_on_gradient(communicator_, rooms_->agreement, problem_, problem_.layout.size(), 0.0F,
+                          {steps_ + 1, 0, fault, restored_, claim_});
+    } catch (...) {
+        forget_parts();
+        throw;
+    }
+}
+
 void Scape::take(const float* gradient, double learning_rate) {
     try {
         attempt(gradient, learning_rate);

@@ -57,14 +57,14 @@ class ProcessGroup(_Ranks, Communicator):
 
     def _start(self, send: list[Bytes], receive: list[Bytes]) -> Wait:
         tag = _FIRST_TAG + next(self._number) % _TAGS
-        works: list[Any] = []
+        works: list[tuple[int, Any]] = []
         try:
             for rank in self._others():
                 if receive[rank].size:
-                    works.append(dist.irecv(torch.from_numpy(receive[rank]), self._global[rank], self._group, tag=tag))
+                    works.append((rank, dist.irecv(torch.from_numpy(receive[rank]), self._global[rank], self._group, tag=tag)))
             for rank in self._others():
                 if send[rank].size:
-                    works.append(dist.isend(torch.from_numpy(send[rank]), self._global[rank], self._group, tag=tag))
+                    works.append((rank, dist.isend(torch.from_numpy(send[rank]), self._global[rank], self._group, tag=tag)))
             receive[self.rank][:] = send[self.rank]
         except BaseException:
             _first_error_of(works)  # the one that is on its way out tells why
@@ -92,12 +92,12 @@ class ProcessGroupPeers(_Ranks, Peers):
     def start_send(self, traffic: int, peer: int, number: int, data: Bytes) -> Wait:
         if not data.size:
             return _nothing
-        return _waits(dist.isend(torch.from_numpy(data), self._global[peer], self._group, tag=self._tag(number)))
+        return _waits(peer, dist.isend(torch.from_numpy(data), self._global[peer], self._group, tag=self._tag(number)))
 
     def start_receive(self, traffic: int, peer: int, number: int, into: Bytes) -> Wait:
         if not into.size:
             return _nothing
-        return _waits(dist.irecv(torch.from_numpy(into), self._global[peer], self._group, tag=self._tag(number)))
+        return _waits(peer, dist.irecv(torch.from_numpy(into), self._global[peer], self._group, tag=self._tag(number)))
 
     def _tag(self, number: int) -> int:
         return self._first_tag + number % _ROUNDS
@@ -107,18 +107,25 @@ def _nothing() -> None:
     """Nobody waits for nothing."""
 
 
-def _waits(work: Any) -> Wait:
+def _waits(peer: int, work: Any) -> Wait:
     def wait() -> None:
-        work.wait()
+        error = _first_error_of([(peer, work)])
+        if error is not None:
+            raise error
     return wait
 
 
-def _first_error_of(works: list[Any]) -> BaseException | None:
-    """Waits for all, also after one has failed: the memory is libscape's again afterwards, and no message may still write to it."""
+def _first_error_of(works: list[tuple[int, Any]]) -> BaseException | None:
+    """Waits for all, also after one has failed: the memory is libscape's again afterwards, and no message may still write to it. The
+    backend names an address at most, so the error names the rank that the message was from or to."""
     first: BaseException | None = None
-    for work in works:
+    for rank, work in works:
         try:
             work.wait()
         except BaseException as error:  # noqa: BLE001
-            first = error if first is None else first
+            if first is None:
+                first = error
+                if isinstance(error, Exception):
+                    first = ConnectionError(f"a message between this rank and rank {rank} has failed: {error}")
+                    first.__cause__ = error
     return first

@@ -4,7 +4,8 @@ import atexit
 import ctypes
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +66,23 @@ class Optimizer:
 
     def step(self, gradient: Any, learning_rate: float) -> None:
         """This rank's gradient, in one array or in pieces (fp32 or bf16), which are read where they stand. Raises RefusedStep on all
-        ranks with nothing changed, Halted or Aborted."""
-        given, count = _values.pieces(gradient, "gradient")
-        self._call("optimizer_step", given, count, learning_rate)
+        ranks with nothing changed, Halted or Aborted. What is wrong on one rank alone raises Error on all, with nothing changed."""
+        with self.or_refuse():
+            given, count = _values.pieces(gradient, "gradient")
+            rate = _values.rate(learning_rate)
+        self._call("optimizer_step", given, count, rate)
+
+    @contextmanager
+    def or_refuse(self) -> Iterator[None]:
+        """Around what makes a step ready: if it fails here, the step ends on all ranks, which would wait for this one."""
+        try:
+            yield
+        except Exception:
+            try:
+                self._call("optimizer_step", None, 0, 0.0)  # a step without a gradient, which libscape refuses on all ranks
+            except Error:
+                pass  # what has failed here is the error to report
+            raise
 
     @property
     def gradient(self) -> Floats:
@@ -81,8 +96,10 @@ class Optimizer:
         """step() with a gradient that may be written into, which it then need not read twice (section 20): the same bits. What stands in its
         place in `gradient`, the property, is not copied; other pieces, which stand elsewhere, are copied there. All ranks step this way, or
         none."""
-        given, count = _values.pieces(gradient, "gradient")
-        self._call("optimizer_step_using_up", given, count, learning_rate)
+        with self.or_refuse():
+            given, count = _values.pieces(gradient, "gradient")
+            rate = _values.rate(learning_rate)
+        self._call("optimizer_step_using_up", given, count, rate)
 
     def accumulate(self, gradient: Any) -> None:
         """A micro-batch (section 20): what is given here, in this order, and what step() is given are added, in fp32. Talks to nobody."""
@@ -96,13 +113,16 @@ class Optimizer:
         numbers = [_library.whole(tensor, "tensor", 64) for tensor in tensors]
         if any(number < 0 for number in numbers):
             raise Error(f"bucket: its tensors are {numbers}; they are counted from 0")
-        given, count = _values.pieces(values, "bucket")
+        with self.or_refuse():
+            given, count = _values.pieces(values, "bucket")
         self._call("optimizer_bucket", (ctypes.c_size_t * len(numbers))(*numbers), len(numbers), given, count)
 
     def step_of_parts(self, learning_rate: float) -> None:
         """The step whose gradient is what has been accumulated, and the buckets where there are any; as step() otherwise. A step that
         raises has forgotten its parts."""
-        self._call("optimizer_step_of_parts", learning_rate)
+        with self.or_refuse():
+            rate = _values.rate(learning_rate)
+        self._call("optimizer_step_of_parts", rate)
 
     def forget_parts(self) -> None:
         """Gives up what has been given since the last step. On all ranks, where there are buckets."""
@@ -158,7 +178,8 @@ class Optimizer:
     def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any,
                 exponent: int = -126) -> None:
         """Goes on from a state that was looked at. On all ranks, each with its own residual, and exponent where the payload is e5m2."""
-        (mask_bits, kept), (next_bits, next_kept) = _values.bits(mask, "mask"), _values.bits(next_mask, "next_mask")
+        (mask_bits, kept), (next_bits, next_kept) = (
+            _values.bits(values, name, self.problem.size) for name, values in (("mask", mask), ("next_mask", next_mask)))
         state = _library.State(ctypes.sizeof(_library.State), _library.whole(step, "step", 64), _values.one(parameters, "parameters"),
                                _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits,
                                _library.whole(exponent, "exponent"))

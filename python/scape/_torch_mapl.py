@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch.autograd.function import once_differentiable
 
-from . import mapl
+from . import _values, mapl
 from ._errors import Error
 from ._torch_mapl_recorder import Recorder
 from ._torch_messages import Messages
@@ -175,12 +175,17 @@ class Boundary(torch.nn.Module):
             raise Error("step: sender and replicas are given; replicas are the other side's, which steps for both")
         if self.recorder is not None and replicas is not None:
             raise Error("step: a recorder looks on, and replicas are given; a trace is of one pipeline: record without replicas")
-        if sender is None and rate is None:
-            raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
         messages = Messages(sender if receiver is None else receiver, group) if (sender, receiver) != (None, None) else None
         side = "receiver" if sender is not None else "both" if receiver is None else "sender"
-        if self.recorder is not None:
-            self.recorder.ends(side)
+        try:  # what is wrong on this side, before the other waits for what comes of it
+            if sender is None:
+                _check_rate(rate)
+            if self.recorder is not None:
+                self.recorder.ends(side)
+        except Error:
+            if messages is not None:
+                messages.refuse(sends_first=side == "receiver")
+            raise
         if messages is None:
             stepped = self._step(float(rate or 0), None, replicas)
         else:
@@ -217,11 +222,11 @@ class Boundary(torch.nn.Module):
 
     def _flat(self, values: torch.Tensor, ids: torch.Tensor, side: str, columns: int) -> torch.Tensor:
         """A token a row, in a node of its own: its gradient is that of this boundary alone."""
+        if self.recorder is not None:
+            self.recorder.begins()
         if values.shape != (*ids.shape, columns):
             raise Error(f"the {side} was given {tuple(values.shape)} beside ids of {tuple(ids.shape)}; give {(*ids.shape, columns)}")
-        if values.dtype == torch.float64:
-            raise Error(f"the {side} was given torch.float64, and the boundary is fp32; give values.float()")
-        flat = values.float().reshape(-1, columns).contiguous()
+        flat = _values.as_fp32(values, f"what the {side} was given").reshape(-1, columns).contiguous()
         return flat if self.recorder is None else flat.view_as(flat)
 
     def _through(self, function: Any, flat: torch.Tensor, ids: torch.Tensor, side: str, made: int) -> torch.Tensor:
@@ -232,7 +237,6 @@ class Boundary(torch.nn.Module):
         """With the receiver's part; None: this process has been both sides."""
         if replicas is None:
             return self.native.step(rate, receivers_part)
-        _check_rate(rate)  # before the others wait for what comes of it
         part = torch.from_numpy(self.native.part("receiver")) if receivers_part is None else receivers_part
         return self.native.step(rate, gradient=self._mean(part, replicas))
 
@@ -256,7 +260,6 @@ class Boundary(torch.nn.Module):
         return total / ranks
 
     def _lead(self, rate: float, messages: Messages, replicas: Any) -> bool:
-        _check_rate(rate)  # before the other side waits for what comes of it
         messages.agree(self._digest("sender"), "receiver", sends_first=False)
         shared = self._shared_gradient()
         count = self.native.width * self.native.rank
@@ -305,7 +308,9 @@ class Boundary(torch.nn.Module):
         return int.from_bytes(digest.digest(), "little")
 
 
-def _check_rate(rate: float) -> None:
+def _check_rate(rate: float | None) -> None:
+    if rate is None:
+        raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
     if not 0 <= rate < 0.52:
         raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
 

@@ -8,6 +8,7 @@ import torch.distributed as dist
 
 from ._errors import Error
 
+_REFUSED = -1  # no digest: they have 56 bits
 
 class Messages:
     """Between the two sides of one boundary."""
@@ -22,15 +23,28 @@ class Messages:
         dist.recv(into, self._peer, group=self._group)
 
     def agree(self, digest: int, other: str, sends_first: bool) -> None:
+        theirs = self._swapped(digest, sends_first)
+        if theirs == _REFUSED:
+            raise Error(f"the boundary's {other}, rank {self._peer}, cannot take this step, and its own error says why; nothing has changed here")
+        if theirs != digest:
+            raise Error(f"the boundary's {other}, rank {self._peer}, has other settings, another subspace, another anchor or other "
+                        "codewords than this side; start both with the same, and restore both")
+
+    def refuse(self, sends_first: bool) -> None:
+        """In the place of agree(), by a side that cannot go on: the other, which waits, raises at once."""
+        try:
+            self._swapped(_REFUSED, sends_first)
+        except (RuntimeError, ValueError):  # there is no other side, or no process group, and what is wrong here is the error to report
+            pass
+
+    def _swapped(self, digest: int, sends_first: bool) -> int:
         mine, theirs = torch.tensor([digest]), torch.zeros(1, dtype=torch.int64)
         if sends_first:
             self.send(mine)
         self.receive(theirs)
         if not sends_first:
             self.send(mine)
-        if not torch.equal(mine, theirs):
-            raise Error(f"the boundary's {other}, rank {self._peer}, has other settings, another subspace, another anchor or other "
-                        "codewords than this side; start both with the same, and restore both")
+        return int(theirs.item())
 
     def send_object(self, what: Any) -> None:
         """Of tensors, texts, numbers, and lists and dicts of them."""

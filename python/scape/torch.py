@@ -109,19 +109,21 @@ class Scape(flat_model.FlatOptimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """On all ranks, each with the gradients of its own parameters."""
-        loss = self._loss_of(closure)
-        self._check_memory()
-        self._check_copies()
-        rate = flat_model.learning_rate(self.param_groups)
-        if self._buckets is not None:
-            self._buckets.check()
+        with self.native.or_refuse():
+            loss = self._loss_of(closure)
+            self._check_memory()
+            self._check_copies()
+            rate = flat_model.learning_rate(self.param_groups)
+            gradients = self._gradients()
+            if self._buckets is not None:
+                self._buckets.check()
         self._accumulated = False  # whatever comes of it
         if self._buckets is not None:
             self._buckets.step(rate)
         elif self._room is not None:
-            self._room.step(self._gradients(), rate)
+            self._room.step(gradients, rate)
         else:
-            self.native.step(self._gradients(), rate)
+            self.native.step(gradients, rate)
         self._write_copies()
         return loss
 

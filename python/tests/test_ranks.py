@@ -60,6 +60,13 @@ class Ranks(unittest.TestCase):
         self.assertEqual(first, 1, text)
         self.assertFalse(Path(folder, "run.safetensors").exists())
 
+    def test_what_is_wrong_on_one_rank_ends_the_step_on_all_and_names_it(self) -> None:
+        for mistake, ranks, text in (("rate", 2, "the learning rate is nan"), ("closure", 3, "ZeroDivisionError")):
+            with tempfile.TemporaryDirectory() as folder:
+                for rank, (status, said) in enumerate(run(TRAINING, ranks, folder, mistake)):
+                    self.assertEqual(status, 1, said)
+                    self.assertRegex(said, text if rank == 1 else r"scape._errors.Error: step \d: rank 1 cannot take it, and its own error says why")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -92,6 +92,12 @@ class Pipeline(unittest.TestCase):
             self.assertEqual(status, 1, text)
             self.assertRegex(text, rf"scape._errors.Error: the boundary's (sender|receiver), rank {1 - rank}, has other settings, another subspace")
 
+    def test_what_is_wrong_on_one_side_ends_the_step_on_both(self) -> None:
+        (first, text), (second, other) = run(TRAINING, 2, str(self.folder), "rate")
+        self.assertEqual((first, second), (1, 1), text + other)
+        self.assertIn("the rate of the subspace is nan", text)
+        self.assertIn("scape._errors.Error: the boundary's sender, rank 0, cannot take this step, and its own error says why", other)
+
     def test_a_side_that_leaves_ends_the_other(self) -> None:
         (first, text), (second, _) = run(TRAINING, 2, str(self.folder), "leaves")
         self.assertEqual((first, second), (1, 7), text)

@@ -181,8 +181,10 @@ class Codewords(unittest.TestCase):
 class Recorded(unittest.TestCase):
     """`scape verify` of what the recorder has seen, and of the same with a mistake."""
 
-    def train(self, boundary: Boundary, steps: int = 3) -> scape.torch.mapl.Recorder:
+    def train(self, boundary: Boundary, steps: int = 3, saved: Any = None) -> scape.torch.mapl.Recorder:
         recorder = scape.torch.mapl.Recorder(boundary)
+        if saved is not None:
+            boundary.load_state_dict(saved)
         optimizer = torch.optim.SGD(boundary.parameters(), lr=0.1) if any(True for _ in boundary.parameters()) else None
         for step in range(steps):
             boundary.zero_grad()
@@ -212,6 +214,13 @@ class Recorded(unittest.TestCase):
                     result = self.verified(self.train(boundary))
                     self.assertTrue(result.passed, str(result))
                     self.assertGreater(result.phases.decompress_gradient.rows[0].compared, 0)
+
+    def test_a_state_that_is_loaded_after_the_recorder_was_made_is_what_it_begins_with(self) -> None:
+        for settings in ({}, CODED):
+            old = Boundary(WIDTH, RANK, IDS, **settings)
+            self.train(old)
+            result = self.verified(self.train(Boundary(WIDTH, RANK, IDS, **settings), saved=old.state_dict()))
+            self.assertTrue(result.passed, str(result))
 
     def test_a_mistake_is_told_where_it_is(self) -> None:
         for name, wrong, phase in (("compress_backward", lambda right: lambda *a, **k: right(*a, **k) * np.float32(1.01), "decompress_gradient"),

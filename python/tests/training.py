@@ -3,7 +3,8 @@
     training.py RANK SIZE FOLDER [MISTAKE]
 
 Records the run to FOLDER/run.safetensors. MISTAKE: "drift" (one rank decays its parameters once more), "residual" (the residual of one
-rank is lost), "average" (gradients are averaged over ranks before the step, and recorded as they were), "leaves" (a rank ends). "parts" is
+rank is lost), "average" (gradients are averaged over ranks before the step, and recorded as they were), "leaves" (a rank ends), "rate" (the rate of one rank is NaN),
+"closure" (what makes the gradients of one rank raises). "parts" is
 none: micro-batches, another number of them on each rank, of which the last is exchanged in buckets while it is made; "zeroed" is one of
 that: a bucket of rank 1 goes without its values.
 """
@@ -40,6 +41,8 @@ def make_mistake(mistake: str, step: int, rank: int, optimizer: scape.torch.Scap
     native = optimizer.native
     if mistake == "leaves" and step == 3 and rank == 1:
         os._exit(7)
+    if mistake == "rate" and step == 3 and rank == 1:
+        optimizer.param_groups[0]["lr"] = float("nan")
     if mistake == "drift" and step == 3 and rank == 1:
         native.parameters[5] *= 1.5
     if mistake == "residual" and step == 3:
@@ -82,6 +85,8 @@ def train(rank: int, size: int, folder: Path, mistake: str) -> None:
     model = Model()
     optimizer = scape.torch.Scape(model.named_parameters(), lr=0.02, density=("geometric", 0.5, 0.05, 4), clip_norm=0.8)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.2, 1.0, STEPS)
+    if mistake == "closure":
+        optimizer.step(lambda: 1 / (1 - rank))
     recorder = scape.torch.Recorder(optimizer)
     if mistake == "average":
         average_inside(optimizer.native)

@@ -6,7 +6,7 @@ For each of CASES what the stages, tables and the subspace came to is saved as F
 (the receiver's part of the gradient of A does not arrive), "micro" (gradients of one micro-batch are taken for the other's), "ids" (the
 receiver takes the ids of the next token), "seed" (the receiver begins with another subspace), "leaves" (the receiver ends after two steps),
 "order" (codewords: the receiver decodes the messages in the other order), "late" (the receiver's recorder begins a step later), "another" (the
-receiver goes on with another A than the sender's after the last step). Each run is recorded, too, as FOLDER/SIZE-<number>.safetensors.
+receiver goes on with another A than the sender's after the last step), "rate" (the sender's rate is NaN in the third step). Each run is recorded, too, as FOLDER/SIZE-<number>.safetensors.
 """
 
 import os
@@ -107,7 +107,7 @@ def sends(stage: Stage, mistake: str, trace: Path) -> None:
             dz = torch.empty_like(z)
             dist.recv(dz, 1)
             z.backward(dz)
-        assert stage.boundary.step(RATE, receiver=1), "the step"
+        assert stage.boundary.step(float("nan") if mistake == "rate" and step == 2 else RATE, receiver=1), "the step"
         stage.optimizer.step()
     recorder.write(trace, receiver=1)
 

@@ -133,6 +133,11 @@ class Scape {
     /// Gives up what has been given since the last step. On all ranks, where there are buckets.
     void forget_parts();
 
+    /// In place of a step, by a rank that cannot take it (its gradient has a wrong size, say): nothing
+    /// changes, and the step of the others, which would wait for this rank, ends with a scape::Error that
+    /// names it. Throws what a step throws.
+    void refuse_step(const std::string& fault);
+
     void progress() { communicator_.progress(); }
 
     [[nodiscard]] const problem::Problem& problem() const { return problem_; }
