@@ -226,7 +226,7 @@ class Boundary(torch.nn.Module):
             self.recorder.begins()
         if values.shape != (*ids.shape, columns):
             raise Error(f"the {side} was given {tuple(values.shape)} beside ids of {tuple(ids.shape)}; give {(*ids.shape, columns)}")
-        flat = _values.as_fp32(values, f"what the {side} was given").reshape(-1, columns).contiguous()
+        flat: torch.Tensor = _values.as_fp32(values, f"what the {side} was given").reshape(-1, columns).contiguous()
         return flat if self.recorder is None else flat.view_as(flat)
 
     def _through(self, function: Any, flat: torch.Tensor, ids: torch.Tensor, side: str, made: int) -> torch.Tensor:

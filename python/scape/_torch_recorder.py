@@ -261,7 +261,7 @@ class Recorder:
         if self._where[3] is None or self._failed:
             return
         try:
-            self._began().close(write=True)  # type: ignore[union-attr, call-arg]
+            self._began().close(write=True)  # type: ignore[union-attr]
         except Error as error:
             if not self._warns:
                 raise
