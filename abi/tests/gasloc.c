@@ -302,7 +302,7 @@ void gasloc_is_right(const char* folder) {
     over_both("law=complete inner=sgd threads=2 eta=0.7", 2, folder, 0, "PASSED");
     over_both("law=explicit edges=1:0:2:0.5,2:0:1:1,2:1:2:0.25 alpha=0.5", 3, folder, 0, "PASSED");
     over_both("law=none", 1, folder, 0, "PASSED");
-    over_both("law=ring", 3, folder, 4, "first divergence: step 4, phase inner");
+    over_both("law=ring", 3, folder, 4, "first divergence: round 4, phase inner");
     a_worker_goes_on(folder);
     gasloc_run striking = {.settings = "", .ranks = 2, .folder = folder, .office = open_office()};
     striking.office->fails = 1;

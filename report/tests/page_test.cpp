@@ -286,17 +286,6 @@ TEST(Page, EveryStatusHasItsWordAndSymbol) {
     EXPECT_TRUE(contains(section(page, "failures"), "There was nothing to compare."));
 }
 
-TEST(Page, SaysWhatRelAndMistrustedMean) {
-    ordered_json rel = row("MISTRUSTED");
-    rel["level"] = "REL";
-    const std::string page = html_page({result({rel})});
-    EXPECT_TRUE(contains(page, "REL: each value lies within a bound on the rounding of fp32"));
-    EXPECT_TRUE(contains(page, "MISTRUSTED: no difference was found, but too few"));
-    const std::string exact = html_page({result({row()})});
-    EXPECT_FALSE(contains(exact, "REL: each value"));
-    EXPECT_FALSE(contains(exact, "MISTRUSTED: no difference"));
-}
-
 TEST(Page, ACellOfTheHeatMapSumsUp) {
     ordered_json other = row("FAILED");
     other["partition"] = "by_tensor";

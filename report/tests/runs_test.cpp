@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <scape/report/page.hpp>
+
 #include "page_support.hpp"
 #include "support.hpp"
 
@@ -199,6 +201,17 @@ TEST(RunsPage, OfManyRunsTheWrongOnesComeFirstAndTheRestIsFolded) {
         many.push_back(good_run());
     EXPECT_EQ(count(runs_page(runs_of(many)), "Its drawings are left out"), 20U);
     EXPECT_TRUE(contains(runs_page(runs_of(ordered_json::array())), "Nothing was checked"));
+}
+
+TEST(GatesPage, SaysWhatRelAndMistrustedMean) {
+    ordered_json rel = row("MISTRUSTED");
+    rel["level"] = "REL";
+    const std::string page = html_page({result({rel})});
+    EXPECT_TRUE(contains(page, "REL: each value lies within a bound on the rounding of fp32"));
+    EXPECT_TRUE(contains(page, "MISTRUSTED: no difference was found, but too few"));
+    const std::string exact = html_page({result({row()})});
+    EXPECT_FALSE(contains(exact, "REL: each value"));
+    EXPECT_FALSE(contains(exact, "MISTRUSTED: no difference"));
 }
 
 TEST(RunsJUnit, HasACaseForEachRowAndTheVerdict) {

@@ -23,7 +23,7 @@ namespace scape::verify {
 namespace {
 
 /// So many values of all ranks are made with each mistake; of more, a piece around the first that differs.
-constexpr Index most_values = 2'000'000;
+constexpr Index most_values = 1'000'000;
 /// Mistakes that do the same to the first wrong step are told apart by the steps after it.
 constexpr Index steps_tried = 4;
 
