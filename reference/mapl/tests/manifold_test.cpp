@@ -65,6 +65,15 @@ TEST(MaplPolar, OfZeroIsZeroAndAZeroSingularValueStays) {
     EXPECT_EQ(d.col(1), Real::Zero(4, 1));
 }
 
+// Neither the squares of what is great nor their sum may overflow, and only 0 gives 0.
+TEST(MaplPolar, OfGreatAndOfSmallValuesIsThatOfOthers) {
+    const Matrix<float> M = drawn(6, 2, 3).cast<float>();
+    const Real expected = polar(M, 8).cast<double>();
+    for (const float factor : {0x1p40F, 0x1p80F, 0x1p126F})
+        EXPECT_LE(norm2(polar(scaled(factor, M), 8).cast<double>() - expected), 1e-4) << factor;
+    EXPECT_GT(polar(scaled(0x1p-140F, M), 8).cast<double>().norm(), 0.0);
+}
+
 TEST(MaplRetract, LiesWithinItsBound) {
     EXPECT_LT(retraction_bound(0.02, 2), 2.1e-13);
     for (const double rate : {0.02, 0.1, 0.3, 0.51})

@@ -17,12 +17,13 @@ using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>
 template <class T>
 [[nodiscard]] Matrix<T> times(const Matrix<T>& a, const Matrix<T>& b) {
     assert(a.cols() == b.rows());
+    const Matrix<T> columns = b.transpose(); // one behind the other, as they are read
     Matrix<T> product(a.rows(), b.cols());
     for (Index i = 0; i < a.rows(); ++i)
         for (Index j = 0; j < b.cols(); ++j) {
             T sum(0.0);
             for (Index k = 0; k < a.cols(); ++k)
-                sum = sum + (a(i, k) * b(k, j));
+                sum = sum + (a(i, k) * columns(j, k));
             product(i, j) = sum;
         }
     return product;

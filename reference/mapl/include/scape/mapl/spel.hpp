@@ -49,13 +49,14 @@ template <class T>
 [[nodiscard]] Matrix<T> polar(const Matrix<T>& M, int iterations) {
     if (M.cols() > M.rows())
         return transposed(polar(transposed(M), iterations));
-    T squares(0.0);
+    // In double, as every implementation sums them: in fp32 the squares of 1e20 are infinite, and X were 0.
+    double squares = 0.0;
     for (Index i = 0; i < M.rows(); ++i)
         for (Index j = 0; j < M.cols(); ++j)
-            squares = squares + (M(i, j) * M(i, j));
-    using std::sqrt;
-    const T scale = (T(1.01) * sqrt(squares)) + T(1e-7);
-    Matrix<T> X = M.unaryExpr([&scale](const T& entry) { return T(entry / scale); });
+            squares += static_cast<double>(M(i, j)) * static_cast<double>(M(i, j));
+    const double scale = 1.01 * std::sqrt(squares) + 1e-7;
+    Matrix<T> X =
+        M.unaryExpr([scale](const T& entry) { return static_cast<T>(static_cast<double>(entry) / scale); });
     for (int t = 0; t < iterations; ++t)
         X = iterated(polar_express(t), X);
     return X;
@@ -70,7 +71,7 @@ template <class T>
 }
 
 /// |polar(M) - X_T|_2 is at most this, without rounding, where no singular value is less than `least` times
-/// 1.01 |M|_F: 1 - l_{T+1}.
+/// 1.01 |M|_F + 1e-7: 1 - l_{T+1}.
 [[nodiscard]] inline double polar_bound(double least, int iterations) {
     double l = std::min(1e-3, least);
     for (int t = 0; t < iterations; ++t)
@@ -78,10 +79,11 @@ template <class T>
     return 1.0 - l;
 }
 
-/// The greatest distance of a singular value from 1 after retraction from within `rate` of the manifold.
-[[nodiscard]] inline double retraction_bound(double rate, int iterations) {
-    double low = 1.0 - rate;
-    double high = 1.0 + rate;
+/// The greatest distance of a singular value from 1 after retraction from within `distance` of the
+/// manifold.
+[[nodiscard]] inline double retraction_bound(double distance, int iterations) {
+    double low = 1.0 - distance;
+    double high = 1.0 + distance;
     for (int t = 0; t < iterations; ++t) {
         low = value(endless, low);
         high = value(endless, high);
