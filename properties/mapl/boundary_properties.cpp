@@ -141,8 +141,8 @@ void whole_run_as_the_reference(Trial& trial) {
                               bounded_of(sender.at(key(step, "s.gM")), r)),
                        m, step, boundary_text(boundary, "m after " + key(step, "SPEL")));
             const Judgement next = next_subspace(settings, a, m, trial.scenario.rate);
-            trial.near(next.a, matrix_of(sender.at(key(step + 1, "s.A")), r), next.limit, step,
-                       boundary_text(boundary, "A after " + key(step, "SPEL")));
+            const auto [off, limit] = next.greatest(matrix_of(sender.at(key(step + 1, "s.A")), r));
+            trial.within(off, limit, step, boundary_text(boundary, "A after " + key(step, "SPEL")));
         }
 }
 

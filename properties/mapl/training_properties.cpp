@@ -31,11 +31,13 @@ void manifold(Trial& trial) {
     trial.seen = trial.play(trial.scenario);
     const Index r = trial.run.rank;
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
-        const double limit =
-            manifold_limit(trial.scenario.settings(boundary, Side::sender), trial.scenario.rate);
+        double before = 0.0;
         for (Index step = 0; step <= trial.run.steps; ++step) {
             const Matrix<double> A = matrix_of(shown_subspace(trial.seen, boundary, step), r);
             const double off = spectral_norm(A.transpose() * A - Matrix<double>::Identity(r, r));
+            const double limit = manifold_limit(trial.scenario.settings(boundary, Side::sender),
+                                                trial.scenario.rate, before);
+            before = off;
             trial.judged.counts.share_of_limit = std::max(trial.judged.counts.share_of_limit, off / limit);
             trial.told(off <= limit, step, [&] {
                 return boundary_text(boundary, "before " + key(step, "|A^T A - I| is ") + shortest(off) +

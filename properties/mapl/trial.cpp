@@ -233,6 +233,10 @@ void Trial::near(const Matrix<double>& expected, const Matrix<double>& actual, d
     const double off = expected.rows() == actual.rows() && expected.cols() == actual.cols()
                            ? (expected - actual).norm()
                            : HUGE_VAL;
+    within(off, limit, step, what);
+}
+
+void Trial::within(double off, double limit, Index step, const std::string& what) {
     if (limit > 0.0 && off <= limit)
         judged.counts.share_of_limit = std::max(judged.counts.share_of_limit, off / limit);
     told(off <= limit, step,

@@ -65,6 +65,7 @@ class Trial {
     void near(const Matrix<Bounded>& expected, const Floats& actual, Index step, const std::string& what);
     void near(const Matrix<double>& expected, const Matrix<double>& actual, double limit, Index step,
               const std::string& what);
+    void within(double off, double limit, Index step, const std::string& what);
 
     Case run;
     Scenario scenario;

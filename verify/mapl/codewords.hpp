@@ -1,8 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <scape/mapl/judgement.hpp>
@@ -12,10 +15,23 @@
 // Z as indices of codewords, in traces: section 23.1.
 namespace scape::mapl {
 
+/// Where sums may overflow nothing is said (section 6), of what is not finite there, neither.
 template <class T>
 [[nodiscard]] verify::Comparison compared(const Matrix<T>& expected, const std::vector<float>& actual) {
     const Eigen::Map<const verify::Values<T>> flat(expected.data(), expected.size());
-    return verify::compare_with(verify::Values<T>(flat), actual);
+    if constexpr (std::is_same_v<T, Bounded>) {
+        std::vector<float> bounded = actual;
+        for (std::size_t i = 0; i < std::min(bounded.size(), static_cast<std::size_t>(flat.size())); ++i)
+            if (std::isinf(flat[static_cast<Index>(i)].error()) && !std::isfinite(bounded[i]))
+                bounded[i] = 0.0F;
+        return verify::compare_with(verify::Values<T>(flat), bounded);
+    } else {
+        return verify::compare_with(verify::Values<T>(flat), actual);
+    }
+}
+[[nodiscard]] inline bool may_overflow(const Matrix<Bounded>& values) {
+    return std::any_of(values.data(), values.data() + values.size(),
+                       [](const Bounded& value) { return std::isinf(value.error()); });
 }
 
 /// All codebooks, or of each book those words, as a trace has them: in one row.

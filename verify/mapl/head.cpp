@@ -17,7 +17,28 @@ bool holds(const trace::Reader& file, const char* name) {
                                [name](const trace::Series& one) { return one.name == name; });
 }
 
+std::string codewords_text(const Settings& settings) {
+    const Quantization& of = settings.quantization;
+    if (!quantizes(settings))
+        return "";
+    return ", codewords " + std::to_string(of.codewords) + " (groups " + std::to_string(of.groups) +
+           ", rounds " + std::to_string(of.rounds) + ", subsets " + std::to_string(of.subsets) + ")";
+}
+
 } // namespace
+
+std::string describe(const Config& config) {
+    const auto count_of = [](Index count, const std::string& thing) {
+        return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+    };
+    return "mapl, " + count_of(config.steps, "step") + " of " + std::to_string(config.micro) +
+           (config.micro == 1 ? " micro-batch of " : " micro-batches of ") +
+           count_of(config.tokens, "token") + ", width " + std::to_string(config.settings.width) +
+           ", rank " + std::to_string(config.settings.rank) + ", anchors " +
+           std::string(name(config.settings.anchors)) + ", order " +
+           std::string(name(config.settings.order)) + ", payload " +
+           std::string(name(config.settings.payload)) + codewords_text(config.settings);
+}
 
 Head read_head(const trace::Reader& file) {
     const std::string path = file.path().string();

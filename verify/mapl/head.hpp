@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <scape/mapl/traces.hpp>
@@ -19,5 +20,7 @@ struct Head {
 };
 /// Throws scape::Error, one line that begins with the path.
 [[nodiscard]] Head read_head(const trace::Reader& file);
+/// The settings of a trace, in one line for a report.
+[[nodiscard]] std::string describe(const Config& config);
 
 } // namespace scape::mapl

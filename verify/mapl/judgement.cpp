@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <Eigen/Eigenvalues>
 #include <Eigen/SVD>
 
 namespace scape::mapl {
@@ -10,6 +11,9 @@ namespace scape::mapl {
 namespace {
 
 constexpr double roundoff = 0x1p-24;
+/// A sum of D terms is off by sqrt(D) roundings of what is summed, where these are independent; this is
+/// room for what that leaves out.
+constexpr double rounding_room = 2.0;
 
 } // namespace
 
@@ -35,39 +39,130 @@ double spectral_norm(const Matrix<double>& of) {
     return Eigen::JacobiSVD<Eigen::MatrixXd>(Eigen::MatrixXd(of)).singularValues()(0);
 }
 
-double manifold_limit(const Settings& settings, double rate) {
-    const double left = retraction_bound(rate, settings.retraction_iterations);
+double manifold_limit(const Settings& settings, double rate, double before) {
+    // d's singular values are at most 2 - l_{T+1}: those of few iterations pass 1.
+    const double step = rate * (1.0 + polar_bound(1e-3, settings.direction_iterations));
+    const double left = retraction_bound(before + step, settings.retraction_iterations);
     return 2.0 * left + left * left + manifold_tolerance(settings.width, settings.rank);
 }
 
+Judgement::Distance Judgement::greatest(const Matrix<double>& actual) const {
+    const Eigen::MatrixXd off = (actual - a) * directions;
+    Distance worst{-1.0, 1.0};
+    for (Index j = 0; j < off.cols(); ++j) {
+        const double length = off.col(j).norm();
+        if (!(length * worst.limit <= worst.off * limits(j)))
+            worst = {length, limits(j)};
+    }
+    return worst;
+}
+
+namespace {
+
+/// (p(x) - p(y)) / (x - y), which for -y in the place of y is (p(x) + p(y)) / (x + y). Nothing cancels.
+double slope(const Quintic& c, double x, double y) {
+    const double square = x * x + x * y + y * y;
+    return c[0] + c[1] * square + c[2] * (x * x * square + y * y * (x * y + y * y));
+}
+
+/// The unit of what rounding adds in any direction to an X whose rows and columns are at most `row` long
+/// and whose singular values are at most s, in one iteration.
+double rounded(const Quintic& c, double row, double s) {
+    return row * (std::abs(c[0]) + s * s * (std::abs(c[1]) + s * s * std::abs(c[2])));
+}
+
+double greatest_root(const Eigen::VectorXd& squares) {
+    return std::sqrt(std::max(squares.maxCoeff(), 0.0));
+}
+
+/// How far X_T v_j may be off for each right singular vector v_j of X_0, where X_0 is off by `first` and
+/// each iteration adds `added[t]`. The derivative of a polynomial of singular values is, between two
+/// directions, a product of its slopes over the iterations that follow.
+Eigen::ArrayXd off_by_direction(const std::vector<Eigen::ArrayXd>& x, double first,
+                                const std::vector<double>& added) {
+    const Index rank = x.front().size();
+    Eigen::ArrayXd off(rank);
+    std::vector<double> steepest(x.size());
+    for (Index j = 0; j < rank; ++j) {
+        std::ranges::fill(steepest, 0.0);
+        steepest.back() = 1.0;
+        const auto beside = [&](Index i, double sign) {
+            double product = 1.0;
+            for (std::size_t t = x.size() - 1; t-- > 0;) {
+                product *= slope(polar_express(static_cast<int>(t)), x[t](j), sign * x[t](i));
+                steepest[t] = std::max(steepest[t], std::abs(product));
+            }
+        };
+        beside(j, 0.0);
+        for (Index i = 0; i < rank; ++i) {
+            beside(i, 1.0);
+            beside(i, -1.0);
+        }
+        off(j) = steepest[0] * first;
+        for (std::size_t t = 0; t < added.size(); ++t)
+            off(j) += steepest[t + 1] * added[t];
+    }
+    return off;
+}
+
+} // namespace
+
 Judgement next_subspace(const Settings& settings, const std::vector<float>& a, const std::vector<float>& m,
                         double rate, double behind) {
-    const Matrix<double> A = rows_of<double>(a, settings.rank);
-    const Matrix<double> given = rows_of<double>(m, settings.rank);
-    const Matrix<double> M = settings.order == Order::project_first ? given : tangent(A, given);
-    const Eigen::JacobiSVD<Eigen::MatrixXd> parts(Eigen::MatrixXd(M),
-                                                  Eigen::ComputeThinU | Eigen::ComputeThinV);
-    const auto& values = parts.singularValues();
-    // Rounding moves M by as much as M's own entries allow, and what projection cancels by as much as m's.
-    const double unsure = 16.0 * roundoff * static_cast<double>(settings.rank) *
-                          std::sqrt(static_cast<double>(settings.width)) * std::max(given.norm(), behind);
-    const double scale = 1.01 * M.norm() + 1e-7;
-    Matrix<double> d = Matrix<double>::Zero(M.rows(), M.cols());
-    double off = 0.0;
-    for (Index i = 0; i < values.size(); ++i) {
-        if (values(i) > 4.0 * unsure) {
-            d += parts.matrixU().col(i) * parts.matrixV().col(i).transpose();
-            off = std::max(off, polar_bound(values(i) / scale, settings.direction_iterations) +
-                                    4.0 * unsure / values(i));
-        } else if (values(i) > 0.0 || unsure > 0.0) {
-            off = 2.0; // what the rounding of it points to, nobody knows
-        }
+    const auto width = static_cast<double>(settings.width);
+    const double unit = rounding_room * roundoff * std::sqrt(width);
+    const Eigen::MatrixXd A = rows_of<double>(a, settings.rank);
+    const Eigen::MatrixXd given = rows_of<double>(m, settings.rank);
+    Eigen::MatrixXd M = given;
+    double moved = 0.0; // how far M may be from what whoever steps has
+    if (settings.order == Order::momentum_first) {
+        const Eigen::MatrixXd inner = A.transpose() * given;
+        M -= A * (0.5 * (inner + inner.transpose()));
+        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> squares(
+            Eigen::MatrixXd(given.transpose() * given), Eigen::EigenvaluesOnly);
+        moved = unit * greatest_root(squares.eigenvalues());
     }
-    // The retraction passes on what it is given: its derivative at the manifold is a projection, and nearby
-    // not much more.
-    return {retract<double>(A - rate * d, settings.retraction_iterations),
-            2.0 * rate * std::min(off, 2.0) * std::sqrt(static_cast<double>(settings.rank)) +
-                manifold_tolerance(settings.width, settings.rank)};
+    if (behind > 0.0)
+        moved += manifold_tolerance(settings.width, settings.rank) * std::max(given.norm(), behind);
+    const double scale = 1.01 * M.norm() + 1e-7;
+    const Eigen::MatrixXd X = M / scale;
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> parts(Eigen::MatrixXd(X.transpose() * X));
+    const Eigen::MatrixXd& V = parts.eigenvectors();
+    const Eigen::MatrixXd W = X * V;
+    const Eigen::MatrixXd squares_of_rows = W.cwiseAbs2();
+    const Eigen::MatrixXd squares_of_columns = V.cwiseAbs2();
+    // Of X_t: its singular values x[t], and X_t V = W diag(factors).
+    std::vector<Eigen::ArrayXd> x{parts.eigenvalues().array().max(0.0).sqrt()};
+    Eigen::ArrayXd factors = Eigen::ArrayXd::Ones(settings.rank);
+    std::vector<double> added;
+    double first = moved / scale;
+    for (int t = 0; t < settings.direction_iterations; ++t) {
+        const Quintic c = polar_express(t);
+        const double row = std::max(greatest_root(squares_of_rows * factors.square().matrix()),
+                                    greatest_root(squares_of_columns * x.back().square().matrix()));
+        if (t == 0)
+            first += unit * row;
+        added.push_back(unit * rounded(c, row, x.back().maxCoeff()));
+        factors *= x.back().unaryExpr([&c](double of) { return slope(c, of, 0.0); });
+        x.push_back(x.back().unaryExpr([&c](double of) { return value(c, of); }));
+    }
+    const Eigen::ArrayXd off = off_by_direction(x, first, added).min(2.0);
+    Eigen::MatrixXd B = A - rate * (W * factors.matrix().asDiagonal() * V.transpose());
+    const double size = 1.0 + rate * x.back().maxCoeff();
+    for (int t = 0; t < settings.retraction_iterations; ++t) {
+        const Eigen::MatrixXd S = B.transpose() * B;
+        B = B * (endless[1] * S + endless[2] * (S * S) +
+                 endless[0] * Eigen::MatrixXd::Identity(settings.rank, settings.rank));
+    }
+    // The retraction takes what is symmetric from A^T times what d is off by, and so spreads over all
+    // directions what each is off by: a share of 1 / sqrt(D), as rounding has no direction of its own.
+    Judgement made;
+    made.a = B;
+    made.directions = V;
+    made.limits = 2.0 * rate * (off + off.matrix().norm() / std::sqrt(width)) +
+                  settings.retraction_iterations * unit * rounded(endless, size, size);
+    made.limit = made.limits.matrix().norm();
+    return made;
 }
 
 } // namespace scape::mapl

@@ -58,6 +58,8 @@ class TraceCheck {
         if (config_.trains_anchors())
             for (const char* result : {"dE_sender", "dE_receiver"})
                 rows_.push_back({"gradient", result});
+        if (settings_.anchors == Anchors::fixed)
+            rows_.push_back({"anchors", "E_sender"});
         for (const trace::Series& series : trace.schema().series)
             held_.insert(series.name);
     }
@@ -66,14 +68,16 @@ class TraceCheck {
         for (step_ = 1; step_ <= config_.steps; ++step_) {
             progress(step_, config_.steps);
             const Boundary<T> boundary = sides();
+            anchors_stay();
             Gradients<T> gradients = boundary.no_gradients();
             through(boundary, gradients);
             if (codewords_)
                 codewords_->end_step(step_of_trace());
             sums(gradients);
             const double rate = head_.rates[static_cast<std::size_t>(step_ - 1)];
+            const double before = distance_to_manifold(a_, settings_.rank);
             train(gradients.of_basis(), rate);
-            stays_on_the_manifold(rate);
+            stays_on_the_manifold(rate, before);
         }
     }
 
@@ -99,6 +103,16 @@ class TraceCheck {
             made.q = {rows_of<T>(input("E_receiver"), settings_.rank),
                       rows_of<T>(head_.rows[1], settings_.width)};
         return made;
+    }
+
+    /// A fixed table is the step's before, to the bit at every level.
+    void anchors_stay() {
+        if (settings_.anchors != Anchors::fixed)
+            return;
+        std::vector<float> now = input("E_sender");
+        if (step_ > 1)
+            add("E_sender", 0, verify::compare(table_, now, verify::Level::exact()), "");
+        table_ = std::move(now);
     }
 
     [[nodiscard]] Ids ids_of(Index micro) const {
@@ -160,7 +174,6 @@ class TraceCheck {
 
     void train(const Matrix<T>& gradient, double rate) {
         const Matrix<T> A = rows_of<T>(a_, settings_.rank);
-        const Matrix<T> m = moment(settings_, A, rows_of<T>(m_, settings_.rank), gradient);
         const auto recorded_m = values("m", 0);
         const auto recorded_a = values("A", 0);
         if constexpr (std::is_same_v<T, float>) {
@@ -172,12 +185,28 @@ class TraceCheck {
             compare("A_receiver", 0, steps ? made.A : A);
             follow(steps ? std::optional(made) : std::nullopt, recorded_a, recorded_m);
         } else {
-            compare("m", 0, m);
-            judge("A", recorded_a, recorded_m, rate);
-            judge("A_receiver", values("A_receiver", 0), recorded_m, rate);
+            // From the recorded gradient, judged before: its bounds, projected, would hide a wrong m.
+            const auto recorded_g = values("gradient", 0);
+            const Matrix<T> m = moment(settings_, A, rows_of<T>(m_, settings_.rank),
+                                       recorded_g ? rows_of<T>(*recorded_g, settings_.rank) : gradient);
+            if ((recorded_g && !finite(*recorded_g)) ||
+                (may_overflow(m) && recorded_m == m_ && recorded_a == a_)) {
+                stays("m", m_);
+                stays("A", a_);
+            } else {
+                compare("m", 0, m);
+                judge({"A", "A_receiver"}, recorded_m, rate);
+            }
             same_on_both_sides(recorded_a);
             follow(std::nullopt, recorded_a, recorded_m);
         }
+    }
+
+    /// A step that is refused, as its sums overflow: section 22.
+    void stays(const char* name, const std::vector<float>& before) {
+        if (const auto recorded = values(name, 0))
+            add(name, 0, verify::compare(before, *recorded, verify::Level::exact()),
+                "its gradient is not finite, and so it has to stay as it was");
     }
 
     /// The state that the next step begins with: the recorded one, or the reference's own.
@@ -193,30 +222,32 @@ class TraceCheck {
     }
 
     /// A as a matrix, from the recorded A before the step and the recorded m.
-    void judge(const char* name, const std::optional<std::vector<float>>& actual,
-               const std::optional<std::vector<float>>& m, double rate) {
-        if (!actual || !m || !finite(*m))
+    void judge(std::initializer_list<const char*> names, const std::optional<std::vector<float>>& m,
+               double rate) {
+        if (!m || !finite(*m))
             return;
         const Judgement next = next_subspace(settings_, a_, *m, rate);
-        const double off =
-            finite(*actual) ? (next.a - rows_of<double>(*actual, settings_.rank)).norm() : HUGE_VAL;
-        Comparison comparison;
-        comparison.compared = static_cast<Index>(actual->size());
-        comparison.nonzero = std::ranges::count_if(*actual, [](float value) { return value != 0.0F; });
-        comparison.mismatched = off <= next.limit ? 0 : comparison.compared;
-        comparison.share_of_limit = off / next.limit;
-        add(name, 0, std::move(comparison),
-            off <= next.limit
-                ? ""
-                : "as a matrix it is " + shortest(off) + " off, and the limit is " + shortest(next.limit));
+        for (const char* name : names)
+            if (const auto actual = values(name, 0)) {
+                const auto [off, limit] = next.greatest(rows_of<double>(*actual, settings_.rank));
+                Comparison comparison;
+                comparison.compared = static_cast<Index>(actual->size());
+                comparison.nonzero = std::ranges::count_if(*actual, [](float one) { return one != 0.0F; });
+                comparison.mismatched = off <= limit ? 0 : comparison.compared;
+                comparison.share_of_limit = off / limit;
+                add(name, 0, std::move(comparison),
+                    off <= limit ? ""
+                                 : "as a matrix it is " + shortest(off) +
+                                       " off in one direction, and the limit is " + shortest(limit));
+            }
     }
 
     /// Of the recorded A, whatever the reference's is.
-    void stays_on_the_manifold(double rate) {
+    void stays_on_the_manifold(double rate, double before) {
         const auto recorded = values("A", 0);
         if (!recorded)
             return;
-        const double limit = manifold_limit(settings_, rate);
+        const double limit = manifold_limit(settings_, rate, before);
         const double off = finite(*recorded) ? distance_to_manifold(*recorded, settings_.rank) : HUGE_VAL;
         Comparison comparison;
         comparison.compared = 1;
@@ -229,7 +260,6 @@ class TraceCheck {
             "|A^T A - I| is " + shortest(off) + ", and the limit is " + shortest(most));
     }
 
-    /// To the bit, at every level.
     void same_on_both_sides(const std::optional<std::vector<float>>& sender) {
         const auto receiver = values("A_receiver", 0);
         if (!sender || !receiver)
@@ -284,11 +314,12 @@ class TraceCheck {
         std::string place;
         if (is_of_codebooks(name)) {
             place = place_in_codebooks(settings_, name, pair.index);
-        } else if (name.starts_with("d") || name == "Z" || name == "Xhat") {
-            const bool narrow = name == "Z" || name == "dZ" || name.starts_with("dE");
+        } else if (name.starts_with("d") || name == "Z" || name == "Xhat" || name == "E_sender") {
+            const bool table = name.starts_with("dE") || name == "E_sender";
+            const bool narrow = table || name == "Z" || name == "dZ";
             const Index columns = narrow ? settings_.rank : settings_.width;
-            place = (name.starts_with("dE") ? "id " : "token ") + std::to_string(pair.index / columns) +
-                    ", column " + std::to_string(pair.index % columns);
+            place = (table ? "id " : "token ") + std::to_string(pair.index / columns) + ", column " +
+                    std::to_string(pair.index % columns);
         } else {
             first_->index = pair.index;
             return;
@@ -309,32 +340,12 @@ class TraceCheck {
     Index step_ = 0;
     std::vector<float> a_;
     std::vector<float> m_;
+    std::vector<float> table_; ///< of fixed anchors, in the step before
     std::vector<Row> rows_;
     std::set<std::string> held_; ///< of the series
     std::optional<TracedCodewords<T>> codewords_;
     std::optional<Divergence> first_;
 };
-
-std::string codewords_text(const Settings& settings) {
-    const Quantization& of = settings.quantization;
-    if (!quantizes(settings))
-        return "";
-    return ", codewords " + std::to_string(of.codewords) + " (groups " + std::to_string(of.groups) +
-           ", rounds " + std::to_string(of.rounds) + ", subsets " + std::to_string(of.subsets) + ")";
-}
-
-std::string describe(const Config& config) {
-    const auto count_of = [](Index count, const std::string& thing) {
-        return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-    };
-    return "mapl, " + count_of(config.steps, "step") + " of " + std::to_string(config.micro) +
-           (config.micro == 1 ? " micro-batch of " : " micro-batches of ") +
-           count_of(config.tokens, "token") + ", width " + std::to_string(config.settings.width) +
-           ", rank " + std::to_string(config.settings.rank) + ", anchors " +
-           std::string(name(config.settings.anchors)) + ", order " +
-           std::string(name(config.settings.order)) + ", payload " +
-           std::string(name(config.settings.payload)) + codewords_text(config.settings);
-}
 
 template <class T>
 void run_check(const trace::Reader& trace, const Head& head, const verify::VerifyOptions& options,

@@ -53,10 +53,11 @@ class BoundedIn {
         : value_(value), magnitude_(std::abs(value) + error), inherited_(error) {}
 
     [[nodiscard]] double value() const { return value_; }
-    /// Infinite where nothing can be said: behind a division by what may be zero.
+    /// Infinite where nothing can be said: behind a division by what may be zero, and where a sum may
+    /// overflow in the format on its way, though all of it is finite.
     [[nodiscard]] double error() const {
-        if (std::isinf(inherited_))
-            return inherited_;
+        if (std::isinf(inherited_) || magnitude_ > greatest)
+            return infinite;
         return inherited_ + roundoff * (terms_ - 1.0) * magnitude_;
     }
     /// The same where a sum is made in blocks, so that no term goes through more additions than so many.
@@ -113,6 +114,7 @@ class BoundedIn {
 
   private:
     static constexpr double infinite = std::numeric_limits<double>::infinity();
+    static constexpr double greatest = std::numeric_limits<float>::max(); ///< about that of bf16, too
 
     static double rounding(double magnitude) { return std::max(roundoff * magnitude, smallest); }
 

@@ -36,11 +36,20 @@ template <class T>
     return made;
 }
 
-/// Where a step of SPEL goes from a recorded m and A, by singular values in double, and how far from there
-/// it may be in the norm of Frobenius: section 25.
+/// Where a step of SPEL goes from a recorded m and A, by its iterations in double, and how far from there
+/// rounding may take it: section 25.
 struct Judgement {
+    struct Distance {
+        double off = 0.0;
+        double limit = 0.0;
+    };
     Matrix<double> a;
-    double limit = 0.0;
+    Eigen::MatrixXd directions; ///< the right singular vectors of what d is the polar factor of, in columns
+    Eigen::ArrayXd limits;      ///< of (A - a) times each of them
+    double limit = 0.0;         ///< of A - a, in the norm of Frobenius
+
+    /// In the direction that takes the greatest share of its limit.
+    [[nodiscard]] Distance greatest(const Matrix<double>& actual) const;
 };
 /// `behind` is the size of what m was made from, where the rounding of that is to be allowed for, too.
 [[nodiscard]] Judgement next_subspace(const Settings& settings, const std::vector<float>& a,
@@ -54,7 +63,7 @@ struct Judgement {
 /// Greatest singular value.
 [[nodiscard]] double spectral_norm(const Matrix<double>& of);
 
-/// How far A^T A may be from I after a step.
-[[nodiscard]] double manifold_limit(const Settings& settings, double rate);
+/// How far A^T A may be from I after a step, where it was that far `before`.
+[[nodiscard]] double manifold_limit(const Settings& settings, double rate, double before = 0.0);
 
 } // namespace scape::mapl
