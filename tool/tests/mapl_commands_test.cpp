@@ -1,5 +1,7 @@
 // A boundary of MAPL, recorded and verified, with Z as it is and as indices of codewords.
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -78,6 +80,52 @@ TEST_F(MaplCommands, CodewordsThatCannotBeAreOneLine) {
     set_element(trace_, "step/0002/indices.1", 3, 0.5F);
     expect_bad_input(run_tool({"verify", trace_}),
                      "step/0002/indices.1, entry 3, is 0.5; there are 6 codewords");
+}
+
+// Squares of 1e20 are infinite in fp32: the polar factor of m were 0, and A would stay.
+TEST_F(MaplCommands, GreatMomentsMoveTheSubspace) {
+    ASSERT_EQ(record_with({"--data", "wide", "--steps", "3"}).status, 0);
+    EXPECT_GT(std::abs(element<float>(trace_, "step/0001/m", 0)), 0.0F);
+    EXPECT_NE(element<float>(trace_, "step/0001/A", 0), element<float>(trace_, "initial/A", 0));
+    expect_verified();
+}
+
+// A step whose gradient overflows changes neither A nor m, and so it is recorded.
+TEST_F(MaplCommands, AStepThatOverflowsIsRecordedAsOneThatChangesNothing) {
+    ASSERT_EQ(record_with({"--data", "limit", "--anchor-rate", "1e10", "--steps", "3"}).status, 0);
+    EXPECT_FALSE(std::isfinite(element<float>(trace_, "step/0002/gradient", 0)));
+    EXPECT_EQ(element<float>(trace_, "step/0002/A", 0), element<float>(trace_, "step/0001/A", 0));
+    for (const char* from : {"recorded", "start"})
+        EXPECT_EQ(run_tool({"verify", "--from", from, trace_}).status, 0);
+    // At REL hardly any value of these steps has a bound, which is no difference.
+    EXPECT_FALSE(contains(run_tool({"verify", "--level", "rel", trace_}).output, "first divergence"));
+    for (const auto& [what, phase] : {std::pair("A", "subspace"), std::pair("m", "momentum")})
+        for (const char* level : {"exact", "rel"}) {
+            const std::string tensor = std::string("step/0002/") + what;
+            const float before = element<float>(trace_, tensor, 4);
+            set_element(trace_, tensor, 4, before * 1.5F);
+            const ToolResult result = run_tool({"verify", "--level", level, trace_});
+            EXPECT_TRUE(contains(result.output, std::string("step 2, phase ") + phase + ", " + what))
+                << result.output;
+            set_element(trace_, tensor, 4, before);
+        }
+    expect_bad_input(record_with({"--data", "limit", "--anchor-rate", "1e30", "--steps", "3"}),
+                     "not written: an anchor is not finite in step 1");
+}
+
+TEST_F(MaplCommands, FixedAnchorsStay) {
+    ASSERT_EQ(record_with({"--anchors", "fixed"}).status, 0);
+    expect_verified();
+    expect_told("step/0002/E_sender", 4, 0.25F, "anchors");
+    expect_told("step/0004/E_sender", 0, 1e-6F, "anchors");
+
+    ASSERT_EQ(record_with({"--anchors", "shared"}).status, 0);
+    support::FileImage image(trace_);
+    image.replace_in_config("\"shared\"", "\"fixed\"");
+    image.save(trace_);
+    const ToolResult result = run_tool({"verify", trace_});
+    EXPECT_EQ(result.status, 1) << result.output;
+    EXPECT_TRUE(contains(result.output, "step 2, phase anchors, E_sender")) << result.output;
 }
 
 } // namespace

@@ -128,6 +128,8 @@ class Recorder {
             const Matrix<float> X = made_up(config_.tokens, of.width, 3, number(step, micro));
             kept(of_micro("X", micro), X);
             went.push_back(forward(X, step, micro));
+            if (of.payload == Payload::bf16)
+                require_finite(went.back().Z, "Z in bf16", step);
             kept(of_micro("Z", micro), went.back().Z);
             kept(of_micro("Xhat", micro), went.back().Xhat);
         }
@@ -136,6 +138,8 @@ class Recorder {
             const Matrix<float> G = made_up(config_.tokens, of.width, 4, number(step, micro));
             const Backward<float> back =
                 boundary_.backward(G, went[static_cast<std::size_t>(micro - 1)], gradients);
+            if (of.payload == Payload::bf16)
+                require_finite(back.dZ, "dZ in bf16", step);
             kept(of_micro("G", micro), G);
             kept(of_micro("dZ", micro), back.dZ);
             kept(of_micro("dX", micro), back.dX);
@@ -147,12 +151,13 @@ class Recorder {
         kept("gradient", gradients.of_basis());
         if (config_.trains_anchors())
             train_anchors(gradients, kept);
+        require_finite(boundary_.p.E, "an anchor", step);
+        require_finite(boundary_.q.E, "an anchor", step);
         const SpelStep<float> made = spel(of, boundary_.A, m_, gradients.of_basis(), rate_);
-        if (!made.m.allFinite() || !made.A.allFinite())
-            throw Error("not written: A is not finite after step " + std::to_string(step) +
-                        " (choose other settings)");
-        boundary_.A = made.A;
-        m_ = made.m;
+        if (made.m.allFinite() && made.A.allFinite()) { // else neither changes: section 22
+            boundary_.A = made.A;
+            m_ = made.m;
+        }
         kept("m", m_);
         kept("A", boundary_.A);
         kept("A_receiver", boundary_.A);
@@ -205,11 +210,16 @@ class Recorder {
         return made;
     }
 
+    /// What both sides of a boundary would refuse.
+    static void require_finite(const Matrix<float>& values, const std::string& what, Index step) {
+        if (!values.allFinite())
+            throw Error("not written: " + what + " is not finite in step " + std::to_string(step) +
+                        " (choose other settings)");
+    }
+
     void keep_codebooks(Index step) {
         const Matrix<float> learned = in_one_row(quantizer_->L);
-        if (!learned.allFinite())
-            throw Error("not written: a codeword is not finite after step " + std::to_string(step) +
-                        " (choose other settings)");
+        require_finite(learned, "a codeword", step);
         keep(of_step(step, "L"), learned);
         for (const char* side : {"C", "C_receiver"})
             keep(of_step(step, side), in_one_row(quantizer_->C));
