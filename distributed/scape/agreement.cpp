@@ -91,21 +91,21 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
     for (const problem::Range& range : ranges)
         partition += std::to_string(range.begin) + "-" + std::to_string(range.end) + ",";
     return {{{"algorithm", std::string(name(problem.algorithm))},
-            {"tensors", tensors},
-            {"beta1", shortest(settings.beta1)},
-            {"beta2", shortest(settings.beta2)},
-            {"epsilon", shortest(settings.epsilon)},
-            {"weight_decay", shortest(settings.weight_decay)},
-            {"clip_norm", shortest(settings.clip_norm)},
-            {"bias_correction", std::string(name(settings.bias_correction))},
-            {"decay_order", std::string(name(settings.decay_order))},
-            {"k_rounding", std::string(name(settings.k_rounding))},
-            {"norm", std::string(name(settings.norm))},
-            {"payload", std::string(name(settings.payload))},
-            {"density", density.text()},
-            {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
-            {"reduction", std::string(name(reduction))},
-            {"partition", partition}}};
+             {"tensors", tensors},
+             {"beta1", shortest(settings.beta1)},
+             {"beta2", shortest(settings.beta2)},
+             {"epsilon", shortest(settings.epsilon)},
+             {"weight_decay", shortest(settings.weight_decay)},
+             {"clip_norm", shortest(settings.clip_norm)},
+             {"bias_correction", std::string(name(settings.bias_correction))},
+             {"decay_order", std::string(name(settings.decay_order))},
+             {"k_rounding", std::string(name(settings.k_rounding))},
+             {"norm", std::string(name(settings.norm))},
+             {"payload", std::string(name(settings.payload))},
+             {"density", density.text()},
+             {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
+             {"reduction", std::string(name(reduction))},
+             {"partition", partition}}};
 }
 
 /// Of a problem that is another on this rank than on rank 0: the first setting that differs. All ranks call
