@@ -118,21 +118,12 @@ class Trial {
         if (!head.exponent.empty())
             run_.scale_by(head.exponent[static_cast<std::size_t>(step - 1)]);
         give_mask(step);
-        RightStep<T> right{problem,
-                           head.extent.begin + step,
-                           head.learning_rate[static_cast<std::size_t>(step - 1)],
-                           {},
-                           run_.state(),
-                           {},
-                           {},
-                           {},
-                           {},
-                           {},
-                           {}};
+        RightStep<T> right{
+            problem, head.extent.begin + step, head.rates(step), {}, run_.state(), {}, {}, {}, {}, {}, {}};
         for (int rank = 0; rank < problem.workers; ++rank)
             right.g.push_back(to_vector<T>(piece_.gradient(step, rank)));
         const auto given = norm(step);
-        right.results = run_.step(right.g, right.learning_rate, given);
+        right.results = run_.step(right.g, right.rates, given);
         const Coordinates& S = right.results.mask;
         right.M = right.results.first_moment(S);
         right.m = right.before.m(S);

@@ -27,7 +27,7 @@ template <class T>
 struct RightStep {
     const problem::Problem& problem;
     Index t; ///< the count of the bias correction
-    double learning_rate;
+    problem::LearningRates rates;
     PerRank<T> g;
     typename Run<T>::State before;
     StepResults<T> results;
@@ -36,7 +36,7 @@ struct RightStep {
     std::optional<Coordinates> next; ///< the mask of the next step, as recorded
 
     [[nodiscard]] Coefficients<T> scalars(Index exponent) const {
-        return Coefficients<T>(problem.settings, exponent, learning_rate);
+        return Coefficients<T>(problem.settings, exponent, rates.of(0));
     }
     [[nodiscard]] Vector<T> direction(const Coefficients<T>& scalars, const Vector<T>& moment,
                                       const Vector<T>& gradient) const {
@@ -47,9 +47,9 @@ struct RightStep {
         const Vector<T> q = of_corrected ? Vector<T>(m * scalars.inv1) : m;
         return (scalars.b2 * (q * q)) + (scalars.a2 * (ghat * ghat));
     }
-    [[nodiscard]] Vector<T> moved(const Coefficients<T>& scalars, const Vector<T>& u) const {
+    [[nodiscard]] Vector<T> moved(const Vector<T>& u) const {
         Vector<T> w = before.w;
-        reference::apply(problem.settings.decay_order, scalars, results.mask, u, w);
+        reference::apply(problem, t, rates, results.mask, u, w);
         return w;
     }
     /// The same on each rank, by a function of its number.
@@ -80,8 +80,7 @@ void add_counts(std::vector<Mistake<T>>& all, Index frozen) {
     const auto add = [&](const std::string& name, const std::function<Index(Index)>& count) {
         all.push_back({name, [count](const RightStep<T>& right, Made<T>& made) {
                            const auto scalars = right.scalars(std::max<Index>(1, count(right.t)));
-                           made.parameters = {
-                               right.moved(scalars, right.direction(scalars, right.M, right.ghat))};
+                           made.parameters = {right.moved(right.direction(scalars, right.M, right.ghat))};
                        }});
     };
     add("the bias correction is by t - 1 in place of t", [](Index t) { return t - 1; });
@@ -98,7 +97,7 @@ void add_updates(std::vector<Mistake<T>>& all, const problem::Problem& problem) 
         all.push_back({name, [root_of](const RightStep<T>& right, Made<T>& made) {
                            const auto scalars = right.scalars(right.t);
                            const Vector<T> root = root_of(scalars, right.second_moment(scalars));
-                           made.parameters = {right.moved(scalars, (right.M * scalars.inv1) / root)};
+                           made.parameters = {right.moved((right.M * scalars.inv1) / root)};
                        }});
     };
     using Scalars = Coefficients<T>;
@@ -115,14 +114,13 @@ void add_updates(std::vector<Mistake<T>>& all, const problem::Problem& problem) 
     all.push_back({"the update has the wrong sign", [](const RightStep<T>& right, Made<T>& made) {
                        const auto scalars = right.scalars(right.t);
                        const Vector<T> u = right.direction(scalars, right.M, right.ghat);
-                       made.parameters = {right.moved(scalars, T(0.0) - u)};
+                       made.parameters = {right.moved(T(0.0) - u)};
                    }});
     const auto add_own = [&](const std::string& name, const auto& gradient_of) {
         all.push_back({name, [gradient_of](const RightStep<T>& right, Made<T>& made) {
                            const auto scalars = right.scalars(right.t);
                            made.parameters = right.of_each([&](std::size_t rank) {
                                return right.moved(
-                                   scalars,
                                    right.direction(scalars, right.M, gradient_of(right, scalars, rank)));
                            });
                        }});
@@ -155,7 +153,7 @@ void add_moments(std::vector<Mistake<T>>& all, const problem::Problem& problem) 
                                const Vector<T> gradient =
                                    own_gradient ? Vector<T>((M - (scalars.b1 * right.m)) / scalars.a1)
                                                 : right.ghat;
-                               return right.moved(scalars, right.direction(scalars, M, gradient));
+                               return right.moved(right.direction(scalars, M, gradient));
                            });
                        }});
     };
