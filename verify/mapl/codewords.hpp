@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -15,23 +16,32 @@
 // Z as indices of codewords, in traces: section 23.1.
 namespace scape::mapl {
 
-/// Where sums may overflow nothing is said (section 6), of what is not finite there, neither.
+/// Whether fp32 may make no finite number of it.
+[[nodiscard]] inline bool overflows(const Bounded& value) {
+    constexpr double greatest = std::numeric_limits<float>::max();
+    return std::abs(value.value()) + value.error() > greatest;
+}
+[[nodiscard]] inline bool may_overflow(const Matrix<Bounded>& values) {
+    return std::any_of(values.data(), values.data() + values.size(), overflows);
+}
+
+/// Of what is not finite nothing is said where fp32 may overflow (section 6).
 template <class T>
 [[nodiscard]] verify::Comparison compared(const Matrix<T>& expected, const std::vector<float>& actual) {
     const Eigen::Map<const verify::Values<T>> flat(expected.data(), expected.size());
+    verify::Values<T> values(flat);
     if constexpr (std::is_same_v<T, Bounded>) {
-        std::vector<float> bounded = actual;
-        for (std::size_t i = 0; i < std::min(bounded.size(), static_cast<std::size_t>(flat.size())); ++i)
-            if (std::isinf(flat[static_cast<Index>(i)].error()) && !std::isfinite(bounded[i]))
-                bounded[i] = 0.0F;
-        return verify::compare_with(verify::Values<T>(flat), bounded);
+        std::vector<float> given = actual;
+        for (std::size_t i = 0; i < std::min(given.size(), static_cast<std::size_t>(values.size())); ++i)
+            if (Bounded& value = values[static_cast<Index>(i)];
+                !std::isfinite(given[i]) && overflows(value)) {
+                value = Bounded(0.0, std::numeric_limits<double>::infinity());
+                given[i] = 0.0F;
+            }
+        return verify::compare_with(values, given);
     } else {
-        return verify::compare_with(verify::Values<T>(flat), actual);
+        return verify::compare_with(values, actual);
     }
-}
-[[nodiscard]] inline bool may_overflow(const Matrix<Bounded>& values) {
-    return std::any_of(values.data(), values.data() + values.size(),
-                       [](const Bounded& value) { return std::isinf(value.error()); });
 }
 
 /// All codebooks, or of each book those words, as a trace has them: in one row.

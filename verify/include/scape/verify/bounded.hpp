@@ -54,9 +54,10 @@ class BoundedIn {
 
     [[nodiscard]] double value() const { return value_; }
     /// Infinite where nothing can be said: behind a division by what may be zero, and where a sum may
-    /// overflow in the format on its way, though all of it is finite.
+    /// overflow in the format on its way, though all of it does not.
     [[nodiscard]] double error() const {
-        if (std::isinf(inherited_) || magnitude_ > greatest)
+        if (std::isinf(inherited_) ||
+            (terms_ > 1.0 && magnitude_ > greatest && std::abs(value_) <= greatest))
             return infinite;
         return inherited_ + roundoff * (terms_ - 1.0) * magnitude_;
     }
