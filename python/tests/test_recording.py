@@ -155,8 +155,8 @@ class FullDisk(unittest.TestCase):
             self.assertEqual(list(Path(folder).iterdir()), [])
 
     def test_it_is_full_when_the_trace_is_made(self) -> None:
-        """The spool of two steps fits, and the trace beside it does not."""
-        with small_disk(160) as folder:
+        """The spool of three steps fits, and the trace beside it does not."""
+        with small_disk(104) as folder:
             path = f"{folder}/run.rank{{rank}}.safetensors"
             taken, warned = self.train(lambda optimizer: scape.torch.Recorder(optimizer, path=path, steps=3, on_error="warn"))
             self.assertEqual((taken, len(warned)), (self.STEPS, 1), warned)
