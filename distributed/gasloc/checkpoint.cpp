@@ -88,7 +88,8 @@ int complete(const FileSystem& files, const fs::path& checkpoint) {
         if (of == std::string::npos || !name.ends_with(suffix))
             continue;
         const Index workers =
-            number(std::string_view(name).substr(of + 4, name.size() - of - 4 - suffix.size()));
+            parse_number<Index>(std::string_view(name).substr(of + 4, name.size() - of - 4 - suffix.size()))
+                .value_or(-1);
         if (workers < 1 || workers > problem::most_workers)
             continue;
         int rank = 0;
