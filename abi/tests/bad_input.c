@@ -17,8 +17,8 @@ void bad_input_is_told(void) {
     CHECK_FAILS(scape_problem_create(NULL, 3, 3, "", &problem), SCAPE_ERROR, "tensors is NULL");
     CHECK_FAILS(scape_problem_create(model, TENSORS, 3, "", NULL), SCAPE_ERROR, "problem is NULL");
     const scape_tensor flat = {"flat", SIZE, 1};
-    CHECK_FAILS(scape_problem_create(&flat, 1, 3, "density=linear:1:0.1:10", &problem), SCAPE_ERROR,
-                "density is 0.1, and every tensor is always dense");
+    CHECK_FAILS(scape_problem_create(&flat, 1, 3, "density=linear:1:0.25:10", &problem), SCAPE_ERROR,
+                "density is 0.25, and every tensor is always dense");
     CHECK(problem == NULL);
     CHECK_OK(scape_problem_create(&flat, 1, 3, "density=1", &problem));
     scape_problem_destroy(problem);

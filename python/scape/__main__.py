@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from . import Error, join, verify, version
+from . import Error, join, version
+from ._verify import verdict
 
 
 def _run_of(path: str) -> str:
@@ -35,7 +36,7 @@ def _verify(options: argparse.Namespace) -> int:
         start = f" --from {options.start}" if options.start else ""
         print(f"$ scape verify {shlex.quote(run)}{start} --level {options.level}", flush=True)
         try:
-            result = verify(files, options.level, options.start)
+            result = verdict(files, options.level, options.start)
         except Error as error:
             print(f"scape verify: {error}", file=sys.stderr)
             bad_input = True

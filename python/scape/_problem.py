@@ -35,11 +35,10 @@ def tensors_of(entries: Iterable[Entry]) -> list[Tensor]:
     groups = 0
     for entry in entries:
         if isinstance(entry, Mapping) and "params" in entry:
-            if not entry["params"]:
-                continue
-            names = entry.get("param_names") or [f"parameter{len(tensors) + i}" for i in range(len(entry["params"]))]
-            tensors += [tensor(name, p)._replace(param_group=groups) for name, p in zip(names, entry["params"])]
-            groups += 1
+            params, dense = entry["params"], entry.get("always_dense")
+            names = entry.get("param_names") or [f"parameter{len(tensors) + i}" for i in range(len(params))]
+            tensors += [tensor(name, p, *([] if dense is None else [dense]))._replace(param_group=groups) for name, p in zip(names, params)]
+            groups += 1 if params else 0
         elif isinstance(entry, (tuple, list)) and len(entry) in (2, 3, 4):
             tensors.append(tensor(*entry))
         else:
@@ -90,11 +89,13 @@ class Problem:
     """
 
     def __init__(self, tensors: Iterable[Entry], workers: int = 1, **settings: object) -> None:
-        entries = list(tensors)
-        decays = [entry.get("weight_decay") for entry in entries if isinstance(entry, Mapping) and entry["params"]]
-        if decays and None not in decays:
-            settings.setdefault("weight_decay", [float(decay) for decay in decays])
-        self.tensors = tensors_of(entries)
+        if isinstance(tensors, Iterable) and not isinstance(tensors, (str, bytes)):
+            tensors = [{**entry, "params": list(entry["params"])} if isinstance(entry, Mapping) and "params" in entry else entry
+                       for entry in tensors]
+            decays = [entry.get("weight_decay") for entry in tensors if isinstance(entry, Mapping) and entry.get("params")]
+            if decays and None not in decays:
+                settings.setdefault("weight_decay", [float(decay) for decay in decays])
+        self.tensors = tensors_of(tensors)
         self.workers = _library.whole(workers, "workers")
         self.settings = settings
         self._handle = handle_of("problem", self.tensors, self.workers, settings)

@@ -86,13 +86,14 @@ class Recorder:
         """A step begins; add() gives what is in it. ``norm``: of the whole mean gradient before clipping, for a sample of a run that is
         clipped. ``exponent``: E of a payload of e5m2, that the step was scaled by (section 21), for a part of a run; of a whole one it
         is verified, too."""
-        rates = list(learning_rate) if isinstance(learning_rate, Sequence) else [learning_rate]
+        several = isinstance(learning_rate, Sequence) and not isinstance(learning_rate, str)
+        rates = [_values.rate(rate) for rate in (learning_rate if several else [learning_rate])]  # type: ignore[union-attr]
         groups = 1 + max(tensor.param_group for tensor in self.problem.tensors)
         if len(rates) != groups:
             raise Error(f"Recorder: {len(rates)} learning rates are given, and the problem has {groups} parameter groups; give one for each")
-        _library.call("recorder_begin_step", self._handle.pointer, _values.rate(rates[0]))
+        _library.call("recorder_begin_step", self._handle.pointer, rates[0])
         for group, rate in enumerate(rates[1:], 1):
-            _library.call("recorder_learning_rate", self._handle.pointer, group, _values.rate(rate))
+            _library.call("recorder_learning_rate", self._handle.pointer, group, rate)
         if norm is not None:
             _library.call("recorder_norm", self._handle.pointer, norm)
         if exponent is not None:

@@ -73,12 +73,13 @@ def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None
 def state_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], name: str, who: str) -> list[Any]:
     """Each parameter's after a step; None where it has none yet. A name that none of them has is a slip, and where no parameter with a gradient
     has any state, that is elsewhere (ZeroRedundancyOptimizer, wrappers): either way zeros would be taken for a result."""
-    states = [optimizer.state.get(p, {}) for p in parameters]
+    kind, wraps = type(optimizer).__name__, isinstance(getattr(optimizer, "optim", None), torch.optim.Optimizer)
+    states = [{} if wraps else optimizer.state.get(p, {}) for p in parameters]  # after it was loaded, a wrapper's own is a stale copy
     if not any(name in state for state in states):
-        others, kind = sorted({str(other) for state in states for other in state}), type(optimizer).__name__
+        others = sorted({str(other) for state in states for other in state})
         if others:
             raise Error(f"{who}: state names {name!r}, which {kind} does not keep; there are {', '.join(others)}")
-        if isinstance(getattr(optimizer, "optim", None), torch.optim.Optimizer) or any(p.grad is not None for p in parameters):
+        if wraps or any(p.grad is not None for p in parameters):
             raise Error(f"{who}: state names {name!r}, and {kind} keeps no state of the parameters itself (ZeroRedundancyOptimizer spreads it over "
                         "ranks); record an optimizer that keeps all of it, or leave state out")
     return [state.get(name) for state in states]

@@ -176,6 +176,7 @@ class Recorder:
         whole = _recorder.Recorder(problem, [_values.zeros(problem.size)], sample=sample, spool=self._where[3] and self._where[3] + ".spool")
         self._check_order(problem)
         self._rates()
+        self._check_decays(problem)
         self._held = _Held(self._parameters, whole.held)
         self._start, self._left, self._seen, self._norm, self._exponent = start, steps, 0, norm, exponent
         self._to: _Gathered | _OwnFile | None = None
@@ -200,9 +201,15 @@ class Recorder:
             raise Error(f"Recorder: {problem.tensors[i].name} has {said[i]} parameters in the problem, and in its place the optimizer has a "
                         f"tensor of {held[i]}; give the tensors in the order of its param_groups")
 
+    def _check_decays(self, problem: Problem) -> None:
+        decays = [group.get("weight_decay") for group in self._optimizer.param_groups if group["params"]]
+        if len(set(decays)) > 1 and not any(tensor.param_group for tensor in problem.tensors):
+            raise Error(f"Recorder: the optimizer's param groups have the weight decays {decays}, and the problem has one for all; make it of them, "
+                        "scape.Problem(optimizer.param_groups, ...)")
+
     def _rates(self) -> list[float]:
         """Of each parameter group of the problem: that of its tensors, which has to be one, or the trace would tell of another run."""
-        of_tensors = [float(group["lr"]) for group in self._optimizer.param_groups for _ in group["params"]]
+        of_tensors = [_values.rate(group["lr"]) for group in self._optimizer.param_groups for _ in group["params"]]
         numbers = [tensor.param_group for tensor in self._where[0].tensors]
         if not any(numbers):
             numbers = [0] * len(of_tensors)  # however the problem cuts them into tensors
@@ -227,7 +234,7 @@ class Recorder:
         if self._native is not None:
             return self._native.parameters.copy()
         key = next((key for key, name in self._state.items() if name == "parameters"), None)
-        masters = [self._optimizer.state.get(p, {}).get(key, p) for p in self._parameters]
+        masters = [p if kept is None else kept for p in self._parameters for kept in [self._optimizer.state.get(p, {}).get(key)]]
         return _Held(self._parameters, [(0, sum(p.numel() for p in self._parameters))]).flat(masters)
 
     def _steps_taken(self) -> int:
@@ -362,6 +369,9 @@ class Recorder:
             return {name: self._held.cut(getattr(self._native, name)) for name in _NATIVE}
         results = {"parameters": self._held.flat(self._parameters)}
         for key, name in self._state.items():
-            flat = self._held.flat(state_of(self._optimizer, self._parameters, key, "Recorder"))
+            kept = state_of(self._optimizer, self._parameters, key, "Recorder")
+            if name == "parameters":  # those of fp32 are their own masters
+                kept = [p if master is None else master for p, master in zip(self._parameters, kept)]
+            flat = self._held.flat(kept)
             results[name] = flat != 0 if "mask" in name else flat
         return results

@@ -86,27 +86,32 @@ def _in_python(line: str) -> str:
                   lambda option: ("level" if option[1] == "level" else "start") + (f'="{option[2]}"' if option[2] else ""), line)
 
 
-def verify(path: Path | Sequence[Path], level: str | None = None, start: str | None = None) -> Result:
-    """Checks a trace of any system. level: "exact" (the default), "rel" or "bf16"; start: "recorded" or "start", as --from has it.
-    ``path``: a file, or what each rank has written by itself: a list, or one name with a star for the rank's number.
-
-    A difference is a Result that has not passed. Raises Error for what is no trace, or a level that cannot be had.
-    """
+def verdict(path: Path | Sequence[Path], level: str | None, start: str | None) -> Result:
+    """As verify() has it; an Error names the tool's options."""
     def word(value: str | None, what: str) -> bytes | None:
         return None if value is None else _library.text(value, what)
 
     settings = word(level, "level"), word(start, "start")
+    if isinstance(path, (str, os.PathLike)):
+        handle = _library.Handle("verdict", _library.text(path, "path"), *settings, maker="verify")
+    else:
+        handle = _library.Handle("verdict", *_library.texts(path, "path"), *settings, maker="verify_ranks")
+    found = json.loads(_library.words("verdict_json", handle.pointer))
+    text = _library.words("verdict_text", handle.pointer)
+    return Result(bool(_library.ask("verdict_passed", handle.pointer)), found["status"], found["level"], _phases(found["rows"]),
+                  text, found)
+
+
+def verify(path: Path | Sequence[Path], level: str | None = None, start: str | None = None) -> Result:
+    """Checks a trace of any system. level: "exact" (the default), "rel" or "bf16"; start: "recorded" or "start", as --from has it.
+    ``path``: a file, or what each rank has written by itself: a list, or one name with a star for the rank's number.
+
+    A difference is a Result that has not passed. Raises Error for what is no trace, or a level that is not available.
+    """
     try:
-        if isinstance(path, (str, os.PathLike)):
-            verdict = _library.Handle("verdict", _library.text(path, "path"), *settings, maker="verify")
-        else:
-            verdict = _library.Handle("verdict", *_library.texts(path, "path"), *settings, maker="verify_ranks")
+        return verdict(path, level, start)
     except Error as error:
         raise type(error)(_in_python(str(error))) from None
-    found = json.loads(_library.words("verdict_json", verdict.pointer))
-    text = _library.words("verdict_text", verdict.pointer)
-    return Result(bool(_library.ask("verdict_passed", verdict.pointer)), found["status"], found["level"], _phases(found["rows"]),
-                  text, found)
 
 
 def join(paths: Path | Sequence[Path], output: Path) -> None:

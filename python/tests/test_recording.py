@@ -219,9 +219,8 @@ class OneProcess(unittest.TestCase):
                 self.model = torch.nn.Linear(40, 30).to(torch.bfloat16)
                 self.optimizer = scape.torch.Scape(self.model.named_parameters(), lr=0.01, density=0.5)
                 settings = {"path": f"{folder}/run.rank{{rank}}.safetensors"} | ({} if late else {"start": 4})
-                recorder = None if late else scape.torch.Recorder(self.optimizer, **settings)
                 for step in range(6):
-                    if late and step == 3:
+                    if step == (3 if late else 0):
                         recorder = scape.torch.Recorder(self.optimizer, **settings)
                     self.optimizer.zero_grad()
                     self.model(torch.randn(5, 40).to(torch.bfloat16)).square().mean().backward()
@@ -230,6 +229,16 @@ class OneProcess(unittest.TestCase):
                 result = scape.verify(f"{folder}/run.rank0.safetensors")
                 self.assertTrue(result.passed, result.text)
                 self.assertIn("begins after step 3", result.text)
+
+    def test_parameters_without_a_master_are_their_own(self) -> None:
+        weight, norm = torch.nn.Parameter(torch.ones(6).to(torch.bfloat16)), torch.nn.Parameter(torch.full((2,), 0.3))
+        self.optimizer = torch.optim.SGD([weight, norm])
+        self.optimizer.state[weight].update(master=torch.full((6,), 1.001), step=0)
+        recorder = scape.torch.Recorder(self.optimizer, scape.Problem([("all", 8)], algorithm="adams", weight_decay=0), state={"master": "parameters"})
+        self.optimizer.step()  # without gradients AdamS, too, leaves all as it was
+        with tempfile.TemporaryDirectory() as folder:
+            recorder.write(f"{folder}/run")
+            self.assertEqual(scape.verify(f"{folder}/run", start="start").phases.update.rows[0].mismatched, 0)
 
     def test_a_state_that_is_loaded_after_the_recorder_was_made_is_what_it_begins_with(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -358,9 +367,14 @@ class OneProcess(unittest.TestCase):
             with self.assertRaisesRegex(scape.Error, r"have the learning rates \[0.01, 0.01, 0.03\], and the problem's parameter groups are not"):
                 scape.torch.Recorder(optimizer, scape.Problem(tensors, algorithm="adams"))
         optimizer.param_groups[2]["lr"] = 0.01
+        with self.assertRaisesRegex(scape.Error, r"have the weight decays \[0.1, 0.0\], and the problem has one for all"):
+            scape.torch.Recorder(optimizer, scape.Problem(of_one, algorithm="adams"))
+        optimizer.param_groups[2]["weight_decay"] = 0.1
         scape.torch.Recorder(optimizer, scape.Problem(of_one, algorithm="adams"))
         with self.assertRaisesRegex(scape.Error, "1 learning rates are given, and the problem has 2 parameter groups"):
             scape.Recorder(scape.Problem(optimizer.param_groups), np.zeros(23, np.float32)).begin(0.01)
+        groups = [{"params": (p for p in self.model.parameters() if p.dim() > 1), "always_dense": True}, {"params": [self.model[0].bias]}]
+        self.assertEqual([tensor[1:] for tensor in scape.Problem(groups, density=1).tensors], [(12, True, 0), (6, True, 0), (3, True, 1)])
         with self.assertRaisesRegex(scape.Error, "2 parameter groups; the sharded implementation has one learning rate"):
             scape.Optimizer(scape.Problem(optimizer.param_groups), np.zeros(23, np.float32))
 

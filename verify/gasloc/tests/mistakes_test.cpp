@@ -146,7 +146,10 @@ class GaslocMistakesTest : public testing::Test {
         }
     }
 
-    std::filesystem::path path_ = testing::TempDir() + "gasloc_mistakes.safetensors";
+    /// Tests run side by side.
+    std::filesystem::path path_ = testing::TempDir() + "gasloc_mistakes_" +
+                                  testing::UnitTest::GetInstance()->current_test_info()->name() +
+                                  ".safetensors";
 };
 
 TEST_F(GaslocMistakesTest, OfARunThatIsRightNoneIsNamed) {
