@@ -61,9 +61,8 @@ std::string rows_text(const std::vector<std::string>& settings, const ordered_js
         for (std::string cell : {row["level"].get<std::string>(), std::to_string(row["cases"].get<int>()),
                                  std::to_string(row["compared"].get<std::int64_t>()),
                                  std::to_string(row["wrong"].get<std::int64_t>()), number(row["max_ulp"]),
-                                 row["status"] == name(Status::failed) && row["level"] != "EXACT"
-                                     ? std::string(">100")
-                                     : report::percent(row["share_of_limit"].get<double>()),
+                                 report::percent_of_limit(row["share_of_limit"].get<double>(),
+                                                          row["wrong"].get<std::int64_t>() > 0),
                                  seconds_text(row["seconds"].get<double>()), with_reason(row)})
             cells.push_back(std::move(cell));
         table.add(std::move(cells));

@@ -74,4 +74,14 @@ std::string DensitySchedule::text() const {
     return text;
 }
 
+std::string DensitySchedule::description() const {
+    if (kind_ == DensityKind::recorded)
+        return "one of " + std::to_string(values_.size()) + " recorded entries, from " +
+               shortest(values_.front()) + " to " + shortest(values_.back());
+    if (warm_up_ == 0)
+        return shortest(target_);
+    return std::string(kind_ == DensityKind::geometric ? "geometric" : "linear") + " from " +
+           shortest(start_) + " to " + shortest(target_) + " in " + std::to_string(warm_up_) + " steps";
+}
+
 } // namespace scape::problem

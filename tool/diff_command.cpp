@@ -29,8 +29,9 @@ void add_diff(CLI::App& app, int& status) {
         if (const gate::System& other = system_of_trace(settings->b); other.name != system.name)
             throw Error(settings->a + " is a trace of the system " + system.name + " and " + settings->b +
                         " one of " + other.name + "; compare two of one system");
-        const verify::TraceDifference result =
+        verify::TraceDifference result =
             verify::diff_traces({settings->a, system.traces.schema}, {settings->b, system.traces.schema});
+        result.words = system.traces.words;
         std::fputs(text_report(result, settings->a, settings->b).c_str(), stdout);
         status = result.same() ? all_passed : difference;
     });

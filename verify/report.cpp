@@ -137,9 +137,10 @@ std::string text_report(const TraceDifference& difference, const std::string& a,
     for (const std::string& note : difference.notes)
         text += "  note: " + note + "\n";
     if (difference.input)
-        text += "  the inputs differ\n" + divergence_text(*difference.input, difference.layout);
+        text += "  the inputs differ\n" +
+                divergence_text(*difference.input, difference.layout, difference.words);
     if (difference.result)
-        text += divergence_text(*difference.result, difference.layout);
+        text += divergence_text(*difference.result, difference.layout, difference.words);
     text += difference.same()
                 ? "same: " + std::to_string(difference.compared) + " result values, every bit\n"
                 : "different\n";

@@ -100,9 +100,9 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
              {"bias_correction", std::string(name(settings.bias_correction))},
              {"decay_order", std::string(name(settings.decay_order))},
              {"k_rounding", std::string(name(settings.k_rounding))},
-             {"norm", std::string(name(settings.norm))},
+             {"norm", settings.clip_norm > 0.0 ? std::string(name(settings.norm)) : "without effect"},
              {"payload", std::string(name(settings.payload))},
-             {"density", density.text()},
+             {"density", density.description()},
              {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
              {"reduction", std::string(name(reduction))},
              {"partition", partition}}};

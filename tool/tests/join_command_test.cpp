@@ -99,6 +99,7 @@ TEST_F(RanksToolTest, GaslocsRunsToo) {
     ASSERT_EQ(tool("join", {"-o", file("joined.safetensors")}).status, 0);
     EXPECT_EQ(run_tool({"diff", trace_, file("joined.safetensors")}).status, 0);
     support::set_element(files_[2], "step/0002/parameters/rank2", 1, 9.0F);
+    EXPECT_TRUE(contains(run_tool({"diff", trace_, run_}).output, "first divergence: round 2"));
     EXPECT_TRUE(contains(tool("verify").output,
                          "first divergence: round 2, phase momentum, parameters of worker 2"));
 }

@@ -252,7 +252,8 @@ verify::Traces traces() {
         verify_trace,
         settings(),
         record,
-        known_mistake};
+        known_mistake,
+        words};
 }
 
 } // namespace scape::gasloc

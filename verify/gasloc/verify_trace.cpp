@@ -295,7 +295,7 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
                                  std::nullopt,
                                  verify::Status::untested,
                                  {}};
-    verdict.words = {"round", "worker"};
+    verdict.words = words;
     if (options.level.kind == verify::LevelKind::exact)
         run_check<float>(trace, options, verdict);
     else

@@ -29,8 +29,9 @@ constexpr Index steps_tried = 4;
 
 /// The state before a step as it was recorded, in a piece of the trace.
 template <class T>
-typename Run<T>::State state_before(const TracePiece& trace, Index step, typename Run<T>::State state) {
-    state.step = trace.head().extent.begin + step - 1;
+typename Run<T>::State state_before(const TracePiece& trace, Index step, Index refused,
+                                    typename Run<T>::State state) {
+    state.step = trace.head().extent.begin + step - 1 - refused;
     const auto recorded = [&](Result result, int rank) {
         return to_vector<T>(trace.values(kind_of(result), step - 1, rank).value());
     };
@@ -52,19 +53,20 @@ typename Run<T>::State state_before(const TracePiece& trace, Index step, typenam
 template <class T>
 class Trial {
   public:
-    Trial(const TraceReader& trace, trace::Window window, Index parted)
-        : trace_(trace), piece_(trace, window), parted_(parted),
+    Trial(const TraceReader& trace, trace::Window window, Index parted, Index refused)
+        : trace_(trace), piece_(trace, window), parted_(parted), refused_(refused),
           run_(piece_.problem(), trace.head().schedule(), to_vector<T>(piece_.initial_parameters())),
-          mistakes_(mistakes_of_a_step<T>(piece_.problem(), trace.head().extent.begin + parted - 1)),
+          mistakes_(
+              mistakes_of_a_step<T>(piece_.problem(), trace.head().extent.begin + parted - 1 - refused)),
           known_(names(), piece_.problem().workers), later_(known_) {}
 
     [[nodiscard]] std::string line() {
         const bool recorded = trace_.states_recorded();
         const Index last = recorded ? std::min(trace_.head().steps(), parted_ + steps_tried - 1) : parted_;
         try {
-            for (Index step = recorded ? parted_ : 1; step <= last; ++step) {
+            for (Index step = recorded ? parted_ - (lacks_mask() ? 1 : 0) : 1; step <= last; ++step) {
                 if (recorded)
-                    run_.restore(state_before<T>(piece_, step, run_.state()));
+                    run_.restore(state_before<T>(piece_, step, refused_, run_.state()));
                 RightStep<T> right = take(step);
                 if (step >= parted_)
                     compare(step, right, step == parted_ ? known_ : later_);
@@ -86,6 +88,12 @@ class Trial {
     [[nodiscard]] std::optional<Coordinates> mask(Result result, Index step) const {
         const auto bits = piece_.mask(kind_of(result), step);
         return bits ? std::optional(to_coordinates(*bits, piece_.problem().layout.size())) : std::nullopt;
+    }
+
+    /// Where no mask is recorded the step before makes it.
+    [[nodiscard]] bool lacks_mask() const {
+        return piece_.problem().algorithm == problem::Algorithm::scape && parted_ > 1 &&
+               !mask(Result::mask, parted_) && !mask(Result::next_mask, parted_ - 1);
     }
 
     /// The mask that the step uses, or should: as it was recorded.
@@ -118,8 +126,17 @@ class Trial {
         if (!head.exponent.empty())
             run_.scale_by(head.exponent[static_cast<std::size_t>(step - 1)]);
         give_mask(step);
-        RightStep<T> right{
-            problem, head.extent.begin + step, head.rates(step), {}, run_.state(), {}, {}, {}, {}, {}, {}};
+        RightStep<T> right{problem,
+                           head.extent.begin + step - refused_,
+                           head.rates(step),
+                           {},
+                           run_.state(),
+                           {},
+                           {},
+                           {},
+                           {},
+                           {},
+                           {}};
         for (int rank = 0; rank < problem.workers; ++rank)
             right.g.push_back(to_vector<T>(piece_.gradient(step, rank)));
         const auto given = norm(step);
@@ -176,6 +193,7 @@ class Trial {
     const TraceReader& trace_;
     TracePiece piece_;
     Index parted_;
+    Index refused_; ///< steps before it, which do not count
     Run<T> run_;
     std::vector<Mistake<T>> mistakes_;
     KnownMistakes known_; ///< of the step at which it parts
@@ -205,8 +223,8 @@ std::string known_mistake(const TraceVerdict& verdict) {
     if (!window || unknown_scale)
         return {};
     return verdict.level.kind == LevelKind::bf16
-               ? Trial<BoundedBf16>(trace, *window, verdict.first->step).line()
-               : Trial<Bounded>(trace, *window, verdict.first->step).line();
+               ? Trial<BoundedBf16>(trace, *window, verdict.first->step, verdict.refused).line()
+               : Trial<Bounded>(trace, *window, verdict.first->step, verdict.refused).line();
 }
 
 } // namespace scape::verify

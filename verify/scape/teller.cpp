@@ -30,6 +30,8 @@ void Teller::tell(const StepFindings& found) {
         ++rows_.front().mismatched;
     } else if (found.refused) {
         add_refused(found);
+        if (!first_)
+            ++refused_;
     } else {
         judge_norm(found);
         judge_scale(found);

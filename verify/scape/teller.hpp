@@ -20,6 +20,8 @@ class Teller {
 
     [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
     [[nodiscard]] const std::optional<Divergence>& first() const { return first_; }
+    /// Steps that were refused before the first divergence.
+    [[nodiscard]] Index refused() const { return refused_; }
 
   private:
     void add(const ResultKind& kind, const std::vector<Finding>& findings, Index eligible_values);
@@ -34,6 +36,7 @@ class Teller {
     const problem::Problem& problem_;
     ScaleJudge scales_;
     Index step_ = 0;
+    Index refused_ = 0;
     std::vector<Row> rows_;
     std::optional<Divergence> first_;
 };

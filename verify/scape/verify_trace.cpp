@@ -213,6 +213,7 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     }
     verdict.rows = teller.rows();
     verdict.first = teller.first();
+    verdict.refused = teller.refused();
     if (verdict.first && trace.head().sampled)
         tell_places(trace.head(), *verdict.first);
     if (watch)

@@ -155,6 +155,16 @@ TEST(GroupsTest, WhatCannotBeIsRefused) {
             [&] { Rank rank(inner, setting); },
             ThrowsMessage<Error>("rank 1 was given another problem than rank 0: groups is 1,2 where rank 0 "
                                  "has 2,1; give all ranks the same"));
+        // What has no effect is no difference: norm, where nothing is clipped.
+        setting.problem.settings.groups = {2, 1};
+        if (inner.rank() == 1) {
+            setting.problem.settings.norm = problem::NormVersion::ascending;
+            setting.density = problem::DensitySchedule::linear(1.0, 0.25, 10);
+        }
+        EXPECT_THAT([&] { Rank rank(inner, setting); },
+                    ThrowsMessage<Error>(
+                        "rank 1 was given another problem than rank 0: density is linear from 1 to "
+                        "0.25 in 10 steps where rank 0 has 0.1; give all ranks the same"));
     });
 }
 

@@ -232,6 +232,24 @@ TEST_F(MistakesTest, WhereItPartsAtBoundsIsSaidWhereARoundingComesFirst) {
         << lines[1];
 }
 
+TEST_F(MistakesTest, AStepThatWasRefusedDoesNotCount) {
+    RecordOptions options = support::small_run();
+    options.injections = {{2, 1, 17, nan(0.0F)}};
+    record(path_, options);
+    support::set_element(path_, "step/0004/residual/rank1", 3, 9.0F);
+    for (const std::string& line : diagnosis(Level::rel()))
+        EXPECT_FALSE(support::contains(line, "wrong values of step 4")) << line;
+}
+
+TEST_F(MistakesTest, WhereNoMaskIsRecordedTheStepBeforeMakesIt) {
+    record_plain(Slip::count_frozen, Algorithm::scape); // right up to step 2
+    support::FileImage image(path_);
+    image.drop_result("mask");
+    image.drop_result("next_mask");
+    image.save(path_);
+    expect_named("the bias correction is frozen at step 2");
+}
+
 // Its decay_order has no EXACT.
 TEST_F(MistakesTest, TheArtifactsWrongRunIsNamed) {
     path_ = std::filesystem::path(SCAPE_FIXTURES) /

@@ -24,6 +24,8 @@ class DensitySchedule {
 
     /// All of it in one line, the same for equal schedules only.
     [[nodiscard]] std::string text() const;
+    /// For a person: "0.1", "geometric from 1 to 0.01 in 100 steps".
+    [[nodiscard]] std::string description() const;
 
   private:
     DensitySchedule(DensityKind kind, double start, double target, Index warm_up);

@@ -15,6 +15,7 @@ struct TraceDifference {
     Index compared = 0;                ///< result values held by both
     std::vector<std::string> notes;
     problem::Layout layout; ///< of a
+    Words words = {};
 
     [[nodiscard]] bool same() const { return settings.empty() && !input && !result; }
 };

@@ -65,6 +65,7 @@ struct Traces {
     /// The known mistake that makes what a failed trace holds from its first divergence on, one line, or
     /// "". At a level with bounds.
     std::function<std::string(const TraceVerdict& verdict)> known_mistake = {};
+    Words words = {};
 };
 
 } // namespace scape::verify

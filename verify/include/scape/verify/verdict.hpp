@@ -100,6 +100,7 @@ struct TraceVerdict {
     std::vector<std::string> hints = {}; ///< what the wrong values have in common, of one that fails
     bool keeps_bf16 = false; ///< of one that fails: its recorded state is made of numbers of bf16
     Words words = {};
+    Index refused = 0; ///< steps before the first divergence, which have changed nothing
 };
 
 /// What the rows say, of which the first is no datum but the outcome of the steps.

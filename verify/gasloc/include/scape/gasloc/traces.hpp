@@ -67,6 +67,9 @@ class TraceReader : public trace::Reader {
     Head head_;
 };
 
+/// What a verdict on a trace of this system calls a step and a rank.
+inline constexpr verify::Words words{"round", "worker"};
+
 /// A trace beside the reference.
 [[nodiscard]] verify::TraceVerdict verify_trace(const std::filesystem::path& path,
                                                 const verify::VerifyOptions& options);
