@@ -83,22 +83,32 @@ std::span<const float> gradient_of(scape_optimizer& handle, const scape_values* 
                   handle.gathered, "gradient");
 }
 
-/// Makes ready what a step takes. Where this rank alone cannot, its error ends the step on all ranks: the
-/// others would wait for it.
-template <class Prepare>
-auto prepared(scape_optimizer& handle, double learning_rate, const Prepare& prepare) {
+/// Makes ready what a step, or a bucket of it, takes. Where this rank alone cannot, its error ends the step
+/// on all ranks: the others would wait for it.
+template <class Prepare, class Refuse>
+auto prepared_or(scape_optimizer& handle, const Prepare& prepare, const Refuse& refuse) {
     try {
-        if (!std::isfinite(learning_rate))
-            throw Error("learning rate is " + shortest(learning_rate) + "; it must be finite");
         return prepare();
     } catch (const Error& error) {
         handle.in_buckets = false;
         try {
-            handle.optimizer->refuse_step(error.what());
+            refuse(error.what());
         } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the first one is thrown
         }
         throw;
     }
+}
+
+template <class Prepare>
+auto prepared(scape_optimizer& handle, double learning_rate, const Prepare& prepare) {
+    return prepared_or(
+        handle,
+        [&] {
+            if (!std::isfinite(learning_rate))
+                throw Error("learning rate is " + shortest(learning_rate) + "; it must be finite");
+            return prepare();
+        },
+        [&](const char* fault) { handle.optimizer->refuse_step(fault); });
 }
 
 /// Zeros at first.
@@ -117,7 +127,6 @@ void place(scape_optimizer& handle, std::span<const std::size_t> tensors,
             size += layout.tensors()[tensor].size;
     std::vector<float> room;
     const auto values = floats(given, size, room, "bucket", "values of its tensors");
-    handle.bucketed.resize(static_cast<std::size_t>(layout.size()));
     std::size_t at = 0;
     for (const std::size_t tensor : tensors)
         if (tensor < layout.tensors().size()) {
@@ -127,9 +136,19 @@ void place(scape_optimizer& handle, std::span<const std::size_t> tensors,
         }
 }
 
-void bucket(scape_optimizer& handle, std::span<const std::size_t> tensors,
-            std::span<const scape_values> values) {
-    place(handle, tensors, values);
+void bucket(scape_optimizer& handle, const std::size_t* first, std::size_t tensor_count,
+            const scape_values* values, std::size_t count) {
+    const std::span<const std::size_t> tensors{first, tensor_count};
+    handle.bucketed.resize(static_cast<std::size_t>(handle.optimizer->problem().layout.size()));
+    prepared_or(
+        handle,
+        [&] {
+            if (tensor_count > 0)
+                need(first, "tensors");
+            place(handle, tensors, pieces(values, count, "values"));
+        },
+        // A bucket without tensors is one that all ranks refuse.
+        [&](const char*) { handle.optimizer->bucket({}, handle.bucketed); });
     handle.in_buckets = true;
     try {
         handle.optimizer->bucket(tensors, handle.bucketed);
@@ -279,10 +298,7 @@ scape_status scape_optimizer_bucket(scape_optimizer* optimizer, const size_t* te
                                     const scape_values* values, size_t count) {
     return guarded([&] {
         need(optimizer, "optimizer");
-        if (tensor_count > 0)
-            need(tensors, "tensors");
-        scape::abi::bucket(*optimizer, {tensors, tensor_count},
-                           scape::abi::pieces(values, count, "values"));
+        scape::abi::bucket(*optimizer, tensors, tensor_count, values, count);
     });
 }
 

@@ -98,11 +98,37 @@ static void run_wrong_parts(int32_t rank, void* given) {
     CHECK_FAILS(scape_optimizer_bucket(optimizer, &other, 1, &of_other, 1), SCAPE_ERROR, "rank 1");
     CHECK_OK(scape_optimizer_bucket(optimizer, &first, 1, &of_first, 1));
     CHECK_FAILS(scape_optimizer_step(optimizer, &whole, 1, 0.01), SCAPE_ERROR, "after buckets of one");
+    CHECK_OK(scape_optimizer_bucket(optimizer, &first, 1, &of_first, 1)); /* the step has forgotten it */
     CHECK_FAILS(scape_optimizer_accumulate(optimizer, &whole, 1), SCAPE_ERROR, "after buckets");
     CHECK_FAILS(scape_optimizer_step_of_parts(optimizer, 0.01), SCAPE_ERROR, "no bucket has held tensor");
     CHECK(scape_optimizer_steps(optimizer) == 0);
     CHECK_OK(scape_optimizer_step(optimizer, &whole, 1, 0.01));
     CHECK(scape_optimizer_steps(optimizer) == 1);
+    scape_optimizer_destroy(optimizer);
+}
+
+/* What rank 1 alone cannot take ends the step on all ranks, and the others need not wait for it. */
+static void run_wrong_on_one_rank(int32_t rank, void* given) {
+    scape_optimizer* optimizer = make_rank(given, rank, NULL);
+    float gradient[SIZE];
+    make_gradient(gradient, rank, 1);
+    const scape_values whole = floats(gradient, SIZE);
+    const scape_values of_first = floats(gradient, model[0].size);
+    const size_t first = 0;
+    const int mine = rank == 1;
+    for (int32_t step = 0; step < STEPS; ++step) {
+        if (!mine)
+            CHECK_OK(scape_optimizer_accumulate(optimizer, &whole, 1));
+        CHECK_FAILS(scape_optimizer_step_of_parts(optimizer, 0.01), SCAPE_ERROR,
+                    mine ? "nothing has been accumulated" : "rank 1 cannot take it");
+        CHECK_FAILS(scape_optimizer_bucket(optimizer, &first, 1, mine ? &whole : &of_first, 1), SCAPE_ERROR,
+                    mine ? "more than 40 values" : "bucket 1: rank 1 cannot take it");
+        CHECK_FAILS(scape_optimizer_bucket(optimizer, mine ? NULL : &first, 1, &of_first, 1), SCAPE_ERROR,
+                    mine ? "tensors is NULL" : "bucket 1: rank 1 cannot take it");
+        CHECK(scape_optimizer_steps(optimizer) == step);
+        give_parts(optimizer, rank, step);
+        CHECK_OK(scape_optimizer_step_of_parts(optimizer, 0.01));
+    }
     scape_optimizer_destroy(optimizer);
 }
 
@@ -113,8 +139,11 @@ void parts_are_their_sum(void) {
         run_ranks(ranks, run_parts, &shared);
         scape_group_destroy(shared.group);
     }
-    group_of shared = {NULL, RANKS};
-    CHECK_OK(scape_group_create(RANKS, 60000, &shared.group));
-    run_ranks(RANKS, run_wrong_parts, &shared);
-    scape_group_destroy(shared.group);
+    void (*const wrong[])(int32_t, void*) = {run_wrong_parts, run_wrong_on_one_rank};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+        group_of shared = {NULL, RANKS};
+        CHECK_OK(scape_group_create(RANKS, 60000, &shared.group));
+        run_ranks(RANKS, wrong[i], &shared);
+        scape_group_destroy(shared.group);
+    }
 }

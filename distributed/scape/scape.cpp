@@ -93,8 +93,8 @@ void Scape::step(double learning_rate) {
     expect_parts();
     const auto d = static_cast<std::size_t>(problem_.layout.size());
     check_step(problem_.layout, halted_, d, learning_rate);
-    if (parts_ == 0 || buckets_->any())
-        throw Error(parts_ == 0 ? "a step without a gradient, and nothing has been accumulated; give one"
+    if (parts_ == 0 || buckets_->any()) // perhaps on this rank alone
+        refuse_step(parts_ == 0 ? "a step without a gradient, and nothing has been accumulated; give one"
                                 : "a step without a gradient, after buckets of one; give it");
     take(backend_->accumulated(), learning_rate);
 }
