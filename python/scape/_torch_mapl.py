@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from . import _values, mapl
 from ._errors import Error
 from ._torch_mapl_recorder import Recorder
-from ._torch_messages import Messages
+from ._torch_messages import Messages, agree_among, refuse_among
 
 __all__ = ["Boundary", "Recorder"]
 
@@ -177,7 +177,7 @@ class Boundary(torch.nn.Module):
             raise Error("step: a recorder looks on, and replicas are given; a trace is of one pipeline: record without replicas")
         messages = Messages(sender if receiver is None else receiver, group) if (sender, receiver) != (None, None) else None
         side = "receiver" if sender is not None else "both" if receiver is None else "sender"
-        try:  # what is wrong on this side, before the other waits for what comes of it
+        try:  # what is wrong on this side, before the other and the replicas wait for what comes of it
             if sender is None:
                 _check_rate(rate)
             if self.recorder is not None:
@@ -185,6 +185,7 @@ class Boundary(torch.nn.Module):
         except Error:
             if messages is not None:
                 messages.refuse(sends_first=side == "receiver")
+            refuse_among(replicas)
             raise
         if messages is None:
             stepped = self._step(float(rate or 0), None, replicas)
@@ -245,12 +246,7 @@ class Boundary(torch.nn.Module):
         ranks = dist.get_world_size(replicas)
         digest = hashlib.blake2b(repr((sorted(self.settings.items()), self.native.steps)).encode(), digest_size=7)
         digest.update(self.native.subspace.tobytes() + self._rows)  # another m makes another A, which the next step tells
-        mine = torch.tensor([int.from_bytes(digest.digest(), "little")])
-        all_digests = [torch.empty_like(mine) for _ in range(ranks)]
-        dist.all_gather(all_digests, mine, group=replicas)
-        if any(not torch.equal(one, all_digests[0]) for one in all_digests):
-            raise Error("step: the replicas of the boundary have other settings, other steps or another A or P; start all with the same, "
-                        "and restore all")
+        agree_among(replicas, int.from_bytes(digest.digest(), "little"))
         own = torch.from_numpy(self.native.part("sender")) + receivers_part
         gradients = [torch.empty_like(own) for _ in range(ranks)]
         dist.all_gather(gradients, own, group=replicas)
@@ -260,12 +256,20 @@ class Boundary(torch.nn.Module):
         return total / ranks
 
     def _lead(self, rate: float, messages: Messages, replicas: Any) -> bool:
-        messages.agree(self._digest("sender"), "receiver", sends_first=False)
+        try:
+            messages.agree(self._digest("sender"), "receiver", sends_first=False)
+        except Error:
+            refuse_among(replicas)
+            raise
         shared = self._shared_gradient()
         count = self.native.width * self.native.rank
         theirs = torch.empty(count + shared.numel())
         messages.receive(theirs)
-        stepped = self._step(rate, theirs[:count].view(self.native.width, self.native.rank), replicas)
+        try:
+            stepped = self._step(rate, theirs[:count].view(self.native.width, self.native.rank), replicas)
+        except Error:
+            messages.send_refusal(1 + theirs.numel())
+            raise
         shared += theirs[count:].view_as(shared)
         messages.send(torch.cat([torch.tensor([float(stepped)]), self.subspace.reshape(-1), shared.reshape(-1)]))
         self._set_shared_gradient(shared)
@@ -278,6 +282,7 @@ class Boundary(torch.nn.Module):
         messages.send(torch.cat([part.reshape(-1), shared.reshape(-1)]))
         answer = torch.empty(1 + part.numel() + shared.numel())
         messages.receive(answer)
+        messages.check(answer[0].item(), "sender")
         self.native.follow(answer[1:1 + part.numel()].view_as(part))
         self._set_shared_gradient(answer[1 + part.numel():].view_as(shared))
         return bool(answer[0].item())

@@ -10,6 +10,34 @@ from ._errors import Error
 
 _REFUSED = -1  # no digest: they have 56 bits
 
+
+def agree_among(replicas: Any, digest: int) -> None:
+    """The ranks of a group of torch.distributed, as agree() between the two sides of one boundary."""
+    digests = _everyones(digest, replicas)
+    if _REFUSED in digests:
+        rank = dist.get_global_rank(replicas, digests.index(_REFUSED))
+        raise Error(f"another replica of the boundary, rank {rank}, cannot take this step, and its own error says why; nothing has changed here")
+    if any(other != digest for other in digests):
+        raise Error("step: the replicas of the boundary have other settings, other steps or another A or P; start all with the same, "
+                    "and restore all")
+
+
+def refuse_among(replicas: Any) -> None:
+    """In the place of agree_among(), by a replica that cannot go on; None: there are no others."""
+    try:
+        if replicas is not None:
+            _everyones(_REFUSED, replicas)
+    except (RuntimeError, ValueError):  # what is wrong here is the error to report
+        pass
+
+
+def _everyones(number: int, group: Any) -> list[int]:
+    mine = torch.tensor([number])
+    everyones = [torch.empty_like(mine) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(everyones, mine, group=group)
+    return [int(one.item()) for one in everyones]
+
+
 class Messages:
     """Between the two sides of one boundary."""
 
@@ -24,8 +52,7 @@ class Messages:
 
     def agree(self, digest: int, other: str, sends_first: bool) -> None:
         theirs = self._swapped(digest, sends_first)
-        if theirs == _REFUSED:
-            raise Error(f"the boundary's {other}, rank {self._peer}, cannot take this step, and its own error says why; nothing has changed here")
+        self.check(theirs, other)
         if theirs != digest:
             raise Error(f"the boundary's {other}, rank {self._peer}, has other settings, another subspace, another anchor or other "
                         "codewords than this side; start both with the same, and restore both")
@@ -36,6 +63,15 @@ class Messages:
             self._swapped(_REFUSED, sends_first)
         except (RuntimeError, ValueError):  # there is no other side, or no process group, and what is wrong here is the error to report
             pass
+
+    def check(self, first: float, other: str) -> None:
+        """What a message of the other side begins with: it may be that it refuses."""
+        if first == _REFUSED:
+            raise Error(f"the boundary's {other}, rank {self._peer}, cannot take this step, and its own error says why; nothing has changed here")
+
+    def send_refusal(self, numbers: int) -> None:
+        """In the place of a message of so many numbers, whose first is never below 0."""
+        self.send(torch.full((numbers,), float(_REFUSED)))
 
     def _swapped(self, digest: int, sends_first: bool) -> int:
         mine, theirs = torch.tensor([digest]), torch.zeros(1, dtype=torch.int64)

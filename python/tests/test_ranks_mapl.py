@@ -131,6 +131,18 @@ class Replicas(unittest.TestCase):
             status, text = ended[rank]
             self.assertEqual(status, 1, text)
             self.assertIn("the replicas of the boundary have other settings, other steps or another A or P", text)
+        for rank in (1, 3):
+            self.assertIn(f"the boundary's sender, rank {rank - 1}, cannot take this step, and its own error says why", ended[rank][1])
+
+    def test_what_one_replica_cannot_take_ends_the_step_on_all(self) -> None:
+        by_hand = self.subspaces(1)
+        for ranks in (2, 4):
+            self.assertEqual(self.subspaces(ranks, "rate"), by_hand)
+            (self.folder / "store").unlink(missing_ok=True)
+        for rank, (status, text) in enumerate(run(REPLICAS, 4, str(self.folder), "sides")):
+            self.assertEqual(status, 1, text)
+            self.assertIn(("another replica of the boundary, rank 2, cannot take", "the boundary's sender, rank 0, cannot take",
+                           "the boundary's receiver, rank 3, has other settings", "the boundary's sender, rank 2, has other settings")[rank], text)
 
 
 if __name__ == "__main__":

@@ -4,22 +4,38 @@ test_ranks_mapl.py:
     training_mapl_replicas.py RANK SIZE FOLDER [MISTAKE]
 
 Only A is trained. What it comes to is saved as FOLDER/SIZE-<replica>.pt. SIZE 1: all in one process, the mean made by hand. MISTAKE: "alone" (no
-replica asks the others), "start" (replica 1 begins with another A).
+replica asks the others), "start" (replica 1 begins with another A), "sides" (its receiver alone does). "rate" is none: each step is first tried with
+a rate that is NaN on replica 1, which ends it on all, and then taken.
 """
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+import scape
 import scape.torch.mapl
 
 STEPS, TOKENS, WIDTH, RANK, RATE, REPLICAS = 4, 12, 8, 3, 0.05, 2
+# Of a rate that is NaN on replica 1, what replicas of one process and senders raise.
+EXPECTED = [[f"another replica of the boundary, rank {rank}, cannot take this step" for rank in (1, 2)], ["the rate of the subspace is nan"] * 2]
 
 
-def make(replica: int, mistake: str) -> scape.torch.mapl.Boundary:
-    return scape.torch.mapl.Boundary(WIDTH, RANK, 1, anchors="none", seed=2 if mistake == "start" and replica == 1 else 1)
+def make(replica: int, mistake: str, stage: int = 0) -> scape.torch.mapl.Boundary:
+    other = mistake == "start" or (mistake == "sides" and stage == 1)
+    return scape.torch.mapl.Boundary(WIDTH, RANK, 1, anchors="none", seed=2 if other and replica == 1 else 1)
+
+
+def step_of(boundary: scape.torch.mapl.Boundary, mistake: str, expected: str, rate: float | None = None, **peers: Any) -> None:
+    if mistake == "rate":
+        try:
+            boundary.step(float("nan") if "nan" in expected else rate, **peers)
+            raise AssertionError("the step was taken")
+        except scape.Error as error:
+            assert expected in str(error), error
+    assert boundary.step(rate, **peers), "the step"
 
 
 def data(replica: int, step: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -53,13 +69,13 @@ def main() -> None:
         for step in range(STEPS):
             x, g, ids = data(rank, step)
             boundary.receive(boundary.send(x, ids), ids).backward(g)
-            assert boundary.step(RATE, replicas=dist.group.WORLD), "the step"
+            step_of(boundary, mistake, EXPECTED[rank][0], RATE, replicas=dist.group.WORLD)
         torch.save(boundary.subspace, folder / f"{size}-{rank}.pt")
         dist.destroy_process_group()
         return
     senders = dist.new_group([2 * replica for replica in range(REPLICAS)])
     replica, stage = divmod(rank, 2)
-    boundary = make(replica, mistake)
+    boundary = make(replica, mistake, stage)
     for step in range(STEPS):
         x, g, ids = data(replica, step)
         if stage == 0:
@@ -68,14 +84,14 @@ def main() -> None:
             dz = torch.empty_like(z)
             dist.recv(dz, rank + 1)
             z.backward(dz)
-            assert boundary.step(RATE, receiver=rank + 1, replicas=None if mistake == "alone" else senders), "the step"
+            step_of(boundary, mistake, EXPECTED[replica][1], RATE, receiver=rank + 1, replicas=None if mistake == "alone" else senders)
         else:
             z = torch.empty(TOKENS, RANK)
             dist.recv(z, rank - 1)
             z.requires_grad_()
             boundary.receive(z, ids).backward(g)
             dist.send(z.grad, rank - 1)
-            assert boundary.step(sender=rank - 1), "the step"
+            step_of(boundary, mistake, f"the boundary's sender, rank {rank - 1}, cannot take this step", sender=rank - 1)
     if stage == 1:
         torch.save(boundary.subspace, folder / f"{size}-{replica}.pt")
     dist.destroy_process_group()
