@@ -4,7 +4,7 @@ import atexit
 import ctypes
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +62,7 @@ class Optimizer:
             handle = _library.Handle("optimizer", problem._handle.pointer, pointer, given, count)
         handle.calls = self._native  # callbacks live as long as what calls them
         self._handle: _library.Handle | None = handle
+        self.on_refusal: Callable[[], None] = lambda: None  # of a step that could not be made ready here, whose parts are forgotten
         _open.add(self)
 
     def step(self, gradient: Any, learning_rate: float) -> None:
@@ -73,15 +74,19 @@ class Optimizer:
         self._call("optimizer_step", given, count, rate)
 
     @contextmanager
-    def or_refuse(self) -> Iterator[None]:
-        """Around what makes a step ready: if it fails here, the step ends on all ranks, which would wait for this one."""
+    def or_refuse(self, bucket: bool = False) -> Iterator[None]:
+        """Around what makes a step ready, or a bucket of it: if it fails here, the step ends on all ranks, which would wait for this one."""
         try:
             yield
         except Exception:
             try:
-                self._call("optimizer_step", None, 0, 0.0)  # a step without a gradient, which libscape refuses on all ranks
+                if bucket:
+                    self._call("optimizer_bucket", None, 0, None, 0)  # a bucket without tensors, which libscape refuses on all ranks
+                else:
+                    self._call("optimizer_step", None, 0, 0.0)  # and a step without a gradient
             except Error:
                 pass  # what has failed here is the error to report
+            self.on_refusal()
             raise
 
     @property
@@ -110,10 +115,10 @@ class Optimizer:
         """Buckets of the last part: the values of these tensors of the problem, counted from 0, one after the other in this order. They are
         copied, and their exchange goes on while the next gradients are made. All ranks give the same buckets in the same order, every
         tensor once, and then step_of_parts()."""
-        numbers = [_library.whole(tensor, "tensor", 64) for tensor in tensors]
-        if any(number < 0 for number in numbers):
-            raise Error(f"bucket: its tensors are {numbers}; they are counted from 0")
-        with self.or_refuse():
+        with self.or_refuse(bucket=True):
+            numbers = [_library.whole(tensor, "tensor", 64) for tensor in tensors]
+            if any(number < 0 for number in numbers):
+                raise Error(f"bucket: its tensors are {numbers}; they are counted from 0")
             given, count = _values.pieces(values, "bucket")
         self._call("optimizer_bucket", (ctypes.c_size_t * len(numbers))(*numbers), len(numbers), given, count)
 

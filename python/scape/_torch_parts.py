@@ -77,10 +77,12 @@ class Buckets:
     @torch.no_grad()
     def _give(self) -> None:
         bucket = self._buckets[self._next]
+        with self._native.or_refuse(bucket=True):
+            gradients = [flat_model.gradient(self._names[i], self._parameters[i]) for i in bucket]
         try:
-            self._native.bucket(bucket, [flat_model.gradient(self._names[i], self._parameters[i]) for i in bucket])
-        except BaseException:
-            self._begin()
+            self._native.bucket(bucket, gradients)
+        except BaseException:  # libscape has forgotten all parts of the step
+            self._native.on_refusal()
             raise
         self._next += 1
         self._given |= {i: self._memory(i) for i in bucket}
@@ -94,7 +96,7 @@ class Buckets:
         for number, memory in self._given.items():
             if self._memory(number) != memory:
                 raise Error(f"the gradient of {self._names[number]} has been written to since it was exchanged, in the backward pass; make the "
-                            "optimizer with overlap=False (and clip by clip_norm=), or optimizer.forget_parts() on all ranks")
+                            "optimizer with overlap=False (and clip by clip_norm=); what was exchanged has been given up")
 
     def step(self, learning_rate: float) -> None:
         """Takes it with what has been given, and gives the rest."""

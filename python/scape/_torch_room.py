@@ -27,5 +27,9 @@ class GradientRoom:
         try:
             self._native.step_using_up(gradients, learning_rate)
         finally:
-            for parameter in self._parameters:
-                parameter.grad = None
+            self.clear()
+
+    def clear(self) -> None:
+        """No gradient stands there any more, nor elsewhere."""
+        for parameter in self._parameters:
+            parameter.grad = None

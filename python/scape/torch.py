@@ -1,6 +1,7 @@
 """SCAPE and GASLoC as a ``torch.optim.Optimizer``, over ``torch.distributed``; ``scape.torch.mapl``: MAPL's boundary as a module."""
 
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -89,6 +90,13 @@ class Scape(flat_model.FlatOptimizer):
         self._part_hooks: list[PartHook] = []
         self._buckets = Buckets(self.param_groups, self._names, self._native) if overlap else None
         self._room = GradientRoom(self._all, self._ranges, self._native) if using_up_gradients else None
+        me = weakref.ref(self)
+
+        def on_refusal() -> None:
+            optimizer = me()
+            if optimizer is not None:
+                optimizer._refused()
+        self._native.on_refusal = on_refusal
 
     @property
     def problem(self) -> Problem:
@@ -154,6 +162,12 @@ class Scape(flat_model.FlatOptimizer):
         """Gives up what has been accumulated or exchanged since the last step. On all ranks, where there is overlap=True."""
         self.native.forget_parts()
         self._no_parts()
+
+    def _refused(self) -> None:
+        """The step, and this rank is where the others are whose steps ended with it."""
+        self._no_parts()
+        if self._room is not None:
+            self._room.clear()
 
     def _no_parts(self) -> None:
         self._accumulated = False

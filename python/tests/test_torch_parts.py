@@ -1,9 +1,12 @@
 """Gradients in parts, in one process: micro-batches, and buckets while the backward pass goes on."""
 
+import concurrent.futures
 import contextlib
 import copy
 import gc
+import tempfile
 import unittest
+from collections.abc import Callable
 from unittest import mock
 
 import needs
@@ -110,6 +113,80 @@ class InParts(unittest.TestCase):
                 self.backward(other, 3)
                 stepped.step()
             self.assertEqual(optimizer.native.parameters.tobytes(), plain.native.parameters.tobytes())
+
+    def test_what_cannot_be_made_ready_forgets_its_parts(self) -> None:
+        """Whatever finds it, the step or a recorder before it."""
+        for overlap, recorded in ((False, False), (True, False), (True, True)):
+            model, twin = make_model(), make_model()
+            optimizer, plain = self.make(model, overlap=overlap), self.make(twin)
+            recorder = scape.torch.Recorder(optimizer) if recorded else None
+            with optimizer.no_sync():
+                self.backward(model, 1)
+            optimizer.accumulate()
+            self.backward(model, 2)
+            optimizer.param_groups[0]["lr"] = float("nan")
+            with self.assertRaisesRegex(scape.Error, "learning rate is nan"):
+                optimizer.step()
+            optimizer.state_dict()
+            optimizer.param_groups[0]["lr"] = 0.03
+            self.backward(twin, 2)
+            for stepped in (optimizer, plain):  # with the gradients that there are
+                stepped.step()
+                stepped.zero_grad()
+            for other, stepped in ((model, optimizer), (twin, plain)):
+                self.backward(other, 3)
+                stepped.step()
+            self.assertEqual(optimizer.native.parameters.tobytes(), plain.native.parameters.tobytes())
+            if recorder is not None:
+                with tempfile.TemporaryDirectory() as folder:
+                    recorder.write(f"{folder}/run")
+                    self.assertTrue(scape.verify(f"{folder}/run", level="exact").passed)
+
+    @unittest.skipUnless(HOOKS, "this PyTorch has no hooks that see a gradient when it is there")
+    def test_what_one_rank_cannot_give_ends_the_step_on_all(self) -> None:
+        """A rate, a gradient that is sparse, one that was written to; then all go on."""
+        group, ends = scape.ThreadGroup(2), [b"", b""]
+
+        def run(rank: int) -> None:
+            embedding, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 2)
+            for parameter in (embedding.weight, *head.parameters()):
+                torch.nn.init.constant_(parameter, 0.5)
+            optimizer = scape.torch.Scape([{"params": list(part.parameters())} for part in (embedding, head)], lr=0.1, density=0.3,
+                                          payload="bf16", overlap=True, communicator=group.communicator(rank))
+
+            def backward() -> None:
+                optimizer.zero_grad()
+                (head(embedding(torch.tensor([1, 2]))) * torch.tensor([0.25, rank + 1.0])).sum().backward()
+
+            def fails(call: Callable[[], object], text: str) -> None:
+                with self.assertRaisesRegex(scape.Error, text if rank == 1 else r"step \d.*: rank 1 cannot take it, and its own error says why"):
+                    call()
+            for _ in range(3):
+                backward()
+                optimizer.param_groups[0]["lr"] = float("nan") if rank == 1 else 0.1
+                fails(optimizer.step, "rate is nan")
+                optimizer.param_groups[0]["lr"] = 0.1
+                optimizer.step()
+                with optimizer.no_sync():
+                    backward()
+                optimizer.accumulate()
+                embedding.sparse = rank == 1
+                fails(backward, "sparse coo")
+                embedding.sparse = False
+                optimizer.state_dict()
+                backward()
+                if rank == 1:
+                    head.weight.grad.mul_(2)
+                fails(optimizer.step, "has been written to")
+                backward()
+                optimizer.step()
+            self.assertEqual(optimizer.native.steps, 6)
+            ends[rank] = optimizer.native.parameters.tobytes()
+            optimizer.native.close()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for future in [pool.submit(run, rank) for rank in range(2)]:
+                future.result(timeout=50)  # of 60 that a rank waits for another
+        self.assertEqual(*ends)
 
     def test_micro_batches_of_bf16_are_added_in_fp32(self) -> None:
         wide, narrow = torch.nn.Parameter(torch.zeros(60)), torch.nn.Parameter(torch.zeros(60, dtype=torch.bfloat16))

@@ -88,6 +88,15 @@ class UsedUp(unittest.TestCase):
             after.append(flat(model.parameters()))
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(before, after)))
 
+    def test_one_that_is_refused_before_the_step_is_gone_as_well(self) -> None:
+        model = make_model()
+        optimizer = scape.torch.Scape(model.parameters(), using_up_gradients=True)
+        optimizer.zero_grad()
+        optimizer.param_groups[0]["lr"] = float("nan")
+        with self.assertRaisesRegex(scape.Error, "learning rate is nan"):
+            optimizer.step()
+        self.assertEqual([p.grad for p in model.parameters()], [None] * 6)
+
     def test_micro_batches_before_it(self) -> None:
         ends = []
         for using_up in (False, True):
