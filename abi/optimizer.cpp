@@ -89,7 +89,7 @@ template <class Prepare, class Refuse>
 auto prepared_or(scape_optimizer& handle, const Prepare& prepare, const Refuse& refuse) {
     try {
         return prepare();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
         handle.in_buckets = false;
         try {
             refuse(error.what());
