@@ -92,9 +92,9 @@ class Problem:
         if isinstance(tensors, Iterable) and not isinstance(tensors, (str, bytes)):
             tensors = [{**entry, "params": list(entry["params"])} if isinstance(entry, Mapping) and "params" in entry else entry
                        for entry in tensors]
-            decays = [entry.get("weight_decay") for entry in tensors if isinstance(entry, Mapping) and entry.get("params")]
-            if decays and None not in decays:
-                settings.setdefault("weight_decay", [float(decay) for decay in decays])
+            groups = [entry for entry in tensors if isinstance(entry, Mapping) and entry.get("params")]
+            if groups and all("weight_decay" in group for group in groups):
+                settings.setdefault("weight_decay", [float(group["weight_decay"]) for group in groups])
         self.tensors = tensors_of(tensors)
         self.workers = _library.whole(workers, "workers")
         self.settings = settings
