@@ -147,6 +147,7 @@ class Trial {
   private:
     static std::vector<std::string> names() {
         std::vector<std::string> all;
+        all.reserve(mistakes.size());
         for (const Mistake& mistake : mistakes)
             all.emplace_back(mistake.name);
         return all;

@@ -115,7 +115,8 @@ class BoundedIn {
 
   private:
     static constexpr double infinite = std::numeric_limits<double>::infinity();
-    static constexpr double greatest = std::numeric_limits<float>::max(); ///< about that of bf16, too
+    /// About that of bf16, too.
+    static constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
 
     static double rounding(double magnitude) { return std::max(roundoff * magnitude, smallest); }
 
