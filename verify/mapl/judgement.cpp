@@ -144,7 +144,7 @@ Judgement next_subspace(const Settings& settings, const std::vector<float>& a, c
             first += unit * row;
         added.push_back(unit * rounded(c, row, x.back().maxCoeff()));
         factors *= x.back().unaryExpr([&c](double of) { return slope(c, of, 0.0); });
-        x.push_back(x.back().unaryExpr([&c](double of) { return value(c, of); }));
+        x.emplace_back(x.back().unaryExpr([&c](double of) { return value(c, of); }));
     }
     const Eigen::ArrayXd off = off_by_direction(x, first, added).min(2.0);
     Eigen::MatrixXd B = A - rate * (W * factors.matrix().asDiagonal() * V.transpose());
