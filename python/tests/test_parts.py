@@ -158,8 +158,8 @@ class Places(unittest.TestCase):
         problem, start = scape.Problem(TENSORS, 1, density=DENSITY), np.zeros(200, f)
         recorder = scape.Recorder(problem, start)
         recorder.step(RATE, [start], parameters=start)
-        boundary = scape.mapl.Recorder({"width": 4, "rank": 2}, np.eye(4, 2))
-        boundary.micro_batch([0, 0], X=np.ones((2, 4)), G=np.ones((2, 4)))
+        boundary = scape.mapl.Recorder({"width": 4, "rank": 2}, np.eye(4, 2, dtype=f))
+        boundary.micro_batch([0, 0], X=np.ones((2, 4), f), G=np.ones((2, 4), f))
         boundary.step(0.05)
         for written in (recorder, boundary):
             with tempfile.TemporaryDirectory() as name:

@@ -232,7 +232,7 @@ class OneProcess(unittest.TestCase):
 
     def test_parameters_without_a_master_are_their_own(self) -> None:
         weight, norm = torch.nn.Parameter(torch.ones(6).to(torch.bfloat16)), torch.nn.Parameter(torch.full((2,), 0.3))
-        self.optimizer = torch.optim.SGD([weight, norm])
+        self.optimizer = torch.optim.SGD([weight, norm], lr=0.1)
         self.optimizer.state[weight].update(master=torch.full((6,), 1.001), step=0)
         recorder = scape.torch.Recorder(self.optimizer, scape.Problem([("all", 8)], algorithm="adams", weight_decay=0), state={"master": "parameters"})
         self.optimizer.step()  # without gradients AdamS, too, leaves all as it was

@@ -18,7 +18,7 @@ namespace scape::mapl {
 
 /// Whether fp32 may make no finite number of it.
 [[nodiscard]] inline bool overflows(const Bounded& value) {
-    constexpr double greatest = std::numeric_limits<float>::max();
+    constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
     return std::abs(value.value()) + value.error() > greatest;
 }
 [[nodiscard]] inline bool may_overflow(const Matrix<Bounded>& values) {
