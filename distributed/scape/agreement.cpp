@@ -74,7 +74,7 @@ void check_step(const problem::Layout& layout, const std::string& halted, std::s
 
 namespace {
 
-/// What makes up the digest of a problem, each under its name.
+/// Each setting that the digest of a problem is made of stands here under its name.
 using NamedSettings = std::array<std::pair<std::string, std::string>, 16>;
 
 NamedSettings named_settings(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
@@ -108,7 +108,7 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
              {"partition", partition}}};
 }
 
-/// Of a problem that is another on this rank than on rank 0: the first setting that differs. All ranks call
+/// Names the first setting in which the problem of this rank differs from that of rank 0. All ranks call
 /// it, once they know, so that what they agree on every time stays small.
 std::string difference_of(Communicator& communicator, std::size_t rank, const NamedSettings& mine) {
     struct Setting {

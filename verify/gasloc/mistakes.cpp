@@ -127,7 +127,7 @@ class Trial {
         : trace_(trace), config_(trace.head().config), parted_(parted),
           reference_(config_.settings, config_.workers, to_vector<T>(trace.head().initial_parameters)),
           last_(workers(), to_vector<T>(trace.head().initial_parameters)),
-          known_(names(), config_.workers, {"round", "worker"}), later_(known_) {}
+          known_(names(), config_.workers, words), later_(known_) {}
 
     [[nodiscard]] std::string line() {
         const bool recorded = trace_.states_recorded();
