@@ -25,13 +25,13 @@
 
 #include <CLI/CLI.hpp>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "delay/held.hpp"
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using bench::Held;
 using Clock = std::chrono::steady_clock;
 

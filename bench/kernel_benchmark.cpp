@@ -15,17 +15,17 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/mask_code.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/mask_code.hpp>
 
 #include "kernel_data.hpp"
 #include "measure.hpp"
 
 namespace {
 
-using namespace scape::distributed;
+using namespace truestep::distributed;
 using host::Variant;
-using namespace scape::bench;
+using namespace truestep::bench;
 
 /// The fastest of the floors here. Which one it is may differ between them.
 const Floors& floors(const Rank& rank) {
@@ -105,7 +105,7 @@ void floor_row(benchmark::State& state) {
 /// The share of its work that the local pass is to do twice: the slow-down that `ci/track --self-test`
 /// plants.
 double planted_share() {
-    const char* text = std::getenv("SCAPE_BENCH_PLANT");
+    const char* text = std::getenv("TRUESTEP_BENCH_PLANT");
     return text == nullptr ? 0.0 : std::strtod(text, nullptr);
 }
 

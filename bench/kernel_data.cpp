@@ -4,23 +4,23 @@
 
 #include <sys/mman.h>
 
-namespace scape::bench {
+namespace truestep::bench {
 
 using distributed::host::Variant;
 
 namespace {
 
 #if defined(__x86_64__)
-#define SCAPE_AVX2 __attribute__((target("avx2")))
+#define TRUESTEP_AVX2 __attribute__((target("avx2")))
 #if defined(__clang__)
-#define SCAPE_AVX512 __attribute__((target("avx512f")))
+#define TRUESTEP_AVX512 __attribute__((target("avx512f")))
 #else
-#define SCAPE_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
+#define TRUESTEP_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
 #endif
 #endif
 
 // Written once, compiled for each instruction set: loops that any compiler turns into vector code.
-#define SCAPE_FLOORS(suffix, target)                                                                       \
+#define TRUESTEP_FLOORS(suffix, target)                                                                    \
     target __attribute__((noinline)) void axpy_##suffix(float a, const float* __restrict g,                \
                                                         float* __restrict e, Index size) {                 \
         for (Index i = 0; i < size; ++i)                                                                   \
@@ -37,10 +37,10 @@ namespace {
         return all;                                                                                        \
     }
 
-SCAPE_FLOORS(plain, )
+TRUESTEP_FLOORS(plain, )
 #if defined(__x86_64__)
-SCAPE_FLOORS(avx2, SCAPE_AVX2)
-SCAPE_FLOORS(avx512, SCAPE_AVX512)
+TRUESTEP_FLOORS(avx2, TRUESTEP_AVX2)
+TRUESTEP_FLOORS(avx512, TRUESTEP_AVX512)
 #endif
 
 std::uint64_t random_bits(std::uint64_t& state) {
@@ -76,7 +76,7 @@ Floats::Floats(Index size) {
     constexpr std::size_t huge_page = std::size_t{2} << 20U;
     const std::size_t bytes = (static_cast<std::size_t>(size) * sizeof(float) / huge_page + 1) * huge_page;
     memory_.reset(static_cast<float*>(std::aligned_alloc(huge_page, bytes)));
-    if (std::getenv("SCAPE_BENCH_HUGE_PAGES") != nullptr)
+    if (std::getenv("TRUESTEP_BENCH_HUGE_PAGES") != nullptr)
         madvise(memory_.get(), bytes, MADV_HUGEPAGE);
     std::fill_n(memory_.get(), size, 0.0F);
 }
@@ -125,4 +125,4 @@ Rank& rank_for(const benchmark::State& state) {
     return *rank;
 }
 
-} // namespace scape::bench
+} // namespace truestep::bench

@@ -9,11 +9,11 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 // What the rows of bench_kernels work on: a rank's vectors and masks, and the floors beside its passes.
 
-namespace scape::bench {
+namespace truestep::bench {
 
 using distributed::Index;
 
@@ -98,4 +98,4 @@ struct Rank {
 
 Rank& rank_for(const benchmark::State& state);
 
-} // namespace scape::bench
+} // namespace truestep::bench

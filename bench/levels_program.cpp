@@ -21,20 +21,20 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/levels.hpp>
-#include <scape/distributed/mpi.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/levels.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "model/fit.hpp"
 #include "random_gradient.hpp"
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using distributed::Communicator;
 using distributed::Traffic;
 using problem::Index;

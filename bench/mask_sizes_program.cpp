@@ -15,14 +15,14 @@
 
 #include <CLI/CLI.hpp>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/mask_code.hpp>
-#include <scape/optimizer.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/mask_code.hpp>
+#include <truestep/optimizer.hpp>
 
-#ifdef SCAPE_BENCH_ROARING
+#ifdef TRUESTEP_BENCH_ROARING
 #include <roaring/roaring.h>
 #endif
-#ifdef SCAPE_BENCH_ZSTD
+#ifdef TRUESTEP_BENCH_ZSTD
 #include <zstd.h>
 #endif
 
@@ -31,7 +31,7 @@
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using distributed::Mask;
 using distributed::MaskCode;
 using problem::Index;
@@ -152,7 +152,7 @@ std::vector<Code> codes(Index k) {
         MaskCode::decode(std::vector<MaskCode::Part>{{0, mask.size(), k}}, code.data(), mask);
     };
     result.push_back({"the code in use", ours, decode_ours});
-#ifdef SCAPE_BENCH_ZSTD
+#ifdef TRUESTEP_BENCH_ZSTD
     const auto compressed = [](const Bytes& bytes, int level) {
         Bytes code(ZSTD_compressBound(bytes.size()));
         code.resize(ZSTD_compress(code.data(), code.size(), bytes.data(), bytes.size(), level));
@@ -179,7 +179,7 @@ std::vector<Code> codes(Index k) {
                           }});
     }
 #endif
-#ifdef SCAPE_BENCH_ROARING
+#ifdef TRUESTEP_BENCH_ROARING
     result.push_back({"Roaring",
                       [](const Mask& mask) {
                           std::vector<std::uint32_t> positions;
@@ -261,10 +261,10 @@ void report(const Options& options, double density) {
         std::printf(" %9.2f %9.2f\n", bench::median(taken[i].encoding) / bench::median(taken[0].encoding),
                     bench::median(taken[i].decoding) / bench::median(taken[0].decoding));
     }
-#ifndef SCAPE_BENCH_ZSTD
+#ifndef TRUESTEP_BENCH_ZSTD
     std::printf("  zstd: SKIPPED: built without it; Debian has it as libzstd-dev\n");
 #endif
-#ifndef SCAPE_BENCH_ROARING
+#ifndef TRUESTEP_BENCH_ROARING
     std::printf("  Roaring: SKIPPED: built without it; Debian has it as libroaring-dev\n");
 #endif
 }

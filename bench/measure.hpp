@@ -14,7 +14,7 @@
 // What the programs over Google Benchmark share: clocks, the copy that every row is held against, turns
 // with a floor. Machines are shared and noisy, so rows report medians, and ratios within one process.
 
-namespace scape::bench {
+namespace truestep::bench {
 
 inline double seconds_on(clockid_t clock) {
     timespec now{};
@@ -137,4 +137,4 @@ double take_turns(benchmark::State& state, double bytes, const Floor& floor, con
     return seconds.ratio();
 }
 
-} // namespace scape::bench
+} // namespace truestep::bench

@@ -12,16 +12,16 @@
 
 #include <CLI/CLI.hpp>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/mask_code.hpp>
-#include <scape/distributed/mpi.hpp>
-#include <scape/optimizer.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/optimizer.hpp>
 
 #include "random_gradient.hpp"
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using problem::Index;
 
 struct Options {

@@ -7,16 +7,16 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/distributed/mpi.hpp>
-#include <scape/optimizer.hpp>
-#include <scape/problem/data.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/optimizer.hpp>
+#include <truestep/problem/data.hpp>
 
 #include "step_counters.hpp"
 
 namespace {
 
-using namespace scape;
-using namespace scape::bench;
+using namespace truestep;
+using namespace truestep::bench;
 using problem::Index;
 
 /// What rank 0 says to all.

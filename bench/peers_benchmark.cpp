@@ -15,11 +15,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include <scape/distributed/aligned.hpp>
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/counting_peers.hpp>
-#include <scape/distributed/mpi.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/aligned.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/counting_peers.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "peers/check.hpp"
 #include "peers/links.hpp"
@@ -28,7 +28,7 @@
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using bench::Figures;
 using bench::Options;
 using bench::Row;

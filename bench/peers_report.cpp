@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::bench {
+namespace truestep::bench {
 namespace {
 
 double median(std::vector<double> values) {
@@ -174,4 +174,4 @@ bool in_order(const std::vector<Row>& rows) {
     return good;
 }
 
-} // namespace scape::bench
+} // namespace truestep::bench

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/aligned.hpp>
+#include <truestep/distributed/aligned.hpp>
 
 #include "peers/limit.hpp"
 #include "peers/peer.hpp"
 
 // What bench_peers has measured, and how it is told.
 
-namespace scape::bench {
+namespace truestep::bench {
 
 using peers::Index;
 
@@ -72,4 +72,4 @@ void print(const Options& options, const Figures& figures);
 /// False, with a line each, for rows that other peers than those named have made, or other bytes.
 [[nodiscard]] bool in_order(const std::vector<Row>& rows);
 
-} // namespace scape::bench
+} // namespace truestep::bench

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/forwarding_backend.hpp>
+#include <truestep/distributed/forwarding_backend.hpp>
 
 #include "measure.hpp"
 
-namespace scape::bench {
+namespace truestep::bench {
 
 /// The parts of a step that a backend computes, and what is left of it.
 enum class Phase : std::uint8_t { check, local, select, decode, advance, fold, update, rest };
@@ -72,4 +72,4 @@ class PhasedBackend final : public distributed::ForwardingBackend {
     PhaseSeconds& seconds_;
 };
 
-} // namespace scape::bench
+} // namespace truestep::bench

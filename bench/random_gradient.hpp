@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace scape::bench {
+namespace truestep::bench {
 
 /// Gradients as verify's `normal` data are: about normal, half of it common to all ranks, of a deviation
 /// from 1 down to 1/16 that stays a coordinate's own, as gradients of one model are. Of rank, step and
@@ -35,4 +35,4 @@ inline void fill_with_random(std::span<float> values, int rank, int step) {
                     deviations[mixed(0, i) % deviations.size()];
 }
 
-} // namespace scape::bench
+} // namespace truestep::bench

@@ -5,14 +5,14 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/problem/data.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/reference/scape.hpp>
 
 #include "measure.hpp"
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using problem::Index;
 
 problem::Problem make_problem(Index size, int workers) {

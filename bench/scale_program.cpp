@@ -16,7 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "model/fit.hpp"
 #include "model/plot.hpp"
@@ -25,7 +25,7 @@
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using peers::Communicator;
 using peers::Index;
 

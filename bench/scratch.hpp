@@ -7,16 +7,16 @@
 
 #include <unistd.h>
 
-#include <scape/problem/error.hpp>
-#include <scape/storage/files.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/storage/files.hpp>
 
-namespace scape::bench {
+namespace truestep::bench {
 
 /// A folder of its own, gone at the end: where TMPDIR says, else in memory, where that can be had.
 class Scratch {
   public:
     Scratch() {
-        const std::string name = "scape-bench";
+        const std::string name = "truestep-bench";
         storage::remove_abandoned_folders(parent(), name); // of benchmarks that were killed
         path_ = storage::make_scratch_folder(parent(), name);
         if (path_.empty())
@@ -44,4 +44,4 @@ class Scratch {
     std::filesystem::path path_;
 };
 
-} // namespace scape::bench
+} // namespace truestep::bench

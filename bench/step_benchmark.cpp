@@ -5,17 +5,17 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/optimizer.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/optimizer.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/reference/scape.hpp>
 
 #include "step_counters.hpp"
 
 namespace {
 
-using namespace scape;
-using namespace scape::bench;
+using namespace truestep;
+using namespace truestep::bench;
 using problem::Index;
 
 std::vector<float> make_gradient(Index size, int rank) {

@@ -2,14 +2,14 @@
 
 #include <string>
 
-#include <scape/distributed/communicator.hpp>
-#include <scape/problem/layout.hpp>
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/problem/layout.hpp>
 
 #include "measure.hpp"
 
 // The counters of rows that time a whole step.
 
-namespace scape::bench {
+namespace truestep::bench {
 
 /// What no step of that many ranks can do without: each reads g, e and w, and writes e and w.
 inline double least_bytes(problem::Index size, int ranks) {
@@ -29,4 +29,4 @@ inline void report_memory(benchmark::State& state, double bytes, problem::Index 
     state.counters["memory_B/param"] = bytes / static_cast<double>(size) / ranks;
 }
 
-} // namespace scape::bench
+} // namespace truestep::bench

@@ -11,10 +11,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/optimizer.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/optimizer.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "measure.hpp"
 #include "scratch.hpp"
@@ -22,8 +22,8 @@
 namespace {
 
 namespace fs = std::filesystem;
-using namespace scape;
-using namespace scape::bench;
+using namespace truestep;
+using namespace truestep::bench;
 using problem::Index;
 
 /// A file of plain bytes.

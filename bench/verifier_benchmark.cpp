@@ -1,5 +1,5 @@
-// How fast the verifying side judges: traces per second of `scape verify`, cases per second of the gate's
-// properties. Slow checks are checks that nobody runs.
+// How fast the verifying side judges: traces per second of `truestep verify`, cases per second of the
+// gate's properties. Slow checks are checks that nobody runs.
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -9,22 +9,22 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/gate/search.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/system.hpp>
-#include <scape/verify/record.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/system.hpp>
+#include <truestep/verify/record.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "measure.hpp"
 #include "scratch.hpp"
 
 namespace {
 
-using namespace scape;
-using namespace scape::bench;
+using namespace truestep;
+using namespace truestep::bench;
 
-/// A trace that `scape record` would write, judged again and again. `bytes` are the file's.
+/// A trace that `truestep record` would write, judged again and again. `bytes` are the file's.
 void verify_row(benchmark::State& state, const verify::Level& level) {
     const Scratch folder;
     const auto path = folder.path() / "trace.safetensors";

@@ -8,9 +8,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/kernels.hpp>
-#include <scape/optimizer.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/optimizer.hpp>
 
 #include "kernel_data.hpp"
 #include "phases.hpp"
@@ -19,8 +19,8 @@
 
 namespace {
 
-using namespace scape;
-using namespace scape::bench;
+using namespace truestep;
+using namespace truestep::bench;
 using problem::Index;
 
 /// One rank: its optimizer, a gradient that is made anew for each step, since residuals of one and the same

@@ -88,6 +88,6 @@ class Converge(unittest.TestCase):
 
 if __name__ == "__main__":
     if not converge.verdicts_in(converge.section(converge.TABLE.read_text(), "scape")[1]):
-        print("SKIPPED: docs/converge.md has no table yet; ci/converge build/release/bin/scape --update makes it")
+        print("SKIPPED: docs/converge.md has no table yet; ci/converge build/release/bin/truestep --update makes it")
         sys.exit(77)
     unittest.main()

@@ -1,6 +1,6 @@
 """The page of ci/mutate: how many mutants died of what, and the lines that live unguarded.
 
-One file without scripts, in the style of the gate's report (report/page_style.css).
+One file without scripts, in the style of the gate's report (verify/report/page_style.css).
 """
 
 import html
@@ -87,7 +87,7 @@ def page(document, style):
         parts += section("others", "All others", f"<details><summary>{len(rest)} mutants</summary>{lines_of(rest)}</details>")
     return ('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta name="color-scheme" content="light dark">\n<title>{text(title)} – scape</title>\n'
+            f'<meta name="color-scheme" content="light dark">\n<title>{text(title)} – truestep</title>\n'
             f'<link rel="icon" href="data:,">\n<style>\n{style}{STYLE}</style>\n</head>\n<body>\n<div class="page">\n'
-            f'<header class="{status}"><p class="what">scape: what ci/mutate has found</p><h1>{text(title)}</h1>'
+            f'<header class="{status}"><p class="what">truestep: what ci/mutate has found</p><h1>{text(title)}</h1>'
             f'<ul class="counts">{counts}</ul></header>\n<main>\n{parts}</main>\n</div>\n</body>\n</html>\n')

@@ -1,19 +1,19 @@
-// What ci/mutate judges mutants by: `scape check` of the implementations that can be mutated, and nothing
-// else, so that a mutant builds and links fast. The plain implementation and its planted bugs are left out:
-// they are none of that code.
+// What ci/mutate judges mutants by: `truestep check` of the implementations that can be mutated, and
+// nothing else, so that a mutant builds and links fast. The plain implementation and its planted bugs are
+// left out: they are none of that code.
 #include <memory>
 
-#include <scape/gate/gate_main.hpp>
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/system.hpp>
+#include <truestep/gate/gate_main.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/system.hpp>
 
-namespace scape::systems {
+namespace truestep::systems {
 gate::System gasloc_system();
 gate::System mapl_system();
-} // namespace scape::systems
+} // namespace truestep::systems
 
 int main(int count, char** values) {
-    using namespace scape;
+    using namespace truestep;
     gate::System system = properties::system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;

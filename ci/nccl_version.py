@@ -1,10 +1,10 @@
-"""Prints which NCCL a program started here would find: SCAPE_NCCL_ROOT's, the system's, or that of Python's package. For ci/gpu-gate."""
+"""Prints which NCCL a program started here would find: TRUESTEP_NCCL_ROOT's, the system's, or that of Python's package. For ci/gpu-gate."""
 import ctypes
 import glob
 import os
 import sys
 
-root = os.environ.get("SCAPE_NCCL_ROOT")
+root = os.environ.get("TRUESTEP_NCCL_ROOT")
 places = [*(glob.glob(f"{root}/lib*/libnccl.so*") if root else []), "libnccl.so.2",
           *(found for folder in sys.path for found in glob.glob(f"{folder}/nvidia/nccl/lib/libnccl.so*"))]
 for place in places:
@@ -16,4 +16,4 @@ for place in places:
     print(f"probe: NCCL {version.value}, {place}")
     break
 else:
-    print("probe: no NCCL; SCAPE_NCCL_ROOT can say where it is")
+    print("probe: no NCCL; TRUESTEP_NCCL_ROOT can say where it is")

@@ -1,6 +1,6 @@
 """The page of ci/track: the last comparison, and how each row has gone over the runs of the history.
 
-One file without scripts, in the style of the gate's report (report/page_style.css).
+One file without scripts, in the style of the gate's report (verify/report/page_style.css).
 """
 
 import html
@@ -131,8 +131,8 @@ def page(document, histories, style):
             parts += history(kind, lines)
     return ('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta name="color-scheme" content="light dark">\n<title>{text(title)} – scape</title>\n'
+            f'<meta name="color-scheme" content="light dark">\n<title>{text(title)} – truestep</title>\n'
             f'<link rel="icon" href="{icon(status)}">\n<style>\n{style}{STYLE}</style>\n</head>\n<body>\n<div class="page">\n'
-            f'<header class="{status}"><p class="what">scape: what ci/track has found</p><div class="verdict">'
+            f'<header class="{status}"><p class="what">truestep: what ci/track has found</p><div class="verdict">'
             f'<span class="sign" aria-hidden="true">{SIGNS[status]}</span><h1>{text(title)}</h1></div></header>\n'
             f"<main>\n{parts}</main>\n</div>\n</body>\n</html>\n")

@@ -4,7 +4,7 @@
 Runs the commands of the listings that begin with `$ `, each page's in one folder, and looks for the lines below them in what
 they print: one after the other from the first on, but for `...`, which stands for any lines. What a listing shows may go on.
 
-Usage: ci/transcripts_test.py SCAPE [PAGE...]
+Usage: ci/transcripts_test.py TOOL [PAGE...]
 """
 
 import os
@@ -21,8 +21,8 @@ PAGES = ("README.md", "docs/using-the-gate.md", "docs/using-the-tool.md")
 NOT_RUN = {
     "cmake ": "it builds a project; ci/consumer-test does",
     "at_home/at_home": "it is built by that",
-    "scape planted": "it takes minutes; ci/planted-test holds its table",
-    "scape fingerprints": "its files are of runs with PyTorch",
+    "truestep planted": "it takes minutes; ci/planted-test holds its table",
+    "truestep fingerprints": "its files are of runs with PyTorch",
 }
 
 
@@ -75,7 +75,7 @@ def with_another_digit(line):
 
 
 def main():
-    scape = pathlib.Path(sys.argv[1]).resolve()
+    truestep = pathlib.Path(sys.argv[1]).resolve()
     ran, lines, faults = 0, 0, []
     for name in sys.argv[2:] or PAGES:
         with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ def main():
                     (here / entry.name).symlink_to(entry)
             commands = here / "build" / "release" / "bin"
             commands.mkdir(parents=True)
-            (commands / "scape").symlink_to(scape)
+            (commands / "truestep").symlink_to(truestep)
             environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "NO_COLOR": "1"}
             for listing in listings((ROOT / name).read_text(encoding="utf-8")):
                 for command, shown in sessions(listing):

@@ -1,15 +1,15 @@
-#include <scape/gpu/availability.hpp>
+#include <truestep/gpu/availability.hpp>
 
 #include <atomic>
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 #include <cuda_runtime_api.h>
 
 /// Is there where the simulator is linked in the place of CUDA's runtime.
-extern "C" void scape_simulator_schedule(std::uint64_t seed) __attribute__((weak));
+extern "C" void truestep_simulator_schedule(std::uint64_t seed) __attribute__((weak));
 #endif
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 namespace {
 
@@ -21,7 +21,7 @@ void choose_schedule(std::uint64_t number) {
     chosen = number;
 }
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 
 Availability availability() {
     int devices = 0;
@@ -44,12 +44,12 @@ Availability availability() {
 }
 
 bool simulated() {
-    return &scape_simulator_schedule != nullptr;
+    return &truestep_simulator_schedule != nullptr;
 }
 
 void set_schedule(std::uint64_t seed) {
     if (simulated())
-        scape_simulator_schedule(seed + ((chosen - 1) << 32U));
+        truestep_simulator_schedule(seed + ((chosen - 1) << 32U));
 }
 
 #else
@@ -66,4 +66,4 @@ void set_schedule(std::uint64_t /*seed*/) {}
 
 #endif
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

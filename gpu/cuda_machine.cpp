@@ -1,6 +1,6 @@
-#include <scape/gpu/cuda_machine.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 void DeviceMemory::reserve(std::size_t bytes) {
     if (bytes <= bytes_)
@@ -51,4 +51,4 @@ const float* CudaMachine::gradient_in(const float* given, Index size,
     return gradient_.data();
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

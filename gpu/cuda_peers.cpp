@@ -1,12 +1,12 @@
-#include <scape/gpu/peers.hpp>
+#include <truestep/gpu/peers.hpp>
 
 #include <memory>
 #include <utility>
 
-#include <scape/gpu/cuda_machine.hpp>
-#include <scape/gpu/staged_peers.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
+#include <truestep/gpu/staged_peers.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks, const CudaStream& stream,
                                                     std::vector<distributed::Traffic> on_device) {
@@ -32,4 +32,4 @@ std::function<const std::byte*()> copied_out(const CudaStream& stream, const voi
     };
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

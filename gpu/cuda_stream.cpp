@@ -1,12 +1,12 @@
-#include <scape/gpu/cuda_device_stream.hpp>
+#include <truestep/gpu/cuda_device_stream.hpp>
 
 #include <stdexcept>
 #include <utility>
 
-#include <scape/gpu/availability.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/availability.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 void check_cuda(cudaError_t status, const char* what) {
     if (status != cudaSuccess)
@@ -145,4 +145,4 @@ void CudaDeviceStream::fill(void* begin, int byte, std::size_t bytes) const {
                    "filling memory");
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,16 +1,16 @@
-#include <scape/gpu/communicators.hpp>
-#include <scape/gpu/peers.hpp>
+#include <truestep/gpu/communicators.hpp>
+#include <truestep/gpu/peers.hpp>
 
 #include <bit>
 #include <string>
 #include <utility>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/gpu/staged_peers.hpp>
-#include <scape/gpu/stream_communicator.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/gpu/staged_peers.hpp>
+#include <truestep/gpu/stream_communicator.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 ThreadOrders::ThreadOrders(int threads, std::uint64_t seed) : state_(seed) {
     if (threads < warp_threads || threads > most_threads ||
@@ -44,4 +44,4 @@ std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks, 
                                                       std::move(on_machine));
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

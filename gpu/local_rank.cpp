@@ -1,4 +1,4 @@
-#include <scape/gpu/local_rank.hpp>
+#include <truestep/gpu/local_rank.hpp>
 
 #include <cstdlib>
 #include <set>
@@ -6,10 +6,10 @@
 
 #include <unistd.h>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 namespace {
 
@@ -61,4 +61,4 @@ int local_rank(distributed::Peers& ranks) {
     return local_rank(distributed::gather_records(ranks, own()), ranks.rank());
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,4 +1,4 @@
-#include <scape/gpu/nccl.hpp>
+#include <truestep/gpu/nccl.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gpu/cuda_device_stream.hpp>
-#include <scape/gpu/stream_communicator.hpp>
+#include <truestep/gpu/cuda_device_stream.hpp>
+#include <truestep/gpu/stream_communicator.hpp>
 
 #include "nccl_parts.hpp"
 
 extern char** environ; // NOLINT(readability-redundant-declaration)
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 namespace {
 
@@ -346,4 +346,4 @@ std::string nccl_description() {
            settings() + "; " + topology();
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,5 +1,5 @@
 // Links: a communicator and a stream for each direction between two ranks.
-#include <scape/gpu/nccl.hpp>
+#include <truestep/gpu/nccl.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "nccl_ranks.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 namespace {
 
@@ -315,4 +315,4 @@ std::unique_ptr<Peers> make_nccl_links(Peers& ranks, const CudaStream& stream,
     return std::make_unique<NcclLinks>(ranks, stream, std::move(on_device), std::move(with), options);
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -12,10 +12,10 @@
 #include <nccl.h>
 #include <unistd.h>
 
-#include <scape/gpu/cuda_device_stream.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/cuda_device_stream.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu::nccl {
+namespace truestep::gpu::nccl {
 
 /// Which device a rank has: the machine's name and the place on its bus.
 struct Seat {
@@ -120,4 +120,4 @@ inline std::string seconds_text(std::chrono::milliseconds timeout) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) + " s";
 }
 
-} // namespace scape::gpu::nccl
+} // namespace truestep::gpu::nccl

@@ -1,14 +1,14 @@
-#include <scape/gpu/nccl.hpp>
+#include <truestep/gpu/nccl.hpp>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include <scape/gpu/staged_peers.hpp>
+#include <truestep/gpu/staged_peers.hpp>
 
 #include "nccl_ranks.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 namespace {
 
@@ -150,4 +150,4 @@ std::unique_ptr<Peers> make_nccl_peers(Peers& ranks, const CudaStream& stream, c
     return std::make_unique<NcclPeers>(ranks, stream, options);
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

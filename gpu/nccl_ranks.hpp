@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/missing.hpp>
-#include <scape/distributed/peers.hpp>
-#include <scape/gpu/cuda_machine.hpp>
-#include <scape/gpu/nccl.hpp>
+#include <truestep/distributed/missing.hpp>
+#include <truestep/distributed/peers.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
+#include <truestep/gpu/nccl.hpp>
 
 #include "nccl_parts.hpp"
 
-namespace scape::gpu::nccl {
+namespace truestep::gpu::nccl {
 
 class RankPeers : public distributed::Peers {
   public:
@@ -127,4 +127,4 @@ class RankPeers : public distributed::Peers {
     int exceptions_ = std::uncaught_exceptions();
 };
 
-} // namespace scape::gpu::nccl
+} // namespace truestep::gpu::nccl

@@ -1,11 +1,11 @@
 #include "commands.hpp"
 #include "systems.hpp"
 
-#include <scape/gate/check_command.hpp>
-#include <scape/gate/results.hpp>
-#include <scape/gpu/availability.hpp>
+#include <truestep/gate/check_command.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/gpu/availability.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 void add_check(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand(
@@ -15,4 +15,4 @@ void add_check(CLI::App& app, int& status, const std::vector<std::string>& argum
                        gpu::simulated() ? gpu::choose_schedule : std::function<void(std::uint64_t)>{});
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 /// What the process ends with. Documented in docs/using-the-tool.md and in every --help.
 enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
@@ -30,4 +30,4 @@ void add_manual(CLI::App& app, int& status);
 /// Names a trace that has been written, but where it was written in place: that may be standard output.
 void say_written(const char* what, const std::string& output);
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <memory>
 
-#include <scape/problem/error.hpp>
-#include <scape/verify/diff.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/diff.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "systems.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 void add_diff(CLI::App& app, int& status) {
     CLI::App* command = app.add_subcommand("diff", "find where two traces first differ, in any bit");
@@ -22,8 +22,8 @@ void add_diff(CLI::App& app, int& status) {
     command->add_option("B", settings->b, "the trace that is held against it")->required();
     command->footer("Exit status: 0 the same, 1 a difference, 2 bad input or usage.\n"
                     "Example:\n"
-                    "  scape diff two_gpus.safetensors four_gpus.safetensors\n"
-                    "  scape diff 'a.rank*.safetensors' 'b.rank*.safetensors'");
+                    "  truestep diff two_gpus.safetensors four_gpus.safetensors\n"
+                    "  truestep diff 'a.rank*.safetensors' 'b.rank*.safetensors'");
     command->callback([settings, &status] {
         const gate::System& system = system_of_trace(settings->a);
         if (const gate::System& other = system_of_trace(settings->b); other.name != system.name)
@@ -37,4 +37,4 @@ void add_diff(CLI::App& app, int& status) {
     });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <memory>
 
-#include <scape/report/environment.hpp>
-#include <scape/report/folder.hpp>
-#include <scape/verify/prints.hpp>
+#include <truestep/report/environment.hpp>
+#include <truestep/report/folder.hpp>
+#include <truestep/verify/prints.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command =
@@ -24,8 +24,8 @@ void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>
     command->add_option("--json", settings->json, "write the result to this file, too");
     command->footer("Exit status: 0 the same, 1 a difference, 2 bad input or usage.\n"
                     "Examples:\n"
-                    "  scape fingerprints run.rank*.prints\n"
-                    "  scape fingerprints run.rank*.prints --with yesterday/run.rank*.prints");
+                    "  truestep fingerprints run.rank*.prints\n"
+                    "  truestep fingerprints run.rank*.prints --with yesterday/run.rank*.prints");
     command->callback([settings, arguments, &status] {
         const verify::PrintsOfRun run = verify::read_run(settings->run);
         const verify::PrintsOfRun other =
@@ -42,4 +42,4 @@ void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>
     });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -3,16 +3,16 @@
 #include <cstdio>
 #include <memory>
 
-#include <scape/report/environment.hpp>
-#include <scape/report/table.hpp>
+#include <truestep/report/environment.hpp>
+#include <truestep/report/table.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 void add_info(CLI::App& app, int& status) {
     CLI::App* command = app.add_subcommand("info", "versions, what was compiled in, the processor");
     auto json = std::make_shared<bool>(false);
     command->add_flag("--json", *json, "as JSON");
-    command->footer("Example:\n  scape info --json");
+    command->footer("Example:\n  truestep info --json");
     command->callback([json, &status] {
         if (*json) {
             std::printf("%s\n", report::json_environment().dump(2).c_str());
@@ -26,4 +26,4 @@ void add_info(CLI::App& app, int& status) {
     });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

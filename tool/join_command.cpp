@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <memory>
 
-#include <scape/trace/bundle.hpp>
-#include <scape/trace/ranks.hpp>
+#include <truestep/trace/bundle.hpp>
+#include <truestep/trace/ranks.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 void add_join(CLI::App& app, int& status) {
     CLI::App* command =
@@ -21,7 +21,7 @@ void add_join(CLI::App& app, int& status) {
     command->footer("verify and diff take the files as they are, too; one is easier to hand on.\n"
                     "Exit status: 0 written, 2 bad input or usage.\n"
                     "Example:\n"
-                    "  scape join run.rank*.safetensors -o run.safetensors");
+                    "  truestep join run.rank*.safetensors -o run.safetensors");
     command->callback([settings, &status] {
         trace::join(trace::run_of({settings->files.begin(), settings->files.end()}), settings->output);
         say_written("joined: ", settings->output);
@@ -29,4 +29,4 @@ void add_join(CLI::App& app, int& status) {
     });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -1,17 +1,17 @@
 #include "commands.hpp"
 
-#include <scape/gate/command_line.hpp>
-#include <scape/report/environment.hpp>
+#include <truestep/gate/command_line.hpp>
+#include <truestep/report/environment.hpp>
 
 int main(int count, char** values) {
-    using namespace scape::tool;
+    using namespace truestep::tool;
     const std::vector<std::string> arguments(values, values + count);
     int status = bad_input;
     CLI::App app("Finds out whether an implementation of a communication-efficient optimizer is right.",
-                 "scape");
-    app.set_version_flag("--version", "scape " + scape::report::version());
+                 "truestep");
+    app.set_version_flag("--version", "truestep " + truestep::report::version());
     app.require_subcommand(1);
-    app.footer("'scape COMMAND --help' tells about one command, with examples.");
+    app.footer("'truestep COMMAND --help' tells about one command, with examples.");
     add_verify(app, status, arguments);
     add_check(app, status, arguments);
     add_planted(app, status, arguments);
@@ -24,5 +24,5 @@ int main(int count, char** values) {
     add_train(app, status, arguments);
     add_info(app, status);
     add_manual(app, status);
-    return scape::gate::run_command_line(app, count, values, status);
+    return truestep::gate::run_command_line(app, count, values, status);
 }

@@ -7,11 +7,11 @@
 #include <sstream>
 #include <vector>
 
-#include <scape/report/environment.hpp>
+#include <truestep/report/environment.hpp>
 
 #include "commands.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -98,12 +98,12 @@ std::string branches_of(const CLI::App& app, const std::string& path) {
 
 std::string manual_page(const CLI::App& app) {
     std::string roff =
-        ".TH SCAPE 1 \"\" \"scape " + report::version() +
-        "\"\n.ad l\n.nh\n.SH NAME\nscape \\- checks communication\\-efficient optimizers\n.SH SYNOPSIS\n"
-        ".B scape\n.I COMMAND\n[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n" +
+        ".TH TRUESTEP 1 \"\" \"truestep " + report::version() +
+        "\"\n.ad l\n.nh\n.SH NAME\ntruestep \\- checks communication\\-efficient optimizers\n.SH SYNOPSIS\n"
+        ".B truestep\n.I COMMAND\n[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n" +
         in_roff(app.get_description()) + "\n" + options_of_manual(app) + ".SH COMMANDS\n";
     for (const CLI::App* command : subcommands_of(app))
-        roff += section_of(*command, "scape " + command->get_name());
+        roff += section_of(*command, "truestep " + command->get_name());
     return roff +
            ".SH EXIT STATUS\n.TP\n0\nall passed\n.TP\n1\na difference, or too little data to prove "
            "anything\n.TP\n2\nbad input or usage\n.TP\n3\nonly under mpirun: a rank failed or hung\n";
@@ -111,25 +111,25 @@ std::string manual_page(const CLI::App& app) {
 
 std::string bash_completion(const CLI::App& app) {
     std::ostringstream text;
-    text << "# bash completion for scape; made by `scape completion`.\n"
+    text << "# bash completion for truestep; made by `truestep completion`.\n"
             "_scape() {\n"
             "    local current=${COMP_WORDS[COMP_CWORD]} path= words= i next\n"
             "    for ((i = 1; i < COMP_CWORD; ++i)); do\n"
             "        next=\"${path:+$path }${COMP_WORDS[i]}\"\n"
-            "        case \" $(_scape_paths) \" in *\" ${next// /,} \"*) path=$next ;; esac\n"
+            "        case \" $(_truestep_paths) \" in *\" ${next// /,} \"*) path=$next ;; esac\n"
             "    done\n"
             "    case $path in\n"
          << branches_of(app, "")
          << "    esac\n"
             "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
             "}\n"
-            "_scape_paths() { echo '";
+            "_truestep_paths() { echo '";
     for (const CLI::App* command : subcommands_of(app)) {
         text << command->get_name() << " ";
         for (const CLI::App* below : subcommands_of(*command))
             text << command->get_name() << "," << below->get_name() << " ";
     }
-    text << "'; }\ncomplete -o default -F _scape scape\n";
+    text << "'; }\ncomplete -o default -F _scape truestep\n";
     return text.str();
 }
 
@@ -144,10 +144,10 @@ void add_manual(CLI::App& app, int& status) {
         });
     };
     add("completion", "completion of subcommands and options for bash",
-        "cmake --install puts it where bash finds it.\nExample:\n  source <(scape completion)",
+        "cmake --install puts it where bash finds it.\nExample:\n  source <(truestep completion)",
         bash_completion);
     add("man", "this help as a page for man",
-        "cmake --install puts it where man finds it.\nExample:\n  scape man >scape.1", manual_page);
+        "cmake --install puts it where man finds it.\nExample:\n  truestep man >truestep.1", manual_page);
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 /// What `--help` of all subcommands says, as a page for man(1).
 [[nodiscard]] std::string manual_page(const CLI::App& app);
@@ -12,4 +12,4 @@ namespace scape::tool {
 /// Completion of subcommands and options, for bash. Else it completes files.
 [[nodiscard]] std::string bash_completion(const CLI::App& app);
 
-} // namespace scape::tool
+} // namespace truestep::tool

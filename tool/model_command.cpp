@@ -13,7 +13,7 @@
 
 #include "model_parts.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -204,10 +204,10 @@ void add_predict(CLI::App& model, int& status) {
         ->check(CLI::NonNegativeNumber);
     command->footer("The defaults of the machine are a GH200's.\n"
                     "Example: 1.8e9 parameters on 64 workers over 10 Gbit/s, with 100 ms of compute\n"
-                    "  scape model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
+                    "  truestep model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
                     "--compute 0.1\n"
                     "The same with an exchange every 100 steps, of gasloc with two neighbours\n"
-                    "  scape model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
+                    "  truestep model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
                     "--compute 0.1 \\\n      --inner-steps 100 --law two_peers");
     command->callback([settings, &status] {
         settings->setting.law = gasloc::parse_law(settings->law);
@@ -229,7 +229,7 @@ void add_fit(CLI::App& model, int& status) {
     command->add_option("files", files->measured, "to fit to")->required()->check(CLI::ExistingFile);
     command->add_option("--check", files->checked, "to compare with only")->check(CLI::ExistingFile);
     command->footer("Example:\n"
-                    "  scape model fit bench/results/shaped_18eb4eb/*_1048576.json "
+                    "  truestep model fit bench/results/shaped_18eb4eb/*_1048576.json "
                     "bench/results/shaped_18eb4eb/*_16777216.json \\\n"
                     "      --check bench/results/shaped_18eb4eb/*_4194304.json");
     command->callback([files, &status] {
@@ -247,7 +247,7 @@ void add_plots(CLI::App& model, int& status) {
                      "files of bench_peers --json, for measured beside predicted")
         ->check(CLI::ExistingFile);
     command->footer("Example:\n"
-                    "  scape model plots docs/plots --measured bench/results/shaped_18eb4eb/*.json");
+                    "  truestep model plots docs/plots --measured bench/results/shaped_18eb4eb/*.json");
     command->callback([files, &status] {
         write_plots(files->folder, files->measured);
         status = all_passed;
@@ -275,8 +275,8 @@ void add_model(CLI::App& app, int& status) {
     add_plots(*command, status);
     command->footer("Exit status: 0 printed, 2 bad input or usage.\n"
                     "Examples:\n"
-                    "  scape model predict --size 1.8e9 --ranks 64 --density 0.01 --bandwidth 1.25e9\n"
-                    "  scape model scale");
+                    "  truestep model predict --size 1.8e9 --ranks 64 --density 0.01 --bandwidth 1.25e9\n"
+                    "  truestep model scale");
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 using model::Machine;
 using model::Measured;
@@ -58,4 +58,4 @@ std::vector<Measured> read_measured(const std::vector<std::string>& files) {
     return rows;
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -7,12 +7,12 @@
 #include <system_error>
 #include <tuple>
 
-#include <scape/problem/error.hpp>
-#include <scape/report/folder.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/report/folder.hpp>
 
 #include "model/plot.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 using model::Machine;
 using model::Measured;
@@ -100,4 +100,4 @@ void write_plots(const std::filesystem::path& folder, const std::vector<std::str
     write(folder / "measured-predicted.svg", both);
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

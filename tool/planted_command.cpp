@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <memory>
 
-#include <scape/gate/check_command.hpp>
-#include <scape/gate/terminal.hpp>
+#include <truestep/gate/check_command.hpp>
+#include <truestep/gate/terminal.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -59,8 +59,8 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
     command->footer(
         "Exit status: 0 every bug caught and nobody else accused, 1 not so, 2 bad input or usage.\n"
         "Examples:\n"
-        "  scape planted\n"
-        "  scape planted --bug 41,54 --all --clean-cases 0");
+        "  truestep planted\n"
+        "  truestep planted --bug 41,54 --all --clean-cases 0");
     command->callback([settings, &status, &arguments] {
         gate::tell_of_crashes();
         status = settings->list       ? list(settings->system)
@@ -69,4 +69,4 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
     });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -8,15 +8,15 @@
 #include <cstdio>
 #include <filesystem>
 
-#include <scape/gate/results.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/report/environment.hpp>
-#include <scape/report/folder.hpp>
-#include <scape/training/convergence.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/report/environment.hpp>
+#include <truestep/report/folder.hpp>
+#include <truestep/training/convergence.hpp>
 
 #include "commands.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -173,4 +173,4 @@ int planted_training(const PlantedTraining& asked, const gate::System& system,
     return PlantedTable(asked, system, arguments).run();
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

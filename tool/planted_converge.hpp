@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/system.hpp>
+#include <truestep/gate/system.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
-/// What `scape planted --converge` was asked for.
+/// What `truestep planted --converge` was asked for.
 struct PlantedTraining {
     std::vector<int> numbers; ///< of mistakes; none: all, and those beside the step
     int pairs = 8;
@@ -22,4 +22,4 @@ struct PlantedTraining {
 [[nodiscard]] int planted_training(const PlantedTraining& asked, const gate::System& system,
                                    const std::vector<std::string>& arguments);
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -1,8 +1,8 @@
 #include "planted_rows.hpp"
 
-#include <scape/report/status.hpp>
+#include <truestep/report/status.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 using nlohmann::ordered_json;
 
@@ -56,4 +56,4 @@ ordered_json clean_row(const gate::Implementation& implementation, const gate::P
                                               : ordered_json(nullptr)}};
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -4,14 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/gate/implementation.hpp>
-#include <scape/gate/property.hpp>
-#include <scape/gate/results.hpp>
-#include <scape/gate/search.hpp>
+#include <truestep/gate/implementation.hpp>
+#include <truestep/gate/property.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/gate/search.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
-/// What the results of `scape planted` hold of a mistake that cannot be made here,
+/// What the results of `truestep planted` hold of a mistake that cannot be made here,
 [[nodiscard]] nlohmann::ordered_json skipped_row(int number, const std::string& mistake,
                                                  const gate::Implementation& implementation,
                                                  const std::string& command);
@@ -23,4 +23,4 @@ namespace scape::tool {
                                                const gate::SearchResult& result,
                                                const gate::Verdict& verdict, const std::string& command);
 
-} // namespace scape::tool
+} // namespace truestep::tool

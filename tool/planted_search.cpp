@@ -4,17 +4,17 @@
 #include <cstdio>
 #include <memory>
 
-#include <scape/gate/apart.hpp>
-#include <scape/gate/results.hpp>
-#include <scape/gate/terminal.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/report/folder.hpp>
+#include <truestep/gate/apart.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/gate/terminal.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/report/folder.hpp>
 
 #include "commands.hpp"
 #include "planted_rows.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -37,7 +37,7 @@ class Planted {
           arguments_(arguments), program_(shell_word(arguments.front())),
           group_(gate::make_thread_group(std::chrono::duration_cast<std::chrono::milliseconds>(
               std::chrono::duration<double>(settings.timeout)))),
-          watch_(0.0, [](bool here) { return here; }), progress_("scape planted"), results_(system_) {
+          watch_(0.0, [](bool here) { return here; }), progress_("truestep planted"), results_(system_) {
         if (system_.mistakes.empty())
             throw Error("there are no planted mistakes in " + system_.name);
         if (settings.cases < 1 || settings.clean_cases < 0 || settings.jobs < 0)
@@ -287,4 +287,4 @@ int search_for_planted(const PlantedRun& settings, const std::vector<std::string
     return Planted(settings, arguments).run();
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

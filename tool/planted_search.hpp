@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/apart.hpp>
+#include <truestep/gate/apart.hpp>
 
 #include "planted_converge.hpp"
 #include "systems.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
-/// What `scape planted` was asked for.
+/// What `truestep planted` was asked for.
 struct PlantedRun {
     std::string system = all_systems().front().name;
     std::vector<int> numbers;
@@ -33,4 +33,4 @@ struct PlantedRun {
 /// Puts each planted mistake, and who has none, to the properties; tells, and returns the exit status.
 int search_for_planted(const PlantedRun& settings, const std::vector<std::string>& arguments);
 
-} // namespace scape::tool
+} // namespace truestep::tool

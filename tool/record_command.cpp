@@ -10,15 +10,15 @@
 
 #include <unistd.h>
 
-#include <scape/gate/results.hpp>
-#include <scape/gate/terminal.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/storage/files.hpp>
-#include <scape/verify/traces.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/gate/terminal.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/storage/files.hpp>
+#include <truestep/verify/traces.hpp>
 
 #include "systems.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -137,13 +137,13 @@ void add_record(CLI::App& app, int& status, const std::vector<std::string>& argu
     command->footer(
         "Exit status: 0 written, 2 bad input or usage.\n"
         "Examples:\n"
-        "  scape record -o run.safetensors --workers 5 --density 0.01 --tensors wq:3000,norm:64:dense\n"
-        "  scape record -o clip.safetensors --clip-norm 0.5 --phases\n"
-        "  scape record -o refused.safetensors --steps 4 --inject 2:1:17:nan");
+        "  truestep record -o run.safetensors --workers 5 --density 0.01 --tensors wq:3000,norm:64:dense\n"
+        "  truestep record -o clip.safetensors --clip-norm 0.5 --phases\n"
+        "  truestep record -o refused.safetensors --steps 4 --inject 2:1:17:nan");
     command->callback([asked, &status, &arguments] {
         run(*asked, arguments);
         status = all_passed;
     });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <memory>
 
-#include <scape/problem/error.hpp>
-#include <scape/report/folder.hpp>
-#include <scape/report/page_data.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/report/folder.hpp>
+#include <truestep/report/page_data.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 void add_report(CLI::App& app, int& status) {
     CLI::App* command = app.add_subcommand("report", "one page and one JUnit file of several result files");
@@ -23,7 +23,7 @@ void add_report(CLI::App& app, int& status) {
     command->footer(
         "Exit status: 0 written, 2 bad input or usage. The verdict is that of the commands that ran.\n"
         "Example:\n"
-        "  scape report --out report in_process.json mpi.json planted.json");
+        "  truestep report --out report in_process.json mpi.json planted.json");
     command->callback([settings, &status] {
         report::write_folder(settings->folder,
                              report::read_results({settings->files.begin(), settings->files.end()}));
@@ -32,4 +32,4 @@ void add_report(CLI::App& app, int& status) {
     });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/system.hpp>
+#include <truestep/gate/system.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 /// Those of tool/systems.txt, in its order.
 [[nodiscard]] const std::vector<gate::System>& all_systems();
@@ -14,9 +14,9 @@ namespace scape::tool {
 /// The names of those that have traces, with commas between.
 [[nodiscard]] std::string with_traces();
 
-/// Whose trace it is, by the algorithm that it names. Throws scape::Error if it is no trace, or of a system
-/// that is not among ours; also where `wanted` names another one ("": any).
+/// Whose trace it is, by the algorithm that it names. Throws truestep::Error if it is no trace, or of a
+/// system that is not among ours; also where `wanted` names another one ("": any).
 [[nodiscard]] const gate::System& system_of_trace(const std::filesystem::path& path,
                                                   const std::string& wanted = "");
 
-} // namespace scape::tool
+} // namespace truestep::tool

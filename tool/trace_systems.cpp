@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/trace/prints.hpp>
-#include <scape/trace/reader.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/trace/prints.hpp>
+#include <truestep/trace/reader.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 std::string with_traces() {
     std::string names;
@@ -23,7 +23,7 @@ const gate::System& system_of_trace(const std::filesystem::path& path, const std
         static_cast<void>(gate::find_system(all_systems(), wanted));
     if (trace::holds_prints(path))
         throw Error(path.string() +
-                    ": the fingerprints of a run, and no trace; give it to scape fingerprints");
+                    ": the fingerprints of a run, and no trace; give it to truestep fingerprints");
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
     for (const gate::System& system : all_systems()) {
@@ -40,4 +40,4 @@ const gate::System& system_of_trace(const std::filesystem::path& path, const std
                 "', which is of no system here; there are " + known);
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -8,9 +8,9 @@
 
 #include "train_results.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
-/// What `scape train` was asked for.
+/// What `truestep train` was asked for.
 struct TrainCall : TrainAsked {
     training::Plan plan;
     std::string communicator = "in_process";
@@ -20,4 +20,4 @@ struct TrainCall : TrainAsked {
 
 void add_train_options(CLI::App& command, TrainCall& asked);
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -7,16 +7,16 @@
 #include <limits>
 #include <memory>
 
-#include <scape/distributed/mpi.hpp>
-#include <scape/gate/terminal.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/training/run.hpp>
-#include <scape/training/text.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/gate/terminal.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/training/run.hpp>
+#include <truestep/training/text.hpp>
 
 #include "train_call.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -234,11 +234,11 @@ int train_on_ranks(TrainCall asked, const std::vector<std::string>& arguments) {
         return train_all(std::move(asked), arguments, begun) ? all_passed : difference;
     } catch (const training::AgreedError& error) {
         if (session.rank() == 0)
-            std::fprintf(stderr, "scape: %s\n", one_line(error.what()).c_str());
+            std::fprintf(stderr, "truestep: %s\n", one_line(error.what()).c_str());
         return bad_input;
     } catch (const Error& error) {
         if (begun || session.rank() == 0)
-            std::fprintf(stderr, "scape: %s\n", one_line(error.what()).c_str());
+            std::fprintf(stderr, "truestep: %s\n", one_line(error.what()).c_str());
         if (begun)
             throw;
         return bad_input;
@@ -260,12 +260,12 @@ void add_train(CLI::App& app, int& status, const std::vector<std::string>& argum
         "Exit status: 0 trained, and no verdict but SAME and BETTER, 1 another verdict, 2 bad input or "
         "usage.\n"
         "Examples:\n"
-        "  scape train --text README.md --steps 200\n"
-        "  scape train --text synthetic --optimizer adams scape:0.1 scape:0.01 diloco:30 "
+        "  truestep train --text README.md --steps 200\n"
+        "  truestep train --text synthetic --optimizer adams scape:0.1 scape:0.01 diloco:30 "
         "--seeds 4 --base-seeds 10 --report report\n"
-        "  scape train --text README.md --layers 4 --stages 4 --optimizer adams adams+mapl:8\n"
-        "  mpirun -n 4 scape train --communicator mpi --text README.md --steps 200");
+        "  truestep train --text README.md --layers 4 --stages 4 --optimizer adams adams+mapl:8\n"
+        "  mpirun -n 4 truestep train --communicator mpi --text README.md --steps 200");
     command->callback([asked, &status, arguments] { status = train_on_ranks(*asked, arguments); });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

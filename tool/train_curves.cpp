@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <set>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 using training::Curve;
 using training::end_of;
@@ -67,4 +67,4 @@ bool judge_curves(TrainAsked asked, const training::Plan& plan, const training::
     return results.good();
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/report/environment.hpp>
-#include <scape/report/folder.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/report/environment.hpp>
+#include <truestep/report/folder.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 using training::Curve;
 
@@ -121,4 +121,4 @@ void TrainResults::write() const {
     write_results(asked_.report + "/training.json", text_, plan_, results_);
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <scape/training/results.hpp>
+#include <truestep/training/results.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
-/// What `scape train` has been asked for beside the plan.
+/// What `truestep train` has been asked for beside the plan.
 struct TrainAsked {
     std::string text;
     std::vector<std::string> optimizers{"adams", "scape:0.1"};
@@ -63,4 +63,4 @@ class TrainResults {
 [[nodiscard]] bool judge_curves(TrainAsked asked, const training::Plan& plan, const training::Text& text,
                                 const std::vector<std::string>& arguments);
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -8,23 +8,23 @@
 #include <memory>
 #include <utility>
 
-#include <scape/gate/results.hpp>
-#include <scape/gate/terminal.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/report/environment.hpp>
-#include <scape/report/folder.hpp>
-#include <scape/report/runs.hpp>
-#include <scape/report/table.hpp>
-#include <scape/trace/ranks.hpp>
-#include <scape/verify/diagnosis.hpp>
-#include <scape/verify/report.hpp>
-#include <scape/verify/traces.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/gate/terminal.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/report/environment.hpp>
+#include <truestep/report/folder.hpp>
+#include <truestep/report/runs.hpp>
+#include <truestep/report/table.hpp>
+#include <truestep/trace/ranks.hpp>
+#include <truestep/verify/diagnosis.hpp>
+#include <truestep/verify/report.hpp>
+#include <truestep/verify/traces.hpp>
 
 #include "systems.hpp"
 #include "verify_fits.hpp"
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -92,7 +92,7 @@ class Brief {
 };
 
 std::string command_line(const std::string& trace, const VerifyRun& settings) {
-    return "scape verify " + gate::shell_word(trace) +
+    return "truestep verify " + gate::shell_word(trace) +
            (settings.from.empty() ? "" : " --from " + settings.from) + " --level " + settings.level;
 }
 
@@ -104,7 +104,7 @@ struct ToldTrace {
 
 ToldTrace bad_trace(const std::string& trace, const Error& error, Counts& counts) {
     std::fflush(stdout);
-    std::fprintf(stderr, "scape verify: %s\n", one_line(error.what()).c_str());
+    std::fprintf(stderr, "truestep verify: %s\n", one_line(error.what()).c_str());
     ++counts.failed;
     counts.bad_input = true;
     return {{{"trace", trace}, {"error", error.what()}}, {{"path", trace}, {"error", error.what()}}};
@@ -246,13 +246,13 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input "
         "or usage.\n"
         "Examples:\n"
-        "  scape verify fixtures/scape/golden/*.safetensors\n"
-        "  scape verify run.rank*.safetensors\n"
-        "  scape verify --level rel fixtures/scape/artifact/*.safetensors\n"
-        "  scape verify --level bf16 my_run.safetensors\n"
-        "  scape verify --from start --json result.json my_run.safetensors\n"
-        "  scape verify --report report my_run.safetensors");
+        "  truestep verify fixtures/scape/golden/*.safetensors\n"
+        "  truestep verify run.rank*.safetensors\n"
+        "  truestep verify --level rel fixtures/scape/artifact/*.safetensors\n"
+        "  truestep verify --level bf16 my_run.safetensors\n"
+        "  truestep verify --from start --json result.json my_run.safetensors\n"
+        "  truestep verify --report report my_run.safetensors");
     command->callback([settings, &status, &arguments] { status = run(*settings, arguments); });
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -2,11 +2,11 @@
 
 #include <exception>
 
-#include <scape/gate/processes.hpp>
-#include <scape/gate/results.hpp>
-#include <scape/verify/diagnosis.hpp>
+#include <truestep/gate/processes.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/verify/diagnosis.hpp>
 
-namespace scape::tool {
+namespace truestep::tool {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
     try {
         // In a process of its own: a mistake that is tried may end it.
         gate::Ended ended;
-        gate::now_running("scape verify " + gate::shell_word(trace)); // the time begins here
+        gate::now_running("truestep verify " + gate::shell_word(trace)); // the time begins here
         const nlohmann::ordered_json fits = gate::in_child(
             [&] {
                 return nlohmann::ordered_json(system.what_fits(
@@ -42,4 +42,4 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
     return lines;
 }
 
-} // namespace scape::tool
+} // namespace truestep::tool

@@ -1,4 +1,4 @@
-#include <scape/verify/comparator.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -8,10 +8,10 @@
 #include <deque>
 #include <limits>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -219,4 +219,4 @@ Status verdict(Index compared, Index mismatched, Index nonzero, Index eligible) 
     return Status::passed;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

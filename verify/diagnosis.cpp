@@ -1,13 +1,13 @@
-#include <scape/verify/diagnosis.hpp>
+#include <truestep/verify/diagnosis.hpp>
 
 #include <exception>
 #include <optional>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/report.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::string text_of_diagnosis(const std::vector<std::string>& lines) {
     return text;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,4 +1,4 @@
-#include <scape/verify/diff.hpp>
+#include <truestep/verify/diff.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/verify/replicas.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/replicas.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -221,4 +221,4 @@ TraceDifference diff_traces(const Reader& a, const Reader& b) {
     return difference;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

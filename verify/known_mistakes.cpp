@@ -1,8 +1,8 @@
-#include <scape/verify/known_mistakes.hpp>
+#include <truestep/verify/known_mistakes.hpp>
 
 #include <algorithm>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 KnownMistakes::KnownMistakes(const std::vector<std::string>& names, int ranks, const Words& words)
     : words_(words) {
@@ -74,4 +74,4 @@ std::string KnownMistakes::line(Index step, const KnownMistakes& later) const {
                 : "; but it would make " + std::to_string(shown.spoilt) + " right ones wrong");
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,9 +1,9 @@
-#include <scape/verify/level.hpp>
+#include <truestep/verify/level.hpp>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 std::string name(const Level& level) {
     switch (level.kind) {
@@ -55,7 +55,7 @@ Level parse_trace_level(const std::string& text) {
     if (text == "rerun" || text == "stat" || text == "ulp")
         throw Error("--level " + text + " cannot be had from one recorded run (" +
                     (text == "ulp"     ? "no rule of section 6 gives a trace a number of ULPs"
-                     : text == "rerun" ? "it compares two runs; use 'scape diff A B'"
+                     : text == "rerun" ? "it compares two runs; use 'truestep diff A B'"
                                        : "it needs many seeds") +
                     "); use exact, rel or bf16");
     throw Error("--level is '" + text + "'; it must be exact, rel or bf16");
@@ -67,7 +67,7 @@ Level parse_claimed_level(const std::string& text) {
     if (text == "rel")
         return Level::rel();
     throw Error("--level is '" + text + "'; of an implementation it must be exact or rel" +
-                (text == "bf16" ? ": bf16 is for recorded runs (scape verify)" : ""));
+                (text == "bf16" ? ": bf16 is for recorded runs (truestep verify)" : ""));
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,13 +1,13 @@
-#include <scape/verify/made_up.hpp>
+#include <truestep/verify/made_up.hpp>
 
 #include <optional>
 #include <string_view>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/room.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/room.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 void check_room(const std::filesystem::path& output, int workers, Index size, Index steps) {
     // Of a worker a gradient, its parameters or its residual; of a step its place in the file's header. And
@@ -59,4 +59,4 @@ Injection parse_injection(const std::string& text) {
     throw Error("--inject has '" + text + "'; write step:rank:coordinate:value, as in 2:0:17:nan");
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

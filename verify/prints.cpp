@@ -1,14 +1,14 @@
-#include <scape/verify/prints.hpp>
+#include <truestep/verify/prints.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <set>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/verify/replicas.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/replicas.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -280,9 +280,9 @@ std::string next_text(const PrintsDifference& first) {
     const Index steps = first.step - first.after;
     return "  next     run it again and record " +
            (steps == 1 ? "that step" : "the " + std::to_string(steps) + " steps up to there") +
-           " in full: scape.torch.Recorder(optimizer, path=\"run.rank{rank}.safetensors\", start=" +
+           " in full: truestep.torch.Recorder(optimizer, path=\"run.rank{rank}.safetensors\", start=" +
            std::to_string(first.after + 1) + ", steps=" + std::to_string(steps) +
-           "), or sample=... of it; then scape verify\n";
+           "), or sample=... of it; then truestep verify\n";
 }
 
 nlohmann::ordered_json json_of(const std::optional<PrintsDifference>& difference) {
@@ -377,4 +377,4 @@ nlohmann::ordered_json json_report(const PrintsVerdict& verdict) {
         {"notes", verdict.notes}};
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,11 +1,11 @@
-#include <scape/verify/replicas.hpp>
+#include <truestep/verify/replicas.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <map>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -134,4 +134,4 @@ std::vector<std::string> replica_notes(const trace::ReplicaCounts& counts, int w
     return notes;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,15 +1,15 @@
-#include <scape/verify/report.hpp>
+#include <truestep/verify/report.hpp>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 
-#include <scape/problem/text.hpp>
-#include <scape/report/environment.hpp>
-#include <scape/report/table.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/report/environment.hpp>
+#include <truestep/report/table.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -209,4 +209,4 @@ nlohmann::ordered_json json_page(const TraceVerdict& verdict) {
     return page;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,10 +1,10 @@
-#include <scape/verify/scaled.hpp>
+#include <truestep/verify/scaled.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -76,4 +76,4 @@ Scaled steps_scaled_by(int factor, std::span<const double> before, std::span<con
     return {near(factor), near(1.0 / factor)};
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,12 +1,12 @@
-#include <scape/verify/seen.hpp>
+#include <truestep/verify/seen.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 DifferenceMap::DifferenceMap(std::string phase, std::string result, Index steps,
                              const problem::Layout& layout)
@@ -85,4 +85,4 @@ nlohmann::ordered_json json(const Seen& seen) {
     return {{"curves", curves}, {"maps", maps}};
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,12 +1,12 @@
-#include <scape/verify/traces.hpp>
+#include <truestep/verify/traces.hpp>
 
 #include <cmath>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::uint64_t Settings::seed(const std::string& option) const {
     return parsed<std::uint64_t>(option, text(option), "a whole number from 0 to 2^64 - 1");
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,12 +1,12 @@
-#include <scape/verify/verdict.hpp>
+#include <truestep/verify/verdict.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/verify/replicas.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/replicas.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 void add_notes(TraceVerdict& verdict, const trace::Reader& trace, const std::string& unbounded_because) {
     if (!trace.unknown().empty())
@@ -71,4 +71,4 @@ From parse_from(const std::string& text) {
     throw Error("--from is '" + text + "'; it must be recorded or start");
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

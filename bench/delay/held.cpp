@@ -1,8 +1,8 @@
 #include "delay/held.hpp"
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::bench {
+namespace truestep::bench {
 
 Held::Held(std::size_t bytes, std::size_t largest) : buffer_(bytes), largest_(largest) {
     if (bytes < largest)
@@ -33,4 +33,4 @@ void Held::push(std::size_t size, std::size_t link, Time due) {
     end_ += size;
 }
 
-} // namespace scape::bench
+} // namespace truestep::bench

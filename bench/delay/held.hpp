@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace scape::bench {
+namespace truestep::bench {
 
 /// Frames that wait, first come first served: since all wait for as long, none overtakes another. Their
 /// bytes stand behind each other in one buffer of fixed size, into which they are read.
@@ -20,7 +20,7 @@ class Held {
         Time due;
     };
 
-    /// Holds so many bytes; `largest` is the size that a frame may have. Throws scape::Error if not even
+    /// Holds so many bytes; `largest` is the size that a frame may have. Throws truestep::Error if not even
     /// one fits.
     Held(std::size_t bytes, std::size_t largest);
 
@@ -43,4 +43,4 @@ class Held {
     std::deque<Frame> frames_;
 };
 
-} // namespace scape::bench
+} // namespace truestep::bench

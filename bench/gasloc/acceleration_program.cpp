@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gasloc/stability.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "model/plot.hpp"
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using gasloc::Best;
 using gasloc::Index;
 

@@ -7,28 +7,28 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/local.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/local.hpp>
 
 #include "measure.hpp"
 
 namespace {
 
-using namespace scape::distributed;
-using namespace scape::bench;
+using namespace truestep::distributed;
+using namespace truestep::bench;
 using host::Index;
 
 #if defined(__x86_64__) && defined(__clang__)
-#define SCAPE_BEST __attribute__((target("avx512f"), noinline))
+#define TRUESTEP_BEST __attribute__((target("avx512f"), noinline))
 #elif defined(__x86_64__)
-#define SCAPE_BEST __attribute__((target("avx512f,prefer-vector-width=512"), noinline))
+#define TRUESTEP_BEST __attribute__((target("avx512f,prefer-vector-width=512"), noinline))
 #else
-#define SCAPE_BEST __attribute__((noinline))
+#define TRUESTEP_BEST __attribute__((noinline))
 #endif
-#define SCAPE_PLAIN __attribute__((noinline))
+#define TRUESTEP_PLAIN __attribute__((noinline))
 
 // Loops that any compiler turns into vector code, and that have nothing to do but move.
-#define SCAPE_FLOORS(suffix, target)                                                                       \
+#define TRUESTEP_FLOORS(suffix, target)                                                                    \
     target void two_to_one_##suffix(const float* __restrict a, float* __restrict b, Index size) {          \
         for (Index i = 0; i < size; ++i)                                                                   \
             b[i] = a[i] + b[i];                                                                            \
@@ -56,8 +56,8 @@ using host::Index;
         }                                                                                                  \
     }
 
-SCAPE_FLOORS(plain, SCAPE_PLAIN)
-SCAPE_FLOORS(best, SCAPE_BEST)
+TRUESTEP_FLOORS(plain, TRUESTEP_PLAIN)
+TRUESTEP_FLOORS(best, TRUESTEP_BEST)
 
 /// Whether the machine has what the wider loops are compiled for.
 bool wide() {

@@ -2,18 +2,18 @@
 
 #include <cmath>
 
-#include <scape/distributed/element.hpp>
-#include <scape/gpu/algorithms/quad.hpp>
+#include <truestep/distributed/element.hpp>
+#include <truestep/gpu/algorithms/quad.hpp>
 
 // What the benchmarks compute beside gpu/'s own kernels: over the same blocks, so the host's form of each
 // is tested, and counted in the same elements. One block a tile.
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 using distributed::Scalars;
 
 /// A number that depends on the seed and the index alone.
-SCAPE_BLOCK std::uint64_t counter_bits(std::uint64_t seed, Index index) {
+TRUESTEP_BLOCK std::uint64_t counter_bits(std::uint64_t seed, Index index) {
     std::uint64_t x = seed * 0x9e37'79b9'7f4a'7c15U + static_cast<std::uint64_t>(index);
     x = (x ^ (x >> 33U)) * 0xff51'afd7'ed55'8ccdU;
     x = (x ^ (x >> 33U)) * 0xc4ce'b9fe'1a85'ec53U;
@@ -21,10 +21,10 @@ SCAPE_BLOCK std::uint64_t counter_bits(std::uint64_t seed, Index index) {
 }
 
 /// About normal: the sum of four uniform numbers, exact in fp32, times a constant.
-SCAPE_BLOCK float counter_value(std::uint64_t seed, Index index) {
+TRUESTEP_BLOCK float counter_value(std::uint64_t seed, Index index) {
     const std::uint64_t bits = counter_bits(seed, index);
     float sum = 0.0F;
-    SCAPE_UNROLL
+    TRUESTEP_UNROLL
     for (unsigned part = 0; part < 4; ++part)
         sum = sum + static_cast<float>((bits >> (16U * part)) & 0xffffU) * 0x1p-16F;
     return (sum - 2.0F) * 1.7F;
@@ -40,7 +40,7 @@ struct Fill {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const bool aligned = is_aligned(a.values);
@@ -49,7 +49,7 @@ struct Fill {
                 block, thread, begin, end, [](int, Index) {},
                 [&](int, Index at) {
                     Quad quad;
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (Index i = 0; i < quad_size; ++i)
                         quad.value[i] = counter_value(a.seed, at + i);
                     store(a.values, at, a.size, aligned, quad);
@@ -69,7 +69,7 @@ struct Read {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const bool aligned = is_aligned(a.values);
@@ -80,7 +80,7 @@ struct Read {
                 block, thread, begin, end,
                 [&](int number, Index at) { quad[number] = load(a.values, at, a.size, aligned); },
                 [&](int number, Index) {
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (const float value : quad[number].value)
                         seen = seen || distributed::element::score(value) == a.never;
                 });
@@ -102,7 +102,7 @@ struct AdamS {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const bool aligned = is_aligned(a.g) && is_aligned(a.w) && is_aligned(a.m);
@@ -118,7 +118,7 @@ struct AdamS {
                     m[number] = load(a.m, at, a.size, aligned);
                 },
                 [&](int number, Index at) {
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (Index i = 0; i < quad_size; ++i) {
                         const float before = m[number].value[i];
                         const float M = distributed::element::moment(a.scalars, before, g[number].value[i]);
@@ -148,7 +148,7 @@ struct AdamW {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const bool aligned = is_aligned(a.g) && is_aligned(a.w) && is_aligned(a.m) && is_aligned(a.v);
@@ -167,7 +167,7 @@ struct AdamW {
                     v[number] = load(a.v, at, a.size, aligned);
                 },
                 [&](int number, Index at) {
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (Index i = 0; i < quad_size; ++i) {
                         const float gradient = g[number].value[i];
                         float& first = m[number].value[i];
@@ -186,4 +186,4 @@ struct AdamW {
     }
 };
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -1,11 +1,11 @@
 // The one place that knows how a backend of gpu/scape is made.
 #include "gpu/backend.hpp"
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/gpu/communicators.hpp>
-#include <scape/gpu/cuda_backend.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/gpu/communicators.hpp>
+#include <truestep/gpu/cuda_backend.hpp>
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 std::unique_ptr<distributed::Backend> make_backend(const problem::Problem& problem,
                                                    std::span<const float> parameters, int device,
@@ -25,4 +25,4 @@ Alone make_alone(const problem::Problem& problem, std::span<const float> paramet
     return alone;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

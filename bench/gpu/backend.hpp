@@ -3,13 +3,13 @@
 #include <memory>
 #include <span>
 
-#include <scape/distributed/backend.hpp>
-#include <scape/distributed/communicator.hpp>
-#include <scape/problem/problem.hpp>
+#include <truestep/distributed/backend.hpp>
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/problem/problem.hpp>
 
 #include "gpu/device.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 /// The device's backend on a stream, with what is exchanged in the device's memory.
 [[nodiscard]] std::unique_ptr<distributed::Backend> make_backend(const problem::Problem& problem,
@@ -26,4 +26,4 @@ struct Alone {
 [[nodiscard]] Alone make_alone(const problem::Problem& problem, std::span<const float> parameters,
                                int device, bool graph);
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

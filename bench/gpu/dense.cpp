@@ -3,15 +3,15 @@
 #include <bit>
 #include <cstdint>
 
-#include <scape/distributed/adams.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/in_process_peers.hpp>
+#include <truestep/distributed/adams.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
 
 #include "gpu/algorithms.hpp"
 #include "peers/arithmetic.hpp"
 #include "peers/peer.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 namespace {
 
@@ -62,4 +62,4 @@ Index wrong_parameters(Dense kind, Index size, const TakeDenseSteps& take) {
     return wrong;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

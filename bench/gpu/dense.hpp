@@ -3,10 +3,10 @@
 #include <functional>
 #include <vector>
 
-#include <scape/distributed/element.hpp>
-#include <scape/problem/layout.hpp>
+#include <truestep/distributed/element.hpp>
+#include <truestep/problem/layout.hpp>
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 using problem::Index;
 
@@ -25,4 +25,4 @@ using TakeDenseSteps = std::function<std::vector<float>(const DenseSteps&)>;
 /// have other bits after the last.
 [[nodiscard]] Index wrong_parameters(Dense kind, Index size, const TakeDenseSteps& take);
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -6,17 +6,17 @@
 
 #include <cuda_runtime_api.h>
 
-#include <scape/report/environment.hpp>
+#include <truestep/report/environment.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// gpu/kernels/launch.cuh
 template <class Algorithm>
 void launch(Index blocks, const typename Algorithm::Arguments& arguments, cudaStream_t stream);
 
-} // namespace scape::gpu
+} // namespace truestep::gpu
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 /// kernels/bench.cu
 void launch_hold(long long cycles, cudaStream_t stream);
@@ -185,9 +185,9 @@ std::vector<std::pair<std::string, std::string>> environment_of(int device) {
         {"CUDA runtime", cuda_version(runtime)},
     };
     for (const auto& [key, value] : report::environment())
-        if (key == "scape" || key == "compiler" || key == "build")
+        if (key == "truestep" || key == "compiler" || key == "build")
             result.emplace_back(key, value);
     return result;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -11,7 +11,7 @@
 // What the measuring needs of a device. device.cpp has it from CUDA; tests/host_device.cpp in the host's
 // memory, so that the measuring itself can be tested where there is no device.
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 /// Runs Fill, Read, AdamS or AdamW on a stream.
 template <class Algorithm>
@@ -100,4 +100,4 @@ class Timer {
 [[nodiscard]] std::size_t cache_bytes(int device);
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment_of(int device);
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdio>
 
-#include <scape/problem/error.hpp>
-#include <scape/report/table.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/report/table.hpp>
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 namespace {
 
@@ -283,4 +283,4 @@ nlohmann::json json(const Report& report) {
     return result;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -8,10 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/gpu/guesses.hpp>
-#include <scape/problem/layout.hpp>
+#include <truestep/gpu/guesses.hpp>
+#include <truestep/problem/layout.hpp>
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 using problem::Index;
 
@@ -81,10 +81,10 @@ constexpr Index size_of_launches = Index{1} << 20;
 /// What the project has set itself, at the largest size that was measured.
 [[nodiscard]] std::vector<Goal> goals_of(const Report& report);
 
-/// Rows of bench/gpu/torch_adamw.py, or the reason for which it has none. Throws scape::Error.
+/// Rows of bench/gpu/torch_adamw.py, or the reason for which it has none. Throws truestep::Error.
 void add_torch(Report& report, const nlohmann::json& torch);
 
 [[nodiscard]] std::string text(const Report& report);
 [[nodiscard]] nlohmann::json json(const Report& report);
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -2,30 +2,30 @@
 #include <exception>
 #include <fstream>
 
-#include <scape/gpu/availability.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/availability.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "gpu/figures.hpp"
 #include "gpu/options.hpp"
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 #include "gpu/measure.hpp"
 #endif
 
 namespace {
 
-using namespace scape::gpu::bench;
+using namespace truestep::gpu::bench;
 
 Report report_of([[maybe_unused]] const Options& options) {
-    const scape::gpu::Availability here = scape::gpu::availability();
+    const truestep::gpu::Availability here = truestep::gpu::availability();
     if (here.devices == 0) {
         Report report;
         report.skipped = here.text;
         return report;
     }
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
     return measure(options);
 #else
-    throw scape::Error("a device, and built without CUDA"); // availability() knows of none then
+    throw truestep::Error("a device, and built without CUDA"); // availability() knows of none then
 #endif
 }
 
@@ -35,7 +35,7 @@ int run(const Options& options) {
         add_torch(report, nlohmann::json::parse(std::ifstream(options.torch)));
     std::fputs(text(report).c_str(), stdout);
     if (!options.json.empty() && !(std::ofstream(options.json) << json(report).dump(1) << '\n'))
-        throw scape::Error("cannot write " + options.json);
+        throw truestep::Error("cannot write " + options.json);
     if (!report.skipped.empty())
         return options.require_device ? 1 : 0;
     return report.wrong() ? 1 : 0;

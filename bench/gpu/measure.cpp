@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "gpu/backend.hpp"
 #include "gpu/dense.hpp"
@@ -12,7 +12,7 @@
 #include "gpu/rank.hpp"
 #include "peers/arithmetic.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 namespace {
 
@@ -375,4 +375,4 @@ Report measure(const Options& options) {
     return report;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -3,10 +3,10 @@
 #include "gpu/figures.hpp"
 #include "gpu/options.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 /// Everything that the options ask for, on a device that is there (availability.hpp). Throws
 /// std::runtime_error with CUDA's words.
 [[nodiscard]] Report measure(const Options& options);
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

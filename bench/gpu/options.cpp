@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 Index parse_size(const std::string& text) {
     const auto whole = [&](std::string_view digits) {
@@ -64,4 +64,4 @@ Parsed parse(int argc, const char* const* argv) {
     return parsed;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

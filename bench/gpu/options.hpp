@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <scape/problem/layout.hpp>
+#include <truestep/problem/layout.hpp>
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 using problem::Index;
 
@@ -22,14 +22,15 @@ struct Options {
     std::string torch; ///< what torch_adamw.py has written, to stand beside
 };
 
-/// "1048576" or "2^20". Throws scape::Error.
+/// "1048576" or "2^20". Throws truestep::Error.
 [[nodiscard]] Index parse_size(const std::string& text);
 
-/// The options, or the status to end with: help has been printed, or what was wrong. Throws scape::Error.
+/// The options, or the status to end with: help has been printed, or what was wrong. Throws
+/// truestep::Error.
 struct Parsed {
     Options options;
     std::optional<int> status;
 };
 [[nodiscard]] Parsed parse(int argc, const char* const* argv);
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

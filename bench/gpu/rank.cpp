@@ -6,12 +6,12 @@
 #include <stdexcept>
 #include <string>
 
-#include <scape/distributed/host_backend.hpp>
+#include <truestep/distributed/host_backend.hpp>
 
 #include "gpu/algorithms.hpp"
 #include "peers/arithmetic.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 namespace {
 
@@ -213,4 +213,4 @@ Index wrong_values(const Setting& setting, const MakeBackend& make, const Copy& 
     return wrong;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include <scape/distributed/backend.hpp>
-#include <scape/problem/problem.hpp>
+#include <truestep/distributed/backend.hpp>
+#include <truestep/problem/problem.hpp>
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 using problem::Index;
 
@@ -92,4 +92,4 @@ using MakeBackend =
 [[nodiscard]] Index wrong_values(const Setting& setting, const MakeBackend& make, const Copy& copy,
                                  int steps);
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

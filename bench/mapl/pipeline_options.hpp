@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/mapl/settings.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/mapl/settings.hpp>
+#include <truestep/problem/error.hpp>
 
 // What bench_pipeline is told.
 
-namespace scape::bench {
+namespace truestep::bench {
 
 using mapl::Index;
 
@@ -46,4 +46,4 @@ inline Index times_of(const std::string& row, Index width) {
     return times;
 }
 
-} // namespace scape::bench
+} // namespace truestep::bench

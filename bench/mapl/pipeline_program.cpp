@@ -15,19 +15,19 @@
 
 #include <CLI/CLI.hpp>
 
-#include <scape/distributed/counting_peers.hpp>
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/distributed/mpi.hpp>
-#include <scape/mapl/ends.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/mix64.hpp>
+#include <truestep/distributed/counting_peers.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/mapl/ends.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
 
 #include "pipeline_options.hpp"
 #include "plain_ends.hpp"
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using bench::Options;
 using bench::PlainReceiver;
 using bench::PlainSender;

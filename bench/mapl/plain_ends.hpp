@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <scape/mapl/ends.hpp>
+#include <truestep/mapl/ends.hpp>
 
 // A boundary that compresses nothing, behind the interface of the ends that do.
 
-namespace scape::bench {
+namespace truestep::bench {
 
 using distributed::Peers;
 using distributed::Traffic;
@@ -87,4 +87,4 @@ class PlainReceiver {
     std::map<Index, std::unique_ptr<distributed::Incoming>> expected_;
 };
 
-} // namespace scape::bench
+} // namespace truestep::bench

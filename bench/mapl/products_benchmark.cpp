@@ -10,20 +10,20 @@
 
 #include <benchmark/benchmark.h>
 
-#include <scape/mapl/codec.hpp>
-#include <scape/mapl/passes.hpp>
-#include <scape/mapl/products.hpp>
-#include <scape/mapl/quantization.hpp>
-#include <scape/mapl/spel_step.hpp>
+#include <truestep/mapl/codec.hpp>
+#include <truestep/mapl/passes.hpp>
+#include <truestep/mapl/products.hpp>
+#include <truestep/mapl/quantization.hpp>
+#include <truestep/mapl/spel_step.hpp>
 
 #include "measure.hpp"
 
 namespace {
 
-using namespace scape::mapl;
-using scape::bench::Beside;
-using scape::bench::quantile;
-using scape::bench::take_turns;
+using namespace truestep::mapl;
+using truestep::bench::Beside;
+using truestep::bench::quantile;
+using truestep::bench::take_turns;
 
 constexpr std::size_t vocabulary = 32000;
 
@@ -48,7 +48,7 @@ Floats near_to(const Floats& books, std::size_t tokens, std::size_t width) {
 
 /// `flops` are those of the products.
 void report(benchmark::State& state, const Beside& seconds, double flops) {
-    scape::bench::report_time(state, seconds.action);
+    truestep::bench::report_time(state, seconds.action);
     const double floor = quantile(seconds.floor, 0.1);
     state.counters["share_of_products"] = floor / quantile(seconds.action, 0.1);
     state.counters["share_of_median"] = 1.0 / seconds.ratio();

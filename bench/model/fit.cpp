@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace scape::model {
+namespace truestep::model {
 
 double PowerFit::at(double x) const {
     return factor * std::pow(x, exponent);
@@ -50,4 +50,4 @@ std::optional<PowerFit> fit_power(const Curve& points, double from) {
     return fit;
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -4,7 +4,7 @@
 
 #include "model/plot.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 
 /// y = factor * x^exponent.
 struct PowerFit {
@@ -23,4 +23,4 @@ struct PowerFit {
 /// points: two would have no residual.
 [[nodiscard]] std::optional<PowerFit> fit_power(const Curve& points, double from);
 
-} // namespace scape::model
+} // namespace truestep::model

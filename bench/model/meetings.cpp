@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::model {
+namespace truestep::model {
 
 double meetings(gasloc::Law law, double workers) {
     using gasloc::Law;
@@ -37,4 +37,4 @@ double meetings(gasloc::Law law, double workers) {
     return 0;
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <scape/gasloc/graph.hpp>
+#include <truestep/gasloc/graph.hpp>
 
-namespace scape::model {
+namespace truestep::model {
 
 /// How many pairs of workers meet in a round of the law; of exponential, whose rounds differ, the mean of
 /// its rounds. From section 14's table alone: no graph is made, so that a million workers cost nothing.
-/// Throws scape::Error for a law that the number of workers does not have, and for `given`.
+/// Throws truestep::Error for a law that the number of workers does not have, and for `given`.
 [[nodiscard]] double meetings(gasloc::Law law, double workers);
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -7,11 +7,11 @@
 #include <limits>
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "model/meetings.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 constexpr std::array<Scheme, 18> all_schemes{{
@@ -276,4 +276,4 @@ Machine fit(std::span<const Measured> measured, const Machine& start) {
     return machine;
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include <scape/gasloc/graph.hpp>
+#include <truestep/gasloc/graph.hpp>
 
 // What a step costs, from d, P, density and six constants of a machine: docs/cost-model.md has the
 // formulas. Pure functions of numbers; nothing here runs anything.
 
-namespace scape::model {
+namespace truestep::model {
 
 /// Of one rank, as it finds them: what ranks share has been divided among them.
 struct Machine {
@@ -52,7 +52,7 @@ struct Work {
     double passes = 0; ///< bytes that its passes read and write; slower passes count as more
     double lines = 0;  ///< cache lines that it gathers from or scatters to
 };
-/// Throws scape::Error for a scheme that is none, or a law that so many workers do not have.
+/// Throws truestep::Error for a scheme that is none, or a law that so many workers do not have.
 [[nodiscard]] Work work_of(std::string_view scheme, const Setting& setting);
 
 struct Seconds {
@@ -86,7 +86,7 @@ struct Measured {
 /// The measured step on another machine, over the link that it was measured on.
 [[nodiscard]] double predicted(const Measured& row, Machine machine);
 /// The machine whose predictions are nearest to what was measured, by the squares of the relative errors.
-/// `overhead` is taken from `start`. Throws scape::Error where the steps are too few or too much alike.
+/// `overhead` is taken from `start`. Throws truestep::Error where the steps are too few or too much alike.
 [[nodiscard]] Machine fit(std::span<const Measured> measured, const Machine& start);
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 constexpr double width = 720;
@@ -148,4 +148,4 @@ std::string Plot::svg() const {
     return out + "</svg>\n";
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace scape::model {
+namespace truestep::model {
 
 struct Curve {
     std::string name; ///< none: it belongs to the curve before it, in its colour
@@ -22,4 +22,4 @@ struct Plot {
     [[nodiscard]] std::string svg() const;
 };
 
-} // namespace scape::model
+} // namespace truestep::model

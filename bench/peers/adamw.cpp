@@ -5,15 +5,15 @@
 #include <string>
 #include <utility>
 
-#include <scape/distributed/aligned.hpp>
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/local.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/aligned.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/local.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 namespace host = distributed::host;
@@ -84,4 +84,4 @@ std::unique_ptr<Peer> make_adamw(const Setting& setting, Communicator& communica
     return std::make_unique<AdamW>(setting, communicator, parameters);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include <scape/distributed/element.hpp>
-#include <scape/distributed/scalars.hpp>
+#include <truestep/distributed/element.hpp>
+#include <truestep/distributed/scalars.hpp>
 
-namespace scape::peers {
+namespace truestep::peers {
 
 using distributed::Scalars;
 
@@ -23,4 +23,4 @@ inline float from_bf16(std::uint16_t half) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

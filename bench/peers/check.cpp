@@ -11,16 +11,16 @@
 #include <numeric>
 #include <optional>
 
-#include <scape/problem/data.hpp>
-#include <scape/reference/adams.hpp>
-#include <scape/reference/adamw.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/reference/adams.hpp>
+#include <truestep/reference/adamw.hpp>
+#include <truestep/reference/scape.hpp>
 
 #include "peers/kinds.hpp"
 #include "peers/ok_topk.hpp"
 #include "peers/sequential.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 using Vector = reference::Vector<float>;
@@ -91,11 +91,11 @@ class ScapeReference final : public Sequential {
   public:
     ScapeReference(const Setting& setting, int ranks, const std::vector<float>& start,
                    const std::vector<problem::Range>& ranges, problem::Payload payload)
-        : scape_(problem_of(setting, ranks, ranges, payload), density_of(setting), vector_of(start)) {}
+        : truestep_(problem_of(setting, ranks, ranges, payload), density_of(setting), vector_of(start)) {}
 
     std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {
-        scape_.step(per_rank(gradients), learning_rate);
-        return values_of(scape_.state.w);
+        truestep_.step(per_rank(gradients), learning_rate);
+        return values_of(truestep_.state.w);
     }
 
   private:
@@ -109,7 +109,7 @@ class ScapeReference final : public Sequential {
         return problem;
     }
 
-    reference::Scape<float> scape_;
+    reference::Scape<float> truestep_;
 };
 
 /// AdamS on the coordinates whose sums came, decay of all.
@@ -307,4 +307,4 @@ Index wrong_parameters(std::string_view name, const Setting& setting, const Link
     return wrong;
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

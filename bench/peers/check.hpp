@@ -4,7 +4,7 @@
 
 #include "peers/peer.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 
 /// Takes a few rounds with the peer and with a sequential reference of the same rules, which sees all
 /// ranks' gradients, and compares after each step (gasloc: after each round): how many parameters of this
@@ -13,4 +13,4 @@ namespace scape::peers {
 [[nodiscard]] Index wrong_parameters(std::string_view name, const Setting& setting, const Links& links,
                                      int rounds);
 
-} // namespace scape::peers
+} // namespace truestep::peers

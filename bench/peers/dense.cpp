@@ -1,13 +1,13 @@
 // AdamS as it stands in distributed/, and SCAPE, behind the peers' interface.
 #include <utility>
 
-#include <scape/distributed/adams.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/optimizer.hpp>
+#include <truestep/distributed/adams.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/optimizer.hpp>
 
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 class Dense final : public Peer {
@@ -118,4 +118,4 @@ std::unique_ptr<Peer> make_scape_using_up(const Setting& setting, Communicator& 
     return std::make_unique<UsingUp>(setting, communicator, parameters);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

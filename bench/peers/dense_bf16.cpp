@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 namespace host = distributed::host;
@@ -120,4 +120,4 @@ std::unique_ptr<Peer> make_dense_bf16(const Setting& setting, Communicator& comm
     return std::make_unique<DenseBf16>(setting, communicator, parameters, gathered);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

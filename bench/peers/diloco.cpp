@@ -4,13 +4,13 @@
 // is the mean of the models less those: no pass makes the drifts.
 #include <cstddef>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/local.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/local.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 namespace element = distributed::element;
@@ -94,4 +94,4 @@ std::unique_ptr<Peer> make_diloco(const Setting& setting, Communicator& communic
     return std::make_unique<DiLoCo>(setting, communicator, parameters);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

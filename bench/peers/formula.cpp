@@ -1,10 +1,10 @@
 // What each peer sends, worked out from its settings.
-#include <scape/distributed/mask_code.hpp>
+#include <truestep/distributed/mask_code.hpp>
 
 #include "model/meetings.hpp"
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 
 double formula_bytes(std::string_view name, const Setting& setting, int ranks, int rank) {
     const std::string_view kind = kind_of(name).name;
@@ -58,4 +58,4 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks) {
     return bytes;
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -1,11 +1,11 @@
 // GASLoC as it stands in distributed/, behind the peers' interface.
 #include <utility>
 
-#include <scape/gasloc/worker.hpp>
+#include <truestep/gasloc/worker.hpp>
 
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 class GasLoc final : public LocalPeer {
@@ -48,4 +48,4 @@ std::unique_ptr<Peer> make_gasloc(const Setting& setting, distributed::Peers& pe
     return std::make_unique<GasLoc>(setting, peers, parameters);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

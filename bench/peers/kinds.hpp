@@ -1,15 +1,15 @@
 #pragma once
 
-#include <scape/distributed/mask.hpp>
-#include <scape/gasloc/settings.hpp>
-#include <scape/problem/density.hpp>
-#include <scape/problem/partition.hpp>
+#include <truestep/distributed/mask.hpp>
+#include <truestep/gasloc/settings.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/problem/partition.hpp>
 
 #include "peers/peer.hpp"
 
 // Each peer's maker; the classes are their files' own.
 
-namespace scape::peers {
+namespace truestep::peers {
 
 std::unique_ptr<Peer> make_dense(const Setting&, Communicator&, std::span<const float> parameters);
 /// Gradients travel as bf16; parameters as fp32, or as bf16 with the fp32 ones kept by their owners.
@@ -49,4 +49,4 @@ constexpr float diloco_momentum = 0.9F;
 [[nodiscard]] std::vector<std::uint64_t> words_of(const distributed::Mask& mask);
 [[nodiscard]] distributed::Mask mask_in(const State& state, const std::string& name, Index size);
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "peers/arithmetic.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 
 LazyAdamS::LazyAdamS(problem::HyperParameters hyper, std::span<const float> parameters)
     : hyper_(std::move(hyper)), w_(parameters.begin(), parameters.end()), m_(w_.size(), 0.0F),
@@ -42,4 +42,4 @@ void LazyAdamS::restore(const State& state) {
     steps_ = count_in(state, "steps");
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

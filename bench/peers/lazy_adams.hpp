@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "peers/peer.hpp"
-#include <scape/distributed/mask.hpp>
+#include <truestep/distributed/mask.hpp>
 
-namespace scape::peers {
+namespace truestep::peers {
 
 /// A coordinate of a sparse gradient, as it travels: 8 bytes.
 struct Entry {
@@ -76,4 +76,4 @@ class LazyAdamS {
     Index steps_ = 0;
 };
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -7,7 +7,7 @@
 
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 /// Bytes that tell k of n from every other k: log2 of how many there are, by Stirling's lgamma.
@@ -95,4 +95,4 @@ Limit limit_of(const Least& least, double rate, double copy) {
     return {rate > 0 ? least.wire / rate : 0, least.memory / copy};
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

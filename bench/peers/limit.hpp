@@ -4,7 +4,7 @@
 
 #include "peers/peer.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 
 /// What a rank cannot do its step without, in bytes: of its algorithm, whoever writes it and however. Of
 /// the local ones a step is an H-th of a round.
@@ -33,4 +33,4 @@ struct Limit {
 /// that a rank reads and writes in a plain copy while all ranks copy.
 [[nodiscard]] Limit limit_of(const Least& least, double rate, double copy);
 
-} // namespace scape::peers
+} // namespace truestep::peers

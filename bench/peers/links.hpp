@@ -3,12 +3,12 @@
 #include <chrono>
 #include <functional>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/in_process_peers.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
 
 #include "peers/peer.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 
 /// run_ranks() for peers: ranks are threads that reach each other in both ways.
 inline void run_linked(int ranks, const std::function<void(const Links&)>& function,
@@ -23,4 +23,4 @@ inline void run_linked(int ranks, const std::function<void(const Links&)>& funct
         timeout);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -1,13 +1,13 @@
 // The references of the peers that train in rounds: GASLoC's is the project's own; DiLoCo's stands here,
 // all ranks in one loop, in the order and the words of its authors.
-#include <scape/gasloc/reference.hpp>
-#include <scape/reference/coefficients.hpp>
-#include <scape/reference/update.hpp>
+#include <truestep/gasloc/reference.hpp>
+#include <truestep/reference/coefficients.hpp>
+#include <truestep/reference/update.hpp>
 
 #include "peers/kinds.hpp"
 #include "peers/sequential.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 using Vector = reference::Vector<float>;
@@ -102,4 +102,4 @@ std::unique_ptr<Sequential> make_gasloc_reference(const Setting& setting, int ra
     return std::make_unique<GasLocReference>(setting, ranks, rank, start);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

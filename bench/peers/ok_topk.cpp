@@ -16,13 +16,13 @@
 #include <limits>
 #include <numeric>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "peers/kinds.hpp"
 #include "peers/lazy_adams.hpp"
 #include "peers/ok_topk.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 namespace host = distributed::host;
@@ -297,4 +297,4 @@ std::unique_ptr<Peer> make_ok_topk(const Setting& setting, Communicator& communi
     return std::make_unique<OkTopK>(setting, communicator, parameters);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

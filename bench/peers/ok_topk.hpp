@@ -1,11 +1,11 @@
 #pragma once
 
-#include <scape/problem/layout.hpp>
+#include <truestep/problem/layout.hpp>
 
 // What the peer and its reference have to agree on: the constants of the published algorithm, and of ours
 // where it leaves them open.
 
-namespace scape::peers::ok_topk {
+namespace truestep::peers::ok_topk {
 
 /// Thresholds and regions are made anew every so many steps, and reused in between.
 constexpr problem::Index period = 32;
@@ -16,4 +16,4 @@ constexpr float nudge = 1.1F;
 /// The owners' parts of the result are evened out when the largest exceeds the mean by this factor.
 constexpr double imbalance = 4.0;
 
-} // namespace scape::peers::ok_topk
+} // namespace truestep::peers::ok_topk

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "peers/kinds.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 constexpr std::array<Kind, 12> all_kinds{{
@@ -192,4 +192,4 @@ std::unique_ptr<Peer> make_peer(std::string_view name, const Setting& setting, c
                       kind == "scape-bf16" ? problem::Payload::bf16 : problem::Payload::fp32);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include <scape/distributed/aligned.hpp>
-#include <scape/distributed/communicator.hpp>
-#include <scape/distributed/peers.hpp>
-#include <scape/gasloc/graph.hpp>
-#include <scape/problem/problem.hpp>
+#include <truestep/distributed/aligned.hpp>
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/distributed/peers.hpp>
+#include <truestep/gasloc/graph.hpp>
+#include <truestep/problem/problem.hpp>
 
-namespace scape::peers {
+namespace truestep::peers {
 
 using distributed::Bytes;
 using distributed::Communicator;
@@ -32,7 +32,7 @@ struct State {
     friend bool operator==(const State&, const State&) = default;
 };
 
-/// These of it. Throws scape::Error if there are not so many.
+/// These of it. Throws truestep::Error if there are not so many.
 [[nodiscard]] const std::vector<float>& values_in(const State& state, const std::string& name,
                                                   std::size_t size);
 [[nodiscard]] const std::vector<std::uint64_t>& words_in(const State& state, const std::string& name,
@@ -61,7 +61,7 @@ class Peer {
     /// What the next steps depend on, between two rounds. All ranks ask.
     [[nodiscard]] virtual State state() = 0;
     /// Goes on from there: on all ranks, each with what its own had, of the same kind with the same
-    /// setting. Throws scape::Error if it is of another kind or size.
+    /// setting. Throws truestep::Error if it is of another kind or size.
     virtual void restore(const State& state) = 0;
 
     /// Of those whose ranks train by themselves between two exchanges: the peer as such a one.
@@ -117,7 +117,7 @@ struct Kind {
 };
 
 [[nodiscard]] std::span<const Kind> kinds();
-/// Throws scape::Error that lists the names.
+/// Throws truestep::Error that lists the names.
 [[nodiscard]] const Kind& kind_of(std::string_view name);
 /// The steps of a round: H of the local ones, else 1.
 [[nodiscard]] Index inner_steps(const Kind& kind, const Setting& setting);
@@ -127,7 +127,7 @@ struct Choice {
     const Kind* kind = nullptr;
     Setting setting;
 };
-/// Throws scape::Error, one line, for a number that the kind does not have or does not allow.
+/// Throws truestep::Error, one line, for a number that the kind does not have or does not allow.
 [[nodiscard]] Choice parse(std::string_view text, Index size);
 
 /// How a rank reaches the others: all at once, and each by itself.
@@ -148,4 +148,4 @@ struct Links {
 /// The same of all ranks together: a whole number, but of the law exponential, whose rounds differ.
 [[nodiscard]] double formula_bytes(std::string_view name, const Setting& setting, int ranks);
 
-} // namespace scape::peers
+} // namespace truestep::peers

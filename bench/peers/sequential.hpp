@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include <scape/reference/vector.hpp>
+#include <truestep/reference/vector.hpp>
 
 #include "peers/peer.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 
 using Gradients = std::vector<std::vector<float>>; ///< one per rank
 
@@ -34,4 +34,4 @@ inline std::vector<float> values_of(const reference::Vector<float>& vector) {
     return {vector.data(), vector.data() + vector.size()};
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -3,12 +3,12 @@
 // adds them. The masks differ, so what a rank receives grows with P.
 #include <cstddef>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "peers/kinds.hpp"
 #include "peers/lazy_adams.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 namespace host = distributed::host;
@@ -85,4 +85,4 @@ std::unique_ptr<Peer> make_topk(const Setting& setting, Communicator& communicat
     return std::make_unique<TopK>(setting, communicator, parameters);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -9,13 +9,13 @@
 #include <numeric>
 #include <utility>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/kinds.hpp"
 #include "peers/lazy_adams.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 namespace element = distributed::element;
@@ -167,4 +167,4 @@ std::unique_ptr<Peer> make_unsharded(const Setting& setting, Communicator& commu
     return std::make_unique<Unsharded>(setting, communicator, parameters);
 }
 
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -15,7 +15,7 @@ import time
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-INSIDE = "SCAPE_DELAY_TEST_INSIDE"
+INSIDE = "TRUESTEP_DELAY_TEST_INSIDE"
 
 # Sends back what comes, or says what a stream's bytes come to.
 ECHO = """

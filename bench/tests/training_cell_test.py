@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """One cell of the documented map, trained anew: what docs/training.md says of density 0.1 after 250 steps comes out of bench/training-map with
-fewer seeds, too: the same word, and a difference that is no further away than chance takes two pairs, by the documented sigma. Usage: training_cell_test.py SCAPE"""
+fewer seeds, too: the same word, and a difference that is no further away than chance takes two pairs, by the documented sigma. Usage: training_cell_test.py TOOL"""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAM = "scape"
+PROGRAM = "truestep"
 STEPS = "250"
 
 

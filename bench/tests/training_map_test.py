@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """bench/training-map at toy size: it goes on where it was stopped, makes again what is damaged and nothing else, takes the rate that ends
-lowest on a seed that nothing is judged by, and its table says what `scape train` has said. Usage: training_map_test.py SCAPE"""
+lowest on a seed that nothing is judged by, and its table says what `truestep train` has said. Usage: training_map_test.py TOOL"""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
-PROGRAM = "scape"
+PROGRAM = "truestep"
 TOY = ["--text", "synthetic:1,symbols=8,kinds=2,successors=2,learned=4000,measured=2000", "--width", "16", "--layers", "1", "--context", "16",
        "--ranks", "2", "--steps", "4,8", "--batches", "2,1", "--densities", "1,0.1", "--warm-ups", "0.5", "--corrections", "adam,none",
        "--others", "dense-bf16-all,topk-indices:0.1,diloco:2", "--seeds", "2", "--base-seeds", "3", "--jobs", "2"]

@@ -1,27 +1,27 @@
 # NCCL, the library of collectives for GPUs: the target NCCL::nccl, NCCL_VERSION and NCCL_LIBRARY.
 #
-# Looked for in SCAPE_NCCL_ROOT, if that is given, and nowhere else then: a folder with include/nccl.h and lib/libnccl.so*
+# Looked for in TRUESTEP_NCCL_ROOT, if that is given, and nowhere else then: a folder with include/nccl.h and lib/libnccl.so*
 # or lib/libnccl_static.a. Otherwise in the CUDA toolkit, in the system, and in the folder of Python's package
 # nvidia.nccl, as the python3 on the PATH sees it. The shared library comes first; what links it gets its place as rpath.
-set(SCAPE_NCCL_ROOT "" CACHE PATH "where NCCL is, if not where it is looked for: holds include/nccl.h and lib/libnccl.so*")
+set(TRUESTEP_NCCL_ROOT "" CACHE PATH "where NCCL is, if not where it is looked for: holds include/nccl.h and lib/libnccl.so*")
 
 # Another root than the last time: look again.
-if(NOT "${NCCL_ROOT_BEFORE}" STREQUAL "${SCAPE_NCCL_ROOT}")
+if(NOT "${NCCL_ROOT_BEFORE}" STREQUAL "${TRUESTEP_NCCL_ROOT}")
   unset(NCCL_INCLUDE_DIR CACHE)
   unset(NCCL_LIBRARY CACHE)
 endif()
-set(NCCL_ROOT_BEFORE "${SCAPE_NCCL_ROOT}" CACHE INTERNAL "")
+set(NCCL_ROOT_BEFORE "${TRUESTEP_NCCL_ROOT}" CACHE INTERNAL "")
 
 # A Python package has no libnccl.so, only the name with the version.
 set(nccl_names nccl libnccl.so.2 nccl_static)
-macro(scape_look_for_nccl)
+macro(truestep_look_for_nccl)
   find_path(NCCL_INCLUDE_DIR nccl.h PATH_SUFFIXES include ${ARGN})
   find_library(NCCL_LIBRARY NAMES ${nccl_names} PATH_SUFFIXES lib lib64 ${ARGN})
 endmacro()
-if(SCAPE_NCCL_ROOT)
-  scape_look_for_nccl(PATHS ${SCAPE_NCCL_ROOT} NO_DEFAULT_PATH)
+if(TRUESTEP_NCCL_ROOT)
+  truestep_look_for_nccl(PATHS ${TRUESTEP_NCCL_ROOT} NO_DEFAULT_PATH)
 else()
-  scape_look_for_nccl(HINTS ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR})
+  truestep_look_for_nccl(HINTS ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR})
   if(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
     # From one place or not at all: a header and a library of two versions would not fit.
     unset(NCCL_INCLUDE_DIR CACHE)
@@ -30,7 +30,7 @@ else()
       COMMAND python3 -c "import importlib.util as u; s = u.find_spec('nvidia.nccl'); print(*(s.submodule_search_locations if s else []), sep=';')"
       OUTPUT_VARIABLE nccl_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
     if(nccl_python)
-      scape_look_for_nccl(PATHS ${nccl_python} NO_DEFAULT_PATH)
+      truestep_look_for_nccl(PATHS ${nccl_python} NO_DEFAULT_PATH)
     endif()
   endif()
 endif()

@@ -1,8 +1,8 @@
-#include <scape/averaging/worker.hpp>
+#include <truestep/averaging/worker.hpp>
 
 #include <utility>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 Worker::Worker(std::vector<float> parameters, float learning_rate, distributed::Communicator& communicator)
     : x_(std::move(parameters)), learning_rate_(learning_rate), communicator_(communicator),
@@ -26,4 +26,4 @@ void Worker::average() {
     }
 }
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

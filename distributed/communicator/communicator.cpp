@@ -1,4 +1,4 @@
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -7,11 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 std::string_view name(Traffic traffic) {
     constexpr std::array<std::string_view, traffic_kinds> names{"agreement", "payload",  "moment",
@@ -172,4 +172,4 @@ void check_peer(int peer, int rank, int size) {
                                     std::to_string(rank) + " of " + std::to_string(size));
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

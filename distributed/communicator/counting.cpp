@@ -1,4 +1,4 @@
-#include <scape/distributed/counting.hpp>
+#include <truestep/distributed/counting.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "stretches.hpp"
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -263,4 +263,4 @@ std::unique_ptr<Exchange> CountingCommunicator::start_reduce_scatter(Traffic tra
                  });
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

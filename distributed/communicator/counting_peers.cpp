@@ -1,4 +1,4 @@
-#include <scape/distributed/counting_peers.hpp>
+#include <truestep/distributed/counting_peers.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -178,4 +178,4 @@ void CountingPeers::bury(std::vector<std::byte> data) {
         gone_.pop_front();
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <new>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -69,4 +69,4 @@ void Exchange::operator delete(void* memory, std::size_t bytes) noexcept {
     kept_memory[units] = new (memory) KeptMemory{kept_memory[units]};
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

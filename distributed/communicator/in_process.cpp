@@ -1,4 +1,4 @@
-#include <scape/distributed/in_process.hpp>
+#include <truestep/distributed/in_process.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -6,13 +6,13 @@
 #include <exception>
 #include <string>
 
-#include <scape/problem/tunable.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "in_process_group.hpp"
 #include "rank_threads.hpp"
 #include "stretches.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace in_process {
 namespace {
 
@@ -341,4 +341,4 @@ void run_ranks(int size, const std::function<void(Communicator&)>& function,
         [](Communicator& communicator, const std::string& reason) { communicator.abort(reason); });
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed::in_process {
+namespace truestep::distributed::in_process {
 
 enum class Operation : std::uint8_t { all_to_all, all_gather, reduce_scatter };
 
@@ -306,4 +306,4 @@ class Group {
     std::vector<Meeting*> free_; ///< until it is opened
 };
 
-} // namespace scape::distributed::in_process
+} // namespace truestep::distributed::in_process

@@ -1,4 +1,4 @@
-#include <scape/distributed/in_process_peers.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
 
 #include <condition_variable>
 #include <deque>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "rank_threads.hpp"
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace in_process {
 
 struct Letter {
@@ -325,4 +325,4 @@ void run_peers(int size, const std::function<void(Peers&)>& function, std::chron
                             [](Peers& mine, const std::string& reason) { mine.leave(reason); });
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,4 +1,4 @@
-#include <scape/distributed/levels.hpp>
+#include <truestep/distributed/levels.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "stretches.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 Levels::Levels(std::span<const int> groups, int rank) : rank_(static_cast<std::size_t>(rank)) {
     for (const int size : groups) {
@@ -137,4 +137,4 @@ std::uint64_t LevelsCommunicator::sent_by_gather(Sizes sizes) const {
     return sent;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// How many ranks each machine has, where `firsts` says of each rank which is the first on its machine.
-/// Throws scape::Error unless the ranks of a machine follow each other.
+/// Throws truestep::Error unless the ranks of a machine follow each other.
 inline std::vector<int> groups_of_machines(const std::vector<int>& firsts) {
     std::vector<int> groups;
     for (std::size_t rank = 0; rank < firsts.size(); ++rank) {
@@ -24,4 +24,4 @@ inline std::vector<int> groups_of_machines(const std::vector<int>& firsts) {
     return groups;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -5,15 +5,15 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/distributed/mpi_comm.hpp>
+#include <truestep/distributed/mpi_comm.hpp>
 
 #include "mpi_arguments.hpp"
 #include "mpi_ranks.hpp"
 #include "mpi_watch.hpp"
 #include "stretches.hpp"
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 std::size_t total(Communicator::Sizes sizes) {
@@ -322,4 +322,4 @@ std::unique_ptr<Communicator> make_mpi_communicator(MpiOptions options) {
     return make_mpi_communicator(MPI_COMM_WORLD, options);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

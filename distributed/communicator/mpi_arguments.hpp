@@ -6,11 +6,11 @@
 
 #include <mpi.h>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
 #include "mpi_watch.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// The arguments of one all-to-all. MPI reads them until it is complete.
 struct MpiParts {
@@ -100,4 +100,4 @@ struct MpiArguments {
     }
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,11 +1,11 @@
 #include <vector>
 
-#include <scape/distributed/mpi_comm.hpp>
+#include <truestep/distributed/mpi_comm.hpp>
 
 #include "machine_groups.hpp"
 #include "mpi_ranks.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 std::vector<int> mpi_machine_groups(MPI_Comm ranks) {
     check_mpi_runs();
@@ -26,4 +26,4 @@ std::vector<int> mpi_machine_groups() {
     return mpi_machine_groups(MPI_COMM_WORLD);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -4,12 +4,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/problem/tunable.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "mpi_ranks.hpp"
 #include "mpi_watch.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -392,4 +392,4 @@ bool MpiMail::speaks() const {
     return true;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

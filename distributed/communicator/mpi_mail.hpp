@@ -13,12 +13,12 @@
 
 #include <mpi.h>
 
-#include <scape/distributed/mpi.hpp>
+#include <truestep/distributed/mpi.hpp>
 
 #include "mpi_notices.hpp"
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// The pieces of a message on their way.
 class MpiPieces {
@@ -148,4 +148,4 @@ class MpiMail {
     std::optional<End> own_end_;
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

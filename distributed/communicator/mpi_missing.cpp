@@ -1,8 +1,8 @@
 // What stands in the place of mpi.cpp where MPI was not found when this was built.
-#include <scape/distributed/mpi.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -37,4 +37,4 @@ std::unique_ptr<Peers> make_mpi_peers(MpiOptions) {
     refuse();
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -6,7 +6,7 @@
 
 #include "mpi_watch.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -125,4 +125,4 @@ bool MpiNotices::all_sent() {
     return sent_.empty();
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -8,9 +8,9 @@
 
 #include <mpi.h>
 
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// A few bytes about messages, or about a rank.
 struct Notice {
@@ -70,4 +70,4 @@ class MpiNotices {
 /// Ends the job with what MPI says, unless the code is success.
 void check_mpi(int code);
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -3,13 +3,13 @@
 #include <string>
 #include <utility>
 
-#include <scape/distributed/mpi_comm.hpp>
+#include <truestep/distributed/mpi_comm.hpp>
 
 #include "mpi_mail.hpp"
 #include "mpi_ranks.hpp"
 #include "mpi_watch.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 class Awaited final : public Incoming {
@@ -84,4 +84,4 @@ std::unique_ptr<Peers> make_mpi_peers(MpiOptions options) {
     return make_mpi_peers(MPI_COMM_WORLD, options);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

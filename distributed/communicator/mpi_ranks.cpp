@@ -5,7 +5,7 @@
 
 #include "mpi_watch.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 bool Patience::pause() {
     constexpr std::chrono::microseconds of_work{5};
@@ -50,4 +50,4 @@ void check_mpi_runs() {
         throw std::logic_error("MPI has not been started, or has ended; see MpiSession");
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -4,9 +4,9 @@
 
 #include <mpi.h>
 
-#include <scape/distributed/mpi.hpp>
+#include <truestep/distributed/mpi.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// A rank that waits must poll, for MPI moves data only inside its calls, but it must not keep the core
 /// from a rank that has work to do: it yields, and once nothing has come for a while, it sleeps. A poll
@@ -40,4 +40,4 @@ void wait_in_set_up(MPI_Request request, MPI_Comm ranks, const MpiOptions& optio
 /// Throws std::logic_error unless MPI runs.
 void check_mpi_runs();
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

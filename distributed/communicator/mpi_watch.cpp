@@ -8,11 +8,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <scape/distributed/mpi.hpp>
+#include <truestep/distributed/mpi.hpp>
 
-#include <scape/distributed/missing.hpp>
+#include <truestep/distributed/missing.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -144,7 +144,7 @@ std::string MpiWatch::finding(Traffic waits_in, const std::string& where) const 
 
 void end_mpi(const std::string& text) {
     if (!text.empty()) {
-        std::fputs(("scape: " + text + "; all ranks end\n").c_str(), stderr);
+        std::fputs(("truestep: " + text + "; all ranks end\n").c_str(), stderr);
         until_it_is_read();
     }
     if (mpi_runs())
@@ -167,4 +167,4 @@ std::string mpi_error_text(int code) {
     return {text.data(), static_cast<std::size_t>(length)};
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

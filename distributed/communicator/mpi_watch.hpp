@@ -7,9 +7,9 @@
 
 #include <mpi.h>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// Finds out who is missing when the time is up, and sees to it that one rank alone says so and ends all.
 ///
@@ -59,4 +59,4 @@ class MpiWatch {
 [[nodiscard]] bool mpi_runs();
 [[nodiscard]] std::string mpi_error_text(int code);
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

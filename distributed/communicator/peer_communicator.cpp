@@ -1,4 +1,4 @@
-#include <scape/distributed/peer_communicator.hpp>
+#include <truestep/distributed/peer_communicator.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::unique_ptr<Exchange> PeerCommunicator::start_reduce_scatter(Traffic traffic
     return exchange;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

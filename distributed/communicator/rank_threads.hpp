@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/communicator.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed::in_process {
+namespace truestep::distributed::in_process {
 
 /// The errors of ranks: the first of a rank's own is the cause, an Aborted what it led to in another.
 class Errors {
@@ -81,4 +81,4 @@ void run_threads(std::vector<std::unique_ptr<Place>> places, const Function& fun
     errors.throw_cause();
 }
 
-} // namespace scape::distributed::in_process
+} // namespace truestep::distributed::in_process

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// Parts that stand one after the other; of each the piece.
 inline void put_stretches(std::vector<Stretch>& stretches, Communicator::Sizes sizes, Piece piece = {}) {
@@ -48,4 +48,4 @@ class SpareStretches {
     std::size_t made_ = 0; ///< there is room for all of them, so that none is lost on its way back
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,11 +1,11 @@
-#include <scape/distributed/workers.hpp>
+#include <truestep/distributed/workers.hpp>
 
 #include <string>
 #include <system_error>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 Workers::Workers(int threads) {
     try {
@@ -64,4 +64,4 @@ void Workers::serve(int part) {
     }
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

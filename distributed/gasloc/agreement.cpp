@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gasloc/state.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/mix64.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/gasloc/state.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -115,4 +115,4 @@ void agree_on_settings(distributed::Peers& peers, const Settings& settings, cons
             }
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -1,4 +1,4 @@
-#include <scape/gasloc/checkpoint.hpp>
+#include <truestep/gasloc/checkpoint.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/mix64.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/storage/safetensors.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/storage/safetensors.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -204,4 +204,4 @@ State load(const fs::path& checkpoint, const Settings& settings, int rank, int w
     return state;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

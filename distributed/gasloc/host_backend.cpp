@@ -1,14 +1,14 @@
-#include <scape/gasloc/host_backend.hpp>
+#include <truestep/gasloc/host_backend.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/workers.hpp>
-#include <scape/problem/tunable.hpp>
+#include <truestep/distributed/workers.hpp>
+#include <truestep/problem/tunable.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -151,4 +151,4 @@ std::unique_ptr<Backend> make_host_backend(int threads) {
     return std::make_unique<HostBackend>(threads);
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

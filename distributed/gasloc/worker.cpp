@@ -1,19 +1,19 @@
-#include <scape/gasloc/worker.hpp>
+#include <truestep/gasloc/worker.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
-#include <scape/distributed/scalars.hpp>
-#include <scape/gasloc/host_backend.hpp>
-#include <scape/gasloc/stability.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/distributed/scalars.hpp>
+#include <truestep/gasloc/host_backend.hpp>
+#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "agreement.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 using distributed::Peers;
 using distributed::Traffic;
@@ -188,4 +188,4 @@ State Worker::state() const {
     return state;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

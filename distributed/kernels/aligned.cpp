@@ -1,4 +1,4 @@
-#include <scape/distributed/aligned.hpp>
+#include <truestep/distributed/aligned.hpp>
 
 #include <cstdlib>
 #include <new>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -34,4 +34,4 @@ void free_aligned(void* memory) noexcept {
     std::free(memory); // NOLINT: of posix_memalign
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

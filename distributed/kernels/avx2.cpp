@@ -13,15 +13,15 @@
 #include "table.hpp"
 
 // Neither FMA nor anything else that AVX2 does not bring along: no multiplication can be contracted here.
-#define SCAPE_TARGET __attribute__((target("avx2,bmi,popcnt")))
+#define TRUESTEP_TARGET __attribute__((target("avx2,bmi,popcnt")))
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace avx2 {
 namespace {
 
 /// Which scores of a word are above `high`, and which from `low` to `high`.
-SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint64_t& above,
-                          std::uint64_t& inside) {
+TRUESTEP_TARGET void between(const Score* scores, Score low, Score high, std::uint64_t& above,
+                             std::uint64_t& inside) {
     const __m256i above_this = _mm256_set1_epi32(high);
     const __m256i at_least_this = _mm256_set1_epi32(low - 1);
     above = 0;
@@ -78,6 +78,6 @@ const Table avx2_table{.first_unacceptable = avx2::first_unacceptable,
                        .encode_positions = avx2::plain_encode_positions,
                        .decode_positions = avx2::plain_decode_positions};
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host
 
 #endif

@@ -15,9 +15,9 @@
 
 // AVX-512 brings fused multiply-add along: it is -ffp-contract=off that keeps the compiler from it (section
 // 5), and the tests notice.
-#define SCAPE_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,bmi,bmi2,popcnt")))
+#define TRUESTEP_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,bmi,bmi2,popcnt")))
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace avx512 {
 namespace {
 
@@ -29,53 +29,53 @@ constexpr unsigned group_size = 16; ///< coordinates in a register
 constexpr unsigned groups = 4;      ///< in a word
 
 /// As prefetch_word(), for what is read or written little by little.
-SCAPE_TARGET inline void prefetch_next(const void* stream, std::uintptr_t distance) {
+TRUESTEP_TARGET inline void prefetch_next(const void* stream, std::uintptr_t distance) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(stream) + distance));
 }
 constexpr std::uintptr_t next_words = 512;
 constexpr std::uintptr_t next_packed = 256;
 
 /// The bits of the 16 coordinates from `begin` on, a multiple of 16.
-SCAPE_TARGET inline __mmask16 group_bits(const std::uint64_t* words, Index begin) {
+TRUESTEP_TARGET inline __mmask16 group_bits(const std::uint64_t* words, Index begin) {
     std::uint16_t bits = 0;
     std::memcpy(&bits, reinterpret_cast<const char*>(words) + begin / 8, sizeof bits);
     return bits;
 }
 
-SCAPE_TARGET inline __mmask16 group_of(std::uint64_t word, unsigned group) {
+TRUESTEP_TARGET inline __mmask16 group_of(std::uint64_t word, unsigned group) {
     return static_cast<__mmask16>(word >> (group_size * group));
 }
 
 /// How many bits the groups before this one have: so that no group waits for the one before it.
-SCAPE_TARGET inline Index bits_before(std::uint64_t word, unsigned group) {
+TRUESTEP_TARGET inline Index bits_before(std::uint64_t word, unsigned group) {
     return group == 0 ? 0 : std::popcount(word << (word_bits - group_size * group));
 }
 
-SCAPE_TARGET inline Index count_bits(__mmask16 bits) {
+TRUESTEP_TARGET inline Index count_bits(__mmask16 bits) {
     return std::popcount(static_cast<std::uint32_t>(bits));
 }
 
 /// The values of the coordinates with a bit, packed at `packed`; +0 elsewhere. Reads no value without a
 /// bit.
-SCAPE_TARGET inline __m512 expand(__mmask16 bits, const float* packed) {
+TRUESTEP_TARGET inline __m512 expand(__mmask16 bits, const float* packed) {
     return _mm512_maskz_expandloadu_ps(bits, packed);
 }
 
-SCAPE_TARGET inline void compress(__mmask16 bits, __m512 values, float* packed) {
+TRUESTEP_TARGET inline void compress(__mmask16 bits, __m512 values, float* packed) {
     const __mmask16 room =
         static_cast<__mmask16>(_bzhi_u32(0xffffU, static_cast<unsigned>(count_bits(bits))));
     _mm512_mask_storeu_ps(packed, room, _mm512_maskz_compress_ps(bits, values));
 }
 
 /// The bits of what is left of a word from `begin` on, a multiple of 16.
-SCAPE_TARGET inline std::uint64_t rest_bits(const Mask& mask, Index begin) {
+TRUESTEP_TARGET inline std::uint64_t rest_bits(const Mask& mask, Index begin) {
     return mask.words()[static_cast<std::size_t>(begin / word_bits)] >>
            static_cast<unsigned>(begin % word_bits);
 }
 
 /// True if a chunk has so many bits that code without branches pays. With few, most groups have none, and
 /// the branch is foreseen.
-SCAPE_TARGET inline bool is_dense(const Mask& mask, Index chunk_begin) {
+TRUESTEP_TARGET inline bool is_dense(const Mask& mask, Index chunk_begin) {
     constexpr Index few = Mask::chunk / 32;
     const Index chunk_end =
         chunk_begin + Mask::chunk < mask.size() ? chunk_begin + Mask::chunk : mask.size();
@@ -84,8 +84,8 @@ SCAPE_TARGET inline bool is_dense(const Mask& mask, Index chunk_begin) {
 
 /// A group's candidates, behind those that there are. Whole registers: what is behind the last one is
 /// overwritten by the next.
-SCAPE_TARGET inline Index note_group(__mmask16 inside, __m512i scores, std::uint32_t position,
-                                     const Candidates& candidates, Index count) {
+TRUESTEP_TARGET inline Index note_group(__mmask16 inside, __m512i scores, std::uint32_t position,
+                                        const Candidates& candidates, Index count) {
     const __m512i in_group = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i here = _mm512_add_epi32(in_group, _mm512_set1_epi32(static_cast<int>(position)));
     _mm512_storeu_si512(candidates.scores + count, _mm512_maskz_compress_epi32(inside, scores));
@@ -93,12 +93,12 @@ SCAPE_TARGET inline Index note_group(__mmask16 inside, __m512i scores, std::uint
     return count + count_bits(inside);
 }
 
-SCAPE_TARGET inline __m512i scores_of(__m512 values) {
+TRUESTEP_TARGET inline __m512i scores_of(__m512 values) {
     return _mm512_and_si512(_mm512_castps_si512(values), _mm512_set1_epi32(greatest_score));
 }
 
 /// A word of which c is known.
-SCAPE_TARGET inline void watch_word(Watch& watch, Index word, const __m512* c) {
+TRUESTEP_TARGET inline void watch_word(Watch& watch, Index word, const __m512* c) {
     const __m512i above_this = _mm512_set1_epi32(watch.high);
     const __m512i at_least_this = _mm512_set1_epi32(watch.low);
     std::uint64_t above = 0;
@@ -137,7 +137,7 @@ struct LocalWords {
 };
 
 /// Whether section 4.1 refuses one of a word's gradients.
-SCAPE_TARGET inline bool refuses(const float* g) {
+TRUESTEP_TARGET inline bool refuses(const float* g) {
     constexpr auto greatest = static_cast<Score>(std::bit_cast<std::uint32_t>(element::greatest_gradient));
     __m512i worst = _mm512_setzero_si512();
     for (unsigned group = 0; group < groups; ++group)
@@ -148,7 +148,7 @@ SCAPE_TARGET inline bool refuses(const float* g) {
 
 /// How many words have been done: all, or those before one that is refused.
 template <bool last_is_dense, bool current_is_dense, bool watched, bool checks>
-SCAPE_TARGET inline Index local_words(const Scalars& scalars, Index words, LocalWords& at) {
+TRUESTEP_TARGET inline Index local_words(const Scalars& scalars, Index words, LocalWords& at) {
     const float* g = at.g; // in registers: vectors that are stored might be anything, pointers too
     const float* e = at.e;
     float* kept = at.kept;
@@ -220,14 +220,14 @@ SCAPE_TARGET inline Index local_words(const Scalars& scalars, Index words, Local
 }
 
 template <bool watched, bool checks>
-SCAPE_TARGET inline auto local_words_for(bool last_is_dense, bool current_is_dense) {
+TRUESTEP_TARGET inline auto local_words_for(bool last_is_dense, bool current_is_dense) {
     return last_is_dense ? (current_is_dense ? local_words<true, true, watched, checks>
                                              : local_words<true, false, watched, checks>)
                          : (current_is_dense ? local_words<false, true, watched, checks>
                                              : local_words<false, false, watched, checks>);
 }
 
-SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
+TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
     LocalWords at{pass.g + begin,
                   pass.e + begin,
                   pass.kept + begin,
@@ -272,7 +272,7 @@ SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, co
     return end;
 }
 
-SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
+TRUESTEP_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
     payload += current.offset_of_chunk(begin);
     for (; begin + group_size <= end; begin += group_size) {
         const __mmask16 bits = group_bits(current.words(), begin);
@@ -288,7 +288,8 @@ SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current,
 }
 
 /// A word with 16 values at most on either mask: those that both have are compressed and expanded at once.
-SCAPE_TARGET inline void repack_few(std::uint64_t last, const float* m, std::uint64_t current, float* to) {
+TRUESTEP_TARGET inline void repack_few(std::uint64_t last, const float* m, std::uint64_t current,
+                                       float* to) {
     const auto there =
         static_cast<__mmask16>(_bzhi_u32(0xffffU, static_cast<unsigned>(std::popcount(last))));
     const auto room =
@@ -299,8 +300,8 @@ SCAPE_TARGET inline void repack_few(std::uint64_t last, const float* m, std::uin
                           _mm512_maskz_expand_ps(static_cast<__mmask16>(_pext_u64(last, current)), both));
 }
 
-SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
-                         float* m_on_current) {
+TRUESTEP_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
+                            float* m_on_current) {
     for (; begin + word_bits <= end; begin += word_bits) {
         const std::uint64_t last_word = rest_bits(last, begin);
         const std::uint64_t word = rest_bits(current, begin);
@@ -322,7 +323,7 @@ SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* 
 }
 
 /// What becomes of the scores of parameters.
-SCAPE_TARGET inline __m512i greater_score(__m512i worst, __mmask16 counted, __m512 parameters) {
+TRUESTEP_TARGET inline __m512i greater_score(__m512i worst, __mmask16 counted, __m512 parameters) {
     const __m512i scores =
         _mm512_and_si512(_mm512_castps_si512(parameters), _mm512_set1_epi32(greatest_score));
     // Masked even where all count: GCC 12 takes the plain intrinsic for a use of something uninitialized.
@@ -330,9 +331,9 @@ SCAPE_TARGET inline __m512i greater_score(__m512i worst, __mmask16 counted, __m5
 }
 
 template <bool current_is_dense>
-SCAPE_TARGET inline void update_words(const Scalars& scalars, Index words, float* w,
-                                      const std::uint64_t* current, const float*& all_u, __m512i& all_worst,
-                                      Score& worst_selected) {
+TRUESTEP_TARGET inline void update_words(const Scalars& scalars, Index words, float* w,
+                                         const std::uint64_t* current, const float*& all_u,
+                                         __m512i& all_worst, Score& worst_selected) {
     const Scalars s = scalars;
     const float* u = all_u;
     __m512i worst = all_worst;
@@ -371,8 +372,8 @@ SCAPE_TARGET inline void update_words(const Scalars& scalars, Index words, float
 }
 
 /// Without decay: only what is selected.
-SCAPE_TARGET inline void update_selected(const Scalars& scalars, Index words, float* w,
-                                         const std::uint64_t* current, const float*& u, __m512i& worst) {
+TRUESTEP_TARGET inline void update_selected(const Scalars& scalars, Index words, float* w,
+                                            const std::uint64_t* current, const float*& u, __m512i& worst) {
     const __m512 learning_rate = _mm512_set1_ps(scalars.learning_rate);
     for (Index begin = 0; begin < words * word_bits; begin += group_size) {
         const __mmask16 bits = group_bits(current, begin);
@@ -386,8 +387,8 @@ SCAPE_TARGET inline void update_selected(const Scalars& scalars, Index words, fl
     }
 }
 
-SCAPE_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
-                         const float* u) {
+TRUESTEP_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
+                            const float* u) {
     constexpr Score infinity = 0x7f80'0000;
     bool finite = true;
     while (begin < end) {
@@ -414,8 +415,8 @@ SCAPE_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* 
 }
 
 /// The scores of a word's groups; moves `payload` behind what is packed of it.
-SCAPE_TARGET inline void score_word(const float* e, std::uint64_t current, const float*& payload,
-                                    __m512i* scores) {
+TRUESTEP_TARGET inline void score_word(const float* e, std::uint64_t current, const float*& payload,
+                                       __m512i* scores) {
     const float* const packed = payload;
     for (unsigned group = 0; group < groups; ++group) {
         const __m512 c =
@@ -426,7 +427,7 @@ SCAPE_TARGET inline void score_word(const float* e, std::uint64_t current, const
     payload = packed + std::popcount(current);
 }
 
-SCAPE_TARGET void score_words(const CandidateSource& source, Index words, Score* scores) {
+TRUESTEP_TARGET void score_words(const CandidateSource& source, Index words, Score* scores) {
     const float* e = source.e;
     const float* payload = source.payload;
     for (Index word = 0; word < words; ++word, e += word_bits, scores += word_bits) {
@@ -437,8 +438,8 @@ SCAPE_TARGET void score_words(const CandidateSource& source, Index words, Score*
     }
 }
 
-SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint64_t& above,
-                          std::uint64_t& inside) {
+TRUESTEP_TARGET void between(const Score* scores, Score low, Score high, std::uint64_t& above,
+                             std::uint64_t& inside) {
     const __m512i above_this = _mm512_set1_epi32(high);
     const __m512i at_least_this = _mm512_set1_epi32(low);
     above = 0;
@@ -453,8 +454,8 @@ SCAPE_TARGET void between(const Score* scores, Score low, Score high, std::uint6
     inside &= ~above;
 }
 
-SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint32_t position, Score low,
-                           Score high, std::uint64_t* next, Candidates& candidates) {
+TRUESTEP_TARGET Index bracket(const CandidateSource& source, Index words, std::uint32_t position, Score low,
+                              Score high, std::uint64_t* next, Candidates& candidates) {
     const __m512i above_this = _mm512_set1_epi32(high);
     const __m512i at_least_this = _mm512_set1_epi32(low);
     const float* e = source.e;
@@ -522,6 +523,6 @@ const Table avx512_table{.first_unacceptable = avx512::first_unacceptable,
                          .encode_positions = avx512::encode_positions,
                          .decode_positions = avx512::decode_positions};
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host
 
 #endif

@@ -10,7 +10,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-#define SCAPE_BYTES                                                                                        \
+#define TRUESTEP_BYTES                                                                                     \
     __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi,avx512vbmi2,avx512bitalg,"        \
                           "avx512vpopcntdq,gfni,bmi,bmi2,popcnt")))
 
@@ -29,27 +29,27 @@ constexpr Index batch_words = batch_size / word_bits;
 constexpr Index lanes = 8; ///< words in a register
 
 /// The lowest `count` bits, of which there may be none, or more than there are.
-SCAPE_BYTES inline std::uint64_t lowest(Index count) {
+TRUESTEP_BYTES inline std::uint64_t lowest(Index count) {
     return count <= 0 ? 0 : _bzhi_u64(~std::uint64_t{0}, static_cast<unsigned>(count < 64 ? count : 64));
 }
 
 /// `count` words, 8 at most, and 0 behind them.
-SCAPE_BYTES inline __m512i words_there(const std::uint64_t* words, Index count) {
+TRUESTEP_BYTES inline __m512i words_there(const std::uint64_t* words, Index count) {
     return count >= lanes ? _mm512_loadu_si512(words)
                           : _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lowest(count)), words);
 }
 
 /// The words before those of `here`, the one that ended `before` first.
-SCAPE_BYTES inline __m512i one_earlier(__m512i here, __m512i before) {
+TRUESTEP_BYTES inline __m512i one_earlier(__m512i here, __m512i before) {
     return _mm512_alignr_epi64(here, before, 7);
 }
 
-SCAPE_BYTES inline __m512i any_of(__m512i a, __m512i b, __m512i c) {
+TRUESTEP_BYTES inline __m512i any_of(__m512i a, __m512i b, __m512i c) {
     return _mm512_ternarylogic_epi64(a, b, c, 0xfe);
 }
 
 /// How far the 8 words from word 0 of a batch on lie from where they are padded: block b by b bits.
-SCAPE_BYTES inline __m512i first_shifts() {
+TRUESTEP_BYTES inline __m512i first_shifts() {
     return _mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1);
 }
 
@@ -60,20 +60,20 @@ SCAPE_BYTES inline __m512i first_shifts() {
 /// read but the first and the last, which may have bits of other segments.
 class Pouring {
   public:
-    SCAPE_BYTES Pouring(Index begin, Index end, std::uint64_t* all)
+    TRUESTEP_BYTES Pouring(Index begin, Index end, std::uint64_t* all)
         : words_(all + begin / word_bits), last_(all + (end - 1) / word_bits), of_others_(*last_),
           carried_(*words_), shift_(static_cast<unsigned>(begin % word_bits)) {}
 
     /// A batch of padded blocks with `size` coordinates, and zeros for a register behind them. False if a
     /// block has a 256th coordinate.
-    SCAPE_BYTES bool pour(const std::uint64_t* padded, Index size) {
+    TRUESTEP_BYTES bool pour(const std::uint64_t* padded, Index size) {
         return shift_ == 0 ? pour_at<true>(padded, size) : pour_at<false>(padded, size);
     }
-    SCAPE_BYTES void finish() const { *last_ |= of_others_; }
+    TRUESTEP_BYTES void finish() const { *last_ |= of_others_; }
 
   private:
     template <bool at_a_word>
-    SCAPE_BYTES bool pour_at(const std::uint64_t* padded, Index size) {
+    TRUESTEP_BYTES bool pour_at(const std::uint64_t* padded, Index size) {
         const __m128i up = _mm_cvtsi32_si128(static_cast<int>(shift_));
         const __m128i down = _mm_cvtsi32_si128(64 - static_cast<int>(shift_));
         const __m512i two = _mm512_set1_epi64(2);
@@ -119,7 +119,7 @@ class Pouring {
     unsigned shift_;
 };
 
-SCAPE_BYTES inline __m512i transposed(__m512i bytes) {
+TRUESTEP_BYTES inline __m512i transposed(__m512i bytes) {
     return _mm512_gf2p8affine_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(0x8040'2010'0804'0201U)),
                                          bytes, 0);
 }
@@ -130,21 +130,21 @@ constexpr long long powers_from_above = static_cast<long long>(0x0102'0408'1020'
 /// A product of bits: of each 8 positions, the bytes of a word that they are in, times the bits that they
 /// are there. What comes out at a place is the parity of the positions there, and ascending ones are there
 /// once at most. What is not there is no bit of any byte.
-SCAPE_BYTES inline __m512i bits_of(__m512i positions, __mmask64 there) {
+TRUESTEP_BYTES inline __m512i bits_of(__m512i positions, __mmask64 there) {
     return transposed(
         _mm512_maskz_permutexvar_epi8(there, positions, _mm512_set1_epi64(powers_from_above)));
 }
 /// The byte of a block: a position's highest five bits. A sixth is its neighbour's, and tables that go by
 /// these are there twice.
-SCAPE_BYTES inline __m512i bytes_of(__m512i positions) {
+TRUESTEP_BYTES inline __m512i bytes_of(__m512i positions) {
     return _mm512_srli_epi16(positions, 3);
 }
 /// The first, second ... words of what each 8 positions make.
-SCAPE_BYTES inline __m512i product(__m512i bytes, __m512i table, __m512i bits) {
+TRUESTEP_BYTES inline __m512i product(__m512i bytes, __m512i table, __m512i bits) {
     return _mm512_gf2p8affine_epi64_epi8(transposed(_mm512_permutexvar_epi8(bytes, table)), bits, 0);
 }
 struct Products {
-    SCAPE_BYTES Products(__m512i positions, __mmask64 there) {
+    TRUESTEP_BYTES Products(__m512i positions, __mmask64 there) {
         const __m512i bits = bits_of(positions, there);
         const __m512i bytes = bytes_of(positions);
         words[0] = product(bytes, _mm512_setr_epi64(powers, 0, 0, 0, powers, 0, 0, 0), bits);
@@ -156,27 +156,27 @@ struct Products {
 };
 
 /// The words of two registers' lanes, by turns: of their lower halves, or of their upper ones.
-SCAPE_BYTES inline __m512i lower_words(__m512i a, __m512i b) {
+TRUESTEP_BYTES inline __m512i lower_words(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
 }
-SCAPE_BYTES inline __m512i upper_words(__m512i a, __m512i b) {
+TRUESTEP_BYTES inline __m512i upper_words(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b);
 }
 /// The same of pairs of words.
-SCAPE_BYTES inline __m512i lower_pairs(__m512i a, __m512i b) {
+TRUESTEP_BYTES inline __m512i lower_pairs(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), b);
 }
-SCAPE_BYTES inline __m512i upper_pairs(__m512i a, __m512i b) {
+TRUESTEP_BYTES inline __m512i upper_pairs(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), b);
 }
 /// Adds up the words at even places and those at odd ones, by turns from either.
-SCAPE_BYTES inline __m512i added_pairs(__m512i a, __m512i b) {
+TRUESTEP_BYTES inline __m512i added_pairs(__m512i a, __m512i b) {
     return _mm512_xor_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
 /// Pads the blocks of a register that has 8 * `groups` places for the positions of each.
 template <int groups>
-SCAPE_BYTES inline void pad_blocks(__m512i positions, __mmask64 there, std::uint64_t* padded) {
+TRUESTEP_BYTES inline void pad_blocks(__m512i positions, __mmask64 there, std::uint64_t* padded) {
     const Products products(positions, there);
     const __m512i* const words = products.words;
     if constexpr (groups == 1) {
@@ -206,7 +206,7 @@ SCAPE_BYTES inline void pad_blocks(__m512i positions, __mmask64 there, std::uint
 
 /// Of each place for a position, 8 * `groups` of a block, whether its block has one for it: the first ones.
 template <int groups>
-SCAPE_BYTES inline void places_of(const std::uint8_t* counts, std::uint64_t* places) {
+TRUESTEP_BYTES inline void places_of(const std::uint8_t* counts, std::uint64_t* places) {
     if constexpr (groups == 1) {
         const __m512i first = _mm512_setr_epi64(0x7f3f'1f0f'0703'0100, 0xff, 0, 0, 0, 0, 0, 0);
         _mm512_storeu_si512(places, _mm512_permutexvar_epi8(_mm512_loadu_si512(counts), first));
@@ -230,13 +230,13 @@ SCAPE_BYTES inline void places_of(const std::uint8_t* counts, std::uint64_t* pla
 /// Positions that are read from the first to the last, none behind it, and whether they ascend.
 class PositionStream {
   public:
-    SCAPE_BYTES PositionStream(const std::uint8_t* positions, Index count)
+    TRUESTEP_BYTES PositionStream(const std::uint8_t* positions, Index count)
         : next_(positions), end_(positions + count) {}
 
     /// A batch's blocks, 8 / `groups` at a time; each by itself where one of these has more positions than
     /// there are places.
     template <int groups>
-    SCAPE_BYTES void pad(const std::uint8_t* counts, Index blocks, std::uint64_t* padded) {
+    TRUESTEP_BYTES void pad(const std::uint8_t* counts, Index blocks, std::uint64_t* padded) {
         constexpr Index together = 8 / groups;
         constexpr std::uint64_t ends = groups == 1 ? 0x8080'8080'8080'8080U : 0x8000'8000'8000'8000U;
         alignas(64) std::uint64_t
@@ -261,7 +261,7 @@ class PositionStream {
     }
 
     /// The same with 32 places for each of two blocks; what has no place comes behind all.
-    SCAPE_BYTES void pad_pairs(const std::uint8_t* counts, Index blocks, std::uint64_t* padded) {
+    TRUESTEP_BYTES void pad_pairs(const std::uint8_t* counts, Index blocks, std::uint64_t* padded) {
         constexpr Index places_each = 32;
         constexpr std::uint64_t ends = 0x8000'0000'8000'0000U;
         alignas(64) std::uint64_t all_places[std::size_t{8} * 4]; // NOLINT: written before it is read
@@ -287,19 +287,19 @@ class PositionStream {
     [[nodiscard]] bool ascends() const { return bad_ == 0; }
 
   private:
-    SCAPE_BYTES static std::uint64_t more_than(Index count, const std::uint8_t* counts) {
+    TRUESTEP_BYTES static std::uint64_t more_than(Index count, const std::uint8_t* counts) {
         return _mm512_cmpgt_epu8_mask(_mm512_loadu_si512(counts),
                                       _mm512_set1_epi8(static_cast<char>(count)));
     }
 
     /// The bytes there and behind, a register of them at most.
-    SCAPE_BYTES __m512i from(const std::uint8_t* positions) const {
+    TRUESTEP_BYTES __m512i from(const std::uint8_t* positions) const {
         const Index left = end_ - positions;
         return left >= 64 ? _mm512_loadu_si512(positions)
                           : _mm512_maskz_loadu_epi8(lowest(left), positions);
     }
     /// Half a register from each of two places.
-    SCAPE_BYTES __m512i two_from(const std::uint8_t* first, const std::uint8_t* second) const {
+    TRUESTEP_BYTES __m512i two_from(const std::uint8_t* first, const std::uint8_t* second) const {
         if (end_ - second >= 32)
             return _mm512_inserti64x4(
                 _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first))),
@@ -312,7 +312,7 @@ class PositionStream {
     }
 
     /// Of so many positions of one block.
-    SCAPE_BYTES void note_ascent(const std::uint8_t* positions, Index count) {
+    TRUESTEP_BYTES void note_ascent(const std::uint8_t* positions, Index count) {
         for (; count > 1; count -= 64, positions += 64) {
             const __mmask64 followed = lowest(count - 1);
             bad_ |= _mm512_mask_cmpge_epu8_mask(followed, _mm512_maskz_loadu_epi8(followed, positions),
@@ -321,7 +321,7 @@ class PositionStream {
     }
 
     /// Adds so many positions to a block, 8 at a time: the product once more, of four words in a register.
-    SCAPE_BYTES static void add_to(std::uint64_t* padded, const std::uint8_t* positions, Index count) {
+    TRUESTEP_BYTES static void add_to(std::uint64_t* padded, const std::uint8_t* positions, Index count) {
         const __m256i table = _mm256_setr_epi64x(powers, 0, 0, 0);
         const __m256i word =
             _mm256_setr_epi64x(0, 0x0808'0808'0808'0808, 0x1010'1010'1010'1010, 0x1818'1818'1818'1818);
@@ -347,7 +347,7 @@ class PositionStream {
     }
 
     /// A block by itself, of any count.
-    SCAPE_BYTES void pad_one(Index count, std::uint64_t* padded) {
+    TRUESTEP_BYTES void pad_one(Index count, std::uint64_t* padded) {
         std::memset(padded, 0, 4 * sizeof *padded);
         note_ascent(next_, count);
         add_to(padded, next_, count);
@@ -360,7 +360,7 @@ class PositionStream {
 };
 
 /// A padded block has a bit that is none of its `size` first.
-SCAPE_BYTES inline bool is_beyond(const std::uint64_t* block, Index size) {
+TRUESTEP_BYTES inline bool is_beyond(const std::uint64_t* block, Index size) {
     std::uint64_t beyond = 0;
     for (Index word = 0; word < 4; ++word)
         beyond |= block[word] & ~lowest(size - word * word_bits);
@@ -369,8 +369,8 @@ SCAPE_BYTES inline bool is_beyond(const std::uint64_t* block, Index size) {
 
 /// With places for 8 * `groups` positions of a block, of which most have fewer.
 template <int groups>
-SCAPE_BYTES bool decode_blocks(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
-                               Index end, Index k, std::uint64_t* words) {
+TRUESTEP_BYTES bool decode_blocks(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
+                                  Index end, Index k, std::uint64_t* words) {
     alignas(64) std::uint64_t padded[4 * batch_blocks + lanes];
     alignas(64) std::uint8_t counts_here[batch_blocks]; // NOLINT: written before it is read
     std::memset(padded + 4 * batch_blocks, 0, lanes * sizeof *padded);
@@ -395,7 +395,7 @@ SCAPE_BYTES bool decode_blocks(const std::uint8_t* counts, const std::uint8_t* p
     return true;
 }
 
-SCAPE_BYTES inline bool counts_to_by_bytes(const std::uint8_t* counts, Index blocks, Index k) {
+TRUESTEP_BYTES inline bool counts_to_by_bytes(const std::uint8_t* counts, Index blocks, Index k) {
     __m512i total = _mm512_setzero_si512();
     for (; blocks > 0; blocks -= 64, counts += 64)
         total = _mm512_add_epi64(total, _mm512_sad_epu8(_mm512_maskz_loadu_epi8(lowest(blocks), counts),
@@ -409,8 +409,8 @@ SCAPE_BYTES inline bool counts_to_by_bytes(const std::uint8_t* counts, Index blo
 /// Pads `blocks` of the `size` coordinates that begin with bit `shift` of a word: up to a batch, and up to
 /// a register more than there are.
 template <bool at_a_word>
-SCAPE_BYTES void pad_bits(const std::uint64_t* words, unsigned shift, Index size, Index blocks,
-                          std::uint64_t* padded) {
+TRUESTEP_BYTES void pad_bits(const std::uint64_t* words, unsigned shift, Index size, Index blocks,
+                             std::uint64_t* padded) {
     const __m128i down = _mm_cvtsi32_si128(static_cast<int>(shift));
     const __m128i up = _mm_cvtsi32_si128(64 - static_cast<int>(shift));
     const __m512i two = _mm512_set1_epi64(2);
@@ -438,13 +438,13 @@ SCAPE_BYTES void pad_bits(const std::uint64_t* words, unsigned shift, Index size
 /// room for them.
 class PositionSink {
   public:
-    SCAPE_BYTES PositionSink(std::uint8_t* positions, std::uint8_t* end) : next_(positions), end_(end) {
+    TRUESTEP_BYTES PositionSink(std::uint8_t* positions, std::uint8_t* end) : next_(positions), end_(end) {
         for (unsigned i = 0; i < 256; ++i)
             number_[i] = static_cast<std::uint8_t>(i);
     }
 
     /// Two blocks, where few bytes have more than one bit: the bytes that have one, each with its number.
-    SCAPE_BYTES void take_few(const std::uint64_t* padded, std::uint8_t* counts) {
+    TRUESTEP_BYTES void take_few(const std::uint64_t* padded, std::uint8_t* counts) {
         const __m512i all = _mm512_loadu_si512(padded);
         const __m512i one_less = _mm512_sub_epi8(all, _mm512_set1_epi8(1));
         if (_mm512_test_epi8_mask(all, one_less) != 0)
@@ -460,7 +460,7 @@ class PositionSink {
     }
 
     /// Two blocks, by words.
-    SCAPE_BYTES void take(const std::uint64_t* padded, std::uint8_t* counts) {
+    TRUESTEP_BYTES void take(const std::uint64_t* padded, std::uint8_t* counts) {
         for (Index block = 0; block < 2; ++block) {
             const std::uint8_t* const first = next_;
             for (Index word = 0; word < 4; ++word) {
@@ -473,7 +473,7 @@ class PositionSink {
     }
 
   private:
-    SCAPE_BYTES void put(__m512i positions, Index count) {
+    TRUESTEP_BYTES void put(__m512i positions, Index count) {
         if (end_ - next_ >= 64)
             _mm512_storeu_si512(next_, positions);
         else
@@ -486,9 +486,9 @@ class PositionSink {
     alignas(64) std::uint8_t number_[256];
 };
 
-SCAPE_BYTES void encode_positions_by_bytes(const std::uint64_t* words, Index begin, Index end,
-                                           std::uint8_t* counts, std::uint8_t* positions,
-                                           const std::uint8_t* positions_end) {
+TRUESTEP_BYTES void encode_positions_by_bytes(const std::uint64_t* words, Index begin, Index end,
+                                              std::uint8_t* counts, std::uint8_t* positions,
+                                              const std::uint8_t* positions_end) {
     alignas(64) std::uint64_t padded[4 * batch_blocks]; // NOLINT: written before it is read
     alignas(64) std::uint8_t counts_here[batch_blocks]; // NOLINT: the same
     const Index k = positions_end - positions;
@@ -512,7 +512,7 @@ SCAPE_BYTES void encode_positions_by_bytes(const std::uint64_t* words, Index beg
     }
 }
 
-SCAPE_BYTES Index count_words_by_registers(const std::uint64_t* words, Index count) {
+TRUESTEP_BYTES Index count_words_by_registers(const std::uint64_t* words, Index count) {
     __m512i total = _mm512_setzero_si512();
     for (Index word = 0; word < count; word += lanes)
         total = _mm512_add_epi64(total, _mm512_popcnt_epi64(words_there(words + word, count - word)));
@@ -521,18 +521,19 @@ SCAPE_BYTES Index count_words_by_registers(const std::uint64_t* words, Index cou
 
 // ------------------------------------------------------------------------------------------------------------
 
-SCAPE_TARGET Index count_set(const std::uint64_t* words, Index count) {
+TRUESTEP_TARGET Index count_set(const std::uint64_t* words, Index count) {
     return (has_byte_instructions() ? count_words_by_registers : count_words)(words, count);
 }
 
-SCAPE_TARGET void encode_positions(const std::uint64_t* words, Index begin, Index end, std::uint8_t* counts,
-                                   std::uint8_t* positions, const std::uint8_t* positions_end) {
+TRUESTEP_TARGET void encode_positions(const std::uint64_t* words, Index begin, Index end,
+                                      std::uint8_t* counts, std::uint8_t* positions,
+                                      const std::uint8_t* positions_end) {
     (has_byte_instructions() ? encode_positions_by_bytes
                              : plain_encode_positions)(words, begin, end, counts, positions, positions_end);
 }
 
-SCAPE_TARGET bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions, Index begin,
-                                   Index end, Index k, std::uint64_t* words) {
+TRUESTEP_TARGET bool decode_positions(const std::uint8_t* counts, const std::uint8_t* positions,
+                                      Index begin, Index end, Index k, std::uint64_t* words) {
     if (!has_byte_instructions())
         return plain_decode_positions(counts, positions, begin, end, k, words);
     const Index blocks = (end - begin + position_block - 1) / position_block;

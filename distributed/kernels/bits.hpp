@@ -1,14 +1,14 @@
 // Bits of masks in whole words: counts, and the codes in which they travel. Included once by each variant,
 // within its anonymous namespace, behind packed.hpp; hence no include guard.
 
-SCAPE_TARGET Index count_words(const std::uint64_t* words, Index count) {
+TRUESTEP_TARGET Index count_words(const std::uint64_t* words, Index count) {
     Index total = 0;
     for (Index i = 0; i < count; ++i)
         total += std::popcount(words[i]);
     return total;
 }
 
-SCAPE_TARGET Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count) {
+TRUESTEP_TARGET Index count_common(const std::uint64_t* a, const std::uint64_t* b, Index count) {
     Index total = 0;
     for (Index i = 0; i < count; ++i)
         total += std::popcount(a[i] & b[i]);
@@ -16,7 +16,7 @@ SCAPE_TARGET Index count_common(const std::uint64_t* a, const std::uint64_t* b, 
 }
 
 /// The `count` bits from bit `at` on, 1 to 64 of them; touches no word that has none of them.
-SCAPE_TARGET inline std::uint64_t bits_at(const std::uint64_t* words, Index at, Index count) {
+TRUESTEP_TARGET inline std::uint64_t bits_at(const std::uint64_t* words, Index at, Index count) {
     const auto shift = static_cast<unsigned>(at % word_bits);
     std::uint64_t bits = words[at / word_bits] >> shift;
     if (static_cast<Index>(shift) + count > word_bits)
@@ -24,7 +24,7 @@ SCAPE_TARGET inline std::uint64_t bits_at(const std::uint64_t* words, Index at, 
     return count == word_bits ? bits : bits & ((std::uint64_t{1} << static_cast<unsigned>(count)) - 1);
 }
 
-SCAPE_TARGET void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code) {
+TRUESTEP_TARGET void encode_bitmap(const std::uint64_t* words, Index begin, Index end, std::uint8_t* code) {
     for (; begin + word_bits <= end; begin += word_bits, code += sizeof(std::uint64_t)) {
         const std::uint64_t bits = bits_at(words, begin, word_bits);
         std::memcpy(code, &bits, sizeof bits);
@@ -36,8 +36,8 @@ SCAPE_TARGET void encode_bitmap(const std::uint64_t* words, Index begin, Index e
     }
 }
 
-SCAPE_TARGET bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k,
-                                std::uint64_t* words) {
+TRUESTEP_TARGET bool decode_bitmap(const std::uint8_t* code, Index begin, Index end, Index k,
+                                   std::uint64_t* words) {
     Index found = 0;
     const Index last = (end - 1) / word_bits;
     const std::uint64_t of_others = words[last];
@@ -61,9 +61,9 @@ SCAPE_TARGET bool decode_bitmap(const std::uint8_t* code, Index begin, Index end
 }
 
 /// A block of the code of positions at a time.
-SCAPE_TARGET void plain_encode_positions(const std::uint64_t* words, Index begin, Index end,
-                                         std::uint8_t* counts, std::uint8_t* positions,
-                                         const std::uint8_t* /*positions_end*/) {
+TRUESTEP_TARGET void plain_encode_positions(const std::uint64_t* words, Index begin, Index end,
+                                            std::uint8_t* counts, std::uint8_t* positions,
+                                            const std::uint8_t* /*positions_end*/) {
     for (; begin < end; begin += position_block) {
         const std::uint8_t* const first = positions;
         const Index size = position_block < end - begin ? position_block : end - begin;
@@ -77,15 +77,15 @@ SCAPE_TARGET void plain_encode_positions(const std::uint64_t* words, Index begin
 }
 
 /// As its counts say, the code has k positions.
-SCAPE_TARGET inline bool counts_to(const std::uint8_t* counts, Index blocks, Index k) {
+TRUESTEP_TARGET inline bool counts_to(const std::uint8_t* counts, Index blocks, Index k) {
     Index total = 0;
     for (Index i = 0; i < blocks; ++i)
         total += counts[i];
     return total == k;
 }
 
-SCAPE_TARGET bool plain_decode_positions(const std::uint8_t* counts, const std::uint8_t* positions,
-                                         Index begin, Index end, Index k, std::uint64_t* words) {
+TRUESTEP_TARGET bool plain_decode_positions(const std::uint8_t* counts, const std::uint8_t* positions,
+                                            Index begin, Index end, Index k, std::uint64_t* words) {
     if (!counts_to(counts, (end - begin + position_block - 1) / position_block, k))
         return false;
     const Index last = (end - 1) / word_bits;

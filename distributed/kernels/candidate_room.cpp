@@ -1,15 +1,15 @@
-#include <scape/distributed/candidate_room.hpp>
+#include <truestep/distributed/candidate_room.hpp>
 
 #include <new>
 #include <utility>
 
-#include <scape/problem/tunable.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 namespace {
 
@@ -76,4 +76,4 @@ void CandidateRoom::let_go() noexcept {
     size_ = 0;
 }
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

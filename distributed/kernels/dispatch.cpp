@@ -2,12 +2,12 @@
 #include <stdexcept>
 #include <string>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/local.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/local.hpp>
 
 #include "table.hpp"
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 namespace {
 
@@ -197,4 +197,4 @@ bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float*
     return table().gossip(gossip, begin, end, y, before, theta);
 }
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -1,10 +1,10 @@
-#include <scape/distributed/mask.hpp>
+#include <truestep/distributed/mask.hpp>
 
 #include <algorithm>
 
 #include "table.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 void Mask::set_range(Index begin, Index end) {
     while (begin < end) {
@@ -42,4 +42,4 @@ Index Mask::offset(Index index) const {
     return total;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

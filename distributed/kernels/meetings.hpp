@@ -1,17 +1,17 @@
 // The passes of local.hpp. Included once by each variant, behind packed.hpp and as that is.
 
 /// Where the bits of magnitudes are largest: below an infinity's where all are finite.
-SCAPE_TARGET inline Score greater(Score worst, float value) {
+TRUESTEP_TARGET inline Score greater(Score worst, float value) {
     const Score score = std::bit_cast<Score>(value) & greatest_score;
     return score > worst ? score : worst;
 }
 constexpr Score score_of_infinity = 0x7f80'0000;
 
 template <InnerRule rule>
-SCAPE_TARGET inline Score inner_word(const Scalars& s, Index begin, Index count, const InnerStep& vectors,
-                                     Score worst) {
+TRUESTEP_TARGET inline Score inner_word(const Scalars& s, Index begin, Index count,
+                                        const InnerStep& vectors, Score worst) {
     const auto [g, x, m, v, x_to, m_to, v_to] = vectors;
-    SCAPE_APART
+    TRUESTEP_APART
     for (Index i = begin; i < begin + count; ++i) {
         const float gradient = g[i];
         float parameter = x[i];
@@ -29,8 +29,8 @@ SCAPE_TARGET inline Score inner_word(const Scalars& s, Index begin, Index count,
 }
 
 template <InnerRule rule>
-SCAPE_TARGET inline bool inner_words(const Scalars& scalars, Index begin, Index end,
-                                     const InnerStep& vectors) {
+TRUESTEP_TARGET inline bool inner_words(const Scalars& scalars, Index begin, Index end,
+                                        const InnerStep& vectors) {
     const Scalars s = scalars; // a copy, so that no store can be to it
     Score worst = 0;
     for (; begin + word_bits <= end; begin += word_bits) {
@@ -45,8 +45,8 @@ SCAPE_TARGET inline bool inner_words(const Scalars& scalars, Index begin, Index 
     return inner_word<rule>(s, begin, end - begin, vectors, worst) < score_of_infinity;
 }
 
-SCAPE_TARGET bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end,
-                        const InnerStep& vectors) {
+TRUESTEP_TARGET bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end,
+                           const InnerStep& vectors) {
     switch (rule) {
     case InnerRule::sgd:
         return inner_words<InnerRule::sgd>(scalars, begin, end, vectors);
@@ -60,13 +60,13 @@ SCAPE_TARGET bool inner(InnerRule rule, const Scalars& scalars, Index begin, Ind
     return inner_words<InnerRule::adamw>(scalars, begin, end, vectors);
 }
 
-SCAPE_TARGET inline void drift_word(float eta, Index count, const float* theta, float* x) {
-    SCAPE_APART
+TRUESTEP_TARGET inline void drift_word(float eta, Index count, const float* theta, float* x) {
+    TRUESTEP_APART
     for (Index i = 0; i < count; ++i)
         x[i] = element::drift(eta, theta[i], x[i]);
 }
 
-SCAPE_TARGET void drift(float eta, Index begin, Index end, const float* theta, float* x) {
+TRUESTEP_TARGET void drift(float eta, Index begin, Index end, const float* theta, float* x) {
     for (; begin + word_bits <= end; begin += word_bits) {
         prefetch_near(theta + begin);
         prefetch_near(x + begin);
@@ -79,8 +79,8 @@ SCAPE_TARGET void drift(float eta, Index begin, Index end, const float* theta, f
 enum class Meeting : std::uint8_t { nobody, one, many };
 
 template <Meeting meeting, bool carries, bool of_gossiped>
-SCAPE_TARGET inline Score gossip_word(const Gossip& gossip, Index begin, Index count, const float* y,
-                                      float* before, float* theta, Score worst) {
+TRUESTEP_TARGET inline Score gossip_word(const Gossip& gossip, Index begin, Index count, const float* y,
+                                         float* before, float* theta, Score worst) {
     const float a = gossip.a;
     const float gamma = gossip.gamma;
     const float lambda = meeting == Meeting::one ? gossip.met[0].lambda : 0.0F;
@@ -98,7 +98,7 @@ SCAPE_TARGET inline Score gossip_word(const Gossip& gossip, Index begin, Index c
     y += begin;
     before += begin;
     theta += begin;
-    SCAPE_APART
+    TRUESTEP_APART
     for (Index i = 0; i < count; ++i) {
         float z = y[i]; // in every bit, where nobody was met
         if (meeting == Meeting::one)
@@ -115,8 +115,8 @@ SCAPE_TARGET inline Score gossip_word(const Gossip& gossip, Index begin, Index c
 }
 
 template <Meeting meeting, bool carries, bool of_gossiped>
-SCAPE_TARGET inline bool gossip_words(const Gossip& gossip, Index begin, Index end, const float* y,
-                                      float* before, float* theta) {
+TRUESTEP_TARGET inline bool gossip_words(const Gossip& gossip, Index begin, Index end, const float* y,
+                                         float* before, float* theta) {
     Score worst = 0;
     for (; begin + word_bits <= end; begin += word_bits) {
         prefetch_near(y + begin);
@@ -132,8 +132,8 @@ SCAPE_TARGET inline bool gossip_words(const Gossip& gossip, Index begin, Index e
 }
 
 template <Meeting meeting>
-SCAPE_TARGET inline bool gossip_of(const Gossip& gossip, Index begin, Index end, const float* y,
-                                   float* before, float* theta) {
+TRUESTEP_TARGET inline bool gossip_of(const Gossip& gossip, Index begin, Index end, const float* y,
+                                      float* before, float* theta) {
     if (gossip.of_gossiped)
         return gossip.carries ? gossip_words<meeting, true, true>(gossip, begin, end, y, before, theta)
                               : gossip_words<meeting, false, true>(gossip, begin, end, y, before, theta);
@@ -141,8 +141,8 @@ SCAPE_TARGET inline bool gossip_of(const Gossip& gossip, Index begin, Index end,
                           : gossip_words<meeting, false, false>(gossip, begin, end, y, before, theta);
 }
 
-SCAPE_TARGET bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
-                         float* theta) {
+TRUESTEP_TARGET bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
+                            float* theta) {
     if (gossip.met.empty())
         return gossip_of<Meeting::nobody>(gossip, begin, end, y, before, theta);
     if (gossip.met.size() == 1)

@@ -1,6 +1,6 @@
 // The loops over packed vectors, and the others that the compiler turns into vector code by itself.
-// Included once by each variant, within its anonymous namespace, with SCAPE_TARGET naming the instruction
-// set; hence no include guard.
+// Included once by each variant, within its anonymous namespace, with TRUESTEP_TARGET naming the
+// instruction set; hence no include guard.
 //
 // Results go through a small block that cannot overlap an argument: so a result may be written over an
 // argument, and the compiler need not ask whether it is.
@@ -11,7 +11,7 @@ constexpr Index block_size = problem::tunable<Index>(256, 64);
 /// Asks for the word that a stream will hold a page further on. The hardware follows a stream only to the
 /// end of its page, and with more work per cache line than a plain loop has, too few lines would be under
 /// way otherwise.
-SCAPE_TARGET inline void prefetch_word(const float* stream, std::uintptr_t distance = 4096) {
+TRUESTEP_TARGET inline void prefetch_word(const float* stream, std::uintptr_t distance = 4096) {
     constexpr std::uintptr_t line = 64;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(stream) + distance;
     for (std::uintptr_t offset = 0; offset < word_bits * sizeof(float); offset += line)
@@ -22,18 +22,18 @@ SCAPE_TARGET inline void prefetch_word(const float* stream, std::uintptr_t dista
 // write to where an argument was, or to a vector of their own, coordinate by coordinate: nothing that one
 // iteration writes is read by another, and the compiler is told so.
 #if defined(__clang__)
-#define SCAPE_APART _Pragma("clang loop vectorize(assume_safety)")
+#define TRUESTEP_APART _Pragma("clang loop vectorize(assume_safety)")
 #else
-#define SCAPE_APART _Pragma("GCC ivdep")
+#define TRUESTEP_APART _Pragma("GCC ivdep")
 #endif
 
 /// As prefetch_word(), nearer: with a few streams and short iterations, what is asked for a page ahead is
 /// found to come too early.
-SCAPE_TARGET inline void prefetch_near(const float* stream) {
+TRUESTEP_TARGET inline void prefetch_near(const float* stream) {
     prefetch_word(stream, 1024);
 }
 
-SCAPE_TARGET Index first_unacceptable(const float* g, Index begin, Index end) {
+TRUESTEP_TARGET Index first_unacceptable(const float* g, Index begin, Index end) {
     constexpr auto greatest = static_cast<Score>(std::bit_cast<std::uint32_t>(element::greatest_gradient));
     while (begin < end) {
         const Index block_end = begin + block_size < end ? begin + block_size : end;
@@ -53,8 +53,8 @@ SCAPE_TARGET Index first_unacceptable(const float* g, Index begin, Index end) {
     return end;
 }
 
-SCAPE_TARGET void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts,
-                       Index stride, float* mean) {
+TRUESTEP_TARGET void fold(const Scalars& scalars, int workers, Index begin, Index end, const float* parts,
+                          Index stride, float* mean) {
     const float divisor = scalars.workers;
     // By a power of two both are exact but for the one rounding, and a division takes several times as
     // long.
@@ -81,7 +81,7 @@ SCAPE_TARGET void fold(const Scalars& scalars, int workers, Index begin, Index e
     }
 }
 
-SCAPE_TARGET void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost) {
+TRUESTEP_TARGET void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent, float* lost) {
     float rounded[block_size];
     float rest[block_size];
     std::uint16_t bits[block_size];
@@ -100,8 +100,8 @@ SCAPE_TARGET void to_bf16(Index begin, Index end, float* c, std::uint16_t* sent,
 }
 
 /// Each part goes to fp32 a block at a time, and is added as every payload.
-SCAPE_TARGET void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end,
-                            const std::uint16_t* parts, Index stride, float* mean) {
+TRUESTEP_TARGET void fold_bf16(const Scalars& scalars, int workers, Index begin, Index end,
+                               const std::uint16_t* parts, Index stride, float* mean) {
     float sum[block_size];
     for (; begin < end; begin += block_size) {
         const Index count = block_size < end - begin ? block_size : end - begin;
@@ -116,8 +116,8 @@ SCAPE_TARGET void fold_bf16(const Scalars& scalars, int workers, Index begin, In
     }
 }
 
-SCAPE_TARGET void to_e5m2(const element::E5m2Scale& given, Index begin, Index end, float* c,
-                          std::uint8_t* sent, float* lost) {
+TRUESTEP_TARGET void to_e5m2(const element::E5m2Scale& given, Index begin, Index end, float* c,
+                             std::uint8_t* sent, float* lost) {
     const element::E5m2Scale scale = given;
     float rounded[block_size];
     float rest[block_size];
@@ -136,8 +136,9 @@ SCAPE_TARGET void to_e5m2(const element::E5m2Scale& given, Index begin, Index en
     }
 }
 
-SCAPE_TARGET void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& given, int workers,
-                            Index begin, Index end, const std::uint8_t* parts, Index stride, float* mean) {
+TRUESTEP_TARGET void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& given, int workers,
+                               Index begin, Index end, const std::uint8_t* parts, Index stride,
+                               float* mean) {
     const element::E5m2Scale scale = given;
     float sum[block_size];
     for (; begin < end; begin += block_size) {
@@ -153,7 +154,7 @@ SCAPE_TARGET void fold_e5m2(const Scalars& scalars, const element::E5m2Scale& gi
     }
 }
 
-SCAPE_TARGET std::uint32_t greatest_score_of(Index begin, Index end, const float* c) {
+TRUESTEP_TARGET std::uint32_t greatest_score_of(Index begin, Index end, const float* c) {
     Score greatest = 0;
     for (Index i = begin; i < end; ++i) {
         const Score score = std::bit_cast<Score>(c[i]) & greatest_score;
@@ -162,8 +163,8 @@ SCAPE_TARGET std::uint32_t greatest_score_of(Index begin, Index end, const float
     return static_cast<std::uint32_t>(greatest);
 }
 
-SCAPE_TARGET void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M,
-                              const float* m, float* ghat) {
+TRUESTEP_TARGET void reconstruct(const Scalars& scalars, Index begin, Index end, const float* M,
+                                 const float* m, float* ghat) {
     const Scalars s = scalars;
     float block[block_size];
     for (; begin < end; begin += block_size) {
@@ -174,7 +175,7 @@ SCAPE_TARGET void reconstruct(const Scalars& scalars, Index begin, Index end, co
     }
 }
 
-SCAPE_TARGET void square_sums(Index first, Index last, const float* ghat, Index size, double* sums) {
+TRUESTEP_TARGET void square_sums(Index first, Index last, const float* ghat, Index size, double* sums) {
     constexpr Index lane_count = 256;
     for (Index block = first; block < last; ++block) {
         double lanes[lane_count] = {};
@@ -194,8 +195,8 @@ SCAPE_TARGET void square_sums(Index first, Index last, const float* ghat, Index 
     }
 }
 
-SCAPE_TARGET void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m, float* ghat,
-                       float* M) {
+TRUESTEP_TARGET void clip(const Scalars& scalars, float s, Index begin, Index end, const float* m,
+                          float* ghat, float* M) {
     const Scalars values = scalars;
     float clipped[block_size];
     float moments[block_size];
@@ -210,8 +211,8 @@ SCAPE_TARGET void clip(const Scalars& scalars, float s, Index begin, Index end, 
     }
 }
 
-SCAPE_TARGET void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin,
-                             Index end, const float* M, const float* m, const float* ghat, float* u) {
+TRUESTEP_TARGET void directions(problem::BiasCorrection correction, const Scalars& scalars, Index begin,
+                                Index end, const float* M, const float* m, const float* ghat, float* u) {
     const Scalars s = scalars;
     const bool momentum = correction == problem::BiasCorrection::momentum;
     float block[block_size];
@@ -230,9 +231,9 @@ SCAPE_TARGET void directions(problem::BiasCorrection correction, const Scalars& 
 /// Section 3 where g is the mean already: M to m's place, the decay, u, and w. False if a parameter has
 /// turned non-finite. One pass: every vector is read and written once.
 template <bool momentum>
-SCAPE_TARGET inline Score dense_word(const Scalars& s, Index count, const float* g, float* m, float* w,
-                                     Score worst) {
-    SCAPE_APART
+TRUESTEP_TARGET inline Score dense_word(const Scalars& s, Index count, const float* g, float* m, float* w,
+                                        Score worst) {
+    TRUESTEP_APART
     for (Index i = 0; i < count; ++i) {
         const float last = m[i];
         const float M = element::moment(s, last, g[i]);
@@ -248,8 +249,8 @@ SCAPE_TARGET inline Score dense_word(const Scalars& s, Index count, const float*
 }
 
 template <bool momentum>
-SCAPE_TARGET inline bool dense_words(const Scalars& scalars, Index size, const float* g, float* m,
-                                     float* w) {
+TRUESTEP_TARGET inline bool dense_words(const Scalars& scalars, Index size, const float* g, float* m,
+                                        float* w) {
     const Scalars s = scalars;
     constexpr Score infinity = 0x7f80'0000;
     Score worst = 0;
@@ -264,13 +265,13 @@ SCAPE_TARGET inline bool dense_words(const Scalars& scalars, Index size, const f
     return dense_word<momentum>(s, size, g, m, w, worst) < infinity;
 }
 
-SCAPE_TARGET bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size,
-                        const float* g, float* m, float* w) {
+TRUESTEP_TARGET bool dense(problem::BiasCorrection correction, const Scalars& scalars, Index size,
+                           const float* g, float* m, float* w) {
     return correction == problem::BiasCorrection::momentum ? dense_words<true>(scalars, size, g, m, w)
                                                            : dense_words<false>(scalars, size, g, m, w);
 }
 
-SCAPE_TARGET bool finite(const float* values, Index size) {
+TRUESTEP_TARGET bool finite(const float* values, Index size) {
     constexpr Score infinity = 0x7f80'0000;
     Score worst = 0;
     for (Index i = 0; i < size; ++i) {
@@ -280,7 +281,7 @@ SCAPE_TARGET bool finite(const float* values, Index size) {
     return worst < infinity;
 }
 
-SCAPE_TARGET Index count_at_least(const Score* scores, Index size, Score threshold) {
+TRUESTEP_TARGET Index count_at_least(const Score* scores, Index size, Score threshold) {
     constexpr Index stride = Index{1}
                              << 20; // a count of 32 bits suffices within it, and vectors hold twice as many
     Index total = 0;

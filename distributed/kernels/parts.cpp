@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 namespace {
 
@@ -61,4 +61,4 @@ void add_to(Index begin, Index end, const float* packed, const Mask& mask, float
     each_selected(begin, end, mask, [&](Index i) { to[i] = to[i] + *packed++; });
 }
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -7,9 +7,9 @@
 #include "scalar.hpp"
 #include "table.hpp"
 
-#define SCAPE_TARGET
+#define TRUESTEP_TARGET
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace plain {
 namespace {
 
@@ -64,4 +64,4 @@ const Table plain_table{.first_unacceptable = plain::first_unacceptable,
                         .encode_positions = plain::plain_encode_positions,
                         .decode_positions = plain::plain_decode_positions};
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "table.hpp"
 
 // Coordinates one at a time: for what is left over at the end of a vector. Coordinates count from 0 at the
 // first one left over; the masks' bits are in one word.
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 inline bool has_bit(std::uint64_t bits, Index index) {
     return ((bits >> static_cast<unsigned>(index)) & 1U) != 0;
@@ -72,4 +72,4 @@ inline Score score_of(float c) {
     return static_cast<Score>(element::score(c));
 }
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

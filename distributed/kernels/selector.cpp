@@ -14,13 +14,13 @@
 #include <cstdlib>
 #include <vector>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/problem/tunable.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "scalar.hpp"
 #include "table.hpp"
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 namespace {
 
@@ -617,4 +617,4 @@ std::uint32_t SelectionAhead::take(std::size_t segment, const float* e, const Ma
     return threshold;
 }
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/local.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/local.hpp>
 
 // What a variant consists of: the passes, in one instruction set. The passes of kernels.hpp go through such
 // a table, and so do the parts of selection that touch every coordinate.
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 /// The c of whole words of coordinates: at e where `current` has no bit, and packed at payload where it has
 /// one. All three begin at the first word.
@@ -85,4 +85,4 @@ extern const Table avx2_table;
 extern const Table avx512_table;
 #endif
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -8,7 +8,7 @@ inline std::uint64_t word_at(const Mask& mask, Index begin) {
 }
 
 /// 64 values of a vector packed on `bits`, +0 where there is no bit.
-SCAPE_TARGET inline void expand_word(std::uint64_t bits, const float* packed, float* values) {
+TRUESTEP_TARGET inline void expand_word(std::uint64_t bits, const float* packed, float* values) {
     if (bits == ~std::uint64_t{0}) {
         std::memcpy(values, packed, word_bits * sizeof(float));
         return;
@@ -19,7 +19,7 @@ SCAPE_TARGET inline void expand_word(std::uint64_t bits, const float* packed, fl
 }
 
 /// Moves the values that have a bit to `packed` and leaves +0.
-SCAPE_TARGET inline void extract_word(std::uint64_t bits, float* values, float* packed) {
+TRUESTEP_TARGET inline void extract_word(std::uint64_t bits, float* values, float* packed) {
     if (bits == ~std::uint64_t{0}) {
         std::memcpy(packed, values, word_bits * sizeof(float));
         std::memset(values, 0, word_bits * sizeof(float));
@@ -34,8 +34,8 @@ SCAPE_TARGET inline void extract_word(std::uint64_t bits, float* values, float* 
 
 /// Of a word's scores those above the bracket, and to the candidates those in it, of which the first has
 /// `position`.
-SCAPE_TARGET inline std::uint64_t note_word(const Score* values, Score low, Score high,
-                                            std::uint32_t position, Candidates& candidates) {
+TRUESTEP_TARGET inline std::uint64_t note_word(const Score* values, Score low, Score high,
+                                               std::uint32_t position, Candidates& candidates) {
     std::uint64_t above = 0;
     std::uint64_t inside = 0;
     between(values, low, high, above, inside);
@@ -49,7 +49,7 @@ SCAPE_TARGET inline std::uint64_t note_word(const Score* values, Score low, Scor
 }
 
 /// A word of which c is known.
-SCAPE_TARGET inline void watch_word(Watch& watch, Index begin, const float* c) {
+TRUESTEP_TARGET inline void watch_word(Watch& watch, Index begin, const float* c) {
     if (watch.candidates.count > watch.candidates.capacity)
         return;
     Score values[word_bits];
@@ -63,7 +63,7 @@ SCAPE_TARGET inline void watch_word(Watch& watch, Index begin, const float* c) {
     watch.above += std::popcount(above);
 }
 
-SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
+TRUESTEP_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, const LocalPass& pass) {
     const Scalars s = scalars;
     const float* m = pass.m + pass.last.offset_of_chunk(begin);
     float* payload = pass.payload + pass.current.offset_of_chunk(begin);
@@ -107,7 +107,7 @@ SCAPE_TARGET Index local_pass(const Scalars& scalars, Index begin, Index end, co
     return end;
 }
 
-SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
+TRUESTEP_TARGET void extract(Index begin, Index end, float* e, const Mask& current, float* payload) {
     payload += current.offset_of_chunk(begin);
     for (; begin + word_bits <= end; begin += word_bits) {
         const std::uint64_t bits = word_at(current, begin);
@@ -118,8 +118,8 @@ SCAPE_TARGET void extract(Index begin, Index end, float* e, const Mask& current,
         extract_rest(end - begin, e + begin, word_at(current, begin), payload);
 }
 
-SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
-                         float* m_on_current) {
+TRUESTEP_TARGET void repack(Index begin, Index end, const Mask& last, const float* m, const Mask& current,
+                            float* m_on_current) {
     for (; begin < end; begin += word_bits) {
         const std::uint64_t last_bits = word_at(last, begin);
         const std::uint64_t bits = word_at(current, begin);
@@ -130,7 +130,7 @@ SCAPE_TARGET void repack(Index begin, Index end, const Mask& last, const float* 
 }
 
 /// The update of the coordinates with a bit; the greatest score among them.
-SCAPE_TARGET inline Score update_word(const Scalars& s, std::uint64_t bits, float* w, const float* u) {
+TRUESTEP_TARGET inline Score update_word(const Scalars& s, std::uint64_t bits, float* w, const float* u) {
     Score worst = 0;
     for (; bits != 0; bits &= bits - 1) {
         float& parameter = w[std::countr_zero(bits)];
@@ -141,8 +141,8 @@ SCAPE_TARGET inline Score update_word(const Scalars& s, std::uint64_t bits, floa
     return worst;
 }
 
-SCAPE_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
-                         const float* u) {
+TRUESTEP_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* w, const Mask& current,
+                            const float* u) {
     const Scalars s = scalars;
     constexpr Score infinity = 0x7f80'0000;
     bool finite = true;
@@ -176,15 +176,15 @@ SCAPE_TARGET bool update(const Scalars& scalars, Index begin, Index end, float* 
 }
 
 /// The scores of one word.
-SCAPE_TARGET inline void score_word(const float* e, std::uint64_t bits, const float* payload,
-                                    Score* scores) {
+TRUESTEP_TARGET inline void score_word(const float* e, std::uint64_t bits, const float* payload,
+                                       Score* scores) {
     for (Index i = 0; i < word_bits; ++i)
         scores[i] = std::bit_cast<Score>(e[i]) & greatest_score;
     for (; bits != 0; bits &= bits - 1)
         scores[std::countr_zero(bits)] = score_of(*payload++);
 }
 
-SCAPE_TARGET void score_words(const CandidateSource& source, Index words, Score* scores) {
+TRUESTEP_TARGET void score_words(const CandidateSource& source, Index words, Score* scores) {
     const float* payload = source.payload;
     for (Index word = 0; word < words; ++word) {
         const std::uint64_t bits = source.current[word];
@@ -193,8 +193,8 @@ SCAPE_TARGET void score_words(const CandidateSource& source, Index words, Score*
     }
 }
 
-SCAPE_TARGET Index bracket(const CandidateSource& source, Index words, std::uint32_t position, Score low,
-                           Score high, std::uint64_t* next, Candidates& candidates) {
+TRUESTEP_TARGET Index bracket(const CandidateSource& source, Index words, std::uint32_t position, Score low,
+                              Score high, std::uint64_t* next, Candidates& candidates) {
     const float* payload = source.payload;
     Index total = 0;
     for (Index word = 0; word < words && candidates.count <= candidates.capacity; ++word) {

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <string>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/mix64.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -131,4 +131,4 @@ void agree_among(distributed::Communicator& replicas, const Settings& settings, 
                         "; start all with the same");
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,4 +1,4 @@
-#include <scape/mapl/checkpoint.hpp>
+#include <truestep/mapl/checkpoint.hpp>
 
 #include <array>
 #include <bit>
@@ -10,12 +10,12 @@
 #include <system_error>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/mix64.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/storage/safetensors.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/storage/safetensors.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -174,4 +174,4 @@ EndState load(const fs::path& checkpoint, const Settings& settings, Side side, i
     return state;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

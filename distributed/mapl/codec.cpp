@@ -1,13 +1,13 @@
-#include <scape/mapl/codec.hpp>
+#include <truestep/mapl/codec.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <numeric>
 
-#include <scape/mapl/products.hpp>
+#include <truestep/mapl/products.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -246,4 +246,4 @@ void scatter_codewords(const Codebooks& shape, std::span<const Word> words, cons
         }
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

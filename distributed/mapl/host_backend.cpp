@@ -1,14 +1,14 @@
-#include <scape/mapl/backend.hpp>
+#include <truestep/mapl/backend.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <scape/mapl/codec.hpp>
-#include <scape/mapl/spel_step.hpp>
+#include <truestep/mapl/codec.hpp>
+#include <truestep/mapl/spel_step.hpp>
 
 #include "payload.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 ForwardLayout forward_layout(const Settings& settings, std::size_t tokens) {
     const std::size_t ids = quantizes(settings) ? index_bytes(settings, tokens)
@@ -286,4 +286,4 @@ std::unique_ptr<Backend> make_host_backend() {
     return std::make_unique<HostBackend>();
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

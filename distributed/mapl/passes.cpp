@@ -1,11 +1,11 @@
-#include <scape/mapl/passes.hpp>
+#include <truestep/mapl/passes.hpp>
 
 #include <algorithm>
 #include <bit>
 
-#include <scape/mapl/products.hpp>
+#include <truestep/mapl/products.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -113,4 +113,4 @@ bool all_finite(std::span<const float> values) {
     return found == 0;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

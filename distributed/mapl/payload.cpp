@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -60,4 +60,4 @@ const float* unpacked(Payload payload, const std::byte* message, std::size_t cou
     return room.data();
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

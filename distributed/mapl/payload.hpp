@@ -4,10 +4,10 @@
 #include <memory>
 #include <span>
 
-#include <scape/mapl/passes.hpp>
-#include <scape/mapl/settings.hpp>
+#include <truestep/mapl/passes.hpp>
+#include <truestep/mapl/settings.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Z or dZ where it is made, which is where it is sent from: `count` values of a message that has room for
 /// `bytes`. In fp32 it is made in the message itself; else beside it, and rounded on the way out.
@@ -32,4 +32,4 @@ class Outgoing {
 [[nodiscard]] const float* unpacked(Payload payload, const std::byte* message, std::size_t count,
                                     Floats& room);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,5 +1,5 @@
 // By a library that has CBLAS: OpenBLAS, BLIS.
-#include <scape/mapl/products.hpp>
+#include <truestep/mapl/products.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,9 +9,9 @@
 
 #include <cblas.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -42,10 +42,10 @@ void multiply(const Product& shape, const float* first, const float* second, flo
 }
 
 std::string_view products_by() {
-    return SCAPE_BLAS_NAME;
+    return TRUESTEP_BLAS_NAME;
 }
 
-#ifdef SCAPE_BLAS_IS_OPENBLAS
+#ifdef TRUESTEP_BLAS_IS_OPENBLAS
 
 void one_thread_unless_asked() {
     static std::once_flag once;
@@ -65,4 +65,4 @@ void one_thread_unless_asked() {}
 
 #endif
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

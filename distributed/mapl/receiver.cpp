@@ -1,14 +1,14 @@
-#include <scape/mapl/ends.hpp>
+#include <truestep/mapl/ends.hpp>
 
 #include <string>
 #include <utility>
 
-#include <scape/mapl/products.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/mapl/products.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "agreement.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 using distributed::Traffic;
 
@@ -254,4 +254,4 @@ void Receiver::settle() {
     awaited_.reset();
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,8 +1,8 @@
-#include <scape/mapl/replicas.hpp>
+#include <truestep/mapl/replicas.hpp>
 
 #include <algorithm>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 using distributed::Traffic;
 
@@ -31,4 +31,4 @@ void mean_over(distributed::Communicator& replicas, Floats& values) {
     replicas.start_all_gather(Traffic::gradient, parts.data(), values.data(), bytes)->wait();
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

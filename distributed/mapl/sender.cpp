@@ -1,12 +1,12 @@
-#include <scape/mapl/ends.hpp>
+#include <truestep/mapl/ends.hpp>
 
 #include <string>
 #include <utility>
 
-#include <scape/mapl/replicas.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/mapl/replicas.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 using distributed::Traffic;
 
@@ -113,4 +113,4 @@ void Sender::follow_mean() {
     backend_->set_gradient(mean);
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

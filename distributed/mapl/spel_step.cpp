@@ -1,12 +1,12 @@
-#include <scape/mapl/spel_step.hpp>
+#include <truestep/mapl/spel_step.hpp>
 
 #include <array>
 #include <cmath>
 #include <utility>
 
-#include <scape/mapl/products.hpp>
+#include <truestep/mapl/products.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -120,4 +120,4 @@ bool spel_step(const Settings& settings, std::span<const float> gradient, double
     return true;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,17 +1,17 @@
-#include <scape/distributed/adams.hpp>
+#include <truestep/distributed/adams.hpp>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/scalars.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/tunable.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/scalars.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "agreement.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 AdamS::AdamS(problem::Problem problem, std::vector<problem::Range> ranges,
              std::span<const float> parameters, Communicator& communicator, Options options)
@@ -124,4 +124,4 @@ int AdamS::exchange(std::span<const float> gradient, const std::vector<std::size
     return ranks;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <utility>
 
-#include <scape/problem/digest.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/groups.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/digest.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/groups.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 RefusedStep::RefusedStep(int on_rank, Index at_index, float refused, const std::string& told)
     : std::runtime_error("step refused on all ranks: " + told), rank(on_rank), index(at_index),
@@ -301,4 +301,4 @@ Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int cl
     return agreed_by(communicator, room);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

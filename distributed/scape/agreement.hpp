@@ -6,25 +6,25 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scape.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
-/// Throws scape::Error unless all tensors are in one parameter group: a step has one learning rate and
+/// Throws truestep::Error unless all tensors are in one parameter group: a step has one learning rate and
 /// decay.
 void check_one_param_group(const problem::Layout& layout);
 
-/// Throws scape::Error on all ranks unless all were given the same problem and the same, finite parameters:
-/// none ever travels, so a difference would stay.
+/// Throws truestep::Error on all ranks unless all were given the same problem and the same, finite
+/// parameters: none ever travels, so a difference would stay.
 void agree_on_problem(Communicator& communicator, const problem::Problem& problem,
                       const std::vector<problem::Range>& ranges, const problem::DensitySchedule& density,
                       Reduction reduction, std::span<const float> parameters);
 
-/// Throws scape::Error for the first value that is a NaN or an infinity. `what` begins the message.
+/// Throws truestep::Error for the first value that is a NaN or an infinity. `what` begins the message.
 void check_finite(const problem::Layout& layout, const std::string& what, std::span<const float> values);
 
 /// What can be told before a step without the other ranks: throws Halted if `halted` says why there is
-/// none, and scape::Error for a gradient of another size or a learning rate that is not finite.
+/// none, and truestep::Error for a gradient of another size or a learning rate that is not finite.
 void check_step(const problem::Layout& layout, const std::string& halted, std::size_t gradient_size,
                 double learning_rate);
 
@@ -71,12 +71,12 @@ struct Agreed {
 [[nodiscard]] std::uint64_t digest_of_state(const RankState& state);
 
 /// Section 4.1: throws RefusedStep on all ranks if one has refused its gradient at `refused` < d, where it
-/// has `value`; and scape::Error if one gives another bucket where this one takes the step, has restored
+/// has `value`; and truestep::Error if one gives another bucket where this one takes the step, has restored
 /// another state, or finds a fault.
 Agreed agree_on_gradient(Communicator& communicator, AgreementRoom& room, const problem::Problem& problem,
                          Index refused, float value, const Attempt& attempt);
 
-/// Throws scape::Error on all ranks unless all give a bucket of these tensors, which ascend, and have
+/// Throws truestep::Error on all ranks unless all give a bucket of these tensors, which ascend, and have
 /// restored the same state.
 Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
                        std::span<const std::size_t> tensors, const Attempt& attempt);
@@ -84,4 +84,4 @@ Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
 /// In the first step, where the exponents are not known before the mask is.
 Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim);
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,8 +1,8 @@
-#include <scape/distributed/backend.hpp>
+#include <truestep/distributed/backend.hpp>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -108,4 +108,4 @@ void Backend::fold_sums(const Scalars& /*scalars*/, int /*groups*/, Index /*coun
     adds_none();
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

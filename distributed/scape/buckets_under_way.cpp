@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <numeric>
 
-#include <scape/distributed/buckets.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/buckets.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "room.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 Buckets buckets_of(const problem::Layout& model, std::size_t bucket_bytes) {
     const auto room = static_cast<Index>(bucket_bytes / sizeof(float));
@@ -181,4 +181,4 @@ void BucketsUnderWay::forget() noexcept {
     backend_.forget_received();
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "agreement.hpp"
 #include "group_fold.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// The buckets of one step, from the first to the step itself. What is exchanged stands in the backend, in
 /// places of its own, so that a step that comes to nothing has changed nothing.
@@ -27,7 +27,7 @@ class BucketsUnderWay {
     BucketsUnderWay& operator=(const BucketsUnderWay&) = delete;
 
     [[nodiscard]] bool any() const { return count_ > 0; }
-    /// Throws scape::Error on all ranks unless all gave these tensors, which no bucket of this step had.
+    /// Throws truestep::Error on all ranks unless all gave these tensors, which no bucket of this step had.
     Agreed agree(Index step, std::span<const std::size_t> tensors, std::uint64_t restored, int claim);
     /// Why the step cannot be taken with the buckets that there are, or empty.
     [[nodiscard]] std::string missing() const;
@@ -71,4 +71,4 @@ class BucketsUnderWay {
     bool started_ = false;    ///< not in the first step, and not of one rank alone
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,4 +1,4 @@
-#include <scape/distributed/checkpoint.hpp>
+#include <truestep/distributed/checkpoint.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,16 +15,16 @@
 #include <utility>
 #include <vector>
 
-#include <scape/problem/digest.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/problem/tunable.hpp>
-#include <scape/storage/safetensors.hpp>
+#include <truestep/problem/digest.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/problem/tunable.hpp>
+#include <truestep/storage/safetensors.hpp>
 
 #include "manifest.hpp"
 #include "rank_files.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -293,4 +293,4 @@ void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::
     optimizer.restore(*state);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

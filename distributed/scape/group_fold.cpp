@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include <scape/problem/tunable.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "pieces_under_way.hpp"
 #include "room.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -124,4 +124,4 @@ std::uint64_t GroupFold::bytes_sent(Selected selected) {
            static_cast<std::uint64_t>(handled - (own ? places.count(levels_.rank()) : 0)) * sizeof(float);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

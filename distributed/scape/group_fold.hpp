@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include <scape/distributed/backend.hpp>
-#include <scape/distributed/levels.hpp>
+#include <truestep/distributed/backend.hpp>
+#include <truestep/distributed/levels.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// The mean of section 32: what the ranks of a group send is added by the one of them that handles it, and
 /// the groups' sums, in fp32, by its owner. A sum stands where the handler's own values stood.
@@ -91,4 +91,4 @@ class GroupFold {
     std::vector<Stretch> from_;
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

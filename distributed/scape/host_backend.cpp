@@ -1,4 +1,4 @@
-#include <scape/distributed/host_backend.hpp>
+#include <truestep/distributed/host_backend.hpp>
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include <scape/distributed/aligned.hpp>
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/aligned.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "host_selection.hpp"
 #include "moment_on_mask.hpp"
@@ -19,7 +19,7 @@
 #include "shares.hpp"
 #include "sum_rooms.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -397,4 +397,4 @@ std::unique_ptr<Backend> make_host_backend(const problem::Problem& problem,
     return std::make_unique<HostBackend>(problem, parameters, threads);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/mask_code.hpp>
-#include <scape/problem/tunable.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/mask_code.hpp>
+#include <truestep/problem/tunable.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// The bits of a rank's own segments in the mask in the making, in words of their own: the mask before S_t,
 /// whose place the coming one takes, is needed until the step has ended.
@@ -74,4 +74,4 @@ class HostSelection {
     host::SelectionAhead ahead_;
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -102,4 +102,4 @@ Manifest parse_manifest(const std::string& text, const std::string& path, Index 
     }
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

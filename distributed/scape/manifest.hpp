@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <scape/problem/layout.hpp>
-#include <scape/problem/partition.hpp>
+#include <truestep/problem/layout.hpp>
+#include <truestep/problem/partition.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 using problem::Index;
 
@@ -44,8 +44,8 @@ struct Manifest {
 /// The manifest's file as it is written. `description` is for people.
 [[nodiscard]] std::string manifest_text(const Manifest& manifest, const std::string& description);
 
-/// And read back, for a model of `size` parameters. Throws scape::Error, one line that begins with `path`.
-/// The text has to be what manifest_text writes to the byte, so that a change of any one shows.
+/// And read back, for a model of `size` parameters. Throws truestep::Error, one line that begins with
+/// `path`. The text has to be what manifest_text writes to the byte, so that a change of any one shows.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path, Index size);
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

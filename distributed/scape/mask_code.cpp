@@ -1,10 +1,10 @@
-#include <scape/distributed/mask_code.hpp>
+#include <truestep/distributed/mask_code.hpp>
 
 #include <numeric>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -120,4 +120,4 @@ void MaskCode::decode(std::span<const Part> parts, const std::uint8_t* code, Mas
     }
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include <scape/problem/problem.hpp>
+#include <truestep/problem/problem.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// The norm's block sums, added as its version says (section 5). Of version 2 each pair's sum stands where
 /// its first one stood, so that an odd last one has moved up without being touched.
@@ -22,4 +22,4 @@ inline double sum_of_blocks(problem::NormVersion version, std::vector<double>& s
     return sums.empty() ? 0.0 : sums.front();
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,10 +1,10 @@
-#include <scape/optimizer.hpp>
+#include <truestep/optimizer.hpp>
 
 #include <utility>
 
-#include <scape/distributed/host_backend.hpp>
+#include <truestep/distributed/host_backend.hpp>
 
-namespace scape {
+namespace truestep {
 
 std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings,
                                           Communicator& communicator, std::span<const float> parameters) {
@@ -19,4 +19,4 @@ std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings
                                        Optimizer::Options{settings.reduction});
 }
 
-} // namespace scape
+} // namespace truestep

@@ -4,13 +4,13 @@
 #include <array>
 #include <atomic>
 
-#include <scape/distributed/backend.hpp>
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/backend.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "rounded_payload.hpp"
 #include "shares.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// The first coordinate of the coming mask whose c, by gather(begin, end, c), bf16 does not hold. Chunk by
 /// chunk, so that nothing has to be kept.
@@ -37,4 +37,4 @@ Backend::Refusal first_overflow_of(Index size, const Mask& coming, Shares& share
     return {first, c};
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <span>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "manifest.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -111,4 +111,4 @@ int read_exponent(const std::vector<storage::SafetensorsFile>& files) {
     return greatest;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

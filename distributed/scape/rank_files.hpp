@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/scape.hpp>
-#include <scape/storage/safetensors.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/storage/safetensors.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// What one rank's file of a checkpoint holds: its residual, its range of what all have, and of one rank
 /// the masks; of a payload of e5m2 the exponent of its last one.
 void write_rank_file(storage::FileSystem& files, const std::filesystem::path& path, const RankState& state,
                      const problem::Range& range, bool with_masks, bool with_exponent);
 
-/// Throws scape::Error that begins with `where` if the bytes are no mask of so many coordinates.
+/// Throws truestep::Error that begins with `where` if the bytes are no mask of so many coordinates.
 [[nodiscard]] Mask to_mask(const std::vector<std::uint8_t>& bytes, Index size, const std::string& where);
 
-/// Throws scape::Error unless the tensor has so many values.
+/// Throws truestep::Error unless the tensor has so many values.
 [[nodiscard]] std::vector<float> read_exactly(const storage::SafetensorsFile& file,
                                               const std::string& tensor, std::size_t count);
 
@@ -30,4 +30,4 @@ void write_rank_file(storage::FileSystem& files, const std::filesystem::path& pa
 /// The greatest of all ranks', which is what they agree on, whatever the number that goes on.
 [[nodiscard]] int read_exponent(const std::vector<storage::SafetensorsFile>& files);
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

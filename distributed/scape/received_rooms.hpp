@@ -3,12 +3,12 @@
 #include <array>
 #include <cstddef>
 
-#include <scape/distributed/aligned.hpp>
+#include <truestep/distributed/aligned.hpp>
 
 #include "room.hpp"
 #include "rounded_payload.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// Where a host receives values of payloads, in fp32 or as they travel: one room is folded while the next
 /// is filled.
@@ -39,4 +39,4 @@ class ReceivedRooms {
     std::size_t folded_ = 0;
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,9 +1,9 @@
 #include <string>
 
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 std::string_view name(Reduction reduction) {
     return reduction == Reduction::ordered ? "ordered" : "native";
@@ -20,4 +20,4 @@ Reduction parse_reduction(std::string_view text) {
     throw Error("reduction is '" + std::string(text) + "'; it must be one of ordered, native");
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <scape/problem/layout.hpp>
+#include <truestep/problem/layout.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// Of what is about as much at each step: a little more, so that the next one most often finds enough.
 [[nodiscard]] constexpr problem::Index room_to_vary(problem::Index count) {
@@ -47,4 +47,4 @@ class Room {
     std::size_t most_ = 0; ///< that was asked for in this step
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/problem/problem.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/problem/problem.hpp>
 
 #include "rounded_payload.hpp"
 #include "shares.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// Means that their owner rounds (section 21), where all have come. Until then its own are what the fold
 /// has made, so that nothing of the state has to change before the step is taken.
@@ -50,4 +50,4 @@ struct MeansThatCame {
     }
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

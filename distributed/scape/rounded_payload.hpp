@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include <scape/distributed/kernels.hpp>
-#include <scape/problem/problem.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/problem/problem.hpp>
 
 #include "room.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// What was there may be lost. A falling density leaves no large room behind.
 template <class Vector>
@@ -116,4 +116,4 @@ class RoundedPayload {
     std::array<Bytes, 2> received_;
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

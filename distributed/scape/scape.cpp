@@ -1,18 +1,18 @@
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include <scape/distributed/scalars.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/scalars.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
 #include "group_fold.hpp"
 #include "step_rooms.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 namespace {
 
@@ -300,4 +300,4 @@ void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {
     statistics_.sent[static_cast<std::size_t>(traffic)] += bytes_to_others;
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

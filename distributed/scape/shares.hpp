@@ -4,10 +4,10 @@
 #include <atomic>
 #include <vector>
 
-#include <scape/distributed/mask.hpp>
-#include <scape/distributed/workers.hpp>
+#include <truestep/distributed/mask.hpp>
+#include <truestep/distributed/workers.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 /// How a rank's threads share its passes. Any way gives the same bits.
 class Shares {
@@ -68,4 +68,4 @@ void raise(Atomic& greatest, Value found) {
     }
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

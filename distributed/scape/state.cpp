@@ -3,14 +3,14 @@
 #include <bit>
 #include <cmath>
 
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 std::vector<float> Scape::moment() {
     // In the middle of an interrupted step mask and moment need not be of one step.
@@ -88,4 +88,4 @@ void Scape::restore(const RankState& state) {
     halted_.clear();
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

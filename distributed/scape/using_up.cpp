@@ -1,12 +1,12 @@
 // A step that may write into its gradient (section 20).
-#include <scape/distributed/scalars.hpp>
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scalars.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
 #include "step_rooms.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 bool Scape::can_use_up() const {
     return backend_->uses_up_gradients() && steps_ > 0 && parts_ == 0 && !buckets_->any() &&
@@ -48,4 +48,4 @@ void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     finish(scalars);
 }
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -88,11 +88,11 @@ class Scape:
     """On fp32 masters on the CPU, which are the model itself where that stands there."""
 
     def __init__(self, model, density, asked):
-        import scape.torch
+        import truestep.torch
         self.model, self.apart = model, next(model.parameters()).is_cuda
         self.masters = {name: torch.nn.Parameter(p.detach().cpu().clone()) if self.apart else p for name, p in model.named_parameters()}
         fall = ("geometric", 1.0, density, asked.density_warm_up) if asked.density_warm_up else density
-        self.optimizer = scape.torch.Scape(self.masters.items(), lr=asked.rate, density=fall, weight_decay=asked.weight_decay, clip_norm=asked.clip_norm)
+        self.optimizer = truestep.torch.Scape(self.masters.items(), lr=asked.rate, density=fall, weight_decay=asked.weight_decay, clip_norm=asked.clip_norm)
 
     def step(self, rate):
         self.optimizer.param_groups[0]["lr"] = rate

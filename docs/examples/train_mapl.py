@@ -1,8 +1,8 @@
-import torch, torch.distributed as dist, scape.torch
+import torch, torch.distributed as dist, truestep.torch
 
 dist.init_process_group("gloo")  # started by: torchrun --nproc_per_node 2 train_mapl.py
 data = torch.Generator().manual_seed(0)                      # the same ids on both ranks
-boundary = scape.torch.mapl.Boundary(64, 8, vocabulary=100)  # and the same boundary: of 64 features 8 travel
+boundary = truestep.torch.mapl.Boundary(64, 8, vocabulary=100)  # and the same boundary: of 64 features 8 travel
 first = dist.get_rank() == 0
 stage = torch.nn.Embedding(100, 64) if first else torch.nn.Linear(64, 100)
 optimizer = torch.optim.Adam(stage.parameters(), lr=0.02)

@@ -1,9 +1,9 @@
-import torch, torch.distributed as dist, scape.torch
+import torch, torch.distributed as dist, truestep.torch
 dist.init_process_group("gloo")  # started by: torchrun --nproc_per_node 3 verify_ddp.py
 ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 8))
 optimizer = torch.optim.AdamW(ddp.parameters(), lr=1e-2, betas=(0.9, 0.95), weight_decay=0.1)
-claim = scape.Problem(ddp.named_parameters(), workers=3, algorithm="adams")  # beta1=0.9, beta2=0.95, weight_decay=0.1
-recorder = scape.torch.Recorder(optimizer, claim, state={"exp_avg": "first_moment"})
+claim = truestep.Problem(ddp.named_parameters(), workers=3, algorithm="adams")  # beta1=0.9, beta2=0.95, weight_decay=0.1
+recorder = truestep.torch.Recorder(optimizer, claim, state={"exp_avg": "first_moment"})
 ddp.register_comm_hook(None, recorder.comm_hook())  # sees each rank's own gradients, before they are averaged
 for step in range(5):
     optimizer.zero_grad()
@@ -11,4 +11,4 @@ for step in range(5):
     for state in optimizer.state.values(): state["exp_avg_sq"] = state["exp_avg"].square()  # AdamS: no second moment is kept
     optimizer.step()
 recorder.write("run.safetensors")
-if dist.get_rank() == 0: print(scape.verify("run.safetensors", level="rel"))
+if dist.get_rank() == 0: print(truestep.verify("run.safetensors", level="rel"))

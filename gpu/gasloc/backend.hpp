@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/peers.hpp>
-#include <scape/gasloc/backend.hpp>
+#include <truestep/distributed/peers.hpp>
+#include <truestep/gasloc/backend.hpp>
 
 #include "algorithms/meeting.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// The backend that launches blocks, over the machine that runs them: which algorithm comes after which,
 /// and on which memory, is the same for a device and for the host's form of it. What a machine is stands
@@ -173,4 +173,4 @@ class BlockBackend final : public Backend {
     std::vector<float> mirror_;
 };
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

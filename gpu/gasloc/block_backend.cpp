@@ -1,14 +1,14 @@
-#include <scape/gasloc/devices.hpp>
+#include <truestep/gasloc/devices.hpp>
 
-#include <scape/gpu/host_machine.hpp>
+#include <truestep/gpu/host_machine.hpp>
 
 #include "backend.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 std::unique_ptr<Backend> make_block_backend(const gpu::HostStream& stream) {
     return std::make_unique<BlockBackend<gpu::HostMachine>>(
         gpu::HostMachine(stream, gpu::Exchange::device));
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -1,4 +1,4 @@
-#include <scape/gpu/algorithms/add.hpp>
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/algorithms/add.hpp>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(AddTo);
+TRUESTEP_LAUNCH(AddTo);

@@ -1,5 +1,5 @@
-#include <scape/gpu/algorithms/prefix.hpp>
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/algorithms/prefix.hpp>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(GroupSums);
-SCAPE_LAUNCH(Offsets);
+TRUESTEP_LAUNCH(GroupSums);
+TRUESTEP_LAUNCH(Offsets);

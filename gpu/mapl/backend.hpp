@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gpu/algorithms/add.hpp>
-#include <scape/mapl/backend.hpp>
-#include <scape/mapl/products.hpp>
+#include <truestep/gpu/algorithms/add.hpp>
+#include <truestep/mapl/backend.hpp>
+#include <truestep/mapl/products.hpp>
 
 #include "algorithms/rows.hpp"
 #include "block_codec.hpp"
@@ -17,7 +17,7 @@
 #include "spel.hpp"
 #include "token_order.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// The backend that launches blocks, over the machine that runs them and whoever makes products on its
 /// stream: which comes after which, and on which memory, is the same for a device and for the host's form
@@ -385,4 +385,4 @@ class BlockBackend final : public Backend {
     std::array<Floats, static_cast<std::size_t>(Held::anchor_gradient) + 1> mirrors_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

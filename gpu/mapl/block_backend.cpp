@@ -1,13 +1,13 @@
-#include <scape/mapl/devices.hpp>
+#include <truestep/mapl/devices.hpp>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/gpu/peers.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/gpu/peers.hpp>
 
 #include "backend.hpp"
 #include "host_products.hpp"
 #include "standing.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 std::unique_ptr<Backend> make_block_backend(const gpu::HostStream& stream) {
     const gpu::HostMachine machine(stream, gpu::Exchange::device);
@@ -19,4 +19,4 @@ std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks,
     return gpu::make_block_peers(ranks, stream, standing_on_machine());
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -2,11 +2,11 @@
 
 #include <span>
 
-#include <scape/mapl/backend.hpp>
+#include <truestep/mapl/backend.hpp>
 
 #include "algorithms/codewords.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Codebooks over a machine: the order of the launches that codec.cpp has on the host.
 template <class Machine>
@@ -134,4 +134,4 @@ class BlockCodec {
     Vector<Index> first_wrong_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -8,11 +8,11 @@
 
 #include <cublas_v2.h>
 
-#include <scape/gpu/availability.hpp>
-#include <scape/gpu/cuda_machine.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -100,4 +100,4 @@ void CublasProducts::multiply(const Product& shape, const float* first, const fl
                  "multiplying");
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -2,14 +2,14 @@
 
 #include <memory>
 
-#include <scape/gpu/cuda_stream.hpp>
-#include <scape/mapl/products.hpp>
+#include <truestep/gpu/cuda_stream.hpp>
+#include <truestep/mapl/products.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Products of matrices in a device's memory by cuBLAS, as work of the stream: in fp32 all through, and
 /// with a workspace of this alone, so that the same shape has the same bits again. Needs memory of its own
-/// on the device. Throws scape::Error where the library is not found, and std::runtime_error with its
+/// on the device. Throws truestep::Error where the library is not found, and std::runtime_error with its
 /// words.
 class CublasProducts {
   public:
@@ -22,4 +22,4 @@ class CublasProducts {
     std::shared_ptr<State> state_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

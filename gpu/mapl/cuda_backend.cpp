@@ -1,13 +1,13 @@
-#include <scape/mapl/devices.hpp>
+#include <truestep/mapl/devices.hpp>
 
-#include <scape/gpu/cuda_machine.hpp>
-#include <scape/gpu/peers.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
+#include <truestep/gpu/peers.hpp>
 
 #include "backend.hpp"
 #include "cublas_products.hpp"
 #include "standing.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 std::unique_ptr<Backend> make_cuda_backend(const gpu::CudaStream& stream) {
     return std::make_unique<BlockBackend<gpu::CudaMachine, CublasProducts>>(
@@ -19,7 +19,7 @@ std::unique_ptr<distributed::Peers> make_cuda_peers(distributed::Peers& ranks,
     return gpu::make_cuda_peers(ranks, stream, standing_on_machine());
 }
 
-#if defined(SCAPE_WITH_NCCL)
+#if defined(TRUESTEP_WITH_NCCL)
 std::unique_ptr<distributed::Peers> make_nccl_links(distributed::Peers& ranks,
                                                     const gpu::CudaStream& stream, int peer,
                                                     const gpu::NcclOptions& options) {
@@ -27,4 +27,4 @@ std::unique_ptr<distributed::Peers> make_nccl_links(distributed::Peers& ranks,
 }
 #endif
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

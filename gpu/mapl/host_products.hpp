@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/mapl/products.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/mapl/products.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// The products of the host's form: the host's, as work of the stream.
 class HostProducts {
@@ -20,4 +20,4 @@ class HostProducts {
     gpu::HostMachine machine_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -5,14 +5,14 @@
 
 #include <string>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 namespace {
 
 void* library() {
     static std::string why;
     static void* const opened = [] {
-        for (const char* const name : {SCAPE_CUBLAS_NAME, SCAPE_CUBLAS_LIBRARY}) {
+        for (const char* const name : {TRUESTEP_CUBLAS_NAME, TRUESTEP_CUBLAS_LIBRARY}) {
             if (void* const found = dlopen(name, RTLD_NOW | RTLD_LOCAL); found != nullptr)
                 return found;
             const char* const said = dlerror();
@@ -21,8 +21,8 @@ void* library() {
         return static_cast<void*>(nullptr);
     }();
     if (opened == nullptr)
-        throw scape::Error("cuda: cuBLAS cannot be opened (" + why +
-                           "); LD_LIBRARY_PATH can say where it is");
+        throw truestep::Error("cuda: cuBLAS cannot be opened (" + why +
+                              "); LD_LIBRARY_PATH can say where it is");
     return opened;
 }
 
@@ -30,14 +30,14 @@ template <class Function>
 Function* function(const char* name) {
     void* const found = dlsym(library(), name);
     if (found == nullptr)
-        throw scape::Error("cuda: " SCAPE_CUBLAS_NAME " has no " + std::string(name));
+        throw truestep::Error("cuda: " TRUESTEP_CUBLAS_NAME " has no " + std::string(name));
     return reinterpret_cast<Function*>(found);
 }
 
 } // namespace
 
 /// The function of that name, with these arguments.
-#define SCAPE_LATE(name, ...)                                                                              \
+#define TRUESTEP_LATE(name, ...)                                                                           \
     static auto* const late = function<decltype(name)>(#name);                                             \
     return late(__VA_ARGS__)
 
@@ -46,27 +46,27 @@ Function* function(const char* name) {
 extern "C" {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-    SCAPE_LATE(cublasCreate_v2, handle);
+    TRUESTEP_LATE(cublasCreate_v2, handle);
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
-    SCAPE_LATE(cublasDestroy_v2, handle);
+    TRUESTEP_LATE(cublasDestroy_v2, handle);
 }
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
-    SCAPE_LATE(cublasSetStream_v2, handle, stream);
+    TRUESTEP_LATE(cublasSetStream_v2, handle, stream);
 }
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t bytes) {
-    SCAPE_LATE(cublasSetWorkspace_v2, handle, workspace, bytes);
+    TRUESTEP_LATE(cublasSetWorkspace_v2, handle, workspace, bytes);
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
-    SCAPE_LATE(cublasSetMathMode, handle, mode);
+    TRUESTEP_LATE(cublasSetMathMode, handle, mode);
 }
 const char* cublasGetStatusString(cublasStatus_t status) {
-    SCAPE_LATE(cublasGetStatusString, status);
+    TRUESTEP_LATE(cublasGetStatusString, status);
 }
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
                               int m, int n, int k, const float* alpha, const float* A, int lda,
                               const float* B, int ldb, const float* beta, float* C, int ldc) {
-    SCAPE_LATE(cublasSgemm_v2, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+    TRUESTEP_LATE(cublasSgemm_v2, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
 }
 
 } // extern "C"

@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
-#include <scape/distributed/peers.hpp>
-#include <scape/gpu/block.hpp>
+#include <truestep/distributed/peers.hpp>
+#include <truestep/gpu/block.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Vectors of a machine's memory that come back when nobody has them any more. What has let one go may
 /// still be on the stream: so is whoever gets it next.
@@ -35,4 +35,4 @@ class Pool {
     std::vector<Shared> all_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <scape/mapl/backend.hpp>
+#include <truestep/mapl/backend.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What a side has in a machine's memory from step to step, beside codebooks.
 template <class Machine>
@@ -57,4 +57,4 @@ struct SideVectors {
     }
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

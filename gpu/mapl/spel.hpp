@@ -3,12 +3,12 @@
 #include <cmath>
 #include <vector>
 
-#include <scape/mapl/products.hpp>
-#include <scape/mapl/spel_step.hpp>
+#include <truestep/mapl/products.hpp>
+#include <truestep/mapl/spel_step.hpp>
 
 #include "algorithms/subspace.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// SPEL over a machine: the launches of spel_step.cpp, in its order.
 template <class Machine, class Products>
@@ -107,4 +107,4 @@ class Spel {
     typename Machine::template Vector<double> sums_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

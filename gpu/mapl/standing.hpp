@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What stands where an end's backend computes: all but the comparison of settings.
 inline std::vector<distributed::Traffic> standing_on_machine() {
@@ -12,4 +12,4 @@ inline std::vector<distributed::Traffic> standing_on_machine() {
     return {Traffic::payload, Traffic::gradient, Traffic::parameters};
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <scape/mapl/passes.hpp>
+#include <truestep/mapl/passes.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Which tokens have the same id, as AddRows reads it, in one vector.
 struct TokenOrder {
@@ -18,4 +18,4 @@ struct TokenOrder {
 };
 [[nodiscard]] TokenOrder order_of(const std::vector<Id>& ids);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/backend.hpp>
-#include <scape/gpu/algorithms/add.hpp>
-#include <scape/gpu/guesses.hpp>
+#include <truestep/distributed/backend.hpp>
+#include <truestep/gpu/algorithms/add.hpp>
+#include <truestep/gpu/guesses.hpp>
 
 #include "algorithms/exchanged.hpp"
 #include "algorithms/gather.hpp"
@@ -23,7 +23,7 @@
 #include "selection.hpp"
 #include "travelling.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// The backend that launches blocks, over the machine that runs them: which algorithm comes after which,
 /// with how many blocks and which memory, is the same for a device and for the host's form of it.
@@ -387,4 +387,4 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     std::vector<float> m_mirror_;
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,11 +1,11 @@
-#include <scape/gpu/block_backend.hpp>
+#include <truestep/gpu/block_backend.hpp>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "backend.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 HostStream make_block_stream(const BlockOptions& options) {
     return {options.threads, options.seed};
@@ -36,4 +36,4 @@ std::string name(const BlockOptions& options) {
            (options.exchange == Exchange::device ? ", streams" : "");
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

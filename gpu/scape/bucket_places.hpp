@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include <scape/distributed/mask.hpp>
-#include <scape/gpu/block.hpp>
+#include <truestep/distributed/mask.hpp>
+#include <truestep/gpu/block.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// Calls work(range, first) for the ranges of a bucket, whose values on the mask begin with that one among
 /// the bucket's. Returns how many it has.
@@ -78,4 +78,4 @@ class BucketPlaces {
     bool under_way_ = false;
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,10 +1,10 @@
-#include <scape/gpu/cuda_backend.hpp>
+#include <truestep/gpu/cuda_backend.hpp>
 
-#include <scape/gpu/cuda_machine.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
 
 #include "backend.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 std::unique_ptr<distributed::Backend> make_cuda_backend(const problem::Problem& problem,
                                                         std::span<const float> parameters,
@@ -13,4 +13,4 @@ std::unique_ptr<distributed::Backend> make_cuda_backend(const problem::Problem& 
                                                        0);
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

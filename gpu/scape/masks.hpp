@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <scape/distributed/mask.hpp>
+#include <truestep/distributed/mask.hpp>
 
 #include "algorithms/mask.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::Mask;
 
@@ -97,4 +97,4 @@ class Masks {
     OffsetsOf<Machine> sums_;
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

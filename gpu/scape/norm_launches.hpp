@@ -1,10 +1,10 @@
 #pragma once
 
-#include <scape/problem/problem.hpp>
+#include <truestep/problem/problem.hpp>
 
 #include "algorithms/update.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// The norm of ghat and the factor that comes of it: their launches.
 template <class Machine>
@@ -35,4 +35,4 @@ class NormLaunches {
     typename Machine::template Vector<double> level_; ///< of the norm's tree, above sums_
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

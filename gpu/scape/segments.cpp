@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <string>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::vector<Segment> rows_of(std::span<const MaskCode::Part> segments, const std
     return rows;
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -6,17 +6,17 @@
 #include <span>
 #include <vector>
 
-#include <scape/distributed/mask_code.hpp>
-#include <scape/problem/problem.hpp>
+#include <truestep/distributed/mask_code.hpp>
+#include <truestep/problem/problem.hpp>
 
 #include "algorithms/code.hpp"
 #include "algorithms/local.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::MaskCode;
 
-/// The problem's coordinates. Throws scape::Error for a segment that blocks cannot count in.
+/// The problem's coordinates. Throws truestep::Error for a segment that blocks cannot count in.
 [[nodiscard]] Index checked_size(const problem::Problem& problem);
 
 /// The cuts of segments into groups for selection, at tiles of the vector.
@@ -92,4 +92,4 @@ class SegmentTable {
     Vector<Group> parts_;
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include <scape/gpu/guesses.hpp>
-#include <scape/problem/tunable.hpp>
+#include <truestep/gpu/guesses.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "algorithms/code.hpp"
 #include "algorithms/local.hpp"
@@ -15,7 +15,7 @@
 #include "masks.hpp"
 #include "segments.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// The top k of each own segment: the launches of algorithms/select.hpp in their order, and the memory that
 /// they work in.
@@ -174,4 +174,4 @@ class Selection {
     Vector<std::uint16_t> places_;
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

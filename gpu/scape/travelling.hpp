@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <span>
 
-#include <scape/problem/problem.hpp>
+#include <truestep/problem/problem.hpp>
 
 #include "algorithms/exchanged.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// How a problem's payloads travel, and with what scale.
 class PayloadCoding {
@@ -119,4 +119,4 @@ class Travelling {
     Bytes sent_;
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -8,7 +8,7 @@
 #include "instructions.hpp"
 #include "warp.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -310,4 +310,4 @@ void add_accesses(Table& t) {
     add_atomics<Space::shared>(t, "shared");
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

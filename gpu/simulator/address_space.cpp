@@ -7,9 +7,9 @@
 
 #include <sys/mman.h>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -120,4 +120,4 @@ std::uint8_t* AddressSpace::bytes(Memory& memory, const void* at, std::uint64_t 
     return allocation->bytes(number(at));
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

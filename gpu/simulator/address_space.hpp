@@ -4,9 +4,9 @@
 #include <deque>
 #include <map>
 
-#include <scape/simulator/memory.hpp>
+#include <truestep/simulator/memory.hpp>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// Where allocations lie. Device memory has addresses at which the host may not look, pinned memory is the
 /// host's.
@@ -41,4 +41,4 @@ class AddressSpace {
     std::map<std::uint64_t, std::uint64_t> pinned_;
 };
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
 #include "device.hpp"
 
-using namespace scape::simulator;
+using namespace truestep::simulator;
 
 struct cublasContext { // the name is the library's
     int device = 0;

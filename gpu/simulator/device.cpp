@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
 #include "fat_binary.hpp"
 #include "mistakes.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -228,4 +228,4 @@ void Device::copy(const Copy& copy) {
                  copy.bytes);
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

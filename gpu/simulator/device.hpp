@@ -20,11 +20,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <scape/simulator/machine.hpp>
+#include <truestep/simulator/machine.hpp>
 
 #include "address_space.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// How often an event has been asked to be recorded, and which of these has been reached.
 struct Mark {
@@ -174,4 +174,4 @@ void set_schedule(std::uint64_t seed);
 /// Another one for each that is made with it.
 std::uint64_t next_seed();
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

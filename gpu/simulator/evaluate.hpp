@@ -5,7 +5,7 @@
 #include "instructions.hpp"
 #include "warp.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// The same for each lane of a set, whatever the others do.
 template <class Work>
@@ -107,4 +107,4 @@ Entry choose() {
             Form::select};
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -51,4 +51,4 @@ std::string_view ptx_of(const void* fat_binary) {
     return newest;
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

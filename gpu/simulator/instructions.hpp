@@ -3,9 +3,9 @@
 #include <string>
 #include <unordered_map>
 
-#include <scape/simulator/program.hpp>
+#include <truestep/simulator/program.hpp>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// How an instruction's operands are written.
 enum class Form : std::uint8_t {
@@ -37,4 +37,4 @@ void add_accesses(Table& table);
 /// All that the machine knows, but for branches, barriers, votes and shuffles.
 [[nodiscard]] const Table& instructions();
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -4,7 +4,7 @@
 
 #include "evaluate.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -166,4 +166,4 @@ void add_integers(Table& t) {
     t["cvta.to.global.u64"] = t["mov.u64"];
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

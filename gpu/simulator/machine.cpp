@@ -1,4 +1,4 @@
-#include <scape/simulator/machine.hpp>
+#include <truestep/simulator/machine.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -7,11 +7,11 @@
 #include <numeric>
 #include <optional>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
 #include "turn.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -189,4 +189,4 @@ void Machine::launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t 
     }
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -1,10 +1,10 @@
-#include <scape/simulator/memory.hpp>
+#include <truestep/simulator/memory.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -87,4 +87,4 @@ Allocation* Memory::find(std::uint64_t address) {
     return last_ = &at->second;
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -5,13 +5,13 @@
 #include <regex>
 #include <vector>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
-constexpr const char* variable = "SCAPE_SIMULATED_MISTAKE";
+constexpr const char* variable = "TRUESTEP_SIMULATED_MISTAKE";
 
 /// What stands between bars; read once.
 const std::vector<std::string>& asked() {
@@ -70,4 +70,4 @@ unsigned threads_of(unsigned threads) {
                                                       : threads;
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

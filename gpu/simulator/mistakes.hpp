@@ -1,11 +1,11 @@
 #pragma once
 
-// Mistakes made on purpose, to see that one's tests notice: by the variable SCAPE_SIMULATED_MISTAKE.
+// Mistakes made on purpose, to see that one's tests notice: by the variable TRUESTEP_SIMULATED_MISTAKE.
 
 #include <string>
 #include <string_view>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// The PTX with what the variable asks for: "KERNEL|NUMBER|REGEX|REPLACEMENT", by lines of the kernels
 /// whose mangled names hold KERNEL; NUMBER is which of the lines that the expression is found in, 0 all.
@@ -15,4 +15,4 @@ namespace scape::simulator {
 /// "threads|NUMBER": how many a block is launched with, whoever asked for others.
 [[nodiscard]] unsigned threads_of(unsigned asked);
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

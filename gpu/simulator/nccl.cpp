@@ -5,8 +5,8 @@
 #include "nccl_values.hpp"
 #include "runtime.hpp"
 
-using namespace scape::simulator;
-using namespace scape::simulator::nccl;
+using namespace truestep::simulator;
+using namespace truestep::simulator::nccl;
 
 namespace {
 

@@ -5,11 +5,11 @@
 #include <set>
 #include <utility>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
 #include "nccl_values.hpp"
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 namespace {
 
@@ -214,4 +214,4 @@ std::string Exchange::waits_for() const {
     return text + " (" + world_->text() + ")";
 }
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

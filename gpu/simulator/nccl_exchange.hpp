@@ -13,7 +13,7 @@
 
 #include "device.hpp"
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 enum class CallKind : std::uint8_t {
     send,
@@ -118,4 +118,4 @@ class Exchange final : public Meeting {
     bool over_ = false;
 };
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

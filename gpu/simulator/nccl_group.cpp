@@ -3,7 +3,7 @@
 
 #include "nccl_members.hpp"
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 namespace {
 
@@ -137,4 +137,4 @@ ncclResult_t end_group(Device& device) {
     return result;
 }
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 namespace {
 
@@ -185,4 +185,4 @@ void Library::remove(ncclComm_t comm, const char* how) {
     members_.erase(found);
 }
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

@@ -6,11 +6,11 @@
 #include <set>
 #include <utility>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
 #include "nccl_exchange.hpp"
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 /// One ncclCommSplit of all ranks.
 struct Split {
@@ -95,4 +95,4 @@ ncclResult_t await(Device& device, Member& member, const char* what);
 ncclResult_t tell(ncclResult_t result, const std::string& why);
 [[nodiscard]] const std::string& told();
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
 #include "nccl_exchange.hpp"
 #include "nccl_values.hpp"
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 namespace {
 
@@ -98,4 +98,4 @@ void carry_out(const Match& match, std::mt19937_64& random) {
     }
 }
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <string>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 namespace {
 
@@ -102,4 +102,4 @@ void reduce(const std::vector<const std::uint8_t*>& parts, std::uint8_t* result,
     }
 }
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

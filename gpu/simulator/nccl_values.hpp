@@ -6,7 +6,7 @@
 
 #include <nccl.h>
 
-namespace scape::simulator::nccl {
+namespace truestep::simulator::nccl {
 
 [[nodiscard]] std::size_t size_of(ncclDataType_t type);
 [[nodiscard]] const char* name_of(ncclDataType_t type);
@@ -17,4 +17,4 @@ namespace scape::simulator::nccl {
 void reduce(const std::vector<const std::uint8_t*>& parts, std::uint8_t* result, std::size_t count,
             ncclDataType_t type, ncclRedOp_t operation);
 
-} // namespace scape::simulator::nccl
+} // namespace truestep::simulator::nccl

@@ -1,16 +1,16 @@
 // PTX as nvcc writes it: entries of one dimension, without calls.
-#include <scape/simulator/program.hpp>
+#include <truestep/simulator/program.hpp>
 
 #include <stdexcept>
 #include <unordered_map>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
 #include "instructions.hpp"
 #include "registers.hpp"
 #include "words.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -392,4 +392,4 @@ Program parse(std::string_view ptx, Registers registers) {
     return Parser(registers).parse(ptx);
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -4,7 +4,7 @@
 
 #include "evaluate.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -115,4 +115,4 @@ const Table& instructions() {
     return all;
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

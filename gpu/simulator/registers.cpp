@@ -10,7 +10,7 @@
 #include <queue>
 #include <utility>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -196,4 +196,4 @@ void share_registers(Kernel& kernel, const std::vector<Form>& forms) {
     }
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -4,11 +4,11 @@
 
 #include "instructions.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// Gives registers whose values are never needed at the same time one place. `forms`: of each instruction.
 /// A lane has its own column of each place, and is at one instruction at a time, so that what other lanes
 /// do meanwhile is no matter.
 void share_registers(Kernel& kernel, const std::vector<Form>& forms);
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

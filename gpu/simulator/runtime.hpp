@@ -5,7 +5,7 @@
 #include "device.hpp"
 #include "mistakes.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// What cudaGetLastError says of this thread.
 cudaError_t& last_error();
@@ -51,4 +51,4 @@ inline cudaError_t unless_in_group(Device& device) {
     return device.failed();
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -8,7 +8,7 @@
 
 #include "runtime.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 cudaError_t& last_error() {
     thread_local cudaError_t last = cudaSuccess;
@@ -95,9 +95,9 @@ const char* words_for(cudaError_t error) {
 }
 
 } // namespace
-} // namespace scape::simulator
+} // namespace truestep::simulator
 
-using namespace scape::simulator;
+using namespace truestep::simulator;
 
 // Names and parameters are CUDA's.
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
@@ -221,8 +221,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int device) {
 }
 
 // The seam to the project's own gpu/availability.cpp: it is there where the simulator is linked.
-void scape_simulator_schedule(std::uint64_t seed);
-void scape_simulator_schedule(std::uint64_t seed) {
+void truestep_simulator_schedule(std::uint64_t seed);
+void truestep_simulator_schedule(std::uint64_t seed) {
     set_schedule(seed);
 }
 

@@ -1,7 +1,7 @@
 // Memory and copies, as the CUDA runtime has them.
 #include "runtime.hpp"
 
-using namespace scape::simulator;
+using namespace truestep::simulator;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Streams, events and graphs, as the CUDA runtime has them.
 #include "runtime.hpp"
 
-using namespace scape::simulator;
+using namespace truestep::simulator;
 
 namespace {
 

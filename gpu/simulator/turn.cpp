@@ -6,9 +6,9 @@
 #include <bit>
 #include <limits>
 
-#include <scape/simulator/fault.hpp>
+#include <truestep/simulator/fault.hpp>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 namespace {
 
@@ -245,4 +245,4 @@ void take_turn(Warp& warp, std::uint64_t instructions) {
     Turn(warp, instructions).take();
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

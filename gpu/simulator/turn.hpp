@@ -2,9 +2,9 @@
 
 #include "warp.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 /// Lets a warp run for so many instructions, or until none of its lanes can.
 void take_turn(Warp& warp, std::uint64_t instructions);
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -11,10 +11,10 @@
 #include <type_traits>
 #include <vector>
 
-#include <scape/simulator/memory.hpp>
-#include <scape/simulator/program.hpp>
+#include <truestep/simulator/memory.hpp>
+#include <truestep/simulator/program.hpp>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 struct Block;
 
@@ -106,4 +106,4 @@ std::uint64_t bits_of(T value) {
     }
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <stdexcept>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view blanks = " \t\r";
@@ -91,4 +91,4 @@ Declared declared(std::string_view text) {
     return result;
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace scape::simulator {
+namespace truestep::simulator {
 
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 /// At blanks, without commas and semicolons.
@@ -27,4 +27,4 @@ constexpr std::uint64_t aligned_to(std::uint64_t align, std::uint64_t at) {
     return (at + align - 1) / align * align;
 }
 
-} // namespace scape::simulator
+} // namespace truestep::simulator

@@ -1,13 +1,13 @@
-#include <scape/gpu/availability.hpp>
+#include <truestep/gpu/availability.hpp>
 
 #include <gtest/gtest.h>
 
-#if defined(SCAPE_WITH_CUDA)
-#include <scape/gpu/cuda_stream.hpp>
-#include <scape/problem/error.hpp>
+#if defined(TRUESTEP_WITH_CUDA)
+#include <truestep/gpu/cuda_stream.hpp>
+#include <truestep/problem/error.hpp>
 #endif
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 TEST(Availability, SaysWhatThereIsInOneLine) {
@@ -17,7 +17,7 @@ TEST(Availability, SaysWhatThereIsInOneLine) {
     EXPECT_EQ(here.devices == 0, here.text.starts_with("no GPU")) << here.text;
 }
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 TEST(Availability, WithoutADeviceThereIsNoStreamAndTheErrorSaysWhy) {
     const Availability here = availability();
     if (here.devices > 0)
@@ -32,4 +32,4 @@ TEST(Availability, WithoutADeviceThereIsNoStreamAndTheErrorSaysWhy) {
 #endif
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gpu/algorithms/prefix.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/algorithms/prefix.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "machine.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 class Threads : public testing::TestWithParam<int> {};
@@ -160,4 +160,4 @@ TEST(Barrier, OneThatIsMissingShowsInAShuffledOrderOnly) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

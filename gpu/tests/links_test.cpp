@@ -11,12 +11,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/gpu/cuda_machine.hpp>
-#include <scape/gpu/nccl.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
+#include <truestep/gpu/nccl.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using distributed::Peers;
@@ -182,4 +182,4 @@ TEST(Links, TwoRanksOfOneDeviceAreRefused) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,4 +1,4 @@
-#include <scape/gpu/local_rank.hpp>
+#include <truestep/gpu/local_rank.hpp>
 
 #include <algorithm>
 #include <map>
@@ -8,11 +8,11 @@
 
 #include <gmock/gmock.h>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -92,4 +92,4 @@ TEST(LocalRank, ThreadsAreCounted) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

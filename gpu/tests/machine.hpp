@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include <scape/gpu/host_machine.hpp>
+#include <truestep/gpu/host_machine.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// A machine that does at once what it is told.
 class Machine : public HostMachine {
@@ -21,4 +21,4 @@ class Machine : public HostMachine {
 /// Around words, tiles and groups of tiles.
 constexpr Index sizes[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 127, 4095, 4096, 4097, 8192, 10001, 70'000};
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

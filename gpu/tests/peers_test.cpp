@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/counting_peers.hpp>
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/gpu/host_machine.hpp>
-#include <scape/gpu/peers.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting_peers.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/gpu/peers.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using distributed::Incoming;
@@ -165,4 +165,4 @@ TEST(BlockPeers, OneThatFailsIsNamedToThoseThatNeedIt) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/gpu/communicators.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/gpu/communicators.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using distributed::Communicator;
@@ -266,4 +266,4 @@ TEST(Streams, DataThatTheHostCannotReadIsNotHeldBack) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/averaging/worker.hpp>
+#include <truestep/averaging/worker.hpp>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 namespace {
 
@@ -76,4 +76,4 @@ void play_worker(const Case& run, distributed::Communicator& ranks, const Show& 
     }
 }
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

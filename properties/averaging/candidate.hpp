@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/gate/group.hpp>
-#include <scape/gate/implementation.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/implementation.hpp>
 
 #include "case.hpp"
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 /// What one rank was seen to do.
 struct Seen {
@@ -47,4 +47,4 @@ class Candidate final : public gate::Implementation {
 /// distributed/averaging.
 void play_worker(const Case& run, distributed::Communicator& ranks, const Show& show);
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/partition.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/partition.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 namespace {
 
@@ -107,4 +107,4 @@ float learning_rate_of(const Case& run) {
     return run.data == DataClass::dyadic ? 0.125F : 0.1F;
 }
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

@@ -6,9 +6,9 @@
 
 #include <rapidcheck.h>
 
-#include <scape/problem/data.hpp>
+#include <truestep/problem/data.hpp>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 using problem::Index;
 
@@ -25,7 +25,7 @@ struct Case {
 
 /// "local_steps=2,workers=3,size=4,rounds=1,seed=7,data=normal".
 [[nodiscard]] std::string text(const Case& run);
-/// And back. All but local_steps may be left out; that one no other system knows. Throws scape::Error.
+/// And back. All but local_steps may be left out; that one no other system knows. Throws truestep::Error.
 [[nodiscard]] Case parse_case(const std::string& text);
 /// Shrinks towards Case{}.
 [[nodiscard]] rc::Gen<Case> any_case();
@@ -36,4 +36,4 @@ struct Case {
 /// On dyadic data a power of two: numbers that a reader can follow. Else every product rounds.
 [[nodiscard]] float learning_rate_of(const Case& run);
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include <scape/averaging/reference.hpp>
+#include <truestep/averaging/reference.hpp>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::shared_ptr<const gate::Finding> difference(std::string message, std::string
                                         round);
 }
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

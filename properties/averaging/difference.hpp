@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/property.hpp>
+#include <truestep/gate/property.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 /// What is told and drawn of a case in which a property does not hold: the state after `round`, from 0 on.
 [[nodiscard]] std::shared_ptr<const gate::Finding>
 difference(std::string message, std::string details, const Case& run, std::vector<Seen> seen, Index round);
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

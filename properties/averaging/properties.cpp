@@ -3,13 +3,13 @@
 
 #include <utility>
 
-#include <scape/averaging/reference.hpp>
-#include <scape/verify/comparator.hpp>
+#include <truestep/averaging/reference.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include "candidate.hpp"
 #include "difference.hpp"
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 namespace {
 
@@ -135,4 +135,4 @@ std::vector<gate::Property> properties() {
     return all;
 }
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include <scape/gate/property.hpp>
+#include <truestep/gate/property.hpp>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 [[nodiscard]] std::vector<gate::Property> properties();
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

@@ -1,14 +1,14 @@
 // Local SGD with averaging, in the gate's terms: docs/adding-a-system.md.
 #include <algorithm>
 
-#include <scape/gate/system.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gate/system.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "candidate.hpp"
 #include "planted/planted.hpp"
 #include "properties.hpp"
 
-namespace scape::systems {
+namespace truestep::systems {
 
 namespace {
 
@@ -80,4 +80,4 @@ gate::System averaging_system() {
     return system;
 }
 
-} // namespace scape::systems
+} // namespace truestep::systems

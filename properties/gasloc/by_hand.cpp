@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace scape::gasloc::by_hand {
+namespace truestep::gasloc::by_hand {
 
 namespace {
 
@@ -294,4 +294,4 @@ std::vector<std::vector<double>> diloco(const Scenario& scenario) {
     return all;
 }
 
-} // namespace scape::gasloc::by_hand
+} // namespace truestep::gasloc::by_hand

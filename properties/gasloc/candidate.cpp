@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include <scape/gate/record.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/storage/files.hpp>
+#include <truestep/gate/record.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/storage/files.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -218,4 +218,4 @@ void train(Subject& subject, const Scenario& scenario, int worker, Index round) 
             subject.step(scenario.gradient(worker, round, step), scenario.learning_rate(round, step)));
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

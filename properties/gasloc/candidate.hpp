@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/counting_peers.hpp>
-#include <scape/gasloc/gate.hpp>
-#include <scape/gate/group.hpp>
+#include <truestep/distributed/counting_peers.hpp>
+#include <truestep/gasloc/gate.hpp>
+#include <truestep/gate/group.hpp>
 
 #include "scenario.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// What one worker was seen to do in one round.
 struct Seen {
@@ -35,7 +35,7 @@ struct Life {
     std::uint64_t others = 0; ///< bytes that were no parameters, after it had begun
 };
 
-/// How its workers come into being. Both are called on all ranks, and throw scape::Error where ranks or
+/// How its workers come into being. Both are called on all ranks, and throw truestep::Error where ranks or
 /// settings do not fit. `threads` is the case's, for whoever can share work out.
 struct Subjects {
     Ranked::Start start;
@@ -111,4 +111,4 @@ class Workers final : public Candidate {
 /// What trains as it should.
 void train(Subject& subject, const Scenario& scenario, int worker, Index round);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

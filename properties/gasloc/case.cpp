@@ -7,12 +7,12 @@
 #include <string_view>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/partition.hpp>
-#include <scape/problem/room.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/partition.hpp>
+#include <truestep/problem/room.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -226,4 +226,4 @@ Index most_workers(const Case& run) {
     return std::max(run.workers, run.to);
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

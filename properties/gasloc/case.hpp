@@ -5,10 +5,10 @@
 
 #include <rapidcheck.h>
 
-#include <scape/gasloc/settings.hpp>
-#include <scape/problem/data.hpp>
+#include <truestep/gasloc/settings.hpp>
+#include <truestep/problem/data.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// A few numbers and words, from which a whole run follows: one line of text.
 struct Case {
@@ -40,7 +40,7 @@ struct Case {
 
 /// "law=pairs,inner=sgd,...". What has its default is left out, but for law, workers, size and rounds.
 [[nodiscard]] std::string text(const Case& run);
-/// And back. All but the law may be left out; that one no other system knows. Throws scape::Error.
+/// And back. All but the law may be left out; that one no other system knows. Throws truestep::Error.
 [[nodiscard]] Case parse_case(const std::string& text);
 /// Shrinks towards Case{}.
 [[nodiscard]] rc::Gen<Case> any_case();
@@ -50,4 +50,4 @@ struct Case {
 /// The greatest number of workers that is there at any time.
 [[nodiscard]] Index most_workers(const Case& run);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

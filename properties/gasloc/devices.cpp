@@ -6,18 +6,18 @@
 #include <string>
 #include <utility>
 
-#include <scape/gasloc/devices.hpp>
-#include <scape/gasloc/planted_devices.hpp>
-#include <scape/gpu/availability.hpp>
-#include <scape/gpu/local_rank.hpp>
-#include <scape/gpu/peers.hpp>
-#if defined(SCAPE_WITH_NCCL)
-#include <scape/gpu/nccl.hpp>
+#include <truestep/gasloc/devices.hpp>
+#include <truestep/gasloc/planted_devices.hpp>
+#include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/local_rank.hpp>
+#include <truestep/gpu/peers.hpp>
+#if defined(TRUESTEP_WITH_NCCL)
+#include <truestep/gpu/nccl.hpp>
 #endif
 
 #include "workers.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -60,7 +60,7 @@ Subjects blocks_with(Mistake mistake) {
     });
 }
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 
 /// All ranks on the first device. With more than one thread asked for, launches go through graphs.
 Subjects one_device() {
@@ -95,7 +95,7 @@ Subjects one_device_with(Mistake) {
 
 #endif
 
-#if defined(SCAPE_WITH_NCCL)
+#if defined(TRUESTEP_WITH_NCCL)
 
 /// A device for each rank of this machine.
 Subjects a_device_each(Peers& ranks) {
@@ -123,7 +123,7 @@ Subjects a_device_each(Peers&) {
     return {};
 }
 std::string no_nccl() {
-    return "built without NCCL; SCAPE_NCCL_ROOT says where it is";
+    return "built without NCCL; TRUESTEP_NCCL_ROOT says where it is";
 }
 std::string nccl() {
     return {};
@@ -187,4 +187,4 @@ device_mistake(int number, const std::string& name, const std::shared_ptr<const 
         name, [mistake](Peers&) { return one_device_with(mistake); }, group, seat_of(gpu::availability()));
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
-#include <scape/gate/group.hpp>
-#include <scape/gate/system.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/system.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// Those of gpu/gasloc: the host's form, and the devices' with the reason why they cannot be run here.
 [[nodiscard]] gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group);
@@ -17,4 +17,4 @@ namespace scape::gasloc {
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

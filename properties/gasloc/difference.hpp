@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/property.hpp>
+#include <truestep/gate/property.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// What is told and drawn of a case in which a property does not hold: the state after `round`.
 [[nodiscard]] std::shared_ptr<const gate::Finding> difference(std::string message, std::string details,
                                                               const Case& run, const Scenario& scenario,
                                                               std::vector<Life> lives, Index round);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

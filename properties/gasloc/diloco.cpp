@@ -3,11 +3,11 @@
 
 #include <cmath>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::vector<gate::Property> diloco_properties() {
                      full_averaging, {{"neighbours", 40}}, fully_averaged)};
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

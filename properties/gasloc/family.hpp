@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/property.hpp>
+#include <truestep/gate/property.hpp>
 
 #include "trial.hpp"
 
 // What the families of properties share.
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 [[nodiscard]] std::vector<gate::Property> gossip_properties();
 [[nodiscard]] std::vector<gate::Property> diloco_properties();
@@ -50,4 +50,4 @@ void told(Trial& trial, bool ok, Index round, const Message& message) {
     trial.violated(round, message());
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -143,4 +143,4 @@ std::vector<gate::Property> gossip_properties() {
                      {{"neighbours", 40}}, drifting_once)};
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

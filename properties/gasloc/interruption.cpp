@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::vector<gate::Property> interruption_properties() {
                      restart_other, {{"other number of ranks", 90}}, restarted_with_others)};
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

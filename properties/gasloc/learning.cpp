@@ -8,7 +8,7 @@
 #include "candidate.hpp"
 #include "trial.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -164,4 +164,4 @@ Learning learning() {
     return learning;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

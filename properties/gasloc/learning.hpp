@@ -1,10 +1,10 @@
 #pragma once
 
-#include <scape/gate/learning.hpp>
+#include <truestep/gate/learning.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// How candidates of GASLoC are trained (section 33).
 [[nodiscard]] gate::Learning learning();
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

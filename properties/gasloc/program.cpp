@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include <scape/gate/program_hello.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gate/program_hello.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "properties.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -314,4 +314,4 @@ program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<c
     return std::make_shared<ProgramCandidate>(settings, group);
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -2,14 +2,14 @@
 
 #include <memory>
 
-#include <scape/gate/programs.hpp>
+#include <truestep/gate/programs.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// A program of any language (docs/program-protocol.md) whose processes are the workers.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

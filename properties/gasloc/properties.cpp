@@ -6,7 +6,7 @@
 
 #include "family.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 Case as_it_is(Case run) {
     return run;
@@ -77,4 +77,4 @@ std::vector<gate::Property> properties() {
     return all;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

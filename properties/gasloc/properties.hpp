@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include <scape/gate/property.hpp>
+#include <truestep/gate/property.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// Section 17, in its order; the reference comes last.
 [[nodiscard]] std::vector<gate::Property> properties();
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -4,9 +4,9 @@
 #include <span>
 #include <utility>
 
-#include <scape/gasloc/traces.hpp>
+#include <truestep/gasloc/traces.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -95,4 +95,4 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
     return true;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

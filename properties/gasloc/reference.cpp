@@ -1,7 +1,7 @@
 // Every bit is the reference's, or within its bound.
 #include "family.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -45,4 +45,4 @@ std::vector<gate::Property> reference_properties() {
     return all;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

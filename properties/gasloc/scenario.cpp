@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include <scape/problem/mix64.hpp>
+#include <truestep/problem/mix64.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -110,4 +110,4 @@ Scenario scenario_of(const Case& run) {
     return scenario;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

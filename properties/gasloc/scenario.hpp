@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <scape/gasloc/state.hpp>
+#include <truestep/gasloc/state.hpp>
 
 #include "case.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// A whole run: what a case means. Properties change parts of it.
 struct Scenario {
@@ -48,4 +48,4 @@ struct Scenario {
 
 [[nodiscard]] Scenario scenario_of(const Case& run);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

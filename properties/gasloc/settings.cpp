@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
 #include "family.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -294,4 +294,4 @@ std::vector<gate::Property> setting_properties() {
                      {{"just stable", 40}, {"just unstable", 40}}, under_a_law)};
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

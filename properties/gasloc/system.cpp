@@ -1,10 +1,10 @@
 // GASLoC's properties in the gate's terms, for whoever's implementations.
 #include <utility>
 
-#include <scape/gasloc/traces.hpp>
-#include <scape/gate/gate_main.hpp>
-#include <scape/gate/system.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gasloc/traces.hpp>
+#include <truestep/gate/gate_main.hpp>
+#include <truestep/gate/system.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "candidate.hpp"
 #include "learning.hpp"
@@ -12,7 +12,7 @@
 #include "properties.hpp"
 #include "system.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -137,4 +137,4 @@ int gate_main(int count, char** values, std::vector<Ranked> candidates) {
     return gate::gate_main(count, values, {system_with(std::move(candidates))});
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

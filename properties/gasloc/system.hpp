@@ -1,10 +1,10 @@
 #pragma once
 
-#include <scape/gate/system.hpp>
+#include <truestep/gate/system.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// All that the gate has to be told, but for implementations.
 [[nodiscard]] gate::System system_of_properties();
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include <scape/gasloc/reference.hpp>
-#include <scape/problem/layout.hpp>
+#include <truestep/gasloc/reference.hpp>
+#include <truestep/problem/layout.hpp>
 
-#include <scape/verify/beside.hpp>
+#include <truestep/verify/beside.hpp>
 
 #include "difference.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -321,4 +321,4 @@ bool Trial::whole(const std::vector<Life>& played) {
     return true;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

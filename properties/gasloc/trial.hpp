@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/property.hpp>
-#include <scape/verify/comparator.hpp>
+#include <truestep/gate/property.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// The right answer, as a run would show it: by the reference.
 [[nodiscard]] std::vector<Life> expected_lives(const Scenario& scenario);
@@ -54,4 +54,4 @@ class Trial {
 
 [[nodiscard]] std::string worker_text(int worker, Index round);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include <scape/gasloc/checkpoint.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gasloc/checkpoint.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -58,4 +58,4 @@ Subjects workers() {
     });
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

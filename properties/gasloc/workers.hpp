@@ -3,11 +3,11 @@
 #include <functional>
 #include <memory>
 
-#include <scape/gasloc/worker.hpp>
+#include <truestep/gasloc/worker.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// A worker, and what it lives on, which goes after it.
 struct Housed {
@@ -20,4 +20,4 @@ subjects_of(const std::function<Housed(const Settings&, State, distributed::Peer
 /// distributed/gasloc.
 [[nodiscard]] Subjects workers();
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -8,7 +8,7 @@
 #include "family.hpp"
 #include "quantized.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -388,4 +388,4 @@ std::vector<gate::Property> boundary_properties() {
                      gradients, {{"anchors", 50}, {"several micro-batches", 40}}, small_vocabulary)};
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

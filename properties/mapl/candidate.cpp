@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include <scape/gate/record.hpp>
+#include <truestep/gate/record.hpp>
 
 #include "player.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::vector<Seen> OnRanks::run(const Scenario& scenario) const {
     return all;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

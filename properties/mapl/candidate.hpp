@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/group.hpp>
-#include <scape/gate/implementation.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/implementation.hpp>
 
 #include "scenario.hpp"
 #include "subject.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What one rank was seen to do. It is the receiver of the boundary before it and the sender of the one
 /// behind it.
@@ -80,4 +80,4 @@ class OnRanks final : public Candidate {
     Seat seat_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

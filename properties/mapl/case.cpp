@@ -7,11 +7,11 @@
 #include <tuple>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/partition.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/partition.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -205,4 +205,4 @@ Settings settings_of(const Case& run) {
     return settings;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -4,10 +4,10 @@
 
 #include <rapidcheck.h>
 
-#include <scape/mapl/settings.hpp>
-#include <scape/problem/data.hpp>
+#include <truestep/mapl/settings.hpp>
+#include <truestep/problem/data.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// The order in which a stage takes its micro-batches forward and back.
 enum class Schedule : std::uint8_t {
@@ -50,11 +50,11 @@ struct Case {
 
 /// "rank=2,width=4,workers=3,...".
 [[nodiscard]] std::string text(const Case& run);
-/// And back. All but rank may be left out; that one no other system knows. Throws scape::Error.
+/// And back. All but rank may be left out; that one no other system knows. Throws truestep::Error.
 [[nodiscard]] Case parse_case(const std::string& text);
 /// Shrinks towards Case{}.
 [[nodiscard]] rc::Gen<Case> any_case();
 
 [[nodiscard]] Settings settings_of(const Case& run);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -7,18 +7,18 @@
 #include <string>
 #include <utility>
 
-#include <scape/gpu/availability.hpp>
-#include <scape/gpu/local_rank.hpp>
-#include <scape/gpu/peers.hpp>
-#if defined(SCAPE_WITH_NCCL)
-#include <scape/gpu/nccl.hpp>
+#include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/local_rank.hpp>
+#include <truestep/gpu/peers.hpp>
+#if defined(TRUESTEP_WITH_NCCL)
+#include <truestep/gpu/nccl.hpp>
 #endif
-#include <scape/mapl/devices.hpp>
-#include <scape/mapl/planted_devices.hpp>
+#include <truestep/mapl/devices.hpp>
+#include <truestep/mapl/planted_devices.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -45,7 +45,7 @@ Builds blocks_with(Mistake mistake) {
     };
 }
 
-#if defined(SCAPE_WITH_CUBLAS)
+#if defined(TRUESTEP_WITH_CUBLAS)
 
 std::string no_cublas() {
     return products_unavailable();
@@ -82,7 +82,7 @@ Builds one_device_with(Mistake) {
 
 #endif
 
-#if defined(SCAPE_WITH_CUBLAS) && defined(SCAPE_WITH_NCCL)
+#if defined(TRUESTEP_WITH_CUBLAS) && defined(TRUESTEP_WITH_NCCL)
 
 /// Links, and what is sent over them, copied out behind the work that makes it.
 class TappedLinks final : public Peers {
@@ -143,7 +143,7 @@ Subjects a_device_each(Peers&) {
     return {};
 }
 std::string no_nccl() {
-    return "built without NCCL; SCAPE_NCCL_ROOT says where it is";
+    return "built without NCCL; TRUESTEP_NCCL_ROOT says where it is";
 }
 std::string nccl() {
     return {};
@@ -199,4 +199,4 @@ device_mistake(int number, const std::string& name, const std::shared_ptr<const 
     return std::make_shared<OnRanks>(name, ends_in(one_device_with(mistake)), group, seat());
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/group.hpp>
-#include <scape/gate/system.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/system.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Those of gpu/mapl: the host's form, and the devices' with the reason why they cannot be run here.
 [[nodiscard]] gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group);
@@ -18,4 +18,4 @@ namespace scape::mapl {
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

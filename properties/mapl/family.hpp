@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/property.hpp>
+#include <truestep/gate/property.hpp>
 
 #include "trial.hpp"
 
 // What the families of properties share.
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 [[nodiscard]] std::vector<gate::Property> boundary_properties();
 [[nodiscard]] std::vector<gate::Property> training_properties();
@@ -44,4 +44,4 @@ enum class Replicas : std::uint8_t { one, any };
 /// All of them, in the chapter's order.
 [[nodiscard]] std::vector<gate::Property> properties();
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

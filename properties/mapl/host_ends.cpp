@@ -3,12 +3,12 @@
 #include <string>
 #include <utility>
 
-#include <scape/mapl/checkpoint.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/mapl/checkpoint.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "subject.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -87,4 +87,4 @@ Subjects host_ends() {
     return ends_in([](Tapped&, int) { return House(); });
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,13 +1,13 @@
 // What trains a stage: the sharded optimizers of distributed/scape, over the ranks of its replicas.
 #include <utility>
 
-#include <scape/distributed/adams.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/adams.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "subject.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -74,4 +74,4 @@ StartsTrainer host_trainers() {
     };
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

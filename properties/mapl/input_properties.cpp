@@ -9,7 +9,7 @@
 #include "family.hpp"
 #include "resumed.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -337,4 +337,4 @@ std::vector<gate::Property> input_properties() {
                      {{"several boundaries", 40}, {"several micro-batches", 40}}, one_life, Replicas::any)};
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

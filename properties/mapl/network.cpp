@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include <scape/problem/mix64.hpp>
+#include <truestep/problem/mix64.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::unique_ptr<Stage> network_stage(const Case& run, int stage) {
     return std::make_unique<NetworkStage>(run, stage);
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -6,7 +6,7 @@
 #include "family.hpp"
 #include "network.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 Case no_restart(Case run) {
     run.restart = 0;
@@ -302,4 +302,4 @@ std::vector<gate::Property> pipeline_properties() {
     return all;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/distributed/counting_peers.hpp>
-#include <scape/distributed/peer_communicator.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting_peers.hpp>
+#include <truestep/distributed/peer_communicator.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -357,4 +357,4 @@ Seen play_stage(const Scenario& scenario, const Subjects& subjects, distributed:
     return Player(scenario, subjects, peers).play();
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

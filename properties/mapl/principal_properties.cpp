@@ -7,7 +7,7 @@
 
 #include "family.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::vector<gate::Property> principal_properties() {
                      reconstructed)};
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <utility>
 
-#include <scape/gate/program_hello.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gate/program_hello.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "family.hpp"
 #include "player.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -115,4 +115,4 @@ program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<c
     return std::make_shared<ProgramCandidate>(settings, group);
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

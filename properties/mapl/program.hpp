@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <memory>
 
-#include <scape/gate/programs.hpp>
+#include <truestep/gate/programs.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// A program of any language (docs/program-protocol.md) whose processes are the stages, with the sides of
 /// the boundaries beside them.
@@ -18,4 +18,4 @@ program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<c
 [[nodiscard]] Subjects program_sides(gate::Programs& programs, int workers, int rank,
                                      const std::filesystem::path& folder);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

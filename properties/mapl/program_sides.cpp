@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/mapl/quantization.hpp>
+#include <truestep/mapl/quantization.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -305,4 +305,4 @@ Subjects program_sides(gate::Programs& programs, int workers, int rank,
     return sides;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

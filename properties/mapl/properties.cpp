@@ -4,7 +4,7 @@
 
 #include "family.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 Case as_drawn(Case run) {
     return run;
@@ -79,4 +79,4 @@ std::vector<gate::Property> properties() {
     return all;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include <scape/mapl/judgement.hpp>
+#include <truestep/mapl/judgement.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -144,4 +144,4 @@ void FollowedBooks<T>::end() {
 template class FollowedBooks<float>;
 template class FollowedBooks<Bounded>;
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,11 +1,11 @@
 #include "recorded.hpp"
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "quantized.hpp"
 #include "trial.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -85,4 +85,4 @@ Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, 
     return made;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

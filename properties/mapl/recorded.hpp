@@ -1,14 +1,14 @@
 #pragma once
 
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/traces.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What was seen at one boundary, as a trace holds it. Of codewords Z is not seen, but what travelled.
-/// Throws scape::Error where that is no message.
+/// Throws truestep::Error where that is no message.
 [[nodiscard]] Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen,
                                      Index boundary);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

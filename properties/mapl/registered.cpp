@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <scape/gate/system.hpp>
-#include <scape/mapl/traces.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gate/system.hpp>
+#include <truestep/mapl/traces.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "candidate.hpp"
 #include "devices.hpp"
@@ -13,7 +13,7 @@
 #include "planted/planted.hpp"
 #include "program.hpp"
 
-namespace scape::systems {
+namespace truestep::systems {
 
 namespace {
 
@@ -241,4 +241,4 @@ gate::System mapl_system() {
     return system;
 }
 
-} // namespace scape::systems
+} // namespace truestep::systems

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include <scape/reference/adams.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/reference/adams.hpp>
+#include <truestep/reference/scape.hpp>
 
 #include "family.hpp"
 #include "network.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -192,4 +192,4 @@ std::vector<gate::Property> replica_properties() {
     return {all_together};
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

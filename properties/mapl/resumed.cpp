@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -51,4 +51,4 @@ Scenario resumed_before(const Trial& trial, Index step) {
     return other;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

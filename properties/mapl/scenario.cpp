@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <scape/problem/data.hpp>
-#include <scape/problem/mix64.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/mix64.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -198,4 +198,4 @@ std::vector<Turn> turns(Schedule schedule, int stage, int stages, Index micro_ba
     return all;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

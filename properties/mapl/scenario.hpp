@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/mapl/ends.hpp>
-#include <scape/mapl/quantization.hpp>
+#include <truestep/mapl/ends.hpp>
+#include <truestep/mapl/quantization.hpp>
 
 #include "case.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What one stage of the pipeline computes between the boundaries at its sides.
 class Stage {
@@ -102,4 +102,4 @@ struct Turn {
 };
 [[nodiscard]] std::vector<Turn> turns(Schedule schedule, int stage, int stages, Index micro_batches);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

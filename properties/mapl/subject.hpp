@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/peers.hpp>
-#include <scape/mapl/ends.hpp>
-#include <scape/problem/density.hpp>
-#include <scape/problem/problem.hpp>
+#include <truestep/distributed/peers.hpp>
+#include <truestep/mapl/ends.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/problem/problem.hpp>
 
 #include "scenario.hpp"
 #include "tapped.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What is put to the test: the two sides of a boundary, as Sender and Receiver are.
 class AnySide {
@@ -96,4 +96,4 @@ using Builds = std::function<House(Tapped& given, int peer)>;
 [[nodiscard]] Subjects host_ends();
 [[nodiscard]] StartsTrainer host_trainers();
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/peers.hpp>
+#include <truestep/distributed/peers.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Other peers, and every byte that is sent while it is said what for.
 class Tapped final : public distributed::Peers {
@@ -66,4 +66,4 @@ class Tapped final : public distributed::Peers {
     std::vector<Pending> pending_;
 };
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -5,13 +5,13 @@
 #include <numbers>
 #include <utility>
 
-#include <scape/problem/mix64.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "family.hpp"
 #include "resumed.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -317,4 +317,4 @@ std::vector<gate::Property> training_properties() {
                      {{"several boundaries", 40}, {"orders that part", 80}}, two_steps_of_the_first_order)};
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

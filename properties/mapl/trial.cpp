@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <utility>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "recorded.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -243,4 +243,4 @@ void Trial::within(double off, double limit, Index step, const std::string& what
          [&] { return what + ": off by " + shortest(off) + ", and the limit is " + shortest(limit); });
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/property.hpp>
-#include <scape/mapl/judgement.hpp>
-#include <scape/verify/comparator.hpp>
+#include <truestep/gate/property.hpp>
+#include <truestep/mapl/judgement.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 [[nodiscard]] Matrix<double> matrix_of(const Floats& values, Index columns);
 [[nodiscard]] Floats floats_of(const Matrix<float>& values);
@@ -90,4 +90,4 @@ template <class T>
 
 [[nodiscard]] std::string boundary_text(Index boundary, const std::string& what);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,4 +1,4 @@
-#include <scape/properties/case.hpp>
+#include <truestep/properties/case.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/room.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/room.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -389,4 +389,4 @@ std::vector<float> parameters_of(const Case& run) {
     return w;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

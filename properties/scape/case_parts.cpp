@@ -1,11 +1,11 @@
 // The groups of a case, and what its ranks are given at each step, in which parts.
-#include <scape/properties/case.hpp>
+#include <truestep/properties/case.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -95,4 +95,4 @@ Cut cut_of(const Case& run, Index step) {
     return cut;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

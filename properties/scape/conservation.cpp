@@ -4,7 +4,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -141,4 +141,4 @@ std::vector<Property> conservation_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,13 +1,13 @@
 // One file of a folder is changed.
-#include <scape/properties/damage.hpp>
+#include <truestep/properties/damage.hpp>
 
 #include <algorithm>
 #include <fstream>
 #include <vector>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::string make_damage(const fs::path& folder, const Damage& damage) {
            std::to_string(size) + " turned over";
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -2,7 +2,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::vector<Property> delay_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,13 +1,13 @@
 // Property 6 of section 8: at density 1, SCAPE is dense AdamS on the mean gradient.
 #include <cmath>
 
-#include <scape/reference/adams.hpp>
+#include <truestep/reference/adams.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -148,4 +148,4 @@ std::vector<Property> dense_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

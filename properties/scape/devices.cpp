@@ -1,23 +1,23 @@
 // The implementations of gpu/scape as candidates: the host's form anywhere, the devices' where there are
 // some.
-#include <scape/properties/sharded.hpp>
+#include <truestep/properties/sharded.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
-#include <scape/gpu/availability.hpp>
-#include <scape/gpu/block_backend.hpp>
-#include <scape/gpu/communicators.hpp>
-#include <scape/gpu/local_rank.hpp>
-#if defined(SCAPE_WITH_CUDA)
-#include <scape/gpu/cuda_backend.hpp>
+#include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/block_backend.hpp>
+#include <truestep/gpu/communicators.hpp>
+#include <truestep/gpu/local_rank.hpp>
+#if defined(TRUESTEP_WITH_CUDA)
+#include <truestep/gpu/cuda_backend.hpp>
 #endif
-#if defined(SCAPE_WITH_NCCL)
-#include <scape/gpu/nccl.hpp>
+#if defined(TRUESTEP_WITH_NCCL)
+#include <truestep/gpu/nccl.hpp>
 #endif
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -64,7 +64,7 @@ MakePlace blocks(const Group& group, Reduction reduction) {
     };
 }
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 
 /// All ranks on the first device. With the second variant its launches go through graphs.
 MakePlace one_device(const Group& group, Reduction reduction) {
@@ -90,7 +90,7 @@ MakePlace one_device(const Group&, Reduction) {
 
 #endif
 
-#if defined(SCAPE_WITH_NCCL)
+#if defined(TRUESTEP_WITH_NCCL)
 
 /// A device for each rank of this machine.
 MakePlace a_device_each(Reduction reduction) {
@@ -137,7 +137,7 @@ int machines() {
     return 1;
 }
 std::string nccl_is_missing() {
-    return "built without NCCL; SCAPE_NCCL_ROOT says where it is";
+    return "built without NCCL; TRUESTEP_NCCL_ROOT says where it is";
 }
 std::string nccl() {
     return {};
@@ -223,4 +223,4 @@ std::vector<Ranked> on_devices(const Group& group) {
     return all;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -6,17 +6,17 @@
 #include <optional>
 #include <utility>
 
-#include <scape/problem/text.hpp>
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/property.hpp>
-#include <scape/properties/recording.hpp>
-#include <scape/verify/comparator.hpp>
-#include <scape/verify/results.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/property.hpp>
+#include <truestep/properties/recording.hpp>
+#include <truestep/verify/comparator.hpp>
+#include <truestep/verify/results.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -220,4 +220,4 @@ gate::Judged judged(const Implementation& implementation, const Property& proper
     return result;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

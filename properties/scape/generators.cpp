@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -209,4 +209,4 @@ rc::Gen<Case> damaged_case() {
     });
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -5,11 +5,11 @@
 
 #include <rapidcheck.h>
 
-#include <scape/properties/case.hpp>
+#include <truestep/properties/case.hpp>
 
 // The one generator of problems, in the flavours that the properties need.
 
-namespace scape::properties {
+namespace truestep::properties {
 
 /// One of the values, shrinking towards the first: RapidCheck's own element() does not shrink, and its
 /// inRange() would seldom reach the last values.
@@ -50,4 +50,4 @@ rc::Gen<Case> changed(rc::Gen<Case> cases, Change change) {
     });
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -7,7 +7,7 @@
 
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -166,4 +166,4 @@ void demand_script(std::map<std::string, int>& demands) {
     demand(demands, of_a_script());
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

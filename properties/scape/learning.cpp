@@ -4,10 +4,10 @@
 #include <numeric>
 #include <string>
 
-#include <scape/problem/partition.hpp>
-#include <scape/properties/implementations.hpp>
+#include <truestep/problem/partition.hpp>
+#include <truestep/properties/implementations.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -86,4 +86,4 @@ Learning learning() {
     return learning;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

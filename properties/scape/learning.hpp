@@ -1,10 +1,10 @@
 #pragma once
 
-#include <scape/gate/learning.hpp>
+#include <truestep/gate/learning.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 /// How candidates of SCAPE are trained (section 33).
 [[nodiscard]] gate::Learning learning();
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <vector>
 
-#include <scape/properties/implementations.hpp>
+#include <truestep/properties/implementations.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 /// All that a rank shows of itself.
 void show(Live& live, int rank, const View& view);
@@ -28,4 +28,4 @@ void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks);
 void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std::filesystem::path& folder,
                 distributed::Communicator& ranks);
 
-} // namespace scape::properties
+} // namespace truestep::properties

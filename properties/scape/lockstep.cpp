@@ -1,18 +1,18 @@
 // The reference put through a scenario: all ranks in lockstep, in one process.
-#include <scape/properties/implementations.hpp>
+#include <truestep/properties/implementations.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <scape/reference/check.hpp>
-#include <scape/verify/results.hpp>
-#include <scape/verify/run.hpp>
+#include <truestep/reference/check.hpp>
+#include <truestep/verify/results.hpp>
+#include <truestep/verify/run.hpp>
 
 #include "live.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -185,4 +185,4 @@ std::shared_ptr<const Implementation> reference_implementation() {
     return std::make_shared<ReferenceImplementation>();
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

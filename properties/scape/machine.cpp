@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <bit>
 
-#include <scape/problem/text.hpp>
-#include <scape/properties/implementations.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/properties/implementations.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -201,4 +201,4 @@ std::vector<Property> machine_properties() {
              {halts_and_goes_on(), refuses_before_the_mask()}}};
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

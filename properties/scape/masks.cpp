@@ -6,7 +6,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::vector<Property> mask_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

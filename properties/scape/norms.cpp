@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include <scape/properties/implementations.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/reference/scape.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::vector<Property> norm_properties() {
              needs_blocks}};
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

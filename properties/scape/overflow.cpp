@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include <scape/properties/implementations.hpp>
+#include <truestep/properties/implementations.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -105,4 +105,4 @@ std::vector<Property> overflow_properties() {
              unclipped_case, overflow_is_refused, demands, claims_no_bits, needs_overflow}};
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -5,7 +5,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -277,4 +277,4 @@ std::vector<Property> parts_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

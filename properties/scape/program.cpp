@@ -5,15 +5,15 @@
 #include <stdexcept>
 #include <utility>
 
-#include <scape/gate/program_hello.hpp>
-#include <scape/gate/programs.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/properties/implementations.hpp>
+#include <truestep/gate/program_hello.hpp>
+#include <truestep/gate/programs.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/properties/implementations.hpp>
 
 #include "live.hpp"
 #include "program_hello.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -397,4 +397,4 @@ std::shared_ptr<const Implementation> program_implementation(const gate::Program
     return std::make_shared<ProgramImplementation>(settings, group);
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

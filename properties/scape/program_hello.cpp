@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gate/program_hello.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/properties/property.hpp>
+#include <truestep/gate/program_hello.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/properties/property.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 using gate::Programs;
 
@@ -139,4 +139,4 @@ Hello hello_of(const Programs::Json& answer, const gate::ProgramSettings& settin
     return hello;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

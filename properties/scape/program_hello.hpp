@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include <scape/gate/programs.hpp>
-#include <scape/properties/implementation.hpp>
+#include <truestep/gate/programs.hpp>
+#include <truestep/properties/implementation.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 /// What a program says of itself.
 struct Hello {
@@ -15,7 +15,7 @@ struct Hello {
     gate::LeftOut left_out; ///< with what follows from what it does not show
 };
 
-/// Its answer to the greeting; the settings have the last word. Throws scape::Error.
+/// Its answer to the greeting; the settings have the last word. Throws truestep::Error.
 [[nodiscard]] Hello hello_of(const gate::Programs::Json& answer, const gate::ProgramSettings& settings);
 
-} // namespace scape::properties
+} // namespace truestep::properties

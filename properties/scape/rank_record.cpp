@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -124,4 +124,4 @@ RankRecord unpacked(const gate::Group::Bytes& bytes) {
     return Reader(bytes).record();
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/group.hpp>
-#include <scape/properties/implementation.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/properties/implementation.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 /// What one rank saw: a View and an Outcome for each action it came through, the coming mask, and how it
 /// ended.
@@ -23,4 +23,4 @@ struct RankRecord {
 [[nodiscard]] gate::Group::Bytes packed(const RankRecord& record);
 [[nodiscard]] RankRecord unpacked(const gate::Group::Bytes& bytes);
 
-} // namespace scape::properties
+} // namespace truestep::properties

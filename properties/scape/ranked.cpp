@@ -1,5 +1,5 @@
 // Puts an implementation that is made rank by rank through a scenario.
-#include <scape/properties/implementations.hpp>
+#include <truestep/properties/implementations.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -11,13 +11,13 @@
 #include <system_error>
 #include <utility>
 
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "live.hpp"
 #include "rank_record.hpp"
 #include "restore_damaged.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -395,4 +395,4 @@ std::shared_ptr<const Implementation> on_ranks(Ranked ranked, std::shared_ptr<co
     return std::make_shared<RankedImplementation>(std::move(ranked), std::move(group));
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <memory>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "live.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -60,4 +60,4 @@ void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std:
     static_cast<void>(candidate->coming()); // nothing is left on its way
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,14 +1,14 @@
-#include <scape/properties/recording.hpp>
+#include <truestep/properties/recording.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <scape/verify/results.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/results.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "vectors.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -128,4 +128,4 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
     return true;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

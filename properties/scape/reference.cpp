@@ -8,14 +8,14 @@
 
 #include <unistd.h>
 
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/recording.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/recording.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -292,4 +292,4 @@ std::vector<Property> reference_properties() {
              beside_the_drawn()}};
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,12 +1,12 @@
 // SCAPE with all that this build has of it, and the mistakes planted in it.
-#include <scape/planted/bugs.hpp>
-#include <scape/planted/diagnosis.hpp>
-#include <scape/planted/implementation.hpp>
-#include <scape/planted/tampered.hpp>
-#include <scape/properties/system.hpp>
-#include <scape/verify/scape_traces.hpp>
+#include <truestep/planted/bugs.hpp>
+#include <truestep/planted/diagnosis.hpp>
+#include <truestep/planted/implementation.hpp>
+#include <truestep/planted/tampered.hpp>
+#include <truestep/properties/system.hpp>
+#include <truestep/verify/scape_traces.hpp>
 
-namespace scape::systems {
+namespace truestep::systems {
 
 gate::System scape_system();
 
@@ -36,4 +36,4 @@ gate::System scape_system() {
     return system;
 }
 
-} // namespace scape::systems
+} // namespace truestep::systems

@@ -7,7 +7,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 Action restart_with(const Case& run, int workers, bool other_partition) {
     Case moved = run;
@@ -216,4 +216,4 @@ std::vector<Property> restart_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

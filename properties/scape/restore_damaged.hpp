@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include <scape/distributed/communicator.hpp>
-#include <scape/properties/implementation.hpp>
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/properties/implementation.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 /// On each rank of a candidate that has saved to the folder, in which nothing else stands: once all have,
 /// one file is damaged, and the candidate asked to restore what there is. Throws on all ranks if some
@@ -13,4 +13,4 @@ namespace scape::properties {
 [[nodiscard]] Outcome restored_from_damaged(Candidate& candidate, const std::filesystem::path& folder,
                                             const Damage& damage, distributed::Communicator& ranks);
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -8,12 +8,12 @@
 #include <functional>
 #include <utility>
 
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/property.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/property.hpp>
 
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::vector<std::string> what_the_gate_does_not_see() {
     return unseen;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,16 +1,16 @@
 // The sharded implementations of distributed/ as candidates.
-#include <scape/properties/sharded.hpp>
+#include <truestep/properties/sharded.hpp>
 
 #include <utility>
 
-#include <scape/distributed/adams.hpp>
-#include <scape/distributed/checkpoint.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/adams.hpp>
+#include <truestep/distributed/checkpoint.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -182,10 +182,10 @@ MakeCandidate host_maker(Reduction reduction) {
 
 } // namespace
 
-std::unique_ptr<Candidate> scape_candidate(const Setup& setup,
-                                           std::unique_ptr<distributed::Backend> backend,
-                                           distributed::Reduction reduction,
-                                           distributed::Communicator& communicator) {
+std::unique_ptr<Candidate> truestep_candidate(const Setup& setup,
+                                              std::unique_ptr<distributed::Backend> backend,
+                                              distributed::Reduction reduction,
+                                              distributed::Communicator& communicator) {
     return std::make_unique<ScapeCandidate>(setup, std::move(backend), reduction, communicator);
 }
 
@@ -241,4 +241,4 @@ all_implementations(const std::shared_ptr<const Group>& group) {
     return all;
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

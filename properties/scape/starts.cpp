@@ -10,7 +10,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -242,4 +242,4 @@ std::vector<Property> start_properties() {
              }}};
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

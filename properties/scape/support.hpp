@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <scape/properties/property.hpp>
+#include <truestep/properties/property.hpp>
 
 // What the families of properties share.
 
-namespace scape::properties {
+namespace truestep::properties {
 
 [[nodiscard]] std::vector<Property> conservation_properties();
 [[nodiscard]] std::vector<Property> mask_properties();
@@ -88,4 +88,4 @@ void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Ac
 /// For properties that speak of masks and residuals.
 [[nodiscard]] std::string only_scape(const Implementation& implementation);
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -7,7 +7,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::vector<Property> symmetry_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,23 +1,23 @@
 // SCAPE and AdamS in the gate's terms.
-#include <scape/properties/system.hpp>
+#include <truestep/properties/system.hpp>
 
 #include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <utility>
 
-#include <scape/gate/gate_main.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/property.hpp>
-#include <scape/verify/record.hpp>
+#include <truestep/gate/gate_main.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/property.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "learning.hpp"
 #include "self_test.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -315,4 +315,4 @@ int gate_main(int count, char** values, std::vector<Ranked> candidates) {
     return gate::gate_main(count, values, {system_with(std::move(candidates))});
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include <scape/problem/tunable.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -183,4 +183,4 @@ std::vector<Property> traffic_properties() {
              {buckets_with_gaps()}}};
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,15 +1,15 @@
-#include <scape/properties/property.hpp>
+#include <truestep/properties/property.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/verify/comparator.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 using verify::Comparison;
 using verify::Divergence;
@@ -153,4 +153,4 @@ void Trial::same_view(Index step, int rank, const View& expected, const View& ac
     same_bits(Phase::update, "parameters", step, rank, expected.parameters, actual.parameters);
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include <scape/verify/comparator.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 
 namespace {
 
@@ -153,4 +153,4 @@ std::vector<Property> update_properties() {
     };
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

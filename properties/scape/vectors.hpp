@@ -2,12 +2,12 @@
 
 #include <vector>
 
-#include <scape/problem/layout.hpp>
-#include <scape/reference/vector.hpp>
+#include <truestep/problem/layout.hpp>
+#include <truestep/reference/vector.hpp>
 
 // Between what the gate shows of a state and what the reference takes.
 
-namespace scape::properties {
+namespace truestep::properties {
 
 [[nodiscard]] inline reference::Vector<float> to_vector(const std::vector<float>& values) {
     return Eigen::Map<const reference::Vector<float>>(values.data(),
@@ -18,4 +18,4 @@ namespace scape::properties {
     return {values.data(), values.data() + values.size()};
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

@@ -1,6 +1,6 @@
-#include <scape/averaging/reference.hpp>
+#include <truestep/averaging/reference.hpp>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 namespace {
 
@@ -26,4 +26,4 @@ Vector after_round(const Vector& parameters, const std::vector<Gradients>& gradi
     return mean;
 }
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

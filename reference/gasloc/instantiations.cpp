@@ -1,10 +1,10 @@
 // The reference is templates; here the compiler reads all of them, with the reference's own flags, for both
 // of its scalars.
-#include <scape/gasloc/reference.hpp>
+#include <truestep/gasloc/reference.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 template class Reference<float>;
 template class Reference<double>;
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -5,7 +5,7 @@
 
 #include "tool_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -42,4 +42,4 @@ TEST_F(Bf16CommandTest, WhatCannotBeHadIsOneLineAndStatus2) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

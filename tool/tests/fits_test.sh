@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # A wrong run is told with the known mistake that makes its values: planted mistakes are recorded, and verify has to name them.
-# Usage: tool/tests/fits_test.sh SCAPE
+# Usage: tool/tests/fits_test.sh TOOL
 set -uo pipefail
-scape=${1:?usage: tool/tests/fits_test.sh SCAPE}
+truestep=${1:?usage: tool/tests/fits_test.sh TOOL}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
 verify_planted() { # verify_planted NUMBER CASE: what verify says of such a run is in $folder/said
-    "$scape" check --planted "$1" --property reference --case "$2" --save "$folder/$1" --brief >"$folder/checked"
+    "$truestep" check --planted "$1" --property reference --case "$2" --save "$folder/$1" --brief >"$folder/checked"
     [ $? = 1 ] || fail "the gate finds nothing wrong with planted mistake $1"
-    "$scape" verify "$folder/$1"/*.safetensors --json "$folder/$1.json" >"$folder/said"
+    "$truestep" verify "$folder/$1"/*.safetensors --json "$folder/$1.json" >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with planted mistake $1"
 }
 
@@ -48,7 +48,7 @@ done
 # Of a part of such a run, too: from a step on, with the state at that point, and some segments of it.
 verify_part() { # verify_part NUMBER OPTIONS: of tool/tests/cut_trace.py
     "$(dirname "$0")/cut_trace.py" "$folder/$1"/*.safetensors "$folder/part.safetensors" "${@:2}" || fail "no part of $1"
-    "$scape" verify "$folder/part.safetensors" >"$folder/said"
+    "$truestep" verify "$folder/part.safetensors" >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with a part (${*:2}) of a run with planted mistake $1"
     grep -q "^  fits planted mistake $1, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" ||
         fail "mistake $1 is not named of a part (${*:2}): $(cat "$folder/said")"
@@ -77,9 +77,9 @@ for number in 1 2 3 4 5 6 8 9 10 11 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
         34) kind=law=exponential,workers=4,rounds=4,decay=0.1 ;;
         *) kind=law=exponential,workers=4,rounds=4 ;;
     esac
-    "$scape" check --system gasloc --planted $number --property reference --case "$kind,$common" --save "$folder/gasloc-$number" --brief >"$folder/checked"
+    "$truestep" check --system gasloc --planted $number --property reference --case "$kind,$common" --save "$folder/gasloc-$number" --brief >"$folder/checked"
     [ $? = 1 ] || fail "the gate finds nothing wrong with GASLoC's planted mistake $number"
-    "$scape" verify "$folder/gasloc-$number"/*.safetensors >"$folder/said"
+    "$truestep" verify "$folder/gasloc-$number"/*.safetensors >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with GASLoC's planted mistake $number"
     texts="said checked"
     case $number in 31 | 43) texts=said ;; esac # the gate sees them by a counter, before it looks at any value
@@ -91,26 +91,26 @@ for number in 1 2 3 4 5 6 8 9 10 11 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
 done
 
 # The gate says it once for a cause, and nothing of gradients that it has made itself.
-"$scape" check --planted 6 --property reference --property mask.order --cases 30 --brief --report "$folder/page" >"$folder/checked"
+"$truestep" check --planted 6 --property reference --property mask.order --cases 30 --brief --report "$folder/page" >"$folder/checked"
 [ $? = 1 ] || fail "the gate finds nothing wrong with planted mistake 6"
 [ "$(grep -c 'fits planted mistake 6,' "$folder/checked")" = 1 ] || fail "not said once: $(cat "$folder/checked")"
 grep -q 'averaged before' "$folder/checked" && fail "the gate doubts its own gradients"
 grep -q '<h4>What may be wrong</h4><ul class="lines"><li>fits planted mistake 6,' "$folder/page/index.html" || fail "the page does not say it"
-"$scape" report --out "$folder/again" "$folder/page/results.json" >/dev/null || fail "the results with what fits are not read"
+"$truestep" report --out "$folder/again" "$folder/page/results.json" >/dev/null || fail "the results with what fits are not read"
 
 # Of a program that shares nothing with the planted mistakes, too.
 program=$(cd "$(dirname "$0")/../.." && pwd)/docs/examples/programs/scape_plain.py
-MISTAKE=residual "$scape" check --program "python3 $program" --property reference --brief --workers 2,3 --tensors a:13,b:5:dense --cases 3 >"$folder/checked"
+MISTAKE=residual "$truestep" check --program "python3 $program" --property reference --brief --workers 2,3 --tensors a:13,b:5:dense --cases 3 >"$folder/checked"
 grep -q '^    fits planted mistake 6, ' "$folder/checked" || fail "what is wrong with a program is not said: $(cat "$folder/checked")"
 
 # A mistake that is made once, in a run that is too long, too large, or has a segment that is too large: from the recorded state before it.
 changed() { # changed NAME OPTIONS: of tool/tests/change_trace.py; what verify says of it is in $folder/said
     "$(dirname "$0")/change_trace.py" "$folder/$1" "$folder/$1-changed" "${@:2}" || fail "$1 was not changed"
-    "$scape" verify "$folder/$1-changed" >"$folder/said"
+    "$truestep" verify "$folder/$1-changed" >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with $1 (${*:2})"
 }
-made_once() { # made_once NAME STEP SCOPE OPTIONS: of scape record
-    "$scape" record -o "$folder/$1" "${@:4}" >/dev/null || fail "$1 was not recorded"
+made_once() { # made_once NAME STEP SCOPE OPTIONS: of truestep record
+    "$truestep" record -o "$folder/$1" "${@:4}" >/dev/null || fail "$1 was not recorded"
     changed "$1" --clear-residual "$2"
     rm "$folder/$1" "$folder/$1-changed"
     grep -q "^  fits planted mistake 7, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" || fail "$1: not named: $(cat "$folder/said")"
@@ -125,14 +125,14 @@ made_once segment 1 'on 125000 of 2200000 values, the first of them tensor a, in
 
 # Of payloads whose means are rounded, too: what is tried begins at the recorded state, and not at a first step.
 for payload in bf16 bf16_both e5m2 e5m2_both; do
-    "$scape" record -o "$folder/$payload" --tensors a:12,b:3:dense --workers 2 --steps 3 --density 0.3 --payload $payload >/dev/null || fail "$payload was not recorded"
+    "$truestep" record -o "$folder/$payload" --tensors a:12,b:3:dense --workers 2 --steps 3 --density 0.3 --payload $payload >/dev/null || fail "$payload was not recorded"
     changed "$payload" --clear-residual 2
     grep -q 'could not be tried\|known mistake could be tried' "$folder/said" && fail "$payload: nothing could be tried: $(cat "$folder/said")"
     grep -q '^  tried \|^  fits \|^  no known mistake fits' "$folder/said" || fail "$payload: nothing was tried: $(cat "$folder/said")"
 done
 
 # A recorder that looks a moment too early, or too late.
-"$scape" record -o "$folder/masks" >/dev/null || fail "nothing was recorded"
+"$truestep" record -o "$folder/masks" >/dev/null || fail "nothing was recorded"
 changed masks --mask-of-next
 grep -q '^  mask: what the step makes as its next_mask, in \([0-9]*\) of \1 segments in which it is wrong, at 7 steps: ' "$folder/said" || fail "the slip is not said: $(cat "$folder/said")"
 changed masks --next-of-mask
@@ -143,7 +143,7 @@ verify_planted 36 'workers=3,tensors=a:40,density=1,data=normal,steps=1,seed=3'
 grep -q 'a difference of rounding; try --level rel' "$folder/said" || fail "a rounding is not said: $(cat "$folder/said")"
 
 # A right run has nothing to explain.
-"$scape" record -o "$folder/right" >/dev/null || fail "nothing was recorded"
-"$scape" verify "$folder/right" >"$folder/said" || fail "a right run does not pass"
+"$truestep" record -o "$folder/right" >/dev/null || fail "nothing was recorded"
+"$truestep" verify "$folder/right" >"$folder/said" || fail "a right run does not pass"
 grep -q 'what may be wrong' "$folder/said" && fail "a right run is explained"
 echo "$named planted mistakes, each named by what it does to a recorded run"

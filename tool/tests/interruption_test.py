@@ -1,4 +1,4 @@
-"""A gate that is interrupted still tells what it has done. interruption_test.py SCAPE [TEST...]"""
+"""A gate that is interrupted still tells what it has done. interruption_test.py TOOL [TEST...]"""
 
 import json
 import os
@@ -16,7 +16,7 @@ import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLAIN = HERE.parent.parent / "docs" / "examples" / "programs" / "scape_plain.py"
-SCAPE = ""
+TOOL = ""
 
 
 def heed_signals():
@@ -36,9 +36,9 @@ class Interruption(unittest.TestCase):
 
     def start(self, *options):
         """With the beginnings of searches on its standard error."""
-        gate = subprocess.Popen([SCAPE, "check", "--verbose", "--json", self.json, "--report", self.report, *options],
+        gate = subprocess.Popen([TOOL, "check", "--verbose", "--json", self.json, "--report", self.report, *options],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_signals,
-                                env={**os.environ, "SCAPE_SCRATCH": str(self.scratch), "NO_COLOR": "1"})
+                                env={**os.environ, "TRUESTEP_SCRATCH": str(self.scratch), "NO_COLOR": "1"})
         self.addCleanup(gate.stdout.close)
         self.addCleanup(gate.stderr.close)
         self.addCleanup(gate.wait)
@@ -187,8 +187,8 @@ class Interruption(unittest.TestCase):
     def on_a_terminal(self, *options):
         """All that the gate prints to one."""
         parent, child = pty.openpty()
-        gate = subprocess.Popen([SCAPE, "check", *options], stdin=child, stdout=child, stderr=child,
-                                env={**os.environ, "SCAPE_SCRATCH": str(self.scratch), "NO_COLOR": "1"})
+        gate = subprocess.Popen([TOOL, "check", *options], stdin=child, stdout=child, stderr=child,
+                                env={**os.environ, "TRUESTEP_SCRATCH": str(self.scratch), "NO_COLOR": "1"})
         os.close(child)
         said = b""
         while True:
@@ -214,5 +214,5 @@ class Interruption(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SCAPE = sys.argv[1]
+    TOOL = sys.argv[1]
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

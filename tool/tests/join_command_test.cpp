@@ -7,7 +7,7 @@
 #include "rank_files_support.hpp"
 #include "tool_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -45,7 +45,7 @@ class RanksToolTest : public ToolTest {
 TEST_F(RanksToolTest, VerifyTakesThemAsOneRunBesideOthers) {
     const ToolResult result = tool("verify", {trace_});
     EXPECT_EQ(result.status, 0) << result.errors;
-    EXPECT_TRUE(result.output.starts_with("$ scape verify '" + run_ + "' --level exact\n"))
+    EXPECT_TRUE(result.output.starts_with("$ truestep verify '" + run_ + "' --level exact\n"))
         << result.output;
     EXPECT_TRUE(contains(result.output, "PASSED  " + run_ + "\n"));
     EXPECT_EQ(last_line(result.output), "2 passed, 0 failed");
@@ -120,4 +120,4 @@ TEST_F(ToolTest, GaslocsBiasCorrectionIsNoSettingOfSgdAndAdamw) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

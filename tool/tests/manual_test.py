@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The manual page and bash's completion have every option of every subcommand, by what --help says, and bash completes.
 
-Usage: tool/tests/manual_test.py SCAPE
+Usage: tool/tests/manual_test.py TOOL
 """
 
 import re
@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 
-SCAPE = sys.argv[1]
+TOOL = sys.argv[1]
 
 
 def said(*words):
-    return subprocess.run([SCAPE, *words], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([TOOL, *words], capture_output=True, text=True, check=True).stdout
 
 
 def fail(text):
@@ -39,7 +39,7 @@ def all_paths(path=()):
 
 def completed(*words):
     """What bash's own machinery makes of these words, the last of which is being typed."""
-    script = ('source /dev/stdin <<<"$1"; shift; COMP_WORDS=(scape "$@"); COMP_CWORD=$#; _scape; '
+    script = ('source /dev/stdin <<<"$1"; shift; COMP_WORDS=(truestep "$@"); COMP_CWORD=$#; _scape; '
               'printf "%s\\n" "${COMPREPLY[@]}"')
     out = subprocess.run(["bash", "-euc", script, "bash", said("completion"), *words], capture_output=True, text=True, check=True)
     if out.stderr:
@@ -48,7 +48,7 @@ def completed(*words):
 
 
 def section(manual, path):
-    head = ".SH DESCRIPTION" if not path else ".SS scape " + " ".join(path)
+    head = ".SH DESCRIPTION" if not path else ".SS truestep " + " ".join(path)
     begin = re.search(re.escape(head) + "$", manual, re.M)
     if not begin:
         fail(f"the manual has no section '{head}'")

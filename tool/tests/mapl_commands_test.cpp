@@ -8,7 +8,7 @@
 
 #include "tool_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -129,4 +129,4 @@ TEST_F(MaplCommands, FixedAnchorsStay) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,4 +1,4 @@
-"""Programs under the gate: the examples of docs/examples/programs, and what misbehaves. program_test.py SCAPE C_EXAMPLE [TEST...]"""
+"""Programs under the gate: the examples of docs/examples/programs, and what misbehaves. program_test.py TOOL C_EXAMPLE [TEST...]"""
 
 import json
 import os
@@ -15,7 +15,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = HERE.parent.parent / "docs" / "examples" / "programs"
 PLAIN = f"python3 {shlex.quote(str(EXAMPLES / 'scape_plain.py'))}"
-SCAPE, C_EXAMPLE = "", ""
+TOOL, C_EXAMPLE = "", ""
 SMALL = ["--workers", "2", "--tensors", "a:13,b:5:dense"]
 
 
@@ -29,10 +29,10 @@ class Programs(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.scratch = self.folder / "scratch"
         self.scratch.mkdir()
-        self.environment = {**os.environ, "SCAPE_SCRATCH": str(self.scratch), "NO_COLOR": "1"}
+        self.environment = {**os.environ, "TRUESTEP_SCRATCH": str(self.scratch), "NO_COLOR": "1"}
 
     def check(self, program, *options):
-        ended = subprocess.run([SCAPE, "check", "--program", program, *options], capture_output=True, text=True,
+        ended = subprocess.run([TOOL, "check", "--program", program, *options], capture_output=True, text=True,
                                check=False, env=self.environment, timeout=500)
         self.assertEqual(list(self.scratch.iterdir()), [], "something was left behind")
         return ended
@@ -244,7 +244,7 @@ class Programs(unittest.TestCase):
 
     def expect_nothing_after(self, signal_sent, cleans):
         mark = self.folder / "hanging"
-        with subprocess.Popen([SCAPE, "check", "--program", misbehaving("hangs", mark), "--property", "reference",
+        with subprocess.Popen([TOOL, "check", "--program", misbehaving("hangs", mark), "--property", "reference",
                                *SMALL], env=self.environment, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as gate:
             self.wait_until(lambda: mark.exists() and mark.read_text())
@@ -271,12 +271,12 @@ class Programs(unittest.TestCase):
         self.expect_nothing_after(signal.SIGKILL, False)
 
     def test_the_folder_of_a_killed_gate_goes_with_the_next_one(self):
-        del self.environment["SCAPE_SCRATCH"]  # which several machines may share
+        del self.environment["TRUESTEP_SCRATCH"]  # which several machines may share
         self.environment["TMPDIR"] = str(self.scratch)
         gates, folders = [], []
         for name in ("killed", "living"):
             mark = self.folder / name
-            gates.append(subprocess.Popen([SCAPE, "check", "--program", misbehaving("hangs", mark), "--property", "reference", *SMALL],
+            gates.append(subprocess.Popen([TOOL, "check", "--program", misbehaving("hangs", mark), "--property", "reference", *SMALL],
                                           env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             self.addCleanup(gates[-1].kill)
             self.wait_until(lambda: mark.exists() and mark.read_text())  # pylint: disable=cell-var-from-loop
@@ -285,7 +285,7 @@ class Programs(unittest.TestCase):
         gates[0].wait()
         self.assertEqual(set(self.scratch.iterdir()), set(folders))
         self.assertEqual(len(folders), 2)
-        subprocess.run([SCAPE, "check", "--program", PLAIN, "--property", "reference", "--cases", "1", *SMALL], check=True,
+        subprocess.run([TOOL, "check", "--program", PLAIN, "--property", "reference", "--cases", "1", *SMALL], check=True,
                        env=self.environment, stdout=subprocess.DEVNULL)
         self.assertEqual(list(self.scratch.iterdir()), folders[1:])
         gates[1].terminate()
@@ -294,5 +294,5 @@ class Programs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SCAPE, C_EXAMPLE = sys.argv[1:3]
+    TOOL, C_EXAMPLE = sys.argv[1:3]
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

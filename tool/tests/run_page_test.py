@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The page of `scape verify --report`: its numbers are those of the trace, worked out here from the file, and a
+"""The page of `truestep verify --report`: its numbers are those of the trace, worked out here from the file, and a
 browser finds nothing wrong with it, for a run that passes and one that does not.
 
-Usage: tool/tests/run_page_test.py SCAPE LOOK
+Usage: tool/tests/run_page_test.py TOOL LOOK
 Exit status: 0 as it should be, 1 not, 77 there is no Chromium (and all else is as it should be).
 """
 
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-SCAPE, LOOK = sys.argv[1:3]
+TOOL, LOOK = sys.argv[1:3]
 STEPS, WORKERS, DENSITY, CLIP = 6, 3, 0.25, 0.5
 DENSE, SELECTIVE = 5, 60  # of the tensors below
 TENSORS = "a:40,norm:5:dense,b:20"
@@ -100,7 +100,7 @@ def near(what, found, expected):
 
 
 def verify(trace, folder, status, *more):
-    result = subprocess.run([SCAPE, "verify", str(trace), "--report", str(folder), *more], capture_output=True, text=True)
+    result = subprocess.run([TOOL, "verify", str(trace), "--report", str(folder), *more], capture_output=True, text=True)
     check(f"exit status of verify {trace.name}", result.returncode, status)
     return (folder / "index.html").read_text(), xml.etree.ElementTree.parse(folder / "junit.xml").getroot()
 
@@ -111,7 +111,7 @@ def least_code(n, k):
 
 def numbers_of_a_good_run(folder):
     path = folder / "good.safetensors"
-    subprocess.run([SCAPE, "record", "-o", str(path), "--steps", str(STEPS), "--workers", str(WORKERS), "--tensors", TENSORS,
+    subprocess.run([TOOL, "record", "-o", str(path), "--steps", str(STEPS), "--workers", str(WORKERS), "--tensors", TENSORS,
                     "--density", str(DENSITY), "--clip-norm", str(CLIP), "--partition", "by_tensor", "--phases"], check=True,
                    capture_output=True)
     text, junit = verify(path, folder / "good", 0)
@@ -156,7 +156,7 @@ def a_wrong_run(folder):
     check("the divergence", "first divergence: step 3, phase residual, residual of rank 1, tensor b, index 5" in
           next(junit.iter("failure")).text, True)
     alone = folder / "alone.xml"
-    subprocess.run([SCAPE, "verify", str(path), "--junit", str(alone)], capture_output=True)
+    subprocess.run([TOOL, "verify", str(path), "--junit", str(alone)], capture_output=True)
     check("JUnit alone", len(list(xml.etree.ElementTree.parse(alone).getroot().iter("testcase"))), 10)
     return folder / "wrong/index.html"
 
@@ -178,7 +178,7 @@ def what_is_not_recorded(folder):
 
 def gasloc(folder):
     path = folder / "gasloc.safetensors"
-    subprocess.run([SCAPE, "record", "--system", "gasloc", "-o", str(path), "--workers", "3"], check=True, capture_output=True)
+    subprocess.run([TOOL, "record", "--system", "gasloc", "-o", str(path), "--workers", "3"], check=True, capture_output=True)
     text, _ = verify(path, folder / "gasloc", 0)
     trace, page = Trace(path), Page(text)
     rounds = json.loads(trace.header["__metadata__"]["config"])["steps"]

@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/record.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 using Arguments = std::vector<std::string>;
 
@@ -19,7 +19,7 @@ using Arguments = std::vector<std::string>;
 inline void expect_bad_input(const support::ToolResult& result, const std::string& part) {
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(support::lines(result.errors).size(), 1U) << result.errors;
-    EXPECT_TRUE(result.errors.starts_with("scape")) << result.errors;
+    EXPECT_TRUE(result.errors.starts_with("truestep")) << result.errors;
     EXPECT_TRUE(support::contains(result.errors, part)) << result.errors;
 }
 
@@ -49,4 +49,4 @@ class ToolTest : public testing::Test {
     std::string trace_;
 };
 
-} // namespace scape::verify
+} // namespace truestep::verify

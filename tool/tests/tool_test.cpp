@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/data.hpp>
-#include <scape/report/environment.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/report/environment.hpp>
 
 #include "tool_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using nlohmann::json;
@@ -34,7 +34,7 @@ TEST(ToolHelp, OfEveryCommandHasExamplesAndNothingOnStandardError) {
         EXPECT_EQ(help.status, 0) << command;
         EXPECT_TRUE(help.errors.empty()) << help.errors;
         EXPECT_TRUE(contains(help.output, "Example")) << command;
-        EXPECT_TRUE(contains(help.output, "\n  scape " + std::string(command) + " ")) << command;
+        EXPECT_TRUE(contains(help.output, "\n  truestep " + std::string(command) + " ")) << command;
     }
 }
 
@@ -60,7 +60,7 @@ TEST(ToolHelp, OfRecordNamesEveryDataClassAndItsDefaults) {
 TEST(ToolUsage, VersionIsOneLine) {
     const ToolResult result = run_tool({"--version"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.output, "scape " + version() + "\n");
+    EXPECT_EQ(result.output, "truestep " + version() + "\n");
 }
 
 TEST(ToolUsage, AMistakeIsOneLineAndStatus2) {
@@ -131,7 +131,7 @@ TEST_F(ToolTest, OnATerminalTheStatusIsColouredUnlessNoColorIsSet) {
     EXPECT_TRUE(contains(run_tool_on_terminal({"verify", trace_}).output, "\033[33mMISTRUSTED\033[0m"));
 }
 
-// scape model.
+// truestep model.
 
 /// The cells of the line that begins with `scheme`.
 std::vector<std::string> model_row(const std::string& output, const std::string& scheme) {
@@ -196,7 +196,7 @@ TEST(ToolModel, PredictOfALocalSchemeIsOfAnHthOfItsRound) {
 TEST(ToolModel, FitGivesWhatTheDocumentSays) {
     Arguments arguments{"model", "fit"};
     Arguments checked{"--check"};
-    for (const auto& entry : std::filesystem::directory_iterator(SCAPE_MEASURED))
+    for (const auto& entry : std::filesystem::directory_iterator(TRUESTEP_MEASURED))
         (contains(entry.path().string(), "_4194304.json") ? checked : arguments)
             .push_back(entry.path().string());
     arguments.insert(arguments.end(), checked.begin(), checked.end());
@@ -207,9 +207,9 @@ TEST(ToolModel, FitGivesWhatTheDocumentSays) {
 }
 
 TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
-    const std::filesystem::path results = std::filesystem::path(SCAPE_MEASURED).parent_path();
+    const std::filesystem::path results = std::filesystem::path(TRUESTEP_MEASURED).parent_path();
     Arguments arguments{"model", "fit"};
-    for (const auto& entry : std::filesystem::directory_iterator(SCAPE_MEASURED))
+    for (const auto& entry : std::filesystem::directory_iterator(TRUESTEP_MEASURED))
         if (!contains(entry.path().string(), "_4194304.json"))
             arguments.push_back(entry.path().string());
     arguments.emplace_back("--check");
@@ -229,7 +229,7 @@ TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
         "rate_bits_per_second": 1e9, "delay_seconds": 0.02,
         "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");
     Arguments arguments{"model", "fit"};
-    for (const auto& entry : std::filesystem::directory_iterator(SCAPE_MEASURED))
+    for (const auto& entry : std::filesystem::directory_iterator(TRUESTEP_MEASURED))
         arguments.push_back(entry.path().string());
     arguments.insert(arguments.end(), {"--check", file("delayed")});
     const ToolResult result = run_tool(arguments);
@@ -275,7 +275,7 @@ TEST_F(ToolTest, ModelOfBadInputIsOneLineAndStatus2) {
     expect_bad_input(run_tool({"model", "plots", file("folder")}), "folder");
 }
 
-// scape info.
+// truestep info.
 
 TEST(ToolInfo, TellsVersionsAsTextAndAsJson) {
     const ToolResult text = run_tool({"info"});
@@ -287,7 +287,7 @@ TEST(ToolInfo, TellsVersionsAsTextAndAsJson) {
     const ToolResult as_json = run_tool({"info", "--json"});
     EXPECT_EQ(as_json.status, 0);
     const json parsed = json::parse(as_json.output);
-    EXPECT_EQ(parsed.at("scape"), version());
+    EXPECT_EQ(parsed.at("truestep"), version());
     EXPECT_TRUE(contains(parsed.at("arithmetic").get<std::string>(), "-ffp-contract=off"));
 }
 
@@ -335,4 +335,4 @@ TEST_F(ToolTest, APartOfARunIsRecordedAndVerified) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -9,11 +9,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <scape/report/environment.hpp>
+#include <truestep/report/environment.hpp>
 
 #include "tool_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using nlohmann::json;
@@ -27,7 +27,7 @@ using support::run_tool;
 using support::set_element;
 using support::ToolResult;
 
-// scape verify.
+// truestep verify.
 
 TEST_F(ToolTest, VerifyOfAGoodTracePasses) {
     record_good();
@@ -36,7 +36,7 @@ TEST_F(ToolTest, VerifyOfAGoodTracePasses) {
     EXPECT_TRUE(result.errors.empty()) << result.errors;
     EXPECT_EQ(last_line(result.output), "1 passed, 0 failed");
     EXPECT_TRUE(contains(result.output, "PASSED  " + trace_ + "\n"));
-    EXPECT_TRUE(result.output.starts_with("$ scape verify " + trace_ + " --level exact\n"))
+    EXPECT_TRUE(result.output.starts_with("$ truestep verify " + trace_ + " --level exact\n"))
         << "the command that repeats it comes first, so that a crash leaves it too";
 }
 
@@ -75,7 +75,7 @@ TEST_F(ToolTest, TheCommandThatIsPrintedRepeatsTheCheck) {
     std::string quoted = "'";
     quoted += folder_.path().string() + "/it'\\''s a trace.safetensors'";
     EXPECT_EQ(support::lines(result.output).front(),
-              "$ scape verify " + quoted + " --from start --level rel");
+              "$ truestep verify " + quoted + " --from start --level rel");
 }
 
 TEST_F(ToolTest, VerifyCountsEveryTraceAndTellsTheWorst) {
@@ -99,7 +99,7 @@ TEST_F(ToolTest, BriefIsOneRowATraceAndTellsOnlyFailuresInFull) {
     const ToolResult result = run_tool({"verify", "--brief", good, trace_});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(last_line(result.output), "1 passed, 1 failed");
-    EXPECT_TRUE(result.output.starts_with("$ scape verify " + trace_ + " --level exact\n"));
+    EXPECT_TRUE(result.output.starts_with("$ truestep verify " + trace_ + " --level exact\n"));
     EXPECT_TRUE(contains(result.output, "first divergence: step 2"));
     const auto lines = support::lines(result.output);
     const auto row_of = [&](const std::string& trace) {
@@ -168,7 +168,7 @@ TEST_F(ToolTest, JsonHasCommandEnvironmentCountsAndTraces) {
     const json result = json::parse(load(path));
     EXPECT_EQ(result.at("command").at(1), "verify");
     EXPECT_EQ(result.at("command").size(), 7U);
-    EXPECT_EQ(result.at("environment").at("scape"), version());
+    EXPECT_EQ(result.at("environment").at("truestep"), version());
     EXPECT_TRUE(result.at("environment").contains("compiler"));
     EXPECT_EQ(result.at("passed"), 1);
     EXPECT_EQ(result.at("failed"), 2);
@@ -202,7 +202,7 @@ TEST_F(ToolTest, JsonIsReadableWhateverTheNamesHold) {
     EXPECT_EQ(json::parse(load(path)).at("passed"), 1);
 }
 
-// scape record.
+// truestep record.
 
 TEST_F(ToolTest, RecordSaysWhatItWroteAndTheSourceRepeatsIt) {
     const Arguments settings{"--workers", "5", "--seed", "9", "--tensors", "a b:20,norm:3:dense"};
@@ -213,7 +213,7 @@ TEST_F(ToolTest, RecordSaysWhatItWroteAndTheSourceRepeatsIt) {
     EXPECT_EQ(result.output, trace_ + "\n");
     EXPECT_TRUE(result.errors.empty());
     const std::string source = FileImage(trace_).metadata.at("source");
-    EXPECT_EQ(source, "scape record --workers 5 --seed 9 --tensors 'a b:20,norm:3:dense'");
+    EXPECT_EQ(source, "truestep record --workers 5 --seed 9 --tensors 'a b:20,norm:3:dense'");
     for (const Arguments& output : {Arguments{"--output", file("x")}, Arguments{"--output=" + file("x")},
                                     Arguments{"-o" + file("x")}}) {
         Arguments again{"record"};
@@ -363,7 +363,7 @@ TEST_P(RoundTrip, WhatIsRecordedOfAdamSVerifies) {
 INSTANTIATE_TEST_SUITE_P(Workers, RoundTrip, testing::Values(1, 2, 3, 4, 5, 7, 8),
                          testing::PrintToStringParamName());
 
-// scape diff.
+// truestep diff.
 
 TEST_F(ToolTest, DiffOfTheSameIsStatus0AndOfOthersStatus1) {
     record_good();
@@ -386,8 +386,8 @@ TEST_F(ToolTest, DiffOfTheSameIsStatus0AndOfOthersStatus1) {
 TEST_F(ToolTest, DiffOfBadInputIsOneLineAndStatus2) {
     record_good();
     expect_bad_input(run_tool({"diff", trace_, file("absent")}), "absent");
-    expect_bad_input(run_tool({"diff", trace_, trace_, trace_}), "see 'scape diff --help'");
+    expect_bad_input(run_tool({"diff", trace_, trace_, trace_}), "see 'truestep diff --help'");
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

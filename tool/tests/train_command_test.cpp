@@ -12,7 +12,7 @@
 
 #include "tool_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using nlohmann::json;
@@ -278,4 +278,4 @@ TEST_F(ToolTrain, BadInputIsOneLine) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`scape train` with ranks as processes: the bits of the one with threads, a divergence that all agree on, checkpoints, one of whose ranks is killed in between, errors in one line.
-Usage: train_mpi_test.py CI/RANKS SCAPE"""
+"""`truestep train` with ranks as processes: the bits of the one with threads, a divergence that all agree on, checkpoints, one of whose ranks is killed in between, errors in one line.
+Usage: train_mpi_test.py CI/RANKS TOOL"""
 
 import json
 import os
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-RANKS, SCAPE = sys.argv[1:]
+RANKS, TOOL = sys.argv[1:]
 OPTIONS = {"text": "synthetic:1,symbols=9,kinds=3,successors=3,learned=4000,measured=2000", "context": 16, "width": 16, "layers": 1, "heads": 2, "batch": 2,
            "steps": 24, "measure-every": 8}
 
@@ -24,11 +24,11 @@ def words(**changes):
 
 
 def threads(ranks=3, **changes):
-    return [SCAPE, *words(ranks=ranks, **changes)]
+    return [TOOL, *words(ranks=ranks, **changes)]
 
 
 def processes(ranks=3, **changes):
-    return [RANKS, str(ranks), SCAPE, *words(communicator="mpi", **changes)]
+    return [RANKS, str(ranks), TOOL, *words(communicator="mpi", **changes)]
 
 
 def run(command):
@@ -52,7 +52,7 @@ def ranks_of(folder):
             command = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if command[0] == SCAPE.encode() and str(folder).encode() in command:
+        if command[0] == TOOL.encode() and str(folder).encode() in command:
             found.append(int(process.name))
     return found
 
@@ -90,7 +90,7 @@ def check_checkpoints(folder):
     damaged = begun / "adams.seed-1.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1])
     refused = run(processes(**{**kept, "checkpoints": begun}))
-    said = [line for line in refused.stderr.split("\n") if line.startswith("scape: ")]
+    said = [line for line in refused.stderr.split("\n") if line.startswith("truestep: ")]
     assert refused.returncode == 2 and len(said) == 1 and "adams.seed-1.safetensors" in said[0], refused
 
 

@@ -1,16 +1,16 @@
 // The metadata entry `config` of a trace of GASLoC: one JSON text (section 19).
-#include <scape/gasloc/traces.hpp>
+#include <truestep/gasloc/traces.hpp>
 
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/partition.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/trace/config.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/partition.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/trace/config.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -135,4 +135,4 @@ std::string config_text(const Config& config) {
     return json.dump();
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gasloc/reference.hpp>
-#include <scape/gasloc/traces.hpp>
-#include <scape/verify/beside.hpp>
-#include <scape/verify/known_mistakes.hpp>
+#include <truestep/gasloc/reference.hpp>
+#include <truestep/gasloc/traces.hpp>
+#include <truestep/verify/beside.hpp>
+#include <truestep/verify/known_mistakes.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -230,4 +230,4 @@ std::string known_mistake(const verify::TraceVerdict& verdict) {
     return Trial(trace, verdict.first->step).line();
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

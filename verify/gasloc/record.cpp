@@ -1,20 +1,20 @@
 // Made-up runs of the reference as traces.
-#include <scape/gasloc/traces.hpp>
+#include <truestep/gasloc/traces.hpp>
 
 #include <span>
 #include <utility>
 
-#include <scape/gasloc/reference.hpp>
-#include <scape/gasloc/stability.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/partition.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/verify/made_up.hpp>
+#include <truestep/gasloc/reference.hpp>
+#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/partition.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/made_up.hpp>
 
 #include "mistakes.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -256,4 +256,4 @@ verify::Traces traces() {
         words};
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

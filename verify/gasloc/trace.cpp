@@ -1,13 +1,13 @@
-#include <scape/gasloc/traces.hpp>
+#include <truestep/gasloc/traces.hpp>
 
 #include <array>
 #include <cmath>
 
-#include <scape/gasloc/stability.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -137,4 +137,4 @@ TraceReader::TraceReader(const std::filesystem::path& path)
                       const std::string& what) { return gasloc::schema(parse_config(text, what)); }),
       head_(read_head(*this, Reader::schema().config)) {}
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -1,4 +1,4 @@
-#include <scape/gasloc/traces.hpp>
+#include <truestep/gasloc/traces.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,11 +6,11 @@
 #include <optional>
 #include <utility>
 
-#include <scape/gasloc/reference.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/verify/beside.hpp>
+#include <truestep/gasloc/reference.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/beside.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -306,4 +306,4 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
     return verdict;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

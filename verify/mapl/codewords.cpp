@@ -4,11 +4,11 @@
 #include <type_traits>
 #include <utility>
 
-#include <scape/mapl/traces.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/mapl/traces.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -121,4 +121,4 @@ std::string place_in_codebooks(const Settings& settings, const std::string& name
            std::to_string(index % width);
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

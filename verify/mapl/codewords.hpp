@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <vector>
 
-#include <scape/mapl/judgement.hpp>
-#include <scape/mapl/vector_quantization.hpp>
-#include <scape/verify/beside.hpp>
+#include <truestep/mapl/judgement.hpp>
+#include <truestep/mapl/vector_quantization.hpp>
+#include <truestep/verify/beside.hpp>
 
 // Z as indices of codewords, in traces: section 23.1.
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// Whether fp32 may make no finite number of it.
 [[nodiscard]] inline bool overflows(const Bounded& value) {
@@ -100,4 +100,4 @@ class TracedCodewords {
 [[nodiscard]] std::string place_in_codebooks(const Settings& settings, const std::string& name,
                                              Index index);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,14 +1,14 @@
 // The metadata entry `config` of a trace of MAPL: one JSON text.
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/traces.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <scape/mapl/quantization.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/trace/config.hpp>
+#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/trace/config.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -121,4 +121,4 @@ std::string config_text(const Config& config) {
     return json.dump();
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <string>
 
-#include <scape/mapl/quantization.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -81,4 +81,4 @@ Head read_head(const trace::Reader& file) {
     return head;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/traces.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What a trace says before its first step.
 struct Head {
@@ -18,9 +18,9 @@ struct Head {
     std::vector<float> codebooks; ///< C, which both have; nothing without codewords
     std::vector<float> learned;   ///< L
 };
-/// Throws scape::Error, one line that begins with the path.
+/// Throws truestep::Error, one line that begins with the path.
 [[nodiscard]] Head read_head(const trace::Reader& file);
 /// The settings of a trace, in one line for a report.
 [[nodiscard]] std::string describe(const Config& config);
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

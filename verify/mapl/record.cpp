@@ -1,21 +1,21 @@
 // Made-up runs of the reference as traces.
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/traces.hpp>
 
 #include <cmath>
 #include <optional>
 #include <span>
 
-#include <scape/mapl/boundary.hpp>
-#include <scape/mapl/spel.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/mix64.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/verify/made_up.hpp>
+#include <truestep/mapl/boundary.hpp>
+#include <truestep/mapl/spel.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/made_up.hpp>
 
 #include "codewords.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -76,7 +76,7 @@ Config config_of(const verify::MadeUpRun& run) {
     verify::check_room(run.output, static_cast<int>(config.micro), config.tokens * settings.width * 4,
                        config.steps);
     // As it will be read: all that is left to say is said there.
-    static_cast<void>(parse_config(config_text(config), "scape record"));
+    static_cast<void>(parse_config(config_text(config), "truestep record"));
     return config;
 }
 
@@ -268,4 +268,4 @@ verify::Traces traces() {
         record};
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,16 +1,16 @@
 // A trace that was gathered in memory, or is taken into it.
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/traces.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <scape/mapl/quantization.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/trace/writer.hpp>
+#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/trace/writer.hpp>
 
 #include "head.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 std::optional<Recording> steps_of(const std::filesystem::path& path, Index first, Index last) {
     const trace::Reader file(path, [](const std::string& text, const std::string& what) {
@@ -96,4 +96,4 @@ void write(const std::filesystem::path& path, const Recording& recording, const 
     writer.finish();
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

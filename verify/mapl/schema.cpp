@@ -1,12 +1,12 @@
 // What a trace of MAPL holds.
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/traces.hpp>
 
 #include <tuple>
 #include <utility>
 
-#include <scape/mapl/quantization.hpp>
+#include <truestep/mapl/quantization.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -90,4 +90,4 @@ trace::Schema schema(const Config& config) {
     return schema;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

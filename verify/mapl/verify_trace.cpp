@@ -1,4 +1,4 @@
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/traces.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,15 +7,15 @@
 #include <set>
 #include <utility>
 
-#include <scape/mapl/judgement.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/verify/beside.hpp>
+#include <truestep/mapl/judgement.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/beside.hpp>
 
 #include "codewords.hpp"
 #include "head.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -397,4 +397,4 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
     return verdict;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include <scape/reference/folds.hpp>
+#include <truestep/reference/folds.hpp>
 
 #include "findings.hpp"
 #include "in_order.hpp"
 #include "trace_check.hpp"
 #include "trace_piece.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// Pieces that know nothing of each other: memory holds as many of them as there are threads.
 template <class T>
@@ -138,4 +138,4 @@ class StepByStep {
     std::vector<std::unique_ptr<TraceCheck<T>>> checks_;
 };
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,15 +1,15 @@
 // The metadata entry `config` of a trace of SCAPE or AdamS: one JSON text (section 9).
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/trace/config.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/trace/config.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::string config_text(const problem::Problem& problem, Index steps, const Exte
     return config.dump();
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

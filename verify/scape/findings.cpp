@@ -5,7 +5,7 @@
 
 #include "trace_piece.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -82,4 +82,4 @@ void append(StepFindings& into, StepFindings piece, Index offset) {
     }
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

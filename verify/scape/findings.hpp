@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include <scape/reference/check.hpp>
-#include <scape/verify/replicas.hpp>
-#include <scape/verify/results.hpp>
+#include <truestep/reference/check.hpp>
+#include <truestep/verify/replicas.hpp>
+#include <truestep/verify/results.hpp>
 
 #include "scales.hpp"
 #include "slips.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// Of the mean gradient before clipping.
 struct GradientNorm {
@@ -44,4 +44,4 @@ struct StepFindings {
 /// do not say the same things.
 void append(StepFindings& into, StepFindings piece, Index offset);
 
-} // namespace scape::verify
+} // namespace truestep::verify

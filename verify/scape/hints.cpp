@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -110,4 +110,4 @@ std::vector<std::string> Hints::lines() const {
     return lines;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

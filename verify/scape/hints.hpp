@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/verify/level.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/level.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "findings.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// What the wrong values of a run have in common, whoever made the mistake: a factor that is the number of
 /// ranks, masks of another step.
@@ -47,4 +47,4 @@ class Hints {
     Slipped late_;
 };
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// take(i, make(i)) for each i below `count`: made by several threads at once, taken one by one in i's
 /// order, so that the threads do not show. The first exception ends it, and is thrown.
@@ -49,4 +49,4 @@ void in_order(std::size_t count, int threads, const Make& make, const Take& take
         std::rethrow_exception(failure);
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

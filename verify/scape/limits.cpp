@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include <scape/reference/selection.hpp>
+#include <truestep/reference/selection.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 Bits tolerable_bits(const problem::Problem&, const PerRank<float>&, double, const Bits&) {
     return {};
@@ -46,4 +46,4 @@ Bits tolerable_bits(const problem::Problem& problem, const PerRank<BoundedIn<For
 template Bits tolerable_bits(const problem::Problem&, const PerRank<Bounded>&, double, const Bits&);
 template Bits tolerable_bits(const problem::Problem&, const PerRank<BoundedBf16>&, double, const Bits&);
 
-} // namespace scape::verify
+} // namespace truestep::verify

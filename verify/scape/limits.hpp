@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <vector>
 
-#include <scape/verify/beside.hpp>
-#include <scape/verify/comparator.hpp>
-#include <scape/verify/verify_trace.hpp>
-#include <scape/verify/yardstick.hpp>
+#include <truestep/verify/beside.hpp>
+#include <truestep/verify/comparator.hpp>
+#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/yardstick.hpp>
 
 /// How a recorded vector is held against the reference's: to the bit at EXACT (float), within a bound at
 /// REL (Bounded) and BF16 (BoundedBf16).
-namespace scape::verify {
+namespace truestep::verify {
 
 using Bits = std::vector<std::uint8_t>;
 
@@ -26,4 +26,4 @@ template <class Format>
 [[nodiscard]] Bits tolerable_bits(const problem::Problem& problem, const PerRank<BoundedIn<Format>>& c,
                                   double density, const Bits& recorded);
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <optional>
 
-#include <scape/problem/text.hpp>
-#include <scape/verify/comparator.hpp>
-#include <scape/verify/verdict.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/comparator.hpp>
+#include <truestep/verify/verdict.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -90,4 +90,4 @@ template std::string margin(const problem::Problem&, const PerRank<Bounded>&, co
 template std::string margin(const problem::Problem&, const PerRank<BoundedBf16>&, const Coordinates&,
                             const std::vector<std::uint8_t>&, Index);
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <scape/verify/bounded.hpp>
-#include <scape/verify/replicas.hpp>
-#include <scape/verify/results.hpp>
+#include <truestep/verify/bounded.hpp>
+#include <truestep/verify/replicas.hpp>
+#include <truestep/verify/results.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// How clear a choice was that a recorded mask made otherwise, in the segment of coordinate `index`: the
 /// least score that it should have taken and left, beside the greatest that it took and should have left,
@@ -36,4 +36,4 @@ void tell_margin(std::vector<Finding>& findings, const problem::Problem& problem
     }
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include <scape/verify/beside.hpp>
-#include <scape/verify/known_mistakes.hpp>
-#include <scape/verify/run.hpp>
-#include <scape/verify/verify_trace.hpp>
-#include <scape/verify/yardstick.hpp>
+#include <truestep/verify/beside.hpp>
+#include <truestep/verify/known_mistakes.hpp>
+#include <truestep/verify/run.hpp>
+#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/yardstick.hpp>
 
 #include "norms.hpp"
 #include "step_mistakes.hpp"
 #include "trace_piece.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -227,4 +227,4 @@ std::string known_mistake(const TraceVerdict& verdict) {
                : Trial<Bounded>(trace, *window, verdict.first->step, verdict.refused).line();
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include <scape/reference/folds.hpp>
-#include <scape/verify/beside.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/reference/folds.hpp>
+#include <truestep/verify/beside.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "in_order.hpp"
 #include "trace_piece.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -72,4 +72,4 @@ double norm_before_clipping(const TraceReader& trace, Index step) {
     return norm.norm(head.problem.settings.norm);
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -2,11 +2,11 @@
 
 #include <type_traits>
 
-#include <scape/verify/run.hpp>
-#include <scape/verify/yardstick.hpp>
+#include <truestep/verify/run.hpp>
+#include <truestep/verify/yardstick.hpp>
 
 /// The norm of a mean gradient, where it is not the reference that takes it.
-namespace scape::verify {
+namespace truestep::verify {
 
 /// In double and in no particular order: to look at, not to compare.
 template <class T>
@@ -28,4 +28,4 @@ template <class T>
         return typename Run<T>::Norm(T(norm, norm * T::roundoff));
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,4 +1,4 @@
-#include <scape/verify/record.hpp>
+#include <truestep/verify/record.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -6,13 +6,13 @@
 #include <type_traits>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/sample.hpp>
-#include <scape/reference/bf16.hpp>
-#include <scape/verify/run.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/sample.hpp>
+#include <truestep/reference/bf16.hpp>
+#include <truestep/verify/run.hpp>
+#include <truestep/verify/trace.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -304,4 +304,4 @@ void record(const std::filesystem::path& path, const RecordOptions& options) {
     }
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,8 +1,8 @@
-#include <scape/verify/results.hpp>
+#include <truestep/verify/results.hpp>
 
 #include <cstddef>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 std::string_view name(Phase phase) {
     constexpr std::array<std::string_view, 8> names{"check",       "local",    "mask", "exchange",
@@ -48,4 +48,4 @@ Coordinates to_coordinates(const std::vector<std::uint8_t>& bits, Index size) {
     return mask;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

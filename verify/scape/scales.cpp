@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -45,4 +45,4 @@ std::string ScaleJudge::judge(const ScaleFound& found) {
     return against_all(found.recorded, from, first ? reference::lowest_exponent : before->recorded, where);
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -3,11 +3,11 @@
 #include <optional>
 #include <string>
 
-#include <scape/verify/trace.hpp>
-#include <scape/verify/yardstick.hpp>
+#include <truestep/verify/trace.hpp>
+#include <truestep/verify/yardstick.hpp>
 
 /// E of section 21, where a trace says it: the steps use it, and it is held against what they have led to.
-namespace scape::verify {
+namespace truestep::verify {
 
 /// Of one step that was taken.
 struct ScaleFound {
@@ -42,4 +42,4 @@ class ScaleJudge {
     std::optional<ScaleFound> before_;
 };
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -5,11 +5,11 @@
 #include <type_traits>
 #include <vector>
 
-#include <scape/verify/beside.hpp>
-#include <scape/verify/scaled.hpp>
+#include <truestep/verify/beside.hpp>
+#include <truestep/verify/scaled.hpp>
 
 /// Wrong results as a multiple of what the reference has, at each level.
-namespace scape::verify {
+namespace truestep::verify {
 
 template <class T>
 [[nodiscard]] std::vector<double> centres_of(const Values<T>& values) {
@@ -49,4 +49,4 @@ template <class T>
                            actual, wrong);
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

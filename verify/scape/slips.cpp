@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -57,4 +57,4 @@ MaskSlips mask_slips(const problem::Problem& problem, const RecordedMasks& recor
     return slips;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include <scape/problem/problem.hpp>
-#include <scape/verify/comparator.hpp>
+#include <truestep/problem/problem.hpp>
+#include <truestep/verify/comparator.hpp>
 
 /// Masks that are right, but of another step: what a recorder does that looks a moment too early or late.
-namespace scape::verify {
+namespace truestep::verify {
 
 /// Of one mask, in segments that choose.
 struct MaskSlip {
@@ -46,4 +46,4 @@ struct RecordedMasks {
                                    const Comparison& of_used, const Comparison& of_next,
                                    const std::function<Comparison()>& used_as_next);
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <scape/verify/run.hpp>
+#include <truestep/verify/run.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 using reference::Coefficients;
 
@@ -220,4 +220,4 @@ std::vector<Mistake<T>> mistakes_of_a_step(const problem::Problem& problem, Inde
     return all;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

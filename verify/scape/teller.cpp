@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 Teller::Teller(const TraceHead& head) : problem_(head.problem), scales_(head) {
     rows_.push_back({std::string(name(Phase::check)), "outcome"});
@@ -153,4 +153,4 @@ void Teller::add_refused(const StepFindings& found) {
         }
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -3,12 +3,12 @@
 #include <optional>
 #include <vector>
 
-#include <scape/verify/trace.hpp>
-#include <scape/verify/verdict.hpp>
+#include <truestep/verify/trace.hpp>
+#include <truestep/verify/verdict.hpp>
 
 #include "findings.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// Makes rows, and the first divergence, of what came of the steps.
 class Teller {
@@ -41,4 +41,4 @@ class Teller {
     std::optional<Divergence> first_;
 };
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,4 +1,4 @@
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,11 +6,11 @@
 #include <span>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/reference/payload.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/reference/payload.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -220,4 +220,4 @@ void TraceWriter::write_step(const PerRank<float>& gradients, const StepResults<
     }
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

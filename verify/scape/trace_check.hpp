@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <scape/trace/fingerprint.hpp>
-#include <scape/verify/run.hpp>
+#include <truestep/trace/fingerprint.hpp>
+#include <truestep/verify/run.hpp>
 
 #include "findings.hpp"
 #include "limits.hpp"
@@ -22,7 +22,7 @@
 #include "trace_piece.hpp"
 #include "watch.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// What a piece has to be told of all pieces before it takes a step.
 template <class T>
@@ -373,4 +373,4 @@ class TraceCheck {
     bool next_was_recorded_ = false; ///< then the mask in use must be that one, in every bit
 };
 
-} // namespace scape::verify
+} // namespace truestep::verify

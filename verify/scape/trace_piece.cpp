@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -42,4 +42,4 @@ std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
     return pieces;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

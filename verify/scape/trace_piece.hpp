@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/trace.hpp>
 
 /// A trace, a piece of its coordinates at a time: SCAPE's step is the same for each segment, whatever the
 /// others hold, so that memory need not grow with the model.
-namespace scape::verify {
+namespace truestep::verify {
 
 /// What does not show in one piece: then the trace is checked as a whole.
 class NotByPieces : public std::runtime_error {
@@ -62,4 +62,4 @@ class TracePiece {
 /// first: fingerprints are of all, and so is what a mask holds beyond the end.
 [[nodiscard]] std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least);
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,19 +1,19 @@
 // Traces of SCAPE and AdamS in the terms of whoever knows no system.
-#include <scape/verify/scape_traces.hpp>
+#include <truestep/verify/scape_traces.hpp>
 
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/verify/record.hpp>
-#include <scape/verify/trace.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/record.hpp>
+#include <truestep/verify/trace.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "mistakes.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -171,4 +171,4 @@ Traces scape_traces() {
     return {{"scape", "adams"}, schema_of_config, verify_trace, settings(), record_made_up, known_mistake};
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

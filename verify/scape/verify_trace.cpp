@@ -1,12 +1,12 @@
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "by_pieces.hpp"
 #include "findings.hpp"
@@ -16,7 +16,7 @@
 #include "trace_piece.hpp"
 #include "watch.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -237,4 +237,4 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     return verdict;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -134,4 +134,4 @@ std::vector<Curve> Watch::curves() const {
     return curves;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

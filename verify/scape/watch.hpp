@@ -4,14 +4,14 @@
 #include <optional>
 #include <vector>
 
-#include <scape/problem/density.hpp>
-#include <scape/verify/replicas.hpp>
-#include <scape/verify/seen.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/verify/replicas.hpp>
+#include <truestep/verify/seen.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "findings.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 
 /// What a page draws of a run of SCAPE or AdamS, gathered step by step: curves from what its trace holds,
 /// maps from what was compared.
@@ -45,4 +45,4 @@ class Watch {
     Values sent_;        ///< with the mask
 };
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include <scape/verify/comparator.hpp>
+#include <truestep/verify/comparator.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 inline constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -39,4 +39,4 @@ inline std::vector<Level> levels_of_bits() {
     return {Level::exact(), Level::rerun(), Level::ulp(0.0), Level::ulp(4.0), Level::ulp(1e300)};
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

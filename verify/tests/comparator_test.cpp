@@ -1,4 +1,4 @@
-#include <scape/verify/comparator.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/reference/folds.hpp>
+#include <truestep/reference/folds.hpp>
 
 #include "comparator_support.hpp"
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -332,4 +332,4 @@ TEST(CompareMasks, MasksOfOtherSizesNeverPass) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -12,7 +12,7 @@
 #include "comparator_support.hpp"
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -146,7 +146,7 @@ TEST(Levels, OneThatATraceCannotHaveIsRefusedWithTheReason) {
     EXPECT_EQ(parse_trace_level("rel").kind, LevelKind::rel);
     EXPECT_EQ(parse_trace_level("bf16").kind, LevelKind::bf16);
     for (const auto& level_and_reason : std::array<std::pair<std::string, std::string>, 3>{
-             {{"ulp", "number of ULPs"}, {"rerun", "scape diff"}, {"stat", "many seeds"}}}) {
+             {{"ulp", "number of ULPs"}, {"rerun", "truestep diff"}, {"stat", "many seeds"}}}) {
         const std::string text =
             error_of([&] { static_cast<void>(parse_trace_level(level_and_reason.first)); });
         EXPECT_TRUE(contains(text, level_and_reason.second)) << text;
@@ -163,7 +163,8 @@ TEST(Levels, AnImplementationClaimsExactOrRel) {
     for (const char* other : {"", "REL", "ulp", "stat"})
         EXPECT_TRUE(contains(error_of([&] { static_cast<void>(parse_claimed_level(other)); }),
                              "of an implementation it must be exact or rel"));
-    EXPECT_TRUE(contains(error_of([] { static_cast<void>(parse_claimed_level("bf16")); }), "scape verify"));
+    EXPECT_TRUE(
+        contains(error_of([] { static_cast<void>(parse_claimed_level("bf16")); }), "truestep verify"));
 }
 
 TEST(Statuses, HaveNamesThatNeverBlur) {
@@ -175,4 +176,4 @@ TEST(Statuses, HaveNamesThatNeverBlur) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,5 +1,5 @@
 // Fingerprints of runs: are ranks alike, and how far do two runs go together?
-#include <scape/verify/prints.hpp>
+#include <truestep/verify/prints.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -209,4 +209,4 @@ TEST_F(PrintsTest, FilesOfSeveralRunsAreNotOneRun) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,4 +1,4 @@
-#include <scape/verify/scaled.hpp>
+#include <truestep/verify/scaled.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 std::vector<bool> all_of(std::size_t size) {
@@ -84,4 +84,4 @@ TEST(Scaled, OfStepsWhatOnlyRoundingHidesIsNotCounted) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,5 +1,5 @@
 // What a page draws of a run, as plain data.
-#include <scape/verify/seen.hpp>
+#include <truestep/verify/seen.hpp>
 
 #include <limits>
 #include <string>
@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/level.hpp>
+#include <truestep/verify/level.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 /// Of a vector of so many values of which these differ.
@@ -93,4 +93,4 @@ TEST(Seen, WhatWasNotRecordedIsNullAndNoNumberIsAText) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "delay/held.hpp"
 
-namespace scape::bench {
+namespace truestep::bench {
 namespace {
 
 TEST(Held, GivesBackWhatItWasGivenInOrder) {
@@ -71,4 +71,4 @@ TEST(Held, FillsUpAndEmptiesWhole) {
 }
 
 } // namespace
-} // namespace scape::bench
+} // namespace truestep::bench

@@ -1,12 +1,12 @@
 #include "gpu/algorithms.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(bench::Fill);
-SCAPE_LAUNCH(bench::Read);
-SCAPE_LAUNCH(bench::AdamS);
-SCAPE_LAUNCH(bench::AdamW);
+TRUESTEP_LAUNCH(bench::Fill);
+TRUESTEP_LAUNCH(bench::Read);
+TRUESTEP_LAUNCH(bench::AdamS);
+TRUESTEP_LAUNCH(bench::AdamW);
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 /// Holds the stream until a number of clock cycles have passed.
 __global__ void hold(long long cycles) {
@@ -21,4 +21,4 @@ void launch_hold(long long cycles, cudaStream_t stream) {
         throw std::runtime_error(std::string("CUDA: launching a kernel: ") + cudaGetErrorString(status));
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gpu/block_backend.hpp>
+#include <truestep/gpu/block_backend.hpp>
 
 #include "gpu/algorithms.hpp"
 #include "gpu/dense.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 namespace {
 
 /// Blocks one after the other, threads in shuffled order.
@@ -117,4 +117,4 @@ TEST(Read, SeesEveryValue) {
 }
 
 } // namespace
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

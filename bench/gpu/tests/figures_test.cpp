@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "gpu/figures.hpp"
 #include "gpu/options.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 namespace {
 
 TEST(Statistics, MedianAndSpread) {
@@ -167,4 +167,4 @@ TEST(Options, AreParsed) {
 }
 
 } // namespace
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -4,14 +4,14 @@
 #include <cstring>
 #include <ctime>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/gpu/block_backend.hpp>
-#include <scape/gpu/communicators.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/gpu/block_backend.hpp>
+#include <truestep/gpu/communicators.hpp>
 
 #include "gpu/backend.hpp"
 #include "gpu/device.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 
 template <class Algorithm>
 void run_blocks(Index blocks, const typename Algorithm::Arguments& arguments, void*) {
@@ -95,4 +95,4 @@ Alone make_alone(const problem::Problem& problem, std::span<const float> paramet
     return alone;
 }
 
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -6,7 +6,7 @@
 
 #include "gpu/measure.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 namespace {
 
 Options small() {
@@ -102,4 +102,4 @@ TEST(Measure, WhatDoesNotFitIsSaid) {
 }
 
 } // namespace
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/host_backend.hpp>
-#include <scape/gpu/block_backend.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/gpu/block_backend.hpp>
 
 #include "gpu/rank.hpp"
 
-namespace scape::gpu::bench {
+namespace truestep::gpu::bench {
 namespace {
 
 void copy(void* to, const void* from, std::size_t bytes) {
@@ -81,4 +81,4 @@ TEST(Setting, CutsLargeModelsIntoTensors) {
 }
 
 } // namespace
-} // namespace scape::gpu::bench
+} // namespace truestep::gpu::bench

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "model/fit.hpp"
 #include "model/meetings.hpp"
@@ -16,7 +16,7 @@
 #include "model/plot.hpp"
 #include "peers/peer.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 using gasloc::Law;
@@ -271,4 +271,4 @@ TEST(Plot, AFitIsDrawnInTheColourOfItsPoints) {
 }
 
 } // namespace
-} // namespace scape::model
+} // namespace truestep::model

@@ -7,7 +7,7 @@
 
 #include "peers/limit.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 TEST(Limit, IsWhatWasWorkedOutByHand) {
@@ -74,4 +74,4 @@ TEST(Limit, IsTheLargerOfWireAndMemoryAndTheirSum) {
 }
 
 } // namespace
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -12,16 +12,16 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/counting_peers.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/counting_peers.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "peers/arithmetic.hpp"
 #include "peers/check.hpp"
 #include "peers/links.hpp"
 
-namespace scape::peers {
+namespace truestep::peers {
 namespace {
 
 /// Of rounds of three steps, so that there is one that is neither the first nor the last.
@@ -320,4 +320,4 @@ TEST(Bf16, RoundsToNearestEven) {
 }
 
 } // namespace
-} // namespace scape::peers
+} // namespace truestep::peers

@@ -1,4 +1,4 @@
-#include <scape/distributed/counting_peers.hpp>
+#include <truestep/distributed/counting_peers.hpp>
 
 #include <chrono>
 #include <cstring>
@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using namespace std::chrono_literals;
@@ -247,4 +247,4 @@ TEST(CountingPeersFaults, ErrorsComeThrough) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,4 +1,4 @@
-#include <scape/distributed/counting.hpp>
+#include <truestep/distributed/counting.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process.hpp>
+#include <truestep/distributed/in_process.hpp>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using namespace std::chrono_literals;
@@ -295,4 +295,4 @@ TEST(CountingFaults, ErrorsComeThrough) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process.hpp>
+#include <truestep/distributed/in_process.hpp>
 
 // Exchanges whose answer each rank knows without communication.
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 inline std::size_t as_size(int value) {
     return static_cast<std::size_t>(value);
@@ -101,4 +101,4 @@ class AllGather {
     std::unique_ptr<Exchange> exchange_;
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

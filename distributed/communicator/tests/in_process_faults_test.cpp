@@ -1,4 +1,4 @@
-#include <scape/distributed/in_process.hpp>
+#include <truestep/distributed/in_process.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 #include "exchanges.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using ::testing::AllOf;
@@ -164,4 +164,4 @@ TEST(InProcessFaults, WrongUseIsRefused) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

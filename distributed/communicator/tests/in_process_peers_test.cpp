@@ -1,4 +1,4 @@
-#include <scape/distributed/in_process_peers.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
 
 #include <array>
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using namespace std::chrono_literals;
@@ -367,4 +367,4 @@ TEST(InProcessPeersFaults, FailuresAtAnyMomentLeaveNoReaderBehind) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,4 +1,4 @@
-#include <scape/distributed/in_process.hpp>
+#include <truestep/distributed/in_process.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -16,7 +16,7 @@
 
 #include "exchanges.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using namespace std::chrono_literals;
@@ -214,4 +214,4 @@ TEST_P(InProcess, TheCauseComesOutNotItsConsequences) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

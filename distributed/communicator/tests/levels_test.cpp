@@ -1,6 +1,6 @@
 // Ranks in groups: who handles what, gathers by two hops, and the exchanges of a few among many beneath
 // them.
-#include <scape/distributed/levels.hpp>
+#include <truestep/distributed/levels.hpp>
 
 #include <numeric>
 #include <vector>
@@ -8,13 +8,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "exchanges.hpp"
 #include "machine_groups.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 const std::vector<std::vector<int>> some_groups{{2, 2},    {3, 2, 1},    {1, 5},
@@ -193,4 +193,4 @@ TEST(LevelsTest, WhatStandsOnADeviceIsNotCopiedByTheHost) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

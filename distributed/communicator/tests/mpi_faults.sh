@@ -16,7 +16,7 @@ check() {
     output=$(timeout --kill-after=5 "$limit" \
         "$(dirname "$0")/../../../ci/ranks" "$ranks" "$program" "$mode" "$guilty" 2>&1)
     code=$?
-    lines=$(grep -c '^scape:' <<<"$output")
+    lines=$(grep -c '^truestep:' <<<"$output")
     case $status in
     abort) [ "$code" -eq 3 ] || wrong+=" status $code, not 3;" ;;
     killed)
@@ -36,22 +36,22 @@ check() {
     fi
 }
 
-check 2 --hang 1 abort '^scape: rank 1 did not answer within 2 s in a payload exchange; all ranks end$'
-check 4 --hang 0 abort '^scape: rank 0 did not answer within 2 s in a payload exchange; all ranks end$'
-check 3 --hang 2 abort '^scape: rank 2 did not answer within 2 s in a payload exchange; all ranks end$'
+check 2 --hang 1 abort '^truestep: rank 1 did not answer within 2 s in a payload exchange; all ranks end$'
+check 4 --hang 0 abort '^truestep: rank 0 did not answer within 2 s in a payload exchange; all ranks end$'
+check 3 --hang 2 abort '^truestep: rank 2 did not answer within 2 s in a payload exchange; all ranks end$'
 # By its number among all, not in its group.
-check 4 --hang-in-groups 2 abort '^scape: rank 2 did not answer within 2 s in a (payload|mask) exchange; all ranks end$'
+check 4 --hang-in-groups 2 abort '^truestep: rank 2 did not answer within 2 s in a (payload|mask) exchange; all ranks end$'
 # Open MPI names the rank that was killed, MPICH only the process.
 of_the_killed() { echo "rank $1 .*exited on signal 9|Killed \(signal 9\)"; }
 check 2 --die 0 killed "$(of_the_killed 0)"
 check 4 --die 3 killed "$(of_the_killed 3)"
-check 2 --throw 1 abort '^scape: rank 1: thrown on purpose; all ranks end$'
-check 4 --throw 2 abort '^scape: rank 2: thrown on purpose; all ranks end$'
-check 4 --throw all abort '^scape: rank [0-3]: thrown on purpose; all ranks end$'
-check 3 --leave 1 abort '^scape: rank 1: an error left a mask exchange unfinished; all ranks end$'
-check 3 --late 1 abort '^scape: rank 1 did not answer within 2 s in the set-up of the communicator; all ranks end$'
-check 3 --lose 1 abort '^scape: rank 1: a mask exchange was never waited for; all ranks end$'
-check 2 --mix 1 abort '^scape: .* all ranks wait, rank 0 in a payload exchange, rank 1 in a mask exchange; all ranks end$'
+check 2 --throw 1 abort '^truestep: rank 1: thrown on purpose; all ranks end$'
+check 4 --throw 2 abort '^truestep: rank 2: thrown on purpose; all ranks end$'
+check 4 --throw all abort '^truestep: rank [0-3]: thrown on purpose; all ranks end$'
+check 3 --leave 1 abort '^truestep: rank 1: an error left a mask exchange unfinished; all ranks end$'
+check 3 --late 1 abort '^truestep: rank 1 did not answer within 2 s in the set-up of the communicator; all ranks end$'
+check 3 --lose 1 abort '^truestep: rank 1: a mask exchange was never waited for; all ranks end$'
+check 2 --mix 1 abort '^truestep: .* all ranks wait, rank 0 in a payload exchange, rank 1 in a mask exchange; all ranks end$'
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -20,7 +20,7 @@ check() {
     output=$(timeout --kill-after=5 "$limit" \
         "$(dirname "$0")/../../../ci/ranks" "$ranks" "$program" "$mode" "$guilty" 2>&1)
     code=$?
-    lines=$(grep -c '^scape:' <<<"$output")
+    lines=$(grep -c '^truestep:' <<<"$output")
     ends=$(grep -E '^rank [0-9]+ ended$' <<<"$output" | sort)
     case $status in
     abort)
@@ -44,19 +44,19 @@ check() {
     fi
 }
 
-late() { echo "^scape: rank $1 did not send its parameters \(message 3\) to rank $2 within 2 s; all ranks end\$"; }
+late() { echo "^truestep: rank $1 did not send its parameters \(message 3\) to rank $2 within 2 s; all ranks end\$"; }
 
 # Ranks 0 and 1 need each other, and 2 and 3; rank 4 needs 3, and 5 needs 4.
-check 2 --throw 1 abort '^scape: rank 1 has failed: thrown on purpose; all ranks end$'
-check 4 --throw 2 abort '^scape: rank 2 has failed: thrown on purpose; all ranks end$' 0 1
-check 6 --throw 3 abort '^scape: rank 3 has failed: thrown on purpose; all ranks end$' 0 1
-check 6 --throw 4 abort '^scape: rank 4 has failed: thrown on purpose; all ranks end$' 0 1 2 3
-check 4 --unwind 1 abort '^scape: rank 1 has failed: an error has ended it; all ranks end$' 2 3
+check 2 --throw 1 abort '^truestep: rank 1 has failed: thrown on purpose; all ranks end$'
+check 4 --throw 2 abort '^truestep: rank 2 has failed: thrown on purpose; all ranks end$' 0 1
+check 6 --throw 3 abort '^truestep: rank 3 has failed: thrown on purpose; all ranks end$' 0 1
+check 6 --throw 4 abort '^truestep: rank 4 has failed: thrown on purpose; all ranks end$' 0 1 2 3
+check 4 --unwind 1 abort '^truestep: rank 1 has failed: an error has ended it; all ranks end$' 2 3
 check 2 --hang 1 abort "$(late 1 0)"
 check 4 --hang 0 abort "$(late 0 1)" 2 3
 check 6 --hang 2 abort "$(late 2 3)" 0 1
-check 4 --wrong 2 abort '^scape: rank 2 sent its parameters \(message 9, 9000 bytes\) where rank 3 awaits its parameters \(message 3, .* bytes\); all ranks end$' 0 1
-check 2 --deaf 0 abort '^scape: rank 0 did not take the parameters \(message 3\) of rank 1 within 2 s; all ranks end$' 1
+check 4 --wrong 2 abort '^truestep: rank 2 sent its parameters \(message 9, 9000 bytes\) where rank 3 awaits its parameters \(message 3, .* bytes\); all ranks end$' 0 1
+check 2 --deaf 0 abort '^truestep: rank 0 did not take the parameters \(message 3\) of rank 1 within 2 s; all ranks end$' 1
 # Open MPI names the rank that was killed, MPICH only the process.
 of_the_killed() { echo "rank $1 .*exited on signal 9|Killed \(signal 9\)"; }
 check 2 --die 0 killed "$(of_the_killed 0)"

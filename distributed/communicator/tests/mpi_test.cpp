@@ -14,12 +14,12 @@
 #include <thread>
 #include <vector>
 
-#include <scape/distributed/levels.hpp>
-#include <scape/distributed/mpi_comm.hpp>
+#include <truestep/distributed/levels.hpp>
+#include <truestep/distributed/mpi_comm.hpp>
 
 namespace {
 
-using namespace scape::distributed;
+using namespace truestep::distributed;
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds patience = 20s;

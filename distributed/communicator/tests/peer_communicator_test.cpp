@@ -1,5 +1,5 @@
 // A communicator among some of the ranks that send messages to each other, beside messages to the others.
-#include <scape/distributed/peer_communicator.hpp>
+#include <truestep/distributed/peer_communicator.hpp>
 
 #include <cstring>
 #include <functional>
@@ -11,13 +11,13 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "exchanges.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 constexpr int columns = 3;
@@ -176,4 +176,4 @@ TEST(PeerCommunicatorTest, ARankOutsideIsRefused) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

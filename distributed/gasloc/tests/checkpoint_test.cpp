@@ -1,4 +1,4 @@
-#include <scape/gasloc/checkpoint.hpp>
+#include <truestep/gasloc/checkpoint.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_F(Checkpoint, OfOtherSettingsIsRefused) {
 }
 
 } // namespace
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/distributed/mpi_comm.hpp>
-#include <scape/gasloc/worker.hpp>
+#include <truestep/distributed/mpi_comm.hpp>
+#include <truestep/gasloc/worker.hpp>
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 using gasloc::Settings;
 
 constexpr int rounds = 50;

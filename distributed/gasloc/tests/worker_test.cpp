@@ -1,4 +1,4 @@
-#include <scape/gasloc/worker.hpp>
+#include <truestep/gasloc/worker.hpp>
 
 #include <algorithm>
 #include <array>
@@ -14,10 +14,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 namespace {
 
 using distributed::Peers;
@@ -272,4 +272,4 @@ TEST(Worker, ThreadsChangeNoBit) {
 }
 
 } // namespace
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -1,12 +1,12 @@
 // Memory for passes: aligned, of any size, and what a vector of it does.
-#include <scape/distributed/aligned.hpp>
+#include <truestep/distributed/aligned.hpp>
 
 #include <cstdint>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 TEST(Aligned, NoRegisterCrossesALineAtAnySize) {
@@ -23,4 +23,4 @@ TEST(Aligned, NoRegisterCrossesALineAtAnySize) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -7,7 +7,7 @@
 
 #include "kernel_support.hpp"
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace {
 
 using Words = std::vector<std::uint64_t>;
@@ -253,4 +253,4 @@ TEST_P(BitsTest, CountsWhatIsSet) {
 }
 
 } // namespace
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 /// Floats directly before a page that must not be touched: a kernel that reads or writes one too many dies,
 /// whichever instruction it does it with.
@@ -134,4 +134,4 @@ inline std::string variant_name(const ::testing::TestParamInfo<Variant>& info) {
 constexpr Index sizes[] = {0, 1, 15, 16, 17, 63, 64, 65, 127, 4095, 4096, 4097, 8192, 10000};
 constexpr double densities[] = {0.0, 0.001, 0.01, 0.1, 0.5, 1.0};
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -1,4 +1,4 @@
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 
 #include "passes.hpp"
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace {
 
 /// Masks, and vectors packed on them, of one size.
@@ -340,4 +340,4 @@ TEST_P(KernelTest, UpdateWithoutDecayLeavesWhatIsNotSelected) {
 }
 
 } // namespace
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -1,4 +1,4 @@
-#include <scape/distributed/local.hpp>
+#include <truestep/distributed/local.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,7 @@
 
 // The passes of local.hpp beside their definition, coordinate by coordinate, in every bit.
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace {
 
 std::string variant_name(const ::testing::TestParamInfo<Variant>& info) {
@@ -171,4 +171,4 @@ TEST_P(LocalTest, AModelThatIsNotFiniteIsTold) {
 }
 
 } // namespace
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

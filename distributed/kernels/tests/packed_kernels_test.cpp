@@ -14,7 +14,7 @@
 
 #include "passes.hpp"
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace {
 
 using problem::BiasCorrection;
@@ -326,4 +326,4 @@ TEST_P(KernelTest, SquareSumsFollowTheOrderOfSection5) {
 }
 
 } // namespace
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -7,7 +7,7 @@
 
 #include "kernel_support.hpp"
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace {
 
 class PartsTest : public EachVariant {};
@@ -77,4 +77,4 @@ TEST_P(PartsTest, SpreadPutsBackWhatExtractTakes) {
 }
 
 } // namespace
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

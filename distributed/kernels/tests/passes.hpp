@@ -10,7 +10,7 @@
 // What the tests of all kernels share. Every pass stands beside its definition, coordinate by coordinate
 // with the functions of element.hpp, in every bit.
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 
 inline constexpr float infinity = std::numeric_limits<float>::infinity();
 inline constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
@@ -30,4 +30,4 @@ inline std::vector<Pieces> splits(Index size, Index unit) {
 
 class KernelTest : public EachVariant {};
 
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

@@ -1,4 +1,4 @@
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 // The selector beside a full sort.
 
-namespace scape::distributed::host {
+namespace truestep::distributed::host {
 namespace {
 
 /// The definition: all of [begin, end), larger score first, then the lower index.
@@ -314,4 +314,4 @@ TEST_P(SelectorTest, NothingIsTakenOfNothing) {
 }
 
 } // namespace
-} // namespace scape::distributed::host
+} // namespace truestep::distributed::host

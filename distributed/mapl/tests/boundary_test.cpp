@@ -9,12 +9,12 @@
 #include <Eigen/Eigenvalues>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/mapl/boundary.hpp>
-#include <scape/mapl/ends.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/mapl/boundary.hpp>
+#include <truestep/mapl/ends.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using distributed::Peers;
@@ -382,4 +382,4 @@ TEST(MaplEnds, ASideThatEndsIsNamed) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,4 +1,4 @@
-#include <scape/mapl/checkpoint.hpp>
+#include <truestep/mapl/checkpoint.hpp>
 
 #include <cstring>
 #include <filesystem>
@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "memory_files.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ TEST_F(MaplCheckpoint, ARunGoesOnToTheSameBits) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

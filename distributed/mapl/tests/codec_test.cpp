@@ -8,13 +8,13 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/mapl/codec.hpp>
-#include <scape/mapl/ends.hpp>
-#include <scape/mapl/vector_quantization.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/mapl/codec.hpp>
+#include <truestep/mapl/ends.hpp>
+#include <truestep/mapl/vector_quantization.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using distributed::Peers;
@@ -205,4 +205,4 @@ TEST(MaplCodec, WhatCannotBeDoesNotGetThrough) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/mapl/passes.hpp>
-#include <scape/mapl/products.hpp>
+#include <truestep/mapl/passes.hpp>
+#include <truestep/mapl/products.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 /// Of few bits: whatever the order, every sum of them is exact.
@@ -208,4 +208,4 @@ TEST(MaplPayload, RoundsToTheNearestOfTwoTheEvenOne) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -7,16 +7,16 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/distributed/peer_communicator.hpp>
-#include <scape/mapl/ends.hpp>
-#include <scape/mapl/replicas.hpp>
-#include <scape/mapl/spel_step.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/distributed/peer_communicator.hpp>
+#include <truestep/mapl/ends.hpp>
+#include <truestep/mapl/replicas.hpp>
+#include <truestep/mapl/spel_step.hpp>
+#include <truestep/problem/error.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using distributed::Communicator;
@@ -155,4 +155,4 @@ TEST(MaplReplicas, OneThatBeginsOtherwiseIsNamedByAll) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

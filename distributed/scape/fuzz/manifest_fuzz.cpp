@@ -1,6 +1,6 @@
-// Any text as the manifest of a checkpoint: it is refused with scape::Error in one line, or it is written
-// back the same. A checksum that has to fit would keep almost every input out, so each is tried once more
-// with the right one.
+// Any text as the manifest of a checkpoint: it is refused with truestep::Error in one line, or it is
+// written back the same. A checksum that has to fit would keep almost every input out, so each is tried
+// once more with the right one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "manifest.hpp"
 
 namespace {
 
-using namespace scape::distributed;
+using namespace truestep::distributed;
 using nlohmann::ordered_json;
 
 constexpr Index model_size = 510;
@@ -33,7 +33,7 @@ void require(bool held, const char* promise) {
 std::optional<Manifest> parse(const std::string& text, Index size) {
     try {
         return parse_manifest(text, "manifest", size);
-    } catch (const scape::Error& error) {
+    } catch (const truestep::Error& error) {
         const std::string_view message = error.what();
         require(message.starts_with("manifest: "), "a message says where");
         require(std::ranges::all_of(message, [](char letter) { return letter >= ' ' && letter <= '~'; }),

@@ -14,15 +14,15 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/data.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/data.hpp>
 
 #include "counted_memory.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::Payload;
@@ -230,4 +230,4 @@ TEST(AllocationTest, OfARefusedStepTheMessageAlone) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/adams.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/distributed/adams.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/verify/trace.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 namespace {
 
@@ -273,4 +273,4 @@ CheckOutcome check_sharded(const CheckSetting& setting, Communicator& communicat
     return outcome;
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -5,14 +5,14 @@
 #include <optional>
 #include <string>
 
-#include <scape/distributed/communicator.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/problem/density.hpp>
-#include <scape/problem/problem.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/problem/problem.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 using problem::DataClass;
 using problem::gradient_value;
@@ -55,4 +55,4 @@ struct CheckOutcome {
                                          distributed::Communicator& communicator,
                                          const std::filesystem::path& trace);
 
-} // namespace scape::verify
+} // namespace truestep::verify

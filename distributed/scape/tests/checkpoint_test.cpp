@@ -1,4 +1,4 @@
-#include <scape/distributed/checkpoint.hpp>
+#include <truestep/distributed/checkpoint.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,13 +12,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <scape/optimizer.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/optimizer.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/reference/scape.hpp>
 
 #include "manifest.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,8 +32,8 @@ const Layout& model() {
     return layout;
 }
 
-scape::Settings settings(PartitionRule partition = PartitionRule::by_shard) {
-    scape::Settings result;
+truestep::Settings settings(PartitionRule partition = PartitionRule::by_shard) {
+    truestep::Settings result;
     result.density = DensitySchedule::geometric(0.5, 0.05, 5);
     result.partition = partition;
     return result;
@@ -73,14 +73,14 @@ void expect_same(const RankState& a, const RankState& b) {
 class Checkpoint : public testing::Test {
   protected:
     void SetUp() override {
-        std::string name = testing::TempDir() + "scape_checkpoint_XXXXXX";
+        std::string name = testing::TempDir() + "truestep_checkpoint_XXXXXX";
         ASSERT_NE(mkdtemp(name.data()), nullptr);
         folder_ = name;
     }
     void TearDown() override { fs::remove_all(folder_); }
 
     /// Saves after `steps` steps of `workers` ranks.
-    fs::path save(int workers, Index steps, const scape::Settings& with = settings(),
+    fs::path save(int workers, Index steps, const truestep::Settings& with = settings(),
                   const std::string& sub = "") const {
         fs::path path;
         run_ranks(workers, [&](Communicator& communicator) {
@@ -95,7 +95,7 @@ class Checkpoint : public testing::Test {
 
     /// Restoring must fail on all ranks with this text, and change nothing.
     void expect_refused(const fs::path& checkpoint, const std::string& text,
-                        const scape::Settings& with = settings()) const {
+                        const truestep::Settings& with = settings()) const {
         run_ranks(2, [&](Communicator& communicator) {
             const auto optimizer = make_optimizer(model(), with, communicator, initial());
             take_steps(*optimizer, communicator.rank(), 1, 2);
@@ -336,4 +336,4 @@ TEST_F(Checkpoint, AFolderThatCannotBeWrittenIsToldOnAllRanks) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

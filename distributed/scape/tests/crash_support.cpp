@@ -4,10 +4,10 @@
 #include <limits>
 #include <set>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/problem/data.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/problem/data.hpp>
 
-namespace scape::distributed::crash {
+namespace truestep::distributed::crash {
 
 namespace {
 
@@ -34,8 +34,8 @@ const Layout& model() {
     return layout;
 }
 
-scape::Settings settings() {
-    scape::Settings result;
+truestep::Settings settings() {
+    truestep::Settings result;
     result.density = DensitySchedule::geometric(0.5, 0.1, 3);
     return result;
 }
@@ -240,4 +240,4 @@ void end_everywhere(Tally& tally, Reader& reader, const Files& files, const std:
     }
 }
 
-} // namespace scape::distributed::crash
+} // namespace truestep::distributed::crash

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include <scape/optimizer.hpp>
+#include <truestep/optimizer.hpp>
 
 #include "memory_files.hpp"
 
 /// Writers of checkpoints ended at each of their operations, and what is found afterwards by the code that
 /// users call.
-namespace scape::distributed::crash {
+namespace truestep::distributed::crash {
 
 using problem::Index;
 using storage::FileSystem;
@@ -39,7 +39,7 @@ struct Save {
 using Layer = std::function<std::unique_ptr<FileSystem>(FileSystem&)>;
 
 [[nodiscard]] const Layout& model();
-[[nodiscard]] scape::Settings settings();
+[[nodiscard]] truestep::Settings settings();
 [[nodiscard]] std::unique_ptr<Optimizer> new_optimizer(Communicator& communicator);
 /// Steps of a run up to this one.
 void take_steps(Optimizer& optimizer, int run, int rank, Index last);
@@ -101,4 +101,4 @@ void end_everywhere(Tally& tally, Reader& reader, const Files& files, const std:
 
 [[nodiscard]] bool same(const RankState& a, const RankState& b);
 
-} // namespace scape::distributed::crash
+} // namespace truestep::distributed::crash

@@ -7,7 +7,7 @@
 
 #include "crash_support.hpp"
 
-namespace scape::distributed::crash {
+namespace truestep::distributed::crash {
 namespace {
 
 constexpr int ranks = 2;
@@ -241,4 +241,4 @@ TEST(LeftOver, StepsOfMoreThanTenDigitsAreTheGreatest) {
 }
 
 } // namespace
-} // namespace scape::distributed::crash
+} // namespace truestep::distributed::crash

@@ -16,7 +16,7 @@
 #include "crash_support.hpp"
 #include "wrapped_files.hpp"
 
-namespace scape::distributed::crash {
+namespace truestep::distributed::crash {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ constexpr int run = 1;
 class EndedProcess : public testing::TestWithParam<int> {
   protected:
     void SetUp() override {
-        std::string name = testing::TempDir() + "scape_ended_XXXXXX";
+        std::string name = testing::TempDir() + "truestep_ended_XXXXXX";
         ASSERT_NE(mkdtemp(name.data()), nullptr);
         folder_ = name;
     }
@@ -116,4 +116,4 @@ TEST_P(EndedProcess, AtAnyOperationLeavesTheLastGoodOne) {
 INSTANTIATE_TEST_SUITE_P(Ranks, EndedProcess, testing::Values(1, 2));
 
 } // namespace
-} // namespace scape::distributed::crash
+} // namespace truestep::distributed::crash

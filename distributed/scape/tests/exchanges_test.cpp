@@ -12,7 +12,7 @@
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::PartitionRule;
@@ -239,4 +239,4 @@ TEST(DelayedMask, DependsOnNothingLaterThanTheStepThatMadeIt) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -8,13 +8,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <scape/distributed/levels.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/distributed/levels.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::Groups;
@@ -169,4 +169,4 @@ TEST(GroupsTest, WhatCannotBeIsRefused) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -1,11 +1,11 @@
-#include <scape/distributed/mask_code.hpp>
+#include <truestep/distributed/mask_code.hpp>
 
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using Parts = std::vector<MaskCode::Part>;
@@ -112,4 +112,4 @@ TEST(MaskCode, RefusesWhatIsNoCodeOfTheseSegments) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

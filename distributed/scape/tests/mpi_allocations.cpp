@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/mpi.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/data.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/data.hpp>
 
 #include "counted_memory.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 std::size_t allocations_of(Communicator& communicator, const problem::Groups& groups, Reduction reduction,
@@ -49,10 +49,10 @@ std::size_t allocations_of(Communicator& communicator, const problem::Groups& gr
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed
 
 int main(int argument_count, char** arguments) {
-    using namespace scape::distributed;
+    using namespace truestep::distributed;
     MpiSession session(argument_count, arguments);
     const auto communicator = make_mpi_communicator();
     std::size_t found = 0;

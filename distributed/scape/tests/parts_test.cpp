@@ -12,12 +12,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/buckets.hpp>
-#include <scape/optimizer.hpp>
+#include <truestep/distributed/buckets.hpp>
+#include <truestep/optimizer.hpp>
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::PartitionRule;
@@ -289,4 +289,4 @@ TEST(Parts, ARestoredStateHasNone) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -9,13 +9,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <scape/distributed/checkpoint.hpp>
-#include <scape/optimizer.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/distributed/checkpoint.hpp>
+#include <truestep/optimizer.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 /// ctest runs several of these at a time.
@@ -341,4 +341,4 @@ TEST(PayloadTest, NativeReductionAndAdamSAreRefused) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/optimizer.hpp>
+#include <truestep/optimizer.hpp>
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::PartitionRule;
@@ -181,4 +181,4 @@ TEST(WrongUse, AnotherNumberOfRanksThanWorkersIsRefused) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

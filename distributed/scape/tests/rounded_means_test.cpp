@@ -9,7 +9,7 @@
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::PartitionRule;
@@ -77,4 +77,4 @@ TEST(RoundedMeansTest, SegmentsOutsideOfTheirOwnersRangesAreRefusedWhereMeansAre
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

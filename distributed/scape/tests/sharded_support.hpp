@@ -3,15 +3,15 @@
 #include <utility>
 #include <vector>
 
-#include <scape/distributed/counting.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/in_process.hpp>
+#include <truestep/distributed/counting.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/in_process.hpp>
 
 #include "check.hpp"
 
 // A small model for the tests of the sharded implementation, and one rank of it that can be looked at.
 
-namespace scape::distributed {
+namespace truestep::distributed {
 
 inline problem::Layout small_model() {
     return problem::Layout({{"embed", 4500, false},
@@ -66,4 +66,4 @@ class Rank {
     Scape optimizer_;
 };
 
-} // namespace scape::distributed
+} // namespace truestep::distributed

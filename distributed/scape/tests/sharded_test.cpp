@@ -11,12 +11,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/optimizer.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/optimizer.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::DataClass;
@@ -211,4 +211,4 @@ TEST(PublicInterface, TakesStepsAndRefusesWrongSizes) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

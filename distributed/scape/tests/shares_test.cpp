@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 /// Another thread's value gets in before the first exchange, and the second fails for nothing, as a weak
@@ -48,4 +48,4 @@ TEST(Shares, TheLeastStaysWhoeverIsBetween) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

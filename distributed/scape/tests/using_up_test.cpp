@@ -9,13 +9,13 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/forwarding_backend.hpp>
-#include <scape/optimizer.hpp>
-#include <scape/problem/data.hpp>
+#include <truestep/distributed/forwarding_backend.hpp>
+#include <truestep/optimizer.hpp>
+#include <truestep/problem/data.hpp>
 
 #include "sharded_support.hpp"
 
-namespace scape::distributed {
+namespace truestep::distributed {
 namespace {
 
 using problem::PartitionRule;
@@ -197,4 +197,4 @@ TEST(UsingUp, ARefusedStepThatHasTouchedTheStateIsSeen) {
 }
 
 } // namespace
-} // namespace scape::distributed
+} // namespace truestep::distributed

@@ -4,7 +4,7 @@
 //     at_home                                  matrix and properties; exit status 0 if all hold
 //     at_home --implementation yours-broken    the same with one mistake: exit status 1
 //     at_home --converge                       does a small model learn as much by it?
-//     at_home --help                           `scape check`'s options: --case, --report, MPI ...
+//     at_home --help                           `truestep check`'s options: --case, --report, MPI ...
 
 #include <algorithm>
 #include <memory>
@@ -12,20 +12,20 @@
 #include <utility>
 #include <vector>
 
-#include <scape/properties/system.hpp>
-#include <scape/training/gate_main.hpp>
+#include <truestep/properties/system.hpp>
+#include <truestep/training/gate_main.hpp>
 
 #include "optimizer.hpp"
 
 namespace {
 
-scape::properties::Ranked candidate(const std::string& name, bool breaks) {
+truestep::properties::Ranked candidate(const std::string& name, bool breaks) {
     return {.name = name,
             .level =
-                scape::verify::LevelKind::exact, // what it claims; rel if it does not add in rank order
-            .make = [breaks](const scape::properties::Setup& setup,
-                             scape::distributed::Communicator& communicator)
-                -> std::unique_ptr<scape::properties::Candidate> {
+                truestep::verify::LevelKind::exact, // what it claims; rel if it does not add in rank order
+            .make = [breaks](const truestep::properties::Setup& setup,
+                             truestep::distributed::Communicator& communicator)
+                -> std::unique_ptr<truestep::properties::Candidate> {
                 return std::make_unique<at_home::Wrapped>(setup, communicator, breaks);
             },
             // What it cannot be asked yet, and why: {{"restart", "no checkpoints yet"}}. SKIPPED with the
@@ -36,10 +36,10 @@ scape::properties::Ranked candidate(const std::string& name, bool breaks) {
 } // namespace
 
 int main(int count, char** values) {
-    std::vector<scape::properties::Ranked> candidates{candidate("yours", false)};
+    std::vector<truestep::properties::Ranked> candidates{candidate("yours", false)};
     // With one mistake, only if it is asked for by its name.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
-    return scape::training::gate_main(count, values,
-                                      {scape::properties::system_with(std::move(candidates))});
+    return truestep::training::gate_main(count, values,
+                                         {truestep::properties::system_with(std::move(candidates))});
 }

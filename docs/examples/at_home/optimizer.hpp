@@ -8,20 +8,20 @@
 #include <span>
 #include <vector>
 
-#include <scape/distributed/checkpoint.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/properties/implementation.hpp>
+#include <truestep/distributed/checkpoint.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/properties/implementation.hpp>
 
 namespace at_home {
 
-namespace properties = scape::properties;
-using scape::distributed::Communicator;
+namespace properties = truestep::properties;
+using truestep::distributed::Communicator;
 
 /// >>> YOURS GOES HERE <<<  One rank of it. The one that stands here is this project's own, so that the
 /// example runs.
-using YourOptimizer = scape::distributed::Scape;
+using YourOptimizer = truestep::distributed::Scape;
 
 /// A mistake that is easily made on the way in: the gradient loses 16 bits, as in bfloat16.
 inline float truncated(float value) {
@@ -38,7 +38,7 @@ class Wrapped final : public properties::Candidate {
     Wrapped(const properties::Setup& setup, Communicator& communicator, bool breaks)
         : breaks_(breaks), communicator_(communicator),
           yours_(setup.problem, setup.ranges, setup.density,
-                 scape::distributed::make_host_backend(setup.problem, setup.parameters, 1), communicator,
+                 truestep::distributed::make_host_backend(setup.problem, setup.parameters, 1), communicator,
                  {}) {}
 
     /// A gradient that has to be refused must end in distributed::RefusedStep on all ranks; translate yours
@@ -64,18 +64,18 @@ class Wrapped final : public properties::Candidate {
     std::vector<std::uint8_t> coming() override { return bytes(yours_.coming_mask()); }
 
     void save(const std::filesystem::path& folder) override {
-        static_cast<void>(scape::distributed::save_checkpoint(yours_, communicator_, folder));
+        static_cast<void>(truestep::distributed::save_checkpoint(yours_, communicator_, folder));
     }
     void restore(const std::filesystem::path& folder) override {
-        const auto latest = scape::distributed::latest_checkpoint(folder);
+        const auto latest = truestep::distributed::latest_checkpoint(folder);
         if (!latest)
-            throw scape::Error(folder.string() + " holds no checkpoint");
-        scape::distributed::restore_checkpoint(yours_, communicator_, *latest);
+            throw truestep::Error(folder.string() + " holds no checkpoint");
+        truestep::distributed::restore_checkpoint(yours_, communicator_, *latest);
     }
 
   private:
     /// Bit i is (byte i/8 >> i%8) & 1.
-    static std::vector<std::uint8_t> bytes(const scape::distributed::Mask& mask) {
+    static std::vector<std::uint8_t> bytes(const truestep::distributed::Mask& mask) {
         std::vector<std::uint8_t> all(static_cast<std::size_t>((mask.size() + 7) / 8));
         for (std::size_t i = 0; i < all.size(); ++i)
             all[i] = static_cast<std::uint8_t>(mask.words()[i / 8] >> (i % 8 * 8));

@@ -4,7 +4,7 @@
 //     at_home_gasloc                                  matrix and properties; exit status 0 if all hold
 //     at_home_gasloc --implementation yours-broken    the same with one mistake: exit status 1
 //     at_home_gasloc --converge                       train a small model with it, beside the reference
-//     at_home_gasloc --help                           the command line of `scape check`
+//     at_home_gasloc --help                           the command line of `truestep check`
 //     mpirun -n 3 at_home_gasloc --communicator mpi --brief
 
 #include <algorithm>
@@ -14,18 +14,18 @@
 #include <utility>
 #include <vector>
 
-#include <scape/training/gate_main.hpp>
+#include <truestep/training/gate_main.hpp>
 
 #include "worker.hpp"
 
 namespace {
 
-scape::gasloc::Ranked candidate(const std::string& name, bool breaks) {
+truestep::gasloc::Ranked candidate(const std::string& name, bool breaks) {
     return {.name = name,
-            .level = scape::verify::LevelKind::rel, // exact: every bit is the reference's
-            .start = [breaks](const scape::gasloc::Settings& settings, std::span<const float> parameters,
-                              scape::distributed::Peers& peers,
-                              int) -> std::unique_ptr<scape::gasloc::Subject> {
+            .level = truestep::verify::LevelKind::rel, // exact: every bit is the reference's
+            .start = [breaks](const truestep::gasloc::Settings& settings, std::span<const float> parameters,
+                              truestep::distributed::Peers& peers,
+                              int) -> std::unique_ptr<truestep::gasloc::Subject> {
                 return std::make_unique<at_home::Worker>(settings, parameters, peers, breaks);
             },
             // Why it cannot be asked: SKIPPED with the reason.
@@ -35,9 +35,10 @@ scape::gasloc::Ranked candidate(const std::string& name, bool breaks) {
 } // namespace
 
 int main(int count, char** values) {
-    std::vector<scape::gasloc::Ranked> candidates{candidate("yours", false)};
+    std::vector<truestep::gasloc::Ranked> candidates{candidate("yours", false)};
     // With one mistake, only if it is asked for by its name.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
-    return scape::training::gate_main(count, values, {scape::gasloc::system_with(std::move(candidates))});
+    return truestep::training::gate_main(count, values,
+                                         {truestep::gasloc::system_with(std::move(candidates))});
 }

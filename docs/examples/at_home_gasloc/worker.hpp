@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gasloc/gate.hpp>
-#include <scape/gasloc/stability.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gasloc/gate.hpp>
+#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/error.hpp>
 
 namespace at_home {
 
-namespace gasloc = scape::gasloc;
-using scape::distributed::Peers;
-using scape::distributed::Traffic;
+namespace gasloc = truestep::gasloc;
+using truestep::distributed::Peers;
+using truestep::distributed::Traffic;
 using Floats = std::vector<float>;
 
 class Worker final : public gasloc::Subject {
@@ -47,7 +47,7 @@ class Worker final : public gasloc::Subject {
         if (skipped_)
             return false;
         const auto& hyper = settings_.hyper;
-        using scape::problem::BiasCorrection;
+        using truestep::problem::BiasCorrection;
         const bool adamw = settings_.inner == gasloc::Inner::adamw;
         const auto correction = adamw ? BiasCorrection::adam : hyper.bias_correction;
         const auto t = static_cast<double>(++inner_.s);
@@ -90,7 +90,7 @@ class Worker final : public gasloc::Subject {
         }
         const auto met =
             gasloc::neighbours(gasloc::graph_of(settings_, now_.rounds + 1, peers_.size()), peers_.rank());
-        std::vector<std::unique_ptr<scape::distributed::Incoming>> incoming;
+        std::vector<std::unique_ptr<truestep::distributed::Incoming>> incoming;
         for (const auto& neighbour : met)
             incoming.push_back(peers_.receive(Traffic::parameters, neighbour.worker, number, 4 * d));
         for (const auto& neighbour : met)

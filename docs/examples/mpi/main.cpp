@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include <scape/distributed/mpi.hpp>
-#include <scape/optimizer.hpp>
+#include <truestep/distributed/mpi.hpp>
+#include <truestep/optimizer.hpp>
 
 namespace {
 
@@ -31,11 +31,11 @@ constexpr int output_bias = output + hidden;
 constexpr int parameter_count = output_bias + 1;
 
 /// Biases are always synchronized; of the weights, only those on the mask.
-scape::Layout model() {
-    return scape::Layout({{"weights", hidden * inputs, false},
-                          {"biases", hidden, true},
-                          {"output", hidden, false},
-                          {"output_bias", 1, true}});
+truestep::Layout model() {
+    return truestep::Layout({{"weights", hidden * inputs, false},
+                             {"biases", hidden, true},
+                             {"output", hidden, false},
+                             {"output_bias", 1, true}});
 }
 
 struct Example {
@@ -95,14 +95,14 @@ std::vector<float> initial_parameters() {
     return w;
 }
 
-void train(scape::Communicator& communicator, const char* folder, long steps) {
+void train(truestep::Communicator& communicator, const char* folder, long steps) {
     const std::vector<float> start = initial_parameters();
-    scape::Settings settings;
-    settings.density = scape::DensitySchedule::geometric(1.0, 0.1, 50);
+    truestep::Settings settings;
+    settings.density = truestep::DensitySchedule::geometric(1.0, 0.1, 50);
     settings.hyper.weight_decay = 0.0;
-    const auto optimizer = scape::make_optimizer(model(), settings, communicator, start);
-    if (const auto checkpoint = scape::latest_checkpoint(folder))
-        scape::restore_checkpoint(*optimizer, communicator, *checkpoint);
+    const auto optimizer = truestep::make_optimizer(model(), settings, communicator, start);
+    if (const auto checkpoint = truestep::latest_checkpoint(folder))
+        truestep::restore_checkpoint(*optimizer, communicator, *checkpoint);
     const auto begun = optimizer->steps();
 
     std::mt19937 common(2);
@@ -115,7 +115,7 @@ void train(scape::Communicator& communicator, const char* folder, long steps) {
         static_cast<void>(loss(optimizer->parameters(), examples(batch, own), gradient));
         optimizer->step(gradient, 0.01);
     }
-    scape::save_checkpoint(*optimizer, communicator, folder);
+    truestep::save_checkpoint(*optimizer, communicator, folder);
     std::printf("rank %d of %d: steps %ld to %ld, loss %.9g, before %.9g\n", communicator.rank(),
                 communicator.size(), static_cast<long>(begun), static_cast<long>(optimizer->steps()),
                 static_cast<double>(loss(optimizer->parameters(), held_out, {})),
@@ -125,12 +125,12 @@ void train(scape::Communicator& communicator, const char* folder, long steps) {
 } // namespace
 
 int main(int count, char** values) {
-    scape::distributed::MpiSession session(count, values);
+    truestep::distributed::MpiSession session(count, values);
     if (count != 3) {
         std::fprintf(stderr, "usage: mpirun -n RANKS %s FOLDER STEPS\n", values[0]);
         return 2;
     }
-    const auto communicator = scape::distributed::make_mpi_communicator();
+    const auto communicator = truestep::distributed::make_mpi_communicator();
     try {
         train(*communicator, values[1], std::strtol(values[2], nullptr, 10));
     } catch (const std::exception& error) {

@@ -4,7 +4,7 @@
 The first half is the protocol of docs/program-protocol.md, and stays as it is when your optimizer goes in; the second is
 GASLoC in plain Python. Its workers talk over sockets of their own, each with its neighbours alone.
 
-    build/release/bin/scape check --system gasloc --program 'python3 docs/examples/programs/gasloc_plain.py' --cases 20 --workers 1,2,3,4
+    build/release/bin/truestep check --system gasloc --program 'python3 docs/examples/programs/gasloc_plain.py' --cases 20 --workers 1,2,3,4
 """
 
 import json
@@ -90,7 +90,7 @@ class Peers:
 
     @staticmethod
     def path(rank):
-        return os.path.join(os.environ["SCAPE_RENDEZVOUS"], f"worker{rank}")
+        return os.path.join(os.environ["TRUESTEP_RENDEZVOUS"], f"worker{rank}")
 
     @staticmethod
     def exactly(other, count):

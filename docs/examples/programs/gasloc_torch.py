@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """GASLoC over torch.distributed (gloo, messages between two ranks) as a program that the gate runs, a process a worker.
 
-    build/release/bin/scape check --system gasloc --program 'python3 docs/examples/programs/gasloc_torch.py' --workers 1,2,3 --cases 20
+    build/release/bin/truestep check --system gasloc --program 'python3 docs/examples/programs/gasloc_torch.py' --workers 1,2,3 --cases 20
 """
 
 import json
@@ -51,7 +51,7 @@ def answer(message, worker):
 
 def main():
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method="file://" + os.environ["SCAPE_RENDEZVOUS"] + "/gloo", rank=RANK,
+    dist.init_process_group("gloo", init_method="file://" + os.environ["TRUESTEP_RENDEZVOUS"] + "/gloo", rank=RANK,
                             world_size=RANKS)
     worker = Worker()
     for line in sys.stdin:

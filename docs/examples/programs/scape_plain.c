@@ -5,7 +5,7 @@
    own.
 
        cc -std=c11 -O2 -ffp-contract=off -o scape_plain docs/examples/programs/scape_plain.c -lm
-       build/release/bin/scape check --program ./scape_plain */
+       build/release/bin/truestep check --program ./scape_plain */
 #define _POSIX_C_SOURCE 200809L
 
 #include <math.h>
@@ -143,8 +143,8 @@ static void meet(void) {
     others = room((size_t)ranks, sizeof *others);
     if (ranks == 1)
         return;
-    if (chdir(getenv("SCAPE_RENDEZVOUS")) != 0) /* a socket's path must not be long */
-        die("SCAPE_RENDEZVOUS");
+    if (chdir(getenv("TRUESTEP_RENDEZVOUS")) != 0) /* a socket's path must not be long */
+        die("TRUESTEP_RENDEZVOUS");
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "hub.new"};
     const int hub = socket(AF_UNIX, SOCK_STREAM, 0);
     if (rank == 0) {
@@ -506,7 +506,7 @@ int main(void) {
     const char* of_rank = getenv("RANK");
     const char* of_ranks = getenv("WORLD_SIZE");
     if (of_rank == NULL || of_ranks == NULL) {
-        fputs("RANK and WORLD_SIZE are not set; 'scape check --program' sets them\n", stderr);
+        fputs("RANK and WORLD_SIZE are not set; 'truestep check --program' sets them\n", stderr);
         return 2;
     }
     rank = atoi(of_rank);

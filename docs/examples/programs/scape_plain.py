@@ -4,7 +4,7 @@
 The first half is the protocol of docs/program-protocol.md, and stays as it is when your optimizer goes in; the second is
 SCAPE in plain Python. Its ranks talk over sockets of their own: the gate sees nothing of that.
 
-    build/release/bin/scape check --program 'python3 docs/examples/programs/scape_plain.py' --cases 20 --workers 1,2,3 --tensors a:13,b:5:dense
+    build/release/bin/truestep check --program 'python3 docs/examples/programs/scape_plain.py' --cases 20 --workers 1,2,3 --tensors a:13,b:5:dense
 """
 
 import json
@@ -83,7 +83,7 @@ def main():
 
 class Ranks:
     def __init__(self):
-        path = os.path.join(os.environ["SCAPE_RENDEZVOUS"], "hub")
+        path = os.path.join(os.environ["TRUESTEP_RENDEZVOUS"], "hub")
         self.others = []
         if RANK == 0:
             hub = socket.socket(socket.AF_UNIX)

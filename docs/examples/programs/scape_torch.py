@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SCAPE over torch.distributed (gloo) as a program that the gate runs, a process a rank.
 
-    build/release/bin/scape check --program 'python3 docs/examples/programs/scape_torch.py' --workers 1,2,3 --cases 20
+    build/release/bin/truestep check --program 'python3 docs/examples/programs/scape_torch.py' --workers 1,2,3 --cases 20
 
 EXCHANGE=all_reduce adds with the library's own all-reduce: another order of the sum, so that it claims REL, not EXACT.
 """
@@ -59,7 +59,7 @@ def answer(message, optimizer):
 
 def main():
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method="file://" + os.environ["SCAPE_RENDEZVOUS"] + "/gloo", rank=RANK,
+    dist.init_process_group("gloo", init_method="file://" + os.environ["TRUESTEP_RENDEZVOUS"] + "/gloo", rank=RANK,
                             world_size=RANKS)
     optimizer = Scape()
     for line in sys.stdin:

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <scape/distributed/element.hpp>
-#include <scape/gpu/algorithms/quad.hpp>
+#include <truestep/distributed/element.hpp>
+#include <truestep/gpu/algorithms/quad.hpp>
 
 // The inner steps of section 13.2. One block a tile.
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::InnerRule;
 
@@ -24,7 +24,7 @@ struct InnerArguments {
 };
 
 /// Below an infinity's bits are those of every finite number.
-SCAPE_BLOCK bool is_finite(float value) {
+TRUESTEP_BLOCK bool is_finite(float value) {
     return distributed::element::score(value) < 0x7f80'0000U;
 }
 
@@ -36,7 +36,7 @@ struct InnerStep {
     static constexpr bool has_v = rule == InnerRule::adamw;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const bool g_aligned = is_aligned(a.g);
@@ -59,7 +59,7 @@ struct InnerStep {
                         v[number] = load(a.v, at, a.size, aligned);
                 },
                 [&](int number, Index at) {
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (Index i = 0; i < quad_size; ++i) {
                         const float gradient = g[number].value[i];
                         all_finite = is_finite(gradient) && all_finite;
@@ -84,4 +84,4 @@ struct AdamSStep : InnerStep<InnerRule::adams> {};
 struct AdamSMomentumStep : InnerStep<InnerRule::adams_momentum> {};
 struct AdamWStep : InnerStep<InnerRule::adamw> {};
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

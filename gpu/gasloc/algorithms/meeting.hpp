@@ -1,18 +1,18 @@
 #pragma once
 
-#include <scape/distributed/local.hpp>
+#include <truestep/distributed/local.hpp>
 
 #include "inner.hpp"
 
 // What a round does once the inner steps are over: drift, gossip, momentum. One block a tile.
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::Met;
 
 /// Section 5's.
 struct MeetingArithmetic {
-    SCAPE_BLOCK static float drift(float eta, float theta, float x) {
+    TRUESTEP_BLOCK static float drift(float eta, float theta, float x) {
         return distributed::element::drift(eta, theta, x);
     }
 };
@@ -32,7 +32,7 @@ struct DriftWith {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const bool aligned = is_aligned(a.theta) && is_aligned(a.x);
@@ -49,7 +49,7 @@ struct DriftWith {
                 [&](int number, Index at) {
                     Quad y = theta[number];
                     if (a.drifts) {
-                        SCAPE_UNROLL
+                        TRUESTEP_UNROLL
                         for (Index i = 0; i < quad_size; ++i)
                             y.value[i] = Arithmetic::drift(a.eta, y.value[i], x[number].value[i]);
                     }
@@ -81,7 +81,7 @@ struct Meet {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const Index stride = quad_size * block.threads();
@@ -91,7 +91,7 @@ struct Meet {
             for (Index first = begin + quad_size * thread; first < end; first += stride * quads_in_flight) {
                 // Each neighbour's quads are under way together.
                 const auto each = [&](const auto& work) {
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (int number = 0; number < quads_in_flight; ++number)
                         if (first + number * stride < end)
                             work(number, first + number * stride);
@@ -120,20 +120,20 @@ struct Meet {
     }
 
   private:
-    SCAPE_BLOCK static void pull(float lambda, const Quad& y, const Quad& other, Quad& sum) {
-        SCAPE_UNROLL
+    TRUESTEP_BLOCK static void pull(float lambda, const Quad& y, const Quad& other, Quad& sum) {
+        TRUESTEP_UNROLL
         for (Index i = 0; i < quad_size; ++i)
             sum.value[i] = distributed::element::pull(sum.value[i], lambda, y.value[i], other.value[i]);
     }
 
     /// z, and theta from it. False if that is not finite.
-    SCAPE_BLOCK static bool carry(const Arguments& a, Index at, bool aligned, const Quad& y,
-                                  const Quad& sum) {
+    TRUESTEP_BLOCK static bool carry(const Arguments& a, Index at, bool aligned, const Quad& y,
+                                     const Quad& sum) {
         const Quad before = a.carries ? load(a.before, at, a.size, aligned) : Quad{};
         Quad z = y; // in every bit, where nobody was met
         Quad theta{};
         bool all_finite = true;
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (Index i = 0; i < quad_size; ++i) {
             if (a.met_count > 0)
                 z.value[i] = distributed::element::gossiped(a.a, y.value[i], sum.value[i]);
@@ -150,4 +150,4 @@ struct Meet {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

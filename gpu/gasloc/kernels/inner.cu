@@ -1,7 +1,7 @@
 #include "algorithms/inner.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(SgdStep);
-SCAPE_LAUNCH(AdamSStep);
-SCAPE_LAUNCH(AdamSMomentumStep);
-SCAPE_LAUNCH(AdamWStep);
+TRUESTEP_LAUNCH(SgdStep);
+TRUESTEP_LAUNCH(AdamSStep);
+TRUESTEP_LAUNCH(AdamSMomentumStep);
+TRUESTEP_LAUNCH(AdamWStep);

@@ -1,5 +1,5 @@
 #include "algorithms/meeting.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(Drift);
-SCAPE_LAUNCH(Meet);
+TRUESTEP_LAUNCH(Drift);
+TRUESTEP_LAUNCH(Meet);

@@ -6,14 +6,14 @@
 
 #include "algorithms/meeting.hpp"
 
-namespace scape::gpu::planted {
+namespace truestep::gpu::planted {
 
 /// A multiplication and an addition in one, as compilers do it unless they are told not to.
 struct FusedMeeting {
-    SCAPE_BLOCK static float drift(float eta, float theta, float x) {
+    TRUESTEP_BLOCK static float drift(float eta, float theta, float x) {
         return std::fma(eta, x - theta, theta);
     }
 };
 using FusedDrift = DriftWith<FusedMeeting>;
 
-} // namespace scape::gpu::planted
+} // namespace truestep::gpu::planted

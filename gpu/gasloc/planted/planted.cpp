@@ -1,18 +1,18 @@
-#include <scape/gasloc/planted_devices.hpp>
+#include <truestep/gasloc/planted_devices.hpp>
 
 #include <type_traits>
 #include <utility>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/gpu/staged_peers.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/gpu/staged_peers.hpp>
 
 #include "backend.hpp"
 #include "planted/algorithms.hpp"
-#if defined(SCAPE_WITH_CUDA)
-#include <scape/gpu/cuda_machine.hpp>
+#if defined(TRUESTEP_WITH_CUDA)
+#include <truestep/gpu/cuda_machine.hpp>
 #endif
 
-namespace scape::gasloc::device_mistakes {
+namespace truestep::gasloc::device_mistakes {
 
 namespace {
 
@@ -111,7 +111,7 @@ std::unique_ptr<distributed::Peers> make_block_peers(Mistake mistake, distribute
     return peers(mistake, ranks, gpu::HostMachine(stream, Exchange::host));
 }
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 
 std::unique_ptr<Backend> make_cuda_backend(Mistake mistake, const gpu::CudaStream& stream) {
     return backend(mistake, gpu::CudaMachine(stream, Exchange::device));
@@ -123,4 +123,4 @@ std::unique_ptr<distributed::Peers> make_cuda_peers(Mistake mistake, distributed
 
 #endif
 
-} // namespace scape::gasloc::device_mistakes
+} // namespace truestep::gasloc::device_mistakes

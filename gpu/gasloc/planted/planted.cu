@@ -1,4 +1,4 @@
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 #include "planted/algorithms.hpp"
 
-SCAPE_LAUNCH(planted::FusedDrift);
+TRUESTEP_LAUNCH(planted::FusedDrift);

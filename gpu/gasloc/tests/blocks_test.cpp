@@ -9,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/local.hpp>
+#include <truestep/distributed/local.hpp>
 
 #include "algorithms/meeting.hpp"
 #include "machine.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 namespace host = distributed::host;
@@ -232,4 +232,4 @@ TEST_P(Blocks, AModelThatIsNotFiniteIsTold) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -6,18 +6,18 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gpu/availability.hpp>
+#include <truestep/gpu/availability.hpp>
 
-#if defined(SCAPE_WITH_CUDA)
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/gasloc/devices.hpp>
-#include <scape/gasloc/worker.hpp>
-#include <scape/gpu/peers.hpp>
-#if defined(SCAPE_WITH_NCCL)
-#include <scape/gpu/nccl.hpp>
+#if defined(TRUESTEP_WITH_CUDA)
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/gasloc/devices.hpp>
+#include <truestep/gasloc/worker.hpp>
+#include <truestep/gpu/peers.hpp>
+#if defined(TRUESTEP_WITH_NCCL)
+#include <truestep/gpu/nccl.hpp>
 #endif
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 namespace {
 
 using distributed::Peers;
@@ -34,7 +34,7 @@ std::string name_of(const testing::TestParamInfo<Way>& info) {
 std::string unavailable(Way way) {
     if (const gpu::Availability here = gpu::availability(); here.devices == 0)
         return here.text;
-#if !defined(SCAPE_WITH_NCCL)
+#if !defined(TRUESTEP_WITH_NCCL)
     if (way == Way::nccl)
         return "built without NCCL";
 #else
@@ -44,7 +44,7 @@ std::string unavailable(Way way) {
 }
 
 std::unique_ptr<Peers> peers_of(Way way, Peers& ranks, const gpu::CudaStream& stream) {
-#if defined(SCAPE_WITH_NCCL)
+#if defined(TRUESTEP_WITH_NCCL)
     if (way == Way::nccl)
         return gpu::make_nccl_peers(ranks, stream);
 #else
@@ -113,12 +113,12 @@ TEST_P(Cuda, SmallRunIsTheHosts) {
 }
 
 } // namespace
-} // namespace scape::gasloc
+} // namespace truestep::gasloc
 
 #else
 
 TEST(Cuda, AWorkerIsTheHosts) {
-    GTEST_SKIP() << scape::gpu::availability().text;
+    GTEST_SKIP() << truestep::gpu::availability().text;
 }
 
 #endif

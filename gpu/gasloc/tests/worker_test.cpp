@@ -10,13 +10,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/gasloc/devices.hpp>
-#include <scape/gasloc/planted_devices.hpp>
-#include <scape/gasloc/worker.hpp>
-#include <scape/gpu/peers.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/gasloc/devices.hpp>
+#include <truestep/gasloc/planted_devices.hpp>
+#include <truestep/gasloc/worker.hpp>
+#include <truestep/gpu/peers.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 namespace {
 
 using distributed::Peers;
@@ -188,4 +188,4 @@ TEST(BlockWorker, OneThatFailsIsNamedAndTheOthersGoOn) {
 }
 
 } // namespace
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -4,7 +4,7 @@
 
 // Z as indices of codewords (section 23.1), bit for bit. One block a tile, but for Nearest.
 
-namespace scape::gpu::boundary {
+namespace truestep::gpu::boundary {
 
 /// A book, and which of all indices are its own: every `stride`-th.
 struct Book {
@@ -27,7 +27,7 @@ struct TakeColumns {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.tokens * a.width, a.width, [&](Index, Index token, Index column) {
             a.to[column * a.tokens + token] = a.from[token * a.rank + column];
         });
@@ -48,14 +48,14 @@ struct Nearest {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tokens_at_once;
         const Index end = least(begin + tokens_at_once, a.tokens);
         block.phase([&](int thread) {
             for (Index token = begin + thread; token < end; token += block.threads()) {
                 Index best = 0;
                 float nearest = distance(a, token, 0);
-                SCAPE_ROLLED
+                TRUESTEP_ROLLED
                 for (Index word = 1; word < a.book.words; ++word) {
                     const float off = distance(a, token, word);
                     if (off < nearest) {
@@ -69,7 +69,7 @@ struct Nearest {
     }
 
   private:
-    SCAPE_BLOCK static float distance(const Arguments& a, Index token, Index word) {
+    TRUESTEP_BLOCK static float distance(const Arguments& a, Index token, Index word) {
         const float* const codeword = a.book.codewords + word * a.book.width;
         float sum = 0.0F;
         for (Index i = 0; i < a.book.width; ++i) {
@@ -95,7 +95,7 @@ struct Learn {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.book.words * a.book.width, a.book.width, [&](Index at, Index word, Index i) {
             float sum = 0.0F;
             std::uint32_t count = 0;
@@ -124,7 +124,7 @@ struct SubtractWords {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.tokens * a.book.width, a.tokens, [&](Index at, Index i, Index token) {
             const Index word = a.book.indices[token * a.book.stride];
             a.left[at] = a.left[at] - a.book.codewords[word * a.book.width + i];
@@ -145,7 +145,7 @@ struct PackIndices {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.bytes, [&](Index at) {
             const Index begin = 8 * at;
             std::uint32_t byte = 0;
@@ -172,7 +172,7 @@ struct UnpackIndices {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.count, [&](Index at) {
             std::uint32_t index = 0;
             for (Index bit = 0; bit < a.bits;) {
@@ -207,7 +207,7 @@ struct SumWords {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.tokens * a.rank, a.rank, [&](Index at, Index token, Index column) {
             const Index first = column / a.width * a.rounds;
             const Index i = column % a.width;
@@ -238,13 +238,13 @@ struct MoveWords {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.books * a.some * a.width, a.width, [&](Index at, Index word, Index i) {
             const Index book = word / a.some;
             float& value = a.codebooks[(book * a.words + a.which[word % a.some]) * a.width + i];
             std::uint8_t* const bytes = a.message + 4 * at;
             std::uint32_t bits = Out ? std::bit_cast<std::uint32_t>(value) : 0U;
-            SCAPE_UNROLL
+            TRUESTEP_UNROLL
             for (unsigned byte = 0; byte < 4; ++byte)
                 if constexpr (Out)
                     bytes[byte] = static_cast<std::uint8_t>(bits >> (8U * byte));
@@ -258,4 +258,4 @@ struct MoveWords {
 struct GatherWords : MoveWords<true> {};
 struct ScatterWords : MoveWords<false> {};
 
-} // namespace scape::gpu::boundary
+} // namespace truestep::gpu::boundary

@@ -2,12 +2,12 @@
 
 #include <bit>
 
-#include <scape/gpu/block.hpp>
+#include <truestep/gpu/block.hpp>
 
 // What is done with the rows of a micro-batch beside products: ids, rows of anchors, and what of Z and dZ
 // travels (sections 22 and 23). One block a tile.
 
-namespace scape::gpu::boundary {
+namespace truestep::gpu::boundary {
 
 /// Blocks for so many values.
 inline Index tiles_of(Index size) {
@@ -15,14 +15,14 @@ inline Index tiles_of(Index size) {
 }
 
 /// An infinity and what is no number have all bits of the exponent.
-SCAPE_BLOCK bool is_not_finite(float value) {
+TRUESTEP_BLOCK bool is_not_finite(float value) {
     return (std::bit_cast<std::uint32_t>(value) & 0x7f80'0000U) == 0x7f80'0000U;
 }
 
 /// Calls work(at, row, column) for each of the block's tile of a matrix of `size` values, in one phase.
 /// A thread divides once.
 template <class Block, class Work>
-SCAPE_BLOCK void over_matrix(Block& block, Index size, Index columns, const Work& work) {
+TRUESTEP_BLOCK void over_matrix(Block& block, Index size, Index columns, const Work& work) {
     const Index begin = block.index() * tile;
     const Index end = least(begin + tile, size);
     const Index further_rows = block.threads() / columns;
@@ -52,7 +52,7 @@ struct Check {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.size, [&](Index at) {
             if (is_not_finite(a.values[at]))
                 block.set_bits(*a.not_finite, 1U);
@@ -71,7 +71,7 @@ struct PackValues {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.size, [&](Index at) {
             const std::uint32_t bits = std::bit_cast<std::uint32_t>(a.values[at]);
             const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
@@ -91,7 +91,7 @@ struct WidenValues {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.size, [&](Index at) {
             a.to[at] = std::bit_cast<float>(static_cast<std::uint32_t>(a.values[at]) << 16U);
         });
@@ -109,7 +109,7 @@ struct PackIds {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.tokens * a.each, a.each, [&](Index at, Index token, Index byte) {
             a.to[at] = static_cast<std::uint8_t>(a.ids[token] >> (8U * static_cast<unsigned>(byte)));
         });
@@ -126,7 +126,7 @@ struct UnpackIds {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.tokens, [&](Index token) {
             std::uint32_t id = 0;
             for (Index byte = 0; byte < a.each; ++byte)
@@ -149,7 +149,7 @@ struct GatherRows {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.tokens * a.rank, a.rank, [&](Index at, Index token, Index column) {
             a.to[at] = a.table[static_cast<Index>(a.ids[token]) * a.rank + column];
         });
@@ -172,7 +172,7 @@ struct AddRows {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.groups * a.rank, a.rank, [&](Index, Index group, Index column) {
             float* const place = a.table + static_cast<Index>(a.ids[group]) * a.rank + column;
             float sum = *place;
@@ -183,4 +183,4 @@ struct AddRows {
     }
 };
 
-} // namespace scape::gpu::boundary
+} // namespace truestep::gpu::boundary

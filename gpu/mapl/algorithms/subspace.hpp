@@ -4,7 +4,7 @@
 
 // SPEL beside its products (section 24). One block a tile.
 
-namespace scape::gpu::boundary {
+namespace truestep::gpu::boundary {
 
 /// to = a x + b y, in the place of x or y, or not.
 struct Blend {
@@ -19,7 +19,7 @@ struct Blend {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.size, [&](Index at) { a.to[at] = a.a * a.x[at] + a.b * a.y[at]; });
     }
 };
@@ -36,7 +36,7 @@ struct Polynomial {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.rank * a.rank, a.rank, [&](Index at, Index row, Index column) {
             const float sum = a.inner[at] + a.c1 * a.square[at];
             a.inner[at] = row == column ? sum + a.c0 : sum;
@@ -54,7 +54,7 @@ struct Symmetrize {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.rank * a.rank, a.rank, [&](Index at, Index row, Index column) {
             a.to[at] = 0.5F * (a.square[at] + a.square[column * a.rank + row]);
         });
@@ -79,12 +79,12 @@ struct SquareSumsOf {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * tile;
         const auto add_four = [&](int thread) {
             for (Index part = thread; part < parts; part += block.threads()) {
                 double sum = 0.0;
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (Index i = 0; i < each; ++i) {
                     const Index at = begin + part * each + i;
                     const double value = at < a.size ? static_cast<double>(a.values[at]) : 0.0;
@@ -126,11 +126,11 @@ struct ScaleBy {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.size, [&](Index at) {
             a.values[at] = static_cast<float>(static_cast<double>(a.values[at]) * a.scale);
         });
     }
 };
 
-} // namespace scape::gpu::boundary
+} // namespace truestep::gpu::boundary

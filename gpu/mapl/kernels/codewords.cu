@@ -1,12 +1,12 @@
 #include "algorithms/codewords.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(boundary::TakeColumns);
-SCAPE_LAUNCH(boundary::Nearest);
-SCAPE_LAUNCH(boundary::Learn);
-SCAPE_LAUNCH(boundary::SubtractWords);
-SCAPE_LAUNCH(boundary::PackIndices);
-SCAPE_LAUNCH(boundary::UnpackIndices);
-SCAPE_LAUNCH(boundary::SumWords);
-SCAPE_LAUNCH(boundary::GatherWords);
-SCAPE_LAUNCH(boundary::ScatterWords);
+TRUESTEP_LAUNCH(boundary::TakeColumns);
+TRUESTEP_LAUNCH(boundary::Nearest);
+TRUESTEP_LAUNCH(boundary::Learn);
+TRUESTEP_LAUNCH(boundary::SubtractWords);
+TRUESTEP_LAUNCH(boundary::PackIndices);
+TRUESTEP_LAUNCH(boundary::UnpackIndices);
+TRUESTEP_LAUNCH(boundary::SumWords);
+TRUESTEP_LAUNCH(boundary::GatherWords);
+TRUESTEP_LAUNCH(boundary::ScatterWords);

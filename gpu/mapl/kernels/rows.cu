@@ -1,10 +1,10 @@
 #include "algorithms/rows.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(boundary::Check);
-SCAPE_LAUNCH(boundary::PackValues);
-SCAPE_LAUNCH(boundary::WidenValues);
-SCAPE_LAUNCH(boundary::PackIds);
-SCAPE_LAUNCH(boundary::UnpackIds);
-SCAPE_LAUNCH(boundary::GatherRows);
-SCAPE_LAUNCH(boundary::AddRows);
+TRUESTEP_LAUNCH(boundary::Check);
+TRUESTEP_LAUNCH(boundary::PackValues);
+TRUESTEP_LAUNCH(boundary::WidenValues);
+TRUESTEP_LAUNCH(boundary::PackIds);
+TRUESTEP_LAUNCH(boundary::UnpackIds);
+TRUESTEP_LAUNCH(boundary::GatherRows);
+TRUESTEP_LAUNCH(boundary::AddRows);

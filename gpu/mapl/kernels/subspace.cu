@@ -1,8 +1,8 @@
 #include "algorithms/subspace.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(boundary::Blend);
-SCAPE_LAUNCH(boundary::Polynomial);
-SCAPE_LAUNCH(boundary::Symmetrize);
-SCAPE_LAUNCH(boundary::SquareSums);
-SCAPE_LAUNCH(boundary::ScaleBy);
+TRUESTEP_LAUNCH(boundary::Blend);
+TRUESTEP_LAUNCH(boundary::Polynomial);
+TRUESTEP_LAUNCH(boundary::Symmetrize);
+TRUESTEP_LAUNCH(boundary::SquareSums);
+TRUESTEP_LAUNCH(boundary::ScaleBy);

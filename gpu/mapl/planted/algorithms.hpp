@@ -4,7 +4,7 @@
 
 #include "algorithms/subspace.hpp"
 
-namespace scape::gpu::boundary::planted {
+namespace truestep::gpu::boundary::planted {
 
 struct UnbarredSums : SquareSumsOf<false> {};
 
@@ -14,7 +14,7 @@ struct AddRowsAtOnce {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_matrix(block, a.groups * a.rank, a.rank, [&](Index, Index group, Index column) {
             float* const place = a.table + static_cast<Index>(a.ids[group]) * a.rank + column;
             const float before = *place;
@@ -24,4 +24,4 @@ struct AddRowsAtOnce {
     }
 };
 
-} // namespace scape::gpu::boundary::planted
+} // namespace truestep::gpu::boundary::planted

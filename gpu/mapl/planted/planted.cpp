@@ -1,22 +1,22 @@
-#include <scape/mapl/planted_devices.hpp>
+#include <truestep/mapl/planted_devices.hpp>
 
 #include <type_traits>
 #include <utility>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/gpu/staged_peers.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/gpu/staged_peers.hpp>
 
 #include "backend.hpp"
 #include "host_products.hpp"
 #include "planted/algorithms.hpp"
 #include "standing.hpp"
-#if defined(SCAPE_WITH_CUBLAS)
-#include <scape/gpu/cuda_machine.hpp>
+#if defined(TRUESTEP_WITH_CUBLAS)
+#include <truestep/gpu/cuda_machine.hpp>
 
 #include "cublas_products.hpp"
 #endif
 
-namespace scape::mapl::device_mistakes {
+namespace truestep::mapl::device_mistakes {
 
 namespace {
 
@@ -103,7 +103,7 @@ std::unique_ptr<distributed::Peers> make_block_peers(Mistake mistake, distribute
     return peers(mistake, ranks, gpu::HostMachine(stream, Exchange::host));
 }
 
-#if defined(SCAPE_WITH_CUBLAS)
+#if defined(TRUESTEP_WITH_CUBLAS)
 
 std::unique_ptr<Backend> make_cuda_backend(Mistake mistake, const gpu::CudaStream& stream) {
     return backend(mistake, gpu::CudaMachine(stream, Exchange::device), CublasProducts(stream));
@@ -115,4 +115,4 @@ std::unique_ptr<distributed::Peers> make_cuda_peers(Mistake mistake, distributed
 
 #endif
 
-} // namespace scape::mapl::device_mistakes
+} // namespace truestep::mapl::device_mistakes

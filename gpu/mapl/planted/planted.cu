@@ -1,5 +1,5 @@
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 #include "planted/algorithms.hpp"
 
-SCAPE_LAUNCH(boundary::planted::UnbarredSums);
-SCAPE_LAUNCH(boundary::planted::AddRowsAtOnce);
+TRUESTEP_LAUNCH(boundary::planted::UnbarredSums);
+TRUESTEP_LAUNCH(boundary::planted::AddRowsAtOnce);

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/mapl/codec.hpp>
-#include <scape/mapl/passes.hpp>
+#include <truestep/mapl/codec.hpp>
+#include <truestep/mapl/passes.hpp>
 
 #include "algorithms/subspace.hpp"
 #include "block_codec.hpp"
@@ -16,7 +16,7 @@
 #include "planted/algorithms.hpp"
 #include "token_order.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using gpu::Machine;
@@ -296,4 +296,4 @@ TEST_P(MaplBlocks, TheFirstIndexThatNoBookHasIsFound) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

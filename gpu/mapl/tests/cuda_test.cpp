@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gpu/availability.hpp>
+#include <truestep/gpu/availability.hpp>
 
 #include "ends.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
-#if defined(SCAPE_WITH_CUBLAS)
+#if defined(TRUESTEP_WITH_CUBLAS)
 
 using distributed::Peers;
 
@@ -60,4 +60,4 @@ TEST(MaplCuda, StepsAreTheHosts) {
 #endif
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

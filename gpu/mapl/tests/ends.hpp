@@ -9,11 +9,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/in_process_peers.hpp>
-#include <scape/mapl/devices.hpp>
-#include <scape/mapl/ends.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/mapl/devices.hpp>
+#include <truestep/mapl/ends.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 /// What an end computes with, if not the host's.
 struct House {
@@ -139,4 +139,4 @@ inline void near(const Shown& right, const Shown& shown) {
     near(right.learned, shown.learned, "L");
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -2,13 +2,13 @@
 #include <limits>
 #include <string>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/mapl/planted_devices.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/mapl/planted_devices.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "ends.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using distributed::Peers;
@@ -229,4 +229,4 @@ TEST(MaplHostEnds, LendTheirResultsToo) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <scape/problem/tunable.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "select.hpp"
 
 // The code in which masks travel (distributed/mask_code.hpp has the format), written and read by blocks.
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// Coordinates that share a byte of counts in the code of positions.
 constexpr Index code_block = 255;
@@ -25,7 +25,7 @@ struct Encode {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Group group = a.groups[block.index()];
         const Segment segment = a.segments[group.segment];
         std::uint8_t* const code = a.code + segment.code;
@@ -57,7 +57,7 @@ struct Encode {
     }
 
   private:
-    SCAPE_BLOCK static std::uint8_t eight_bits(const MaskView& mask, Index at, Index end) {
+    TRUESTEP_BLOCK static std::uint8_t eight_bits(const MaskView& mask, Index at, Index end) {
         const Index word = at / word_bits;
         const Index bit = at % word_bits;
         std::uint64_t bits = mask.words[word] >> static_cast<unsigned>(bit);
@@ -69,9 +69,9 @@ struct Encode {
     }
 
     template <class Block>
-    SCAPE_BLOCK static void write_positions(const Block& block, int thread, const Arguments& a,
-                                            const Segment& segment, const Group& group,
-                                            std::uint8_t* code) {
+    TRUESTEP_BLOCK static void write_positions(const Block& block, int thread, const Arguments& a,
+                                               const Segment& segment, const Group& group,
+                                               std::uint8_t* code) {
         const Index counts = (segment.end - segment.begin + code_block - 1) / code_block;
         const Index base = before(a.mask, segment.begin);
         const Index last_word = (group.end - 1) / word_bits;
@@ -99,7 +99,7 @@ struct DecodeCount {
     using Shared = Scan;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Group part = a.tiles[block.index()];
         const Segment segment = a.segments[part.segment];
         const Index begin = part.begin - segment.begin;
@@ -155,7 +155,7 @@ struct Decode {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         block.phase([&](int thread) {
             for (int i = thread; i < static_cast<int>(decode_chunk) / half_bits; i += block.threads())
                 shared.halves[i] = 0;
@@ -185,8 +185,8 @@ struct Decode {
 
   private:
     template <class Block>
-    SCAPE_BLOCK static void whole_words(Block& block, Shared& shared, const Arguments& a,
-                                        const Group& piece, const Segment& segment) {
+    TRUESTEP_BLOCK static void whole_words(Block& block, Shared& shared, const Arguments& a,
+                                           const Group& piece, const Segment& segment) {
         const Index first_word = block.index() * decode_chunk / word_bits;
         block.phase([&](int thread) {
             for (Index word = piece.begin / word_bits + thread; word * word_bits < piece.end;
@@ -201,8 +201,8 @@ struct Decode {
 
     /// The bits of a word from a bitmap, whose bytes begin where the segment does, or all of them.
     template <class Block>
-    SCAPE_BLOCK static std::uint64_t bits_of(Block& block, const Arguments& a, const Group& piece,
-                                             const Segment& segment, Index at) {
+    TRUESTEP_BLOCK static std::uint64_t bits_of(Block& block, const Arguments& a, const Group& piece,
+                                                const Segment& segment, Index at) {
         const std::uint64_t own = own_bits(at, piece.begin, piece.end);
         if (segment.kind != SegmentCode::bitmap)
             return own;
@@ -231,8 +231,8 @@ struct Decode {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void positions(Block& block, Shared& shared, const Arguments& a, const Group& piece,
-                                      const Segment& segment) {
+    TRUESTEP_BLOCK static void positions(Block& block, Shared& shared, const Arguments& a,
+                                         const Group& piece, const Segment& segment) {
         const std::uint8_t* const counts = a.code + segment.code;
         const Index all_blocks = (segment.end - segment.begin + code_block - 1) / code_block;
         const Index first = (piece.begin - segment.begin) / code_block;
@@ -247,13 +247,13 @@ struct Decode {
             block, shared.scan,
             [&](int thread) {
                 std::uint32_t mine = 0;
-                SCAPE_ROLLED
+                TRUESTEP_ROLLED
                 for (int i = thread * share; i < least((thread + 1) * share, last); ++i)
                     mine += of_tile[i];
                 return mine;
             },
             [&](int thread, std::uint32_t before, std::uint32_t) {
-                SCAPE_ROLLED
+                TRUESTEP_ROLLED
                 for (int i = thread * share; i < least((thread + 1) * share, last); ++i) {
                     if (i >= skipped)
                         shared.begins[i - skipped] = before;
@@ -261,7 +261,7 @@ struct Decode {
                     if (i == last - 1)
                         shared.begins[last - skipped] = before;
                 }
-                SCAPE_ROLLED
+                TRUESTEP_ROLLED
                 for (int i = last - skipped + 1 + thread; i < most_blocks; i += block.threads())
                     shared.begins[i] = ~std::uint32_t{0};
             });
@@ -283,16 +283,16 @@ struct Decode {
     }
 
     template <class Block>
-    SCAPE_BLOCK static void some_positions(Block& block, Shared& shared, const Arguments& a,
-                                           const Places& places, std::uint32_t at, std::uint32_t end) {
+    TRUESTEP_BLOCK static void some_positions(Block& block, Shared& shared, const Arguments& a,
+                                              const Places& places, std::uint32_t at, std::uint32_t end) {
         int values[at_once + 1]; // the one before them, too
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (int i = 0; i <= at_once; ++i) {
             const std::uint32_t from = at + static_cast<std::uint32_t>(i);
             values[i] = from > 0 && from <= end ? places.positions[from - 1] : 0;
         }
         int number = block_of(shared, at);
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (int i = 0; i < at_once; ++i) {
             const std::uint32_t from = at + static_cast<std::uint32_t>(i);
             if (from >= end)
@@ -311,9 +311,9 @@ struct Decode {
     }
 
     /// The last block that begins at a position or before it.
-    SCAPE_BLOCK static int block_of(const Shared& shared, std::uint32_t at) {
+    TRUESTEP_BLOCK static int block_of(const Shared& shared, std::uint32_t at) {
         int number = 0;
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (int step = most_blocks / 2; step > 0; step /= 2)
             if (shared.begins[number + step] <= at)
                 number += step;
@@ -321,4 +321,4 @@ struct Decode {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <scape/distributed/element.hpp>
+#include <truestep/distributed/element.hpp>
 
 #include "mask.hpp"
 
 // Values that ranks exchange: the mean of what has come, and how a payload travels that is rounded
 // (section 21).
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::Scalars;
 
@@ -25,25 +25,25 @@ struct FoldWith {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.count);
         constexpr int in_flight = 4;
         block.phase([&](int thread) {
             for (Index first = begin + thread; first < end; first += in_flight * block.threads()) {
                 float sum[in_flight]{};
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int i = 0; i < in_flight; ++i)
                     if (first + i * block.threads() < end)
                         sum[i] = a.parts[first + i * block.threads()];
                 for (int part = 1; part < a.parts_count; ++part) {
                     const Parts values = a.parts + part * a.count;
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (int i = 0; i < in_flight; ++i)
                         if (first + i * block.threads() < end)
                             sum[i] = sum[i] + values[first + i * block.threads()];
                 }
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int i = 0; i < in_flight; ++i)
                     if (first + i * block.threads() < end)
                         a.mean[first + i * block.threads()] = sum[i] / a.divisor;
@@ -61,12 +61,12 @@ struct Coding {
 };
 
 /// The value of a number among those that have travelled, rounded.
-SCAPE_BLOCK float read_rounded(const Coding& coding, const void* sent, Index at) {
+TRUESTEP_BLOCK float read_rounded(const Coding& coding, const void* sent, Index at) {
     if (coding.format == Format::bf16)
         return distributed::element::from_bf16(static_cast<const std::uint16_t*>(sent)[at]);
     return distributed::element::from_e5m2(coding.scale, static_cast<const std::uint8_t*>(sent)[at]);
 }
-SCAPE_BLOCK float read(const Coding& coding, const void* sent, Index at) {
+TRUESTEP_BLOCK float read(const Coding& coding, const void* sent, Index at) {
     return coding.format == Format::fp32 ? static_cast<const float*>(sent)[at]
                                          : read_rounded(coding, sent, at);
 }
@@ -77,24 +77,24 @@ struct Travelled {
     const void* sent;
     Index at;
 
-    SCAPE_BLOCK float operator[](Index number) const { return read_rounded(coding, sent, at + number); }
-    SCAPE_BLOCK Travelled operator+(Index count) const { return {coding, sent, at + count}; }
+    TRUESTEP_BLOCK float operator[](Index number) const { return read_rounded(coding, sent, at + number); }
+    TRUESTEP_BLOCK Travelled operator+(Index count) const { return {coding, sent, at + count}; }
 };
 struct FoldTravelled : FoldWith<Travelled> {};
 
 /// Section 21's.
 struct Rounding {
-    SCAPE_BLOCK static std::uint16_t to_bf16(float c) { return distributed::element::to_bf16(c); }
-    SCAPE_BLOCK static std::uint8_t to_e5m2(const Coding& coding, float c) {
+    TRUESTEP_BLOCK static std::uint16_t to_bf16(float c) { return distributed::element::to_bf16(c); }
+    TRUESTEP_BLOCK static std::uint8_t to_e5m2(const Coding& coding, float c) {
         return distributed::element::to_e5m2(coding.scale, c);
     }
     /// What waits in the residual.
-    SCAPE_BLOCK static float rest(float c, float p) { return c - p; }
+    TRUESTEP_BLOCK static float rest(float c, float p) { return c - p; }
 };
 
 /// c as it travels; returns what that stands for.
 template <class Rounding>
-SCAPE_BLOCK float write(const Coding& coding, void* sent, Index at, float c) {
+TRUESTEP_BLOCK float write(const Coding& coding, void* sent, Index at, float c) {
     if (coding.format == Format::bf16) {
         const std::uint16_t bits = Rounding::to_bf16(c);
         static_cast<std::uint16_t*>(sent)[at] = bits;
@@ -122,7 +122,7 @@ struct RoundPayloadWith {
     using Shared = SelectedOfTile;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         over_selected(block, shared, a.current, block.index(), a.size, [&](Index at, Index packed) {
             const float c = a.payload[packed];
             const float p = write<Rounding>(a.coding, a.sent, packed, c);
@@ -144,7 +144,7 @@ struct WriteRounded {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.count, [&](Index at) {
             static_cast<void>(write<Rounding>(a.coding, a.sent, at, a.values[at]));
         });
@@ -172,7 +172,7 @@ struct TakeMeans {
     using Shared = SelectedOfTile;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index skipped = before(a.current, a.begin) - a.first;
         over_selected(block, shared, a.current, a.begin / tile + block.index(), a.size,
                       [&](Index at, Index packed) {
@@ -198,7 +198,7 @@ struct GreatestScore {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.count);
         block.phase([&](int thread) {
@@ -218,4 +218,4 @@ struct GreatestScore {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <scape/distributed/element.hpp>
+#include <truestep/distributed/element.hpp>
 
 #include "mask.hpp"
 
 // c where the coming mask has something, before the step that uses it: nothing of the state changes.
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::Scalars;
 
@@ -20,7 +20,7 @@ struct Sources {
     const float* m;
 };
 
-SCAPE_BLOCK float local_at(const Sources& from, Index at) {
+TRUESTEP_BLOCK float local_at(const Sources& from, Index at) {
     const std::uint64_t word = word_of(from.last, at);
     const float m = has_bit(word, at % word_bits) ? from.m[before(from.last, at, word)] : 0.0F;
     const float g = from.sum == nullptr ? from.g[at] : from.sum[at] + from.g[at];
@@ -42,7 +42,7 @@ struct Gather {
     using Shared = SelectedOfTile;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index skipped = before(a.mask, a.begin) - a.first;
         over_selected(block, shared, a.mask, a.begin / tile + block.index(), a.size,
                       [&](Index at, Index packed) {
@@ -66,7 +66,7 @@ struct FirstOverflow {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         block.phase([&](int thread) {
             if (thread == 0)
                 shared.first = a.size;
@@ -82,4 +82,4 @@ struct FirstOverflow {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

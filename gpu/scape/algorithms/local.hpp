@@ -1,7 +1,7 @@
 #pragma once
 
-#include <scape/distributed/element.hpp>
-#include <scape/gpu/algorithms/quad.hpp>
+#include <truestep/distributed/element.hpp>
+#include <truestep/gpu/algorithms/quad.hpp>
 
 #include "select.hpp"
 
@@ -11,7 +11,7 @@
 // pass has c in registers: for tiles that are all of one segment it does what Bracket would do afterwards,
 // and where the bracket holds, nothing is read for the selection.
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::Scalars;
 
@@ -27,7 +27,7 @@ struct FirstRefused {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * tile;
         const Index end = least(begin + tile, a.size);
         const bool aligned = is_aligned(a.g);
@@ -41,7 +41,7 @@ struct FirstRefused {
                 block, thread, begin, end,
                 [&](int number, Index at) { g[number] = load(a.g, at, a.size, aligned); },
                 [&](int number, Index at) {
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (Index i = 0; i < quad_size; ++i)
                         if (!distributed::element::acceptable(g[number].value[i]))
                             block.lower(shared.first, at + i);
@@ -56,7 +56,7 @@ struct FirstRefused {
 
 /// Section 5's.
 struct Arithmetic {
-    SCAPE_BLOCK static float local(const Scalars& s, float m, float g, float e) {
+    TRUESTEP_BLOCK static float local(const Scalars& s, float m, float g, float e) {
         return distributed::element::local(s, m, g, e);
     }
 };
@@ -115,7 +115,7 @@ struct LocalPassWith {
     }
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index number = Watching || block.index() >= a.watch.first_tile
                                  ? block.index() + (Watching ? a.watch.first_tile : a.watch.count)
                                  : block.index();
@@ -132,8 +132,8 @@ struct LocalPassWith {
   private:
     /// `Whole`: all quads of the tile are there, and aligned; and they are looked at, where that is done.
     template <bool Whole, class Block>
-    SCAPE_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a, Index number_of_tile,
-                                 const Watched& watched) {
+    TRUESTEP_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a, Index number_of_tile,
+                                    const Watched& watched) {
         const Index begin = number_of_tile * tile;
         const int size = static_cast<int>(Whole ? tile : greatest<Index>(0, least(tile, a.size - begin)));
         const float* const tile_g = a.g + begin;
@@ -148,7 +148,7 @@ struct LocalPassWith {
         typename Block::template PerSweep<Quad, tile_quads> g(block);
         typename Block::template PerSweep<Quad, tile_quads> e(block);
         block.phase([&](int thread) {
-            SCAPE_UNROLL
+            TRUESTEP_UNROLL
             for (int number = 0; number < quads_of_thread(block); ++number) {
                 const int at = place_of_quad(block, thread, number);
                 g(thread, number) = load_in_tile<Whole>(tile_g, at, size, g_aligned);
@@ -158,12 +158,12 @@ struct LocalPassWith {
             load_tile(block, thread, a.current, number_of_tile, size, shared.current);
             if (Whole && Watching)
                 begin_look(block, thread, shared);
-            SCAPE_ROLLED
+            TRUESTEP_ROLLED
             for (int i = thread; i < m_count; i += block.threads())
                 shared.m[i] = a.m[m_begin + i];
         });
         block.phase([&](int thread) {
-            SCAPE_UNROLL
+            TRUESTEP_UNROLL
             for (int number = 0; number < quads_of_thread(block); ++number) {
                 const int at = place_of_quad(block, thread, number);
                 if (!Whole && at >= size)
@@ -176,7 +176,7 @@ struct LocalPassWith {
             }
         });
         block.phase([&](int thread) {
-            SCAPE_ROLLED
+            TRUESTEP_ROLLED
             for (int i = thread; i < packed_count; i += block.threads()) {
                 const int from = shared.moved[i];
                 a.payload[packed_begin + i] = shared.payload[i];
@@ -195,8 +195,8 @@ struct LocalPassWith {
     }
 
     template <class Block>
-    SCAPE_BLOCK static void begin_look(const Block& block, int thread, Shared& shared) {
-        SCAPE_ROLLED
+    TRUESTEP_BLOCK static void begin_look(const Block& block, int thread, Shared& shared) {
+        TRUESTEP_ROLLED
         for (int i = thread; i < static_cast<int>(tile) / half_bits; i += block.threads())
             shared.above[i] = 0;
         if (thread == 0)
@@ -205,10 +205,10 @@ struct LocalPassWith {
 
     /// What Bracket does with a score.
     template <class Block>
-    SCAPE_BLOCK static void look(Block& block, Shared& shared, const SelectArguments& a, Index cell,
-                                 std::uint32_t low, int at, const Quad& c) {
+    TRUESTEP_BLOCK static void look(Block& block, Shared& shared, const SelectArguments& a, Index cell,
+                                    std::uint32_t low, int at, const Quad& c) {
         std::uint32_t above = 0;
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (int i = 0; i < quad_size; ++i) {
             const std::uint32_t key = distributed::element::score(c.value[i]);
             if (key > low + (bracket_width - 1)) {
@@ -227,8 +227,8 @@ struct LocalPassWith {
 
     /// The last mask has been read: its place is the coming one's.
     template <class Block>
-    SCAPE_BLOCK static void write_words(Block& block, int thread, Shared& shared, std::uint64_t* next) {
-        SCAPE_ROLLED
+    TRUESTEP_BLOCK static void write_words(Block& block, int thread, Shared& shared, std::uint64_t* next) {
+        TRUESTEP_ROLLED
         for (int i = thread; i < static_cast<int>(tile_words); i += block.threads()) {
             const std::uint64_t high = shared.above[2 * i + 1];
             const std::uint64_t bits = shared.above[2 * i] | high << half_bits;
@@ -238,8 +238,8 @@ struct LocalPassWith {
     }
 
     /// Of four neighbours: c where it stays in e, and 0 where it goes into the payload.
-    SCAPE_BLOCK static Quad local(Shared& shared, const Arguments& a, int at, const Quad& g, const Quad& e,
-                                  Quad& all_c) {
+    TRUESTEP_BLOCK static Quad local(Shared& shared, const Arguments& a, int at, const Quad& g,
+                                     const Quad& e, Quad& all_c) {
         const int word = at / static_cast<int>(word_bits);
         const std::uint64_t last = shared.last.words[word];
         const std::uint64_t current = shared.current.words[word];
@@ -249,7 +249,7 @@ struct LocalPassWith {
         int from = shared.last.ranks[word] + bits_set(last & below);
         int to = shared.current.ranks[word] + bits_set(current & below);
         Quad rest;
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (Index i = 0; i < quad_size; ++i) {
             const bool had_m = has_bit(had, i);
             const float m = had_m ? shared.m[from++] : 0.0F;
@@ -281,7 +281,7 @@ struct Extract {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.size, [&](Index at) {
             const std::uint64_t word = word_of(a.current, at);
             if (!has_bit(word, at % word_bits))
@@ -294,4 +294,4 @@ struct Extract {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

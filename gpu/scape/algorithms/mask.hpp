@@ -1,10 +1,10 @@
 #pragma once
 
-#include <scape/gpu/algorithms/prefix.hpp>
-#include <scape/gpu/algorithms/quad.hpp>
-#include <scape/problem/tunable.hpp>
+#include <truestep/gpu/algorithms/prefix.hpp>
+#include <truestep/gpu/algorithms/quad.hpp>
+#include <truestep/problem/tunable.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// A mask over d coordinates where a block computes: bits, and what it takes to find a coordinate's place
 /// in a vector packed on the mask with three loads.
@@ -14,27 +14,27 @@ struct MaskView {
     Index* offsets;       ///< one per tile: selected coordinates before it; and the total
 };
 
-SCAPE_BLOCK std::uint64_t word_of(const MaskView& mask, Index index) {
+TRUESTEP_BLOCK std::uint64_t word_of(const MaskView& mask, Index index) {
     return mask.words[index / word_bits];
 }
 
 /// Selected coordinates before `index`, which is less than d.
-SCAPE_BLOCK Index before(const MaskView& mask, Index index, std::uint64_t word) {
+TRUESTEP_BLOCK Index before(const MaskView& mask, Index index, std::uint64_t word) {
     return mask.offsets[index / tile] + mask.ranks[index / word_bits] +
            bits_set(word & bits_below(index % word_bits));
 }
-SCAPE_BLOCK Index before(const MaskView& mask, Index index) {
+TRUESTEP_BLOCK Index before(const MaskView& mask, Index index) {
     return before(mask, index, word_of(mask, index));
 }
 /// Selected coordinates of [begin, end), which is not empty.
-SCAPE_BLOCK Index selected_in(const MaskView& mask, Index begin, Index end) {
+TRUESTEP_BLOCK Index selected_in(const MaskView& mask, Index begin, Index end) {
     const std::uint64_t word = word_of(mask, end - 1);
     return before(mask, end - 1, word) + (has_bit(word, (end - 1) % word_bits) ? 1 : 0) -
            before(mask, begin);
 }
 
 /// The bits of [begin, end) in the word that begins at coordinate `at`.
-SCAPE_BLOCK std::uint64_t own_bits(Index at, Index begin, Index end) {
+TRUESTEP_BLOCK std::uint64_t own_bits(Index at, Index begin, Index end) {
     if (end <= at || begin >= at + word_bits)
         return 0;
     std::uint64_t bits = ~std::uint64_t{0};
@@ -57,11 +57,11 @@ struct MaskTile {
 /// Loads the tile of a number that the mask has `size` coordinates of: a thread's share of it. It is there
 /// behind the phase.
 template <class Block>
-SCAPE_BLOCK void load_tile(const Block& block, int thread, const MaskView& mask, Index number, int size,
-                           MaskTile& to) {
+TRUESTEP_BLOCK void load_tile(const Block& block, int thread, const MaskView& mask, Index number, int size,
+                              MaskTile& to) {
     const std::uint64_t* const words = mask.words + number * tile_words;
     const std::uint16_t* const ranks = mask.ranks + number * tile_words;
-    SCAPE_UNROLL
+    TRUESTEP_UNROLL
     for (int first = 0; first < tile_words; first += block.threads()) {
         const int i = first + thread;
         if (i < tile_words && i * static_cast<int>(word_bits) < size) {
@@ -72,12 +72,12 @@ SCAPE_BLOCK void load_tile(const Block& block, int thread, const MaskView& mask,
 }
 
 /// Where the selected of four neighbours stand in their tile, in the order in which they are packed.
-SCAPE_BLOCK void note_places(const MaskTile& mask, int at, std::uint16_t* places) {
+TRUESTEP_BLOCK void note_places(const MaskTile& mask, int at, std::uint16_t* places) {
     const int number = at / static_cast<int>(word_bits);
     const std::uint64_t word = mask.words[number];
     const unsigned has = four_bits(word, at);
     int packed = mask.ranks[number] + bits_set(word & bits_below(at % static_cast<int>(word_bits)));
-    SCAPE_UNROLL
+    TRUESTEP_UNROLL
     for (int i = 0; i < quad_size; ++i)
         if (has_bit(has, i))
             places[packed++] = static_cast<std::uint16_t>(at + i);
@@ -92,21 +92,21 @@ struct SelectedOfTile {
 /// Calls work(at, packed) for each coordinate that the mask has of the tile of a number, `size` being all
 /// of the model's: in one phase behind two, by all threads, however few there are.
 template <class Block, class Work>
-SCAPE_BLOCK void over_selected(Block& block, SelectedOfTile& shared, const MaskView& mask, Index number,
-                               Index size, const Work& work) {
+TRUESTEP_BLOCK void over_selected(Block& block, SelectedOfTile& shared, const MaskView& mask, Index number,
+                                  Index size, const Work& work) {
     const Index begin = number * tile;
     const int in_tile = static_cast<int>(least(tile, size - begin));
     const Index first = mask.offsets[number];
     const int count = static_cast<int>(mask.offsets[number + 1] - first);
     block.phase([&](int thread) { load_tile(block, thread, mask, number, in_tile, shared.mask); });
     block.phase([&](int thread) {
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (int quad = 0; quad < quads_of_thread(block); ++quad)
             if (const int at = place_of_quad(block, thread, quad); at < in_tile)
                 note_places(shared.mask, at, shared.places);
     });
     block.phase([&](int thread) {
-        SCAPE_ROLLED
+        TRUESTEP_ROLLED
         for (int i = thread; i < count; i += block.threads())
             work(begin + shared.places[i], first + i);
     });
@@ -114,7 +114,7 @@ SCAPE_BLOCK void over_selected(Block& block, SelectedOfTile& shared, const MaskV
 
 /// Sets the own bits of a word to `bits`; others may write the rest of it at the same time.
 template <class Block>
-SCAPE_BLOCK void store_bits(Block& block, std::uint64_t& word, std::uint64_t own, std::uint64_t bits) {
+TRUESTEP_BLOCK void store_bits(Block& block, std::uint64_t& word, std::uint64_t own, std::uint64_t bits) {
     if (own == ~std::uint64_t{0}) {
         word = bits;
     } else if (own != 0) {
@@ -132,8 +132,8 @@ struct BitsOfWords {
 /// Ranks of `count` words from a tile's first one on, `ranks`, and what their tiles select, `counts`. A
 /// warp does a tile; word(i) is asked once for each.
 template <class Block, class Word>
-SCAPE_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, std::uint32_t* counts,
-                            const Word& word) {
+TRUESTEP_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, std::uint32_t* counts,
+                               const Word& word) {
     constexpr int words = static_cast<int>(tile_words);
     typename Block::template PerThread<BitsOfWords> bits(block);
     for (int first = 0; first * words < count; first += block.threads() / warp_threads) {
@@ -146,7 +146,7 @@ SCAPE_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, std::
         block.warp_scan(
             [&](int thread) {
                 std::uint32_t sum = 0;
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int i = 0; i < warp_share; ++i) {
                     const int at = place(thread, i);
                     bits[thread].set[i] = at < count ? static_cast<std::uint32_t>(bits_set(word(at))) : 0U;
@@ -157,7 +157,7 @@ SCAPE_BLOCK void rank_words(Block& block, int count, std::uint16_t* ranks, std::
             [&](int thread, std::uint32_t before, std::uint32_t all) {
                 if (place(thread, 0) % words == 0 && place(thread, 0) < count)
                     counts[tile_of(thread)] = all;
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int i = 0; i < warp_share; ++i) {
                     if (const int at = place(thread, i); at < count)
                         ranks[at] = static_cast<std::uint16_t>(before);
@@ -181,7 +181,7 @@ struct CountWords {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Index begin = a.first_word + block.index() * words;
         const std::uint64_t* const from = a.mask.words + begin;
         rank_words(block, static_cast<int>(least(words, a.last_word - begin)), a.mask.ranks + begin,
@@ -202,7 +202,7 @@ struct InCommon {
     using Shared = Scan;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * words;
         const Index end = least(begin + words, a.words);
         const std::uint32_t sum = sum_of(block, shared, [&](int thread) {
@@ -218,4 +218,4 @@ struct InCommon {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

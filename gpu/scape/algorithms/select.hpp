@@ -1,6 +1,6 @@
 #pragma once
 
-#include <scape/distributed/element.hpp>
+#include <truestep/distributed/element.hpp>
 
 #include "mask.hpp"
 
@@ -17,7 +17,7 @@
 // The launches, in this order, are always the same; what a segment does not need returns at once:
 //   Prepare, Bracket, Judge, 3 times (Digit, Pick), TieCount, Offsets of the ties, Take.
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 enum class SegmentCode : std::uint32_t { nothing, bitmap, positions };
 
@@ -75,7 +75,7 @@ constexpr std::uint32_t bracket_width = 1U << first_shift;
 
 /// Where the next threshold should be: as far on as it went the last time, unless it jumped. Decides
 /// nothing but the speed.
-SCAPE_BLOCK std::uint32_t guess_from(std::uint32_t found, std::uint32_t last) {
+TRUESTEP_BLOCK std::uint32_t guess_from(std::uint32_t found, std::uint32_t last) {
     constexpr Index jump = Index{1} << 22;
     const Index drift = last == 0 ? 0 : Index{found} - (Index{last} - 1);
     const Index next = Index{found} + drift;
@@ -102,22 +102,22 @@ struct SelectArguments {
     bool looked_at;          ///< a local pass has done what Bracket does with whole tiles
 };
 
-SCAPE_BLOCK Index first_tile(const Group& group) {
+TRUESTEP_BLOCK Index first_tile(const Group& group) {
     return group.begin / tile * tile;
 }
-SCAPE_BLOCK int cells_of(const Group& group) {
+TRUESTEP_BLOCK int cells_of(const Group& group) {
     return static_cast<int>((group.end - 1) / tile - group.begin / tile) + 1;
 }
 /// All of the tile that begins there is the group's.
-SCAPE_BLOCK bool is_whole(const Group& group, Index begin) {
+TRUESTEP_BLOCK bool is_whole(const Group& group, Index begin) {
     return begin >= group.begin && begin + tile <= group.end;
 }
 
 /// Calls work(score, place) for each of the group's candidates, whose places count from the begin of its
 /// first tile: a thread's share, of the cells of its warp.
 template <class Block, class Work>
-SCAPE_BLOCK void over_candidates(const Block& block, int thread, const SelectArguments& a,
-                                 const Group& group, const Work& work) {
+TRUESTEP_BLOCK void over_candidates(const Block& block, int thread, const SelectArguments& a,
+                                    const Group& group, const Work& work) {
     for (int cell = thread / warp_threads; cell < cells_of(group); cell += block.threads() / warp_threads) {
         const Index number = group.first_cell + cell;
         const auto size = static_cast<int>(a.inside[number]);
@@ -128,7 +128,7 @@ SCAPE_BLOCK void over_candidates(const Block& block, int thread, const SelectArg
 }
 
 /// The score of a coordinate.
-SCAPE_BLOCK std::uint32_t key_at(const SelectArguments& a, Index at) {
+TRUESTEP_BLOCK std::uint32_t key_at(const SelectArguments& a, Index at) {
     const float rest = a.e[at];
     const std::uint64_t word = word_of(a.current, at);
     return distributed::element::score(
@@ -137,7 +137,7 @@ SCAPE_BLOCK std::uint32_t key_at(const SelectArguments& a, Index at) {
 
 /// The coordinate of a sweep that a thread sees at a step and a half of it, so that ballots make words.
 template <class Block>
-SCAPE_BLOCK Index place_in_sweep(const Block& block, int thread, int step, int half) {
+TRUESTEP_BLOCK Index place_in_sweep(const Block& block, int thread, int step, int half) {
     const int warps = block.threads() / warp_threads;
     return (static_cast<Index>(step) * warps + thread / warp_threads) * word_bits + half * warp_threads +
            thread % warp_threads;
@@ -145,10 +145,10 @@ SCAPE_BLOCK Index place_in_sweep(const Block& block, int thread, int step, int h
 
 /// Loads a sweep's scores; no_key outside of the group.
 template <class Block, class Keys>
-SCAPE_BLOCK void load_keys(Block& block, const SelectArguments& a, const Group& group, Index begin,
-                           Keys& keys) {
+TRUESTEP_BLOCK void load_keys(Block& block, const SelectArguments& a, const Group& group, Index begin,
+                              Keys& keys) {
     block.phase([&](int thread) {
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (int number = 0; number < static_cast<int>(sweep) / block.threads(); ++number) {
             const Index at = begin + place_in_sweep(block, thread, number / 2, number % 2);
             keys(thread, number) = at >= group.begin && at < group.end ? key_at(a, at) : no_key;
@@ -159,9 +159,9 @@ SCAPE_BLOCK void load_keys(Block& block, const SelectArguments& a, const Group& 
 /// Makes the next mask's words of a sweep: bit = predicate(key, coordinate). take(first thread, word)
 /// sees each word.
 template <class Block, class Keys, class Predicate, class Take>
-SCAPE_BLOCK void write_words(Block& block, const SelectArguments& a, const Group& group, Index begin,
-                             Keys& keys, const Predicate& predicate, const Take& take) {
-    SCAPE_UNROLL
+TRUESTEP_BLOCK void write_words(Block& block, const SelectArguments& a, const Group& group, Index begin,
+                                Keys& keys, const Predicate& predicate, const Take& take) {
+    TRUESTEP_UNROLL
     for (int step = 0; step < static_cast<int>(sweep) / block.threads() / 2; ++step)
         block.ballot(
             [&](int thread, int half) {
@@ -183,7 +183,7 @@ struct Prepare {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         const Segment& segment = a.segments[block.index()];
         Search& search = a.searches[block.index()];
         std::uint32_t* const bins = a.bins + block.index() * digit_bins;
@@ -219,7 +219,7 @@ struct Bracket {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Group group = a.groups[block.index()];
         if (a.searches[group.segment].state != SearchState::bracket)
             return;
@@ -231,8 +231,8 @@ struct Bracket {
 
   private:
     template <class Block>
-    SCAPE_BLOCK static void one_tile(Block& block, Shared& shared, const SelectArguments& a,
-                                     const Group& group, Index tile_begin, Index cell) {
+    TRUESTEP_BLOCK static void one_tile(Block& block, Shared& shared, const SelectArguments& a,
+                                        const Group& group, Index tile_begin, Index cell) {
         const std::uint32_t low = a.searches[group.segment].low;
         const std::uint32_t high = low + (bracket_width - 1);
         block.phase([&](int thread) {
@@ -249,7 +249,7 @@ struct Bracket {
                         block.add(shared.above, static_cast<std::uint32_t>(bits_set(bits)));
                 });
             block.phase([&](int thread) {
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int number = 0; number < static_cast<int>(sweep) / block.threads(); ++number) {
                     const std::uint32_t key = keys(thread, number);
                     if (key < low || key > high)
@@ -278,7 +278,7 @@ struct Judge {
     using Shared = Scan;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Segment& segment = a.segments[block.index()];
         Search& search = a.searches[block.index()];
         if (search.state != SearchState::bracket)
@@ -324,7 +324,7 @@ struct Digit {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Group group = a.groups[block.index()];
         const SearchState state = a.searches[group.segment].state;
         if (state == SearchState::whole || (a.shift == first_shift && state != SearchState::everywhere))
@@ -350,7 +350,7 @@ struct Digit {
             for (Index begin = first_tile(group); begin < group.end; begin += sweep) {
                 load_keys(block, a, group, begin, keys);
                 block.phase([&](int thread) {
-                    SCAPE_UNROLL
+                    TRUESTEP_UNROLL
                     for (int number = 0; number < static_cast<int>(sweep) / block.threads(); ++number)
                         if (keys(thread, number) != no_key)
                             count(keys(thread, number));
@@ -371,7 +371,7 @@ struct Pick {
     using Shared = Scan;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         Search& search = a.searches[block.index()];
         if (search.state == SearchState::whole ||
             (a.shift == first_shift && search.state != SearchState::everywhere))
@@ -387,7 +387,7 @@ struct Pick {
             [&](int thread) {
                 rank[thread] = search.rank;
                 std::uint32_t mine = 0;
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int i = 0; i < share; ++i) {
                     counts(thread, i) = bins[bin_of(thread, i)];
                     mine += counts(thread, i);
@@ -396,7 +396,7 @@ struct Pick {
             },
             [&](int thread, std::uint32_t higher, std::uint32_t) {
                 Index left = rank[thread] - Index{higher};
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int i = 0; i < share; ++i) {
                     const int bin = bin_of(thread, i);
                     const Index count = counts(thread, i);
@@ -422,7 +422,7 @@ struct TieCount {
     using Shared = Scan;
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Group group = a.groups[block.index()];
         const Search search = a.searches[group.segment];
         std::uint32_t ties = 0;
@@ -455,7 +455,7 @@ struct Take {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Group group = a.groups[block.index()];
         const Search search = a.searches[group.segment];
         if (search.state == SearchState::whole)
@@ -500,8 +500,9 @@ struct Take {
   private:
     /// shared.equal = the first `room` coordinates of the group whose score is T.
     template <class Block>
-    SCAPE_BLOCK static void find_first_ties(Block& block, Shared& shared, const Arguments& a,
-                                            const Group& group, const Search& search, std::uint32_t room) {
+    TRUESTEP_BLOCK static void find_first_ties(Block& block, Shared& shared, const Arguments& a,
+                                               const Group& group, const Search& search,
+                                               std::uint32_t room) {
         const Index first = first_tile(group);
         block.phase([&](int thread) {
             for (Index i = thread; i < group_words; i += block.threads())
@@ -545,4 +546,4 @@ struct Take {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -2,16 +2,16 @@
 
 #include <cmath>
 
-#include <scape/distributed/element.hpp>
-#include <scape/gpu/algorithms/quad.hpp>
-#include <scape/problem/tunable.hpp>
+#include <truestep/distributed/element.hpp>
+#include <truestep/gpu/algorithms/quad.hpp>
+#include <truestep/problem/tunable.hpp>
 
 #include "mask.hpp"
 
 // What happens between the exchange and the end of a step. ghat is worked out where it is needed, from M
 // and m: that is less than storing it.
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::Scalars;
 
@@ -33,13 +33,13 @@ struct SquareSums {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * norm_block;
         const Index end = least(begin + norm_block, a.size);
         block.phase([&](int thread) {
             for (Index lane = thread; lane < lanes; lane += block.threads()) {
                 double sum = 0.0;
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (Index row = 0; row < norm_block; row += lanes)
                     if (const Index at = begin + row + lane; at < end) {
                         const auto ghat = static_cast<double>(
@@ -77,7 +77,7 @@ struct TreeSums {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * group;
         const Index count = least(group, a.count - begin);
         block.phase([&](int thread) {
@@ -126,7 +126,7 @@ struct Clip {
     };
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         block.phase([&](int thread) {
             if (thread == 0)
                 shared.total = 0.0;
@@ -182,12 +182,12 @@ struct Update {
         std::uint16_t places[tile];
     };
 
-    SCAPE_BLOCK static bool finite(float value) {
+    TRUESTEP_BLOCK static bool finite(float value) {
         return distributed::element::score(value) < 0x7f80'0000U;
     }
 
     /// The new parameter from the decayed one. False if it or M is not finite.
-    SCAPE_BLOCK static bool select(const Arguments& a, float factor, Index at, float& w) {
+    TRUESTEP_BLOCK static bool select(const Arguments& a, float factor, Index at, float& w) {
         const Scalars& s = a.scalars;
         float M = a.M[at];
         const float m = a.m[at];
@@ -205,7 +205,7 @@ struct Update {
     }
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         if (block.index() * tile + tile <= a.size && is_aligned(a.w))
             pass<true>(block, shared, a);
         else
@@ -213,13 +213,13 @@ struct Update {
     }
 
   private:
-    SCAPE_BLOCK static unsigned selected(const Shared& shared, int at) {
+    TRUESTEP_BLOCK static unsigned selected(const Shared& shared, int at) {
         return four_bits(shared.current.words[at / static_cast<int>(word_bits)], at);
     }
 
     /// `Whole`: all quads of the tile are there, and aligned.
     template <bool Whole, class Block>
-    SCAPE_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a) {
+    TRUESTEP_BLOCK static void pass(Block& block, Shared& shared, const Arguments& a) {
         float* const tile_w = a.w + block.index() * tile;
         const int size = static_cast<int>(Whole ? tile : least(tile, a.size - block.index() * tile));
         const Index first = a.current.offsets[block.index()];
@@ -231,7 +231,7 @@ struct Update {
         block.phase([&](int thread) {
             load_tile(block, thread, a.current, block.index(), size, shared.current);
             if (decaying) {
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int number = 0; number < quads_of_thread(block); ++number)
                     w(thread, number) =
                         load_in_tile<Whole>(tile_w, place_of_quad(block, thread, number), size, aligned);
@@ -239,7 +239,7 @@ struct Update {
         });
         block.phase([&](int thread) {
             if (!decaying) {
-                SCAPE_UNROLL
+                TRUESTEP_UNROLL
                 for (int number = 0; number < quads_of_thread(block); ++number) {
                     const int at = place_of_quad(block, thread, number);
                     if ((Whole || at < size) && selected(shared, at) != 0)
@@ -247,7 +247,7 @@ struct Update {
                 }
             }
             bool all_finite = true;
-            SCAPE_UNROLL
+            TRUESTEP_UNROLL
             for (int number = 0; number < quads_of_thread(block); ++number) {
                 const int at = place_of_quad(block, thread, number);
                 if ((!Whole && at >= size) || (!decaying && selected(shared, at) == 0))
@@ -262,7 +262,7 @@ struct Update {
         });
         block.phase([&](int thread) {
             bool all_finite = true;
-            SCAPE_ROLLED
+            TRUESTEP_ROLLED
             for (int i = thread; i < count; i += block.threads()) {
                 const int place = shared.places[i];
                 float& value = shared.w[place / quad_size].value[place % quad_size];
@@ -272,7 +272,7 @@ struct Update {
                 block.set_bits(a.results->not_finite, 1U);
         });
         block.phase([&](int thread) {
-            SCAPE_UNROLL
+            TRUESTEP_UNROLL
             for (int number = 0; number < quads_of_thread(block); ++number) {
                 const int at = place_of_quad(block, thread, number);
                 if ((Whole || at < size) && (decaying || selected(shared, at) != 0))
@@ -282,9 +282,9 @@ struct Update {
     }
 
     /// False if one is not finite. Behind the end stand zeros.
-    SCAPE_BLOCK static bool decay(float factor, Quad& quad) {
+    TRUESTEP_BLOCK static bool decay(float factor, Quad& quad) {
         bool all_finite = true;
-        SCAPE_UNROLL
+        TRUESTEP_UNROLL
         for (float& value : quad.value) {
             value = value * factor;
             all_finite = finite(value) && all_finite;
@@ -293,4 +293,4 @@ struct Update {
     }
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -1,6 +1,6 @@
 #include "algorithms/code.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(Encode);
-SCAPE_LAUNCH(DecodeCount);
-SCAPE_LAUNCH(Decode);
+TRUESTEP_LAUNCH(Encode);
+TRUESTEP_LAUNCH(DecodeCount);
+TRUESTEP_LAUNCH(Decode);

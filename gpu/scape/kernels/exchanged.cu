@@ -1,9 +1,9 @@
 #include "algorithms/exchanged.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(Fold);
-SCAPE_LAUNCH(FoldTravelled);
-SCAPE_LAUNCH(RoundPayload);
-SCAPE_LAUNCH(WriteRounded);
-SCAPE_LAUNCH(TakeMeans);
-SCAPE_LAUNCH(GreatestScore);
+TRUESTEP_LAUNCH(Fold);
+TRUESTEP_LAUNCH(FoldTravelled);
+TRUESTEP_LAUNCH(RoundPayload);
+TRUESTEP_LAUNCH(WriteRounded);
+TRUESTEP_LAUNCH(TakeMeans);
+TRUESTEP_LAUNCH(GreatestScore);

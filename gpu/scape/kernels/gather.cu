@@ -1,5 +1,5 @@
 #include "algorithms/gather.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(Gather);
-SCAPE_LAUNCH(FirstOverflow);
+TRUESTEP_LAUNCH(Gather);
+TRUESTEP_LAUNCH(FirstOverflow);

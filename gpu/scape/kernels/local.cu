@@ -1,7 +1,7 @@
 #include "algorithms/local.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(FirstRefused);
-SCAPE_LAUNCH(LocalPass);
-SCAPE_LAUNCH(WatchingPass);
-SCAPE_LAUNCH(Extract);
+TRUESTEP_LAUNCH(FirstRefused);
+TRUESTEP_LAUNCH(LocalPass);
+TRUESTEP_LAUNCH(WatchingPass);
+TRUESTEP_LAUNCH(Extract);

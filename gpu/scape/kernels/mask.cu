@@ -1,5 +1,5 @@
 #include "algorithms/mask.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(CountWords);
-SCAPE_LAUNCH(InCommon);
+TRUESTEP_LAUNCH(CountWords);
+TRUESTEP_LAUNCH(InCommon);

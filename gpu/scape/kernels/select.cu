@@ -1,10 +1,10 @@
 #include "algorithms/select.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(Prepare);
-SCAPE_LAUNCH(Bracket);
-SCAPE_LAUNCH(Judge);
-SCAPE_LAUNCH(Digit);
-SCAPE_LAUNCH(Pick);
-SCAPE_LAUNCH(TieCount);
-SCAPE_LAUNCH(Take);
+TRUESTEP_LAUNCH(Prepare);
+TRUESTEP_LAUNCH(Bracket);
+TRUESTEP_LAUNCH(Judge);
+TRUESTEP_LAUNCH(Digit);
+TRUESTEP_LAUNCH(Pick);
+TRUESTEP_LAUNCH(TieCount);
+TRUESTEP_LAUNCH(Take);

@@ -1,7 +1,7 @@
 #include "algorithms/update.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(SquareSums);
-SCAPE_LAUNCH(TreeSums);
-SCAPE_LAUNCH(Clip);
-SCAPE_LAUNCH(Update);
+TRUESTEP_LAUNCH(SquareSums);
+TRUESTEP_LAUNCH(TreeSums);
+TRUESTEP_LAUNCH(Clip);
+TRUESTEP_LAUNCH(Update);

@@ -9,11 +9,11 @@
 #include "algorithms/local.hpp"
 #include "algorithms/update.hpp"
 
-namespace scape::gpu::planted {
+namespace truestep::gpu::planted {
 
 /// A multiplication and an addition in one, as compilers do it unless they are told not to.
 struct Fused {
-    SCAPE_BLOCK static float local(const distributed::Scalars& s, float m, float g, float e) {
+    TRUESTEP_BLOCK static float local(const distributed::Scalars& s, float m, float g, float e) {
         return std::fma(s.a1, g, s.b1 * m) + e;
     }
 };
@@ -22,10 +22,10 @@ using FusedLocalPass = LocalPassWith<Fused, Watching>;
 
 /// The payload by a shift, as the cheapest conversion has it: towards 0, not to the nearest.
 struct CutOff : Rounding {
-    SCAPE_BLOCK static std::uint16_t to_bf16(float c) {
+    TRUESTEP_BLOCK static std::uint16_t to_bf16(float c) {
         return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(c) >> 16U);
     }
-    SCAPE_BLOCK static std::uint8_t to_e5m2(const Coding& coding, float c) {
+    TRUESTEP_BLOCK static std::uint8_t to_e5m2(const Coding& coding, float c) {
         const std::uint8_t nearest = Rounding::to_e5m2(coding, c);
         const float p = distributed::element::from_e5m2(coding.scale, nearest);
         const bool further = distributed::element::score(p) > distributed::element::score(c);
@@ -36,7 +36,7 @@ struct PayloadCutOff : RoundPayloadWith<CutOff> {};
 
 /// The residual is cleared where it is sent, as without rounding.
 struct RestDropped : Rounding {
-    SCAPE_BLOCK static float rest(float, float) { return 0.0F; }
+    TRUESTEP_BLOCK static float rest(float, float) { return 0.0F; }
 };
 struct PayloadWithoutRest : RoundPayloadWith<RestDropped> {};
 
@@ -49,7 +49,7 @@ struct FlushToZero {
     struct Shared {};
 
     template <class Block>
-    SCAPE_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
+    TRUESTEP_BLOCK static void run(Block& block, Shared&, const Arguments& a) {
         over_tile(block, a.size, [&](Index at) {
             if (distributed::element::score(a.values[at]) < 0x0080'0000U)
                 a.values[at] = 0.0F * a.values[at];
@@ -118,4 +118,4 @@ struct Unbarred {
 
 #endif
 
-} // namespace scape::gpu::planted
+} // namespace truestep::gpu::planted

@@ -1,17 +1,17 @@
-#include <scape/gpu/planted.hpp>
+#include <truestep/gpu/planted.hpp>
 
 #include <type_traits>
 
-#include <scape/gpu/host_machine.hpp>
-#include <scape/gpu/stream_communicator.hpp>
+#include <truestep/gpu/host_machine.hpp>
+#include <truestep/gpu/stream_communicator.hpp>
 
 #include "backend.hpp"
 #include "planted/algorithms.hpp"
-#if defined(SCAPE_WITH_CUDA)
-#include <scape/gpu/cuda_machine.hpp>
+#if defined(TRUESTEP_WITH_CUDA)
+#include <truestep/gpu/cuda_machine.hpp>
 #endif
 
-namespace scape::gpu::planted {
+namespace truestep::gpu::planted {
 
 namespace {
 
@@ -128,7 +128,7 @@ make_block_communicator(Bug bug, distributed::Communicator& ranks, const HostStr
     return communicator(bug, ranks, stream);
 }
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 
 std::unique_ptr<distributed::Backend> make_cuda_backend(Bug bug, const problem::Problem& problem,
                                                         std::span<const float> parameters,
@@ -144,4 +144,4 @@ std::unique_ptr<distributed::Communicator> make_cuda_communicator(Bug bug, distr
 
 #endif
 
-} // namespace scape::gpu::planted
+} // namespace truestep::gpu::planted

@@ -1,9 +1,9 @@
 #include "planted/algorithms.hpp"
-#include <scape/gpu/launch.cuh>
+#include <truestep/gpu/launch.cuh>
 
-SCAPE_LAUNCH(planted::FusedLocalPass<false>);
-SCAPE_LAUNCH(planted::FusedLocalPass<true>);
-SCAPE_LAUNCH(planted::FlushToZero);
-SCAPE_LAUNCH(planted::PayloadCutOff);
-SCAPE_LAUNCH(planted::PayloadWithoutRest);
-SCAPE_LAUNCH(planted::Unbarred<scape::gpu::SquareSums>);
+TRUESTEP_LAUNCH(planted::FusedLocalPass<false>);
+TRUESTEP_LAUNCH(planted::FusedLocalPass<true>);
+TRUESTEP_LAUNCH(planted::FlushToZero);
+TRUESTEP_LAUNCH(planted::PayloadCutOff);
+TRUESTEP_LAUNCH(planted::PayloadWithoutRest);
+TRUESTEP_LAUNCH(planted::Unbarred<truestep::gpu::SquareSums>);

@@ -10,17 +10,17 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/gpu/block_backend.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/gpu/block_backend.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "machine.hpp"
 #include "segments.hpp"
 #include "support.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using distributed::Backend;
@@ -362,4 +362,4 @@ TEST(Segments, OneThatBlocksCannotCountIsRefused) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

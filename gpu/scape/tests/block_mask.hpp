@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-#include <scape/distributed/mask.hpp>
+#include <truestep/distributed/mask.hpp>
 
 #include "algorithms/mask.hpp"
 #include "machine.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 /// A mask where blocks compute.
 struct BlockMask {
@@ -31,4 +31,4 @@ struct BlockMask {
     HostMachine::Vector<std::uint32_t> counts;
 };
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

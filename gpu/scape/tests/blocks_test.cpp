@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/kernels.hpp>
+#include <truestep/distributed/kernels.hpp>
 
 #include "algorithms/local.hpp"
 #include "algorithms/mask.hpp"
@@ -18,7 +18,7 @@
 #include "machine.hpp"
 #include "support.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using problem::BiasCorrection;
@@ -243,4 +243,4 @@ TEST_P(Blocks, TheTreeOfTheNormIsTheSpecificationsWhereverGroupsEnd) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

@@ -10,21 +10,21 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gpu/availability.hpp>
+#include <truestep/gpu/availability.hpp>
 
-#if defined(SCAPE_WITH_CUDA)
-#include <scape/distributed/buckets.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/gpu/communicators.hpp>
-#include <scape/gpu/cuda_backend.hpp>
-#include <scape/gpu/cuda_machine.hpp>
-#if defined(SCAPE_WITH_NCCL)
-#include <scape/gpu/nccl.hpp>
+#if defined(TRUESTEP_WITH_CUDA)
+#include <truestep/distributed/buckets.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/gpu/communicators.hpp>
+#include <truestep/gpu/cuda_backend.hpp>
+#include <truestep/gpu/cuda_machine.hpp>
+#if defined(TRUESTEP_WITH_NCCL)
+#include <truestep/gpu/nccl.hpp>
 #endif
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using distributed::Communicator;
@@ -89,7 +89,7 @@ std::unique_ptr<Communicator> communicator_of(Way way, Communicator& ranks, cons
     case Way::nccl:
         break;
     }
-#if defined(SCAPE_WITH_NCCL)
+#if defined(TRUESTEP_WITH_NCCL)
     return make_nccl_communicator(ranks, stream);
 #else
     return nullptr;
@@ -168,7 +168,7 @@ class Cuda : public testing::TestWithParam<Way> {};
 std::string unavailable(Way way) {
     if (const Availability here = availability(); here.devices == 0)
         return here.text;
-#if !defined(SCAPE_WITH_NCCL)
+#if !defined(TRUESTEP_WITH_NCCL)
     if (way == Way::nccl)
         return "built without NCCL";
 #else
@@ -231,7 +231,7 @@ TEST_P(Cuda, SmallRunAloneEqualsTheHost) {
     equals_the_host(GetParam(), small_layout(), 1, 0.05, 0.7);
 }
 
-#if defined(SCAPE_WITH_NCCL)
+#if defined(TRUESTEP_WITH_NCCL)
 /// Rank 0 fails with an exchange under way that rank 1 will never join, and rank 1 learns of it by the host
 /// alone: neither stays for the other.
 TEST(CudaNccl, SmallRunThatFailsInTheMiddleOfAnExchangeEnds) {
@@ -272,12 +272,12 @@ INSTANTIATE_TEST_SUITE_P(Ways, Cuda, testing::Values(Way::host, Way::streams, Wa
                          name_of);
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu
 
 #else
 
 TEST(Cuda, BackendEqualsTheHost) {
-    GTEST_SKIP() << scape::gpu::availability().text;
+    GTEST_SKIP() << truestep::gpu::availability().text;
 }
 
 #endif

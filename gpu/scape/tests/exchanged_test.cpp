@@ -12,13 +12,13 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/buckets.hpp>
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/kernels.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/gpu/block_backend.hpp>
-#include <scape/gpu/communicators.hpp>
+#include <truestep/distributed/buckets.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/gpu/block_backend.hpp>
+#include <truestep/gpu/communicators.hpp>
 
 #include "algorithms/exchanged.hpp"
 #include "algorithms/gather.hpp"
@@ -26,7 +26,7 @@
 #include "machine.hpp"
 #include "support.hpp"
 
-namespace scape::gpu {
+namespace truestep::gpu {
 namespace {
 
 using problem::Payload;
@@ -385,4 +385,4 @@ TEST(ExchangedRuns, WhatBf16DoesNotHoldRefusesTheStep) {
 }
 
 } // namespace
-} // namespace scape::gpu
+} // namespace truestep::gpu

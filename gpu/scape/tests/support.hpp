@@ -11,11 +11,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/distributed/element.hpp>
-#include <scape/distributed/mask.hpp>
-#include <scape/gpu/block.hpp>
+#include <truestep/distributed/element.hpp>
+#include <truestep/distributed/mask.hpp>
+#include <truestep/gpu/block.hpp>
 
-namespace scape::gpu {
+namespace truestep::gpu {
 
 using distributed::Mask;
 
@@ -115,4 +115,4 @@ inline std::string way_name(const testing::TestParamInfo<Way>& info) {
            "tiles";
 }
 
-} // namespace scape::gpu
+} // namespace truestep::gpu

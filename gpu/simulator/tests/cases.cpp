@@ -6,7 +6,7 @@
 #include <cfenv>
 #include <cmath>
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 using u64 = std::uint64_t;
@@ -295,4 +295,4 @@ const std::vector<OpcodeCase>& opcode_cases() {
     return all;
 }
 
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

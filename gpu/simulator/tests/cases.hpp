@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 
 /// Operands by letters: h 16 bits, w 32, l 64, f and d floats, p a predicate. Values come and go as bits.
 struct OpcodeCase {
@@ -20,4 +20,4 @@ struct OpcodeCase {
 
 [[nodiscard]] const std::vector<OpcodeCase>& opcode_cases();
 
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

@@ -6,7 +6,7 @@
 #include "device.hpp"
 #include "support.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 std::set<std::string> untested(const std::set<std::string>& opcodes) {
@@ -35,4 +35,4 @@ TEST(Census, CanFail) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

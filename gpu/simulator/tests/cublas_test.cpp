@@ -10,7 +10,7 @@
 
 #include "device.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 using testing::HasSubstr;
@@ -202,4 +202,4 @@ TEST_F(SimulatedCublas, WhatNobodyMayTouchIsAFault) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

@@ -8,7 +8,7 @@ source=$(dirname "$0")/../example/reduction.cu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 flags=(--no-compress -lineinfo --generate-code=arch=compute_90,code=compute_90)
-link=(-L"$libraries" -lscape_simulator -lscape_machine)
+link=(-L"$libraries" -ltruestep_simulator -ltruestep_machine)
 
 "$nvcc" "${flags[@]}" --cudart=none "$source" -o "$folder/wrong" "${link[@]}"
 said=$("$folder/wrong") && { echo "not found: $said"; exit 1; }

@@ -4,7 +4,7 @@
 
 #include "support.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 using testing::HasSubstr;
@@ -248,4 +248,4 @@ TEST(Ptx, WhatTheMachineDoesNotKnowIsAnErrorWithItsLine) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

@@ -8,7 +8,7 @@
 #include "cases.hpp"
 #include "support.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 using u64 = std::uint64_t;
@@ -331,4 +331,4 @@ std::vector<std::string> tested_opcodes() {
     return all;
 }
 
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

@@ -5,7 +5,7 @@
 
 #include "nccl_parts.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 using gpu::nccl::Group;
@@ -69,4 +69,4 @@ TEST_F(Nccl, AGroupOfOursTellsWhatFailedFirstWhenItHasEnded) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

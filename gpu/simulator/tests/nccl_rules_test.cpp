@@ -2,7 +2,7 @@
 #include "nccl_support.hpp"
 #include "small.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 TEST_F(Nccl, AGroupLeftOpenIsFoundWhereItsThreadWaitsOrAborts) {
@@ -251,4 +251,4 @@ TEST_F(Nccl, AKernelDoesNotReachAnotherDevicesMemory) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

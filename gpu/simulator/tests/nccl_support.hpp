@@ -13,7 +13,7 @@
 
 #include "nccl_exchange.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -133,4 +133,4 @@ inline float value(int rank, int i) {
     return static_cast<float>(100 * rank + i);
 }
 
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

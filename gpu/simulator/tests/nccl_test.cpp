@@ -1,7 +1,7 @@
 // NCCL's functions over simulated devices: what each of them does.
 #include "nccl_support.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 TEST_F(Nccl, AllGatherPutsAllPartsInTheOrderOfRanks) {
@@ -193,4 +193,4 @@ TEST_F(Nccl, InPlaceIsAllowed) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

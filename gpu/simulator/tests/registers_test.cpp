@@ -5,7 +5,7 @@
 
 #include "support.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 constexpr int values = 24;
@@ -104,4 +104,4 @@ TEST(Registers, ThoseOfManyValuesAreFew) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

@@ -10,7 +10,7 @@
 #include "device.hpp"
 #include "small.hpp"
 
-namespace scape::simulator {
+namespace truestep::simulator {
 namespace {
 
 using testing::HasSubstr;
@@ -337,4 +337,4 @@ TEST_F(Runtime, AReductionWithoutItsBarrierIsFound) {
 }
 
 } // namespace
-} // namespace scape::simulator
+} // namespace truestep::simulator

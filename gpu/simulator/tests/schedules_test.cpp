@@ -5,7 +5,7 @@
 
 #include "support.hpp"
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 namespace {
 
 /// The last who comes is right: by the order of blocks, of warps and of parted lanes.
@@ -50,4 +50,4 @@ TEST(Schedules, SomeLetThePartedLanesGoFirstAndSomeLast) {
 }
 
 } // namespace
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <scape/simulator/fault.hpp>
-#include <scape/simulator/machine.hpp>
+#include <truestep/simulator/fault.hpp>
+#include <truestep/simulator/machine.hpp>
 
-namespace scape::simulator::tests {
+namespace truestep::simulator::tests {
 
 /// A kernel `k` of three pointers, %rd1 to %rd3, with registers of all kinds and 1024 bytes of shared
 /// memory, `room`. %r1 is the thread, %rd4 eight times that.
@@ -68,4 +68,4 @@ class Bench {
 /// Opcodes that the table of instructions_test.cpp or a test by its name has been through.
 [[nodiscard]] std::vector<std::string> tested_opcodes();
 
-} // namespace scape::simulator::tests
+} // namespace truestep::simulator::tests

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "candidate.hpp"
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 namespace {
 
@@ -77,7 +77,7 @@ std::vector<gate::Mistake> mistakes() {
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < none || number > averaged_each_step)
-        throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
+        throw Error("there is no planted bug " + std::to_string(number) + "; see truestep planted --list");
     const auto play_with = [number](const Case& run, Communicator& ranks, const Show& show) {
         play(static_cast<Number>(number), run, ranks, show);
     };
@@ -85,4 +85,4 @@ std::shared_ptr<const gate::Implementation> planted(int number,
                                        play_with, group);
 }
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

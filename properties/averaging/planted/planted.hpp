@@ -3,13 +3,13 @@
 #include <memory>
 #include <vector>
 
-#include <scape/gate/system.hpp>
+#include <truestep/gate/system.hpp>
 
-namespace scape::averaging {
+namespace truestep::averaging {
 
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
-/// A second, plain implementation with that mistake; 0: with none. Throws scape::Error if there is none.
+/// A second, plain implementation with that mistake; 0: with none. Throws truestep::Error if there is none.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace scape::averaging
+} // namespace truestep::averaging

@@ -6,21 +6,21 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/averaging/reference.hpp>
-#include <scape/gate/results.hpp>
-#include <scape/gate/search.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/report/page.hpp>
+#include <truestep/averaging/reference.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/report/page.hpp>
 
 #include "candidate.hpp"
 #include "planted/planted.hpp"
 #include "properties.hpp"
 
-namespace scape::systems {
+namespace truestep::systems {
 gate::System averaging_system();
 }
 
-namespace scape::averaging {
+namespace truestep::averaging {
 namespace {
 
 const gate::System& tested() {
@@ -160,4 +160,4 @@ TEST(Properties, ARankThatFailsIsToldOf) {
 }
 
 } // namespace
-} // namespace scape::averaging
+} // namespace truestep::averaging

@@ -5,14 +5,14 @@
 #include <optional>
 #include <utility>
 
-#include <scape/gasloc/traces.hpp>
-#include <scape/gate/group.hpp>
-#include <scape/gate/hypotheses.hpp>
+#include <truestep/gasloc/traces.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/hypotheses.hpp>
 
 #include "candidate.hpp"
 #include "planted.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     return lines;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// What is wrong with a planted implementation.
 enum Number {
@@ -54,4 +54,4 @@ enum Number {
     last_number = edges_one_way
 };
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <fstream>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "plain_worker.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -80,4 +80,4 @@ State read_plain(Number mistake, const std::filesystem::path& folder, int rank, 
     return state;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <utility>
 
-#include <scape/gasloc/stability.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -370,4 +370,4 @@ State PlainWorker::state() const {
     return state_;
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

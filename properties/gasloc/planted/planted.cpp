@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "devices.hpp"
 #include "plain_worker.hpp"
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 namespace {
 
@@ -125,11 +125,11 @@ int mistakes_of_workers() {
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < none || number > static_cast<int>(mistakes().size()))
-        throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
+        throw Error("there is no planted bug " + std::to_string(number) + "; see truestep planted --list");
     const std::string name = number == none ? "plain" : "planted-" + std::to_string(number);
     if (number > last_number)
         return device_mistake(number - last_number - 1, name, group);
     return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group);
 }
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

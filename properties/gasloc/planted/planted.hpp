@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
-#include <scape/gate/group.hpp>
-#include <scape/gate/system.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/system.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 
 /// Mistakes as they have been made, most of them in public code: section 18, and a few more; then those of
 /// code for devices, in ours.
@@ -17,4 +17,4 @@ namespace scape::gasloc {
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gasloc/traces.hpp>
-#include <scape/gate/search.hpp>
-#include <scape/gate/system.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gasloc/traces.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/gate/system.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "by_hand.hpp"
 #include "candidate.hpp"
@@ -22,11 +22,11 @@
 #include "trial.hpp"
 #include "workers.hpp"
 
-namespace scape::systems {
+namespace truestep::systems {
 gate::System gasloc_system();
 }
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 namespace {
 
 const gate::System& tested() {
@@ -76,7 +76,7 @@ TEST(ByHand, GraphsAreThoseOfTheLaws) {
 }
 
 int cases_of_a_property() {
-    const char* const asked = std::getenv("SCAPE_PROPERTY_CASES"); // fewer under sanitizers
+    const char* const asked = std::getenv("TRUESTEP_PROPERTY_CASES"); // fewer under sanitizers
     return asked == nullptr ? 60 : std::atoi(asked);
 }
 
@@ -180,7 +180,7 @@ TEST(Properties, RelLooksAtCounts) {
     EXPECT_FALSE(counterexample(honest, "restart.other", 20));
 }
 
-// What the gate keeps of a failure is judged by `scape verify` in the same way.
+// What the gate keeps of a failure is judged by `truestep verify` in the same way.
 TEST(Properties, AFailureIsKeptAsATrace) {
     const auto found = counterexample(*planted(drift_sign, threads()), "reference");
     ASSERT_TRUE(found);
@@ -197,4 +197,4 @@ TEST(Properties, AFailureIsKeptAsATrace) {
 }
 
 } // namespace
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -7,15 +7,15 @@
 #include <optional>
 #include <utility>
 
-#include <scape/gate/group.hpp>
-#include <scape/gate/hypotheses.hpp>
-#include <scape/mapl/traces.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/hypotheses.hpp>
+#include <truestep/mapl/traces.hpp>
 
 #include "candidate.hpp"
 #include "planted.hpp"
 #include "recorded.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -168,4 +168,4 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     return gate::what_fits({plain_mistakes(), 1, recorded, run, "within rounding"});
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -4,12 +4,12 @@
 #include <map>
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "plain_replicas.hpp"
 #include "plain_side.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 namespace {
 
@@ -267,4 +267,4 @@ Subjects plain_ends(Wrong wrong) {
     return made;
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

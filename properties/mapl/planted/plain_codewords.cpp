@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-namespace scape::mapl::plain {
+namespace truestep::mapl::plain {
 
 Codewords::Codewords(Wrong wrong, const Settings& settings, Floats books, Floats learned, bool sends,
                      Index start)
@@ -141,4 +141,4 @@ Table Codewords::decoded(const Message& message, std::size_t tokens, std::size_t
     return z;
 }
 
-} // namespace scape::mapl::plain
+} // namespace truestep::mapl::plain

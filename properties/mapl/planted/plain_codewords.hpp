@@ -1,12 +1,12 @@
 #pragma once
 
-#include <scape/mapl/quantization.hpp>
+#include <truestep/mapl/quantization.hpp>
 
 #include "plain.hpp"
 #include "plain_numbers.hpp"
 #include "plain_payload.hpp"
 
-namespace scape::mapl::plain {
+namespace truestep::mapl::plain {
 
 /// Vector quantization, as plain as can be: one end's codebooks, flat, and what it does with them.
 class Codewords {
@@ -43,4 +43,4 @@ class Codewords {
     Index start_ = 0; ///< micro-batches before this end was made
 };
 
-} // namespace scape::mapl::plain
+} // namespace truestep::mapl::plain

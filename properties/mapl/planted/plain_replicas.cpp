@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <scape/reference/adams.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/reference/adams.hpp>
+#include <truestep/reference/scape.hpp>
 
-namespace scape::mapl::plain {
+namespace truestep::mapl::plain {
 
 namespace {
 
@@ -126,4 +126,4 @@ StartsTrainer plain_trainers(Wrong wrong) {
     };
 }
 
-} // namespace scape::mapl::plain
+} // namespace truestep::mapl::plain

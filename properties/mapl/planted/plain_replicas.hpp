@@ -4,7 +4,7 @@
 
 #include "plain.hpp"
 
-namespace scape::mapl::plain {
+namespace truestep::mapl::plain {
 
 /// The mean of what all replicas have, a piece by each of them.
 [[nodiscard]] std::vector<float> mean_over_replicas(Wrong wrong, distributed::Communicator& replicas,
@@ -13,4 +13,4 @@ namespace scape::mapl::plain {
 /// The reference's SCAPE or AdamS on every rank, over the gradients of all.
 [[nodiscard]] StartsTrainer plain_trainers(Wrong wrong);
 
-} // namespace scape::mapl::plain
+} // namespace truestep::mapl::plain

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "plain.hpp"
 #include "plain_codewords.hpp"
@@ -12,7 +12,7 @@
 #include "plain_payload.hpp"
 #include "plain_spel.hpp"
 
-namespace scape::mapl::plain {
+namespace truestep::mapl::plain {
 
 using distributed::Peers;
 using distributed::Traffic;
@@ -222,4 +222,4 @@ class PlainSide : public Any {
     }
 };
 
-} // namespace scape::mapl::plain
+} // namespace truestep::mapl::plain

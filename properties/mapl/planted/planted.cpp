@@ -4,13 +4,13 @@
 #include <string>
 #include <utility>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "candidate.hpp"
 #include "devices.hpp"
 #include "plain.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 
 std::vector<gate::Mistake> mistakes() {
     std::vector<gate::Mistake> all{
@@ -138,11 +138,11 @@ std::vector<gate::Mistake> plain_mistakes() {
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < 0 || number > static_cast<int>(mistakes().size()))
-        throw Error("there is no planted bug " + std::to_string(number) + "; see scape planted --list");
+        throw Error("there is no planted bug " + std::to_string(number) + "; see truestep planted --list");
     const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
     if (number >= first_on_devices && number <= last_on_devices)
         return device_mistake(number - first_on_devices, name, group);
     return std::make_shared<OnRanks>(name, plain_ends(static_cast<Wrong>(number)), group);
 }
 
-} // namespace scape::mapl
+} // namespace truestep::mapl

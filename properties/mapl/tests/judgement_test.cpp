@@ -1,5 +1,5 @@
 // Level REL on A and m, at small and at real sizes: right runs pass, whatever the order of their sums, and
-// each mistake fails. Built twice: with SCAPE_LARGE for the sizes that take seconds.
+// each mistake fails. Built twice: with TRUESTEP_LARGE for the sizes that take seconds.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/mapl/judgement.hpp>
-#include <scape/mapl/spel_step.hpp>
-#include <scape/mapl/traces.hpp>
+#include <truestep/mapl/judgement.hpp>
+#include <truestep/mapl/spel_step.hpp>
+#include <truestep/mapl/traces.hpp>
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using Plain = Eigen::MatrixXd;
@@ -25,7 +25,7 @@ struct Size {
     Index width, rank, tokens;
 };
 
-#ifdef SCAPE_LARGE
+#ifdef TRUESTEP_LARGE
 constexpr Size sizes[]{{512, 128, 64}, {512, 256, 64}, {1024, 512, 64}};
 #else
 constexpr Size sizes[]{{8, 1, 4}, {8, 3, 12}, {8, 4, 64}, {64, 32, 16}, {128, 32, 64}};
@@ -275,7 +275,7 @@ TEST_P(MaplJudgement, AWrongMomentFails) {
     EXPECT_EQ(phase_of(of, m, of.new_a), "momentum");
 }
 
-#ifndef SCAPE_LARGE
+#ifndef TRUESTEP_LARGE
 // dZ is 3e38, but the sum is infinite behind its third term: nothing is said of it at REL, and A and m
 // stay.
 TEST(MaplOverflow, OfPartialSumsIsNoDifference) {
@@ -351,4 +351,4 @@ INSTANTIATE_TEST_SUITE_P(All, MaplMistakes,
                          });
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

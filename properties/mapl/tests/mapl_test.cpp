@@ -8,19 +8,19 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gate/search.hpp>
-#include <scape/gate/system.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/gate/system.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "candidate.hpp"
 #include "family.hpp"
 #include "planted/planted.hpp"
 
-namespace scape::systems {
+namespace truestep::systems {
 gate::System mapl_system();
 }
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 const gate::System& tested() {
@@ -116,7 +116,7 @@ TEST(MaplProperties, HoldOfAllImplementationsThatCanBeRun) {
         }
 }
 
-// One that does, each; `scape planted --system mapl` says which is the first.
+// One that does, each; `truestep planted --system mapl` says which is the first.
 TEST(MaplProperties, EachCatchesItsMistakes) {
     const std::vector<std::string> catches{
         "gradients", "gradients", "gradients", "replicas", "replicas", "reference", "restart", "manifold",
@@ -143,4 +143,4 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/mapl/boundary.hpp>
+#include <truestep/mapl/boundary.hpp>
 
 #include "network.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using Real = Matrix<double>;
@@ -106,4 +106,4 @@ TEST(MaplNetwork, GradientsOfEverythingAreThoseOfFiniteDifferences) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

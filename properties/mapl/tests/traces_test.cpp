@@ -7,15 +7,15 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/mapl/traces.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/mapl/traces.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "candidate.hpp"
 #include "planted/diagnosis.hpp"
 #include "planted/plain.hpp"
 #include "recorded.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -295,4 +295,4 @@ TEST_F(MaplTraces, APlaceIsATokenOrAFeature) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

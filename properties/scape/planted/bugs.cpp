@@ -1,10 +1,10 @@
-#include <scape/planted/bugs.hpp>
+#include <truestep/planted/bugs.hpp>
 
 #include <utility>
 
 #include "devices.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -374,4 +374,4 @@ const std::vector<Description>& bugs() {
     return descriptions;
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -2,7 +2,7 @@
 """Which property catches which planted bug, as the table in coverage.md.
 
 Usage: coverage.py RESULTS.json > coverage.md
-where RESULTS.json is what `scape planted --all --cases 30 --clean-cases 0 --json RESULTS.json` wrote.
+where RESULTS.json is what `truestep planted --all --cases 30 --clean-cases 0 --json RESULTS.json` wrote.
 """
 import json
 import sys
@@ -24,7 +24,7 @@ def main():
     properties.sort()
 
     print("# Which property catches which planted bug\n")
-    print("Made by `coverage.py` from `scape planted --all --cases 30 --clean-cases 0 --json`, and held against that by")
+    print("Made by `coverage.py` from `truestep planted --all --cases 30 --clean-cases 0 --json`, and held against that by")
     print("`ci/nightly planted`. A bug that is caught by one property alone escapes when that property is removed; every other one is")
     print("covered by those named beside it. Left out: 56 and 81, of which timing decides who sees them.\n")
     print("## By bug\n")

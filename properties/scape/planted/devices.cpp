@@ -6,11 +6,11 @@
 #include <array>
 #include <cstddef>
 
-#include <scape/gpu/availability.hpp>
-#include <scape/gpu/planted.hpp>
-#include <scape/properties/sharded.hpp>
+#include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/planted.hpp>
+#include <truestep/properties/sharded.hpp>
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -32,7 +32,7 @@ properties::MakePlace in_host_form(gpu::planted::Bug bug) {
     };
 }
 
-#if defined(SCAPE_WITH_CUDA)
+#if defined(TRUESTEP_WITH_CUDA)
 
 properties::MakePlace on_device(gpu::planted::Bug bug) {
     return [bug](const Setup&, Communicator& ranks) {
@@ -117,4 +117,4 @@ properties::Ranked device_bug(int number) {
     return ranked;
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include <scape/planted/bugs.hpp>
-#include <scape/properties/implementations.hpp>
+#include <truestep/planted/bugs.hpp>
+#include <truestep/properties/implementations.hpp>
 
-namespace scape::planted {
+namespace truestep::planted {
 
 /// Bugs in code for devices, twice: in the host's form, then on a device. Those whose numbers begin with
 /// this one.
@@ -14,4 +14,4 @@ namespace scape::planted {
 /// The one of this number. Its name is the caller's to give.
 [[nodiscard]] properties::Ranked device_bug(int number);
 
-} // namespace scape::planted
+} // namespace truestep::planted

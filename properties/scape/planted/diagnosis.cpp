@@ -1,5 +1,5 @@
 // Each planted mistake is a hypothesis: which of them makes what was recorded?
-#include <scape/planted/diagnosis.hpp>
+#include <truestep/planted/diagnosis.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -7,16 +7,16 @@
 #include <optional>
 #include <utility>
 
-#include <scape/gate/group.hpp>
-#include <scape/gate/hypotheses.hpp>
-#include <scape/planted/bugs.hpp>
-#include <scape/planted/implementation.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/gate/group.hpp>
+#include <truestep/gate/hypotheses.hpp>
+#include <truestep/planted/bugs.hpp>
+#include <truestep/planted/implementation.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "replay.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     return lines;
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

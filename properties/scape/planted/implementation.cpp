@@ -1,13 +1,13 @@
-#include <scape/planted/implementation.hpp>
+#include <truestep/planted/implementation.hpp>
 
 #include <utility>
 
-#include <scape/planted/plain.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/planted/plain.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "devices.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 std::shared_ptr<const properties::Implementation>
 implementation(int number, const std::shared_ptr<const gate::Group>& group, const Start& start) {
@@ -37,4 +37,4 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
         group);
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

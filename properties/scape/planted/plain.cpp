@@ -1,16 +1,16 @@
-#include <scape/planted/plain.hpp>
+#include <truestep/planted/plain.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "plain_rank.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -384,4 +384,4 @@ std::unique_ptr<properties::Candidate> make_plain(const properties::Setup& setup
     return std::make_unique<PlainRank>(setup, communicator, bug, start);
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

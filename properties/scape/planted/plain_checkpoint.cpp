@@ -6,12 +6,12 @@
 #include <iterator>
 #include <string_view>
 
-#include <scape/distributed/scape.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "plain_rank.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -203,4 +203,4 @@ void PlainRank::restore(const fs::path& folder) {
     halted_.clear();
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -1,11 +1,11 @@
 // Section 32: the mean on two levels, by handlers in each group and the owners of the ranges.
 #include <numeric>
 
-#include <scape/problem/groups.hpp>
+#include <truestep/problem/groups.hpp>
 
 #include "plain_rank.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -148,4 +148,4 @@ Floats PlainRank::exchange_values(distributed::Traffic traffic, const Floats& se
     return wide(received, bytes);
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -5,11 +5,11 @@
 #include <numeric>
 #include <utility>
 
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "plain_rank.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 /// What is scored: c.
 Floats PlainRank::scored(const Scalars& s, std::span<const float> g) const {
@@ -180,4 +180,4 @@ std::vector<std::uint8_t> PlainRank::coming() {
     return next_mask();
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

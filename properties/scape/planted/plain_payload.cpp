@@ -5,11 +5,11 @@
 #include <cstring>
 #include <limits>
 
-#include <scape/distributed/scape.hpp>
+#include <truestep/distributed/scape.hpp>
 
 #include "plain_rank.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 float in_bf16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -187,4 +187,4 @@ void PlainRank::refuse_what_overflows(const Bits& S) {
         }
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include <scape/distributed/communicator.hpp>
-#include <scape/planted/bugs.hpp>
-#include <scape/planted/plain.hpp>
-#include <scape/properties/implementation.hpp>
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/planted/bugs.hpp>
+#include <truestep/planted/plain.hpp>
+#include <truestep/properties/implementation.hpp>
 
-namespace scape::planted {
+namespace truestep::planted {
 
 using problem::Index;
 using Floats = std::vector<float>;
@@ -226,4 +226,4 @@ class PlainRank final : public properties::Candidate {
     double density_in_use_ = 1.0;      ///< decoder_of_another_density
 };
 
-} // namespace scape::planted
+} // namespace truestep::planted

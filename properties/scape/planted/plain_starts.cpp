@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "plain_rank.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -122,4 +122,4 @@ void PlainRank::compare_states_and_buckets() {
                       [this](std::size_t tensor) { return tensor >= problem_.layout.tensors().size(); });
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <utility>
 
-#include <scape/gate/hypotheses.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/gate/hypotheses.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "plain_rank.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -289,4 +289,4 @@ std::string told(const TraceReader& trace, const Replay& replay) {
     return text.empty() ? "" : "tried " + text;
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <scape/gate/system.hpp>
-#include <scape/planted/plain.hpp>
-#include <scape/properties/implementation.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/gate/system.hpp>
+#include <truestep/planted/plain.hpp>
+#include <truestep/properties/implementation.hpp>
+#include <truestep/verify/trace.hpp>
 
-namespace scape::planted {
+namespace truestep::planted {
 
 /// The part of a recorded run that hypotheses are put through.
 struct Replay {
@@ -39,4 +39,4 @@ struct ReplayChoice {
 /// What was left out, one line; empty where nothing was.
 [[nodiscard]] std::string told(const verify::TraceReader& trace, const Replay& replay);
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -1,13 +1,13 @@
-#include <scape/planted/tampered.hpp>
+#include <truestep/planted/tampered.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-#include <scape/distributed/host_backend.hpp>
-#include <scape/distributed/scape.hpp>
-#include <scape/properties/implementations.hpp>
+#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/properties/implementations.hpp>
 
-namespace scape::planted {
+namespace truestep::planted {
 
 namespace {
 
@@ -124,4 +124,4 @@ tampered(const Tampered& which, const std::shared_ptr<const gate::Group>& group)
         group);
 }
 
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -12,9 +12,9 @@
 
 #include <ucontext.h>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
-namespace scape::scope {
+namespace truestep::scope {
 
 namespace {
 
@@ -279,4 +279,4 @@ std::shared_ptr<const gate::Group> make_fiber_group() {
     return std::make_shared<FiberGroup>();
 }
 
-} // namespace scape::scope
+} // namespace truestep::scope

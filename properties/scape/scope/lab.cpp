@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-namespace scape::scope {
+namespace truestep::scope {
 
 void Tally::found(Mismatch mismatch) {
     const std::lock_guard lock(mutex_);
@@ -175,4 +175,4 @@ void run_tasks(const MakeLab& make, int threads, const std::vector<Task>& tasks,
         std::rethrow_exception(failure);
 }
 
-} // namespace scape::scope
+} // namespace truestep::scope

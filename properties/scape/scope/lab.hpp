@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include <scape/properties/implementations.hpp>
+#include <truestep/properties/implementations.hpp>
 
 #include "tiny.hpp"
 
-namespace scape::scope {
+namespace truestep::scope {
 
 /// A problem on which the implementation and the reference part.
 struct Mismatch {
@@ -98,4 +98,4 @@ class Batch {
 using Task = std::function<void(const Lab&, Tally&)>;
 void run_tasks(const MakeLab& make, int threads, const std::vector<Task>& tasks, Tally& tally);
 
-} // namespace scape::scope
+} // namespace truestep::scope

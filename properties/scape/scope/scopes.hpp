@@ -5,7 +5,7 @@
 
 #include "lab.hpp"
 
-namespace scape::scope {
+namespace truestep::scope {
 
 /// What is enumerated, and what it proves if no case fails.
 struct Scope {
@@ -80,4 +80,4 @@ constexpr std::array<problem::BiasCorrection, 3> corrections{
 /// Two pairs of betas: what is exact in fp32, and what is usual and rounds.
 [[nodiscard]] properties::Case settings_with(problem::BiasCorrection correction, bool exact);
 
-} // namespace scape::scope
+} // namespace truestep::scope

@@ -4,12 +4,12 @@
 #include <set>
 #include <utility>
 
-#include <scape/problem/text.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
 #include "scopes.hpp"
 
-namespace scape::scope {
+namespace truestep::scope {
 
 namespace {
 
@@ -301,4 +301,4 @@ Scope drawn_whole(Extent extent) {
     return scope;
 }
 
-} // namespace scape::scope
+} // namespace truestep::scope

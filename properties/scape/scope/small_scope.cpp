@@ -13,15 +13,15 @@
 
 #include <CLI/CLI.hpp>
 
-#include <scape/planted/bugs.hpp>
-#include <scape/planted/implementation.hpp>
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/planted/bugs.hpp>
+#include <truestep/planted/implementation.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "fibers.hpp"
 #include "scopes.hpp"
 
-namespace scape::scope {
+namespace truestep::scope {
 
 namespace {
 
@@ -226,8 +226,8 @@ int main(int count, char** arguments) {
 
 } // namespace
 
-} // namespace scape::scope
+} // namespace truestep::scope
 
 int main(int count, char** arguments) {
-    return scape::scope::main(count, arguments);
+    return truestep::scope::main(count, arguments);
 }

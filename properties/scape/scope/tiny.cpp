@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 
-namespace scape::scope {
+namespace truestep::scope {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::optional<Difference> difference(const History& expected, const History& act
     return std::nullopt;
 }
 
-} // namespace scape::scope
+} // namespace truestep::scope

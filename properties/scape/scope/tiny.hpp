@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <scape/properties/case.hpp>
-#include <scape/properties/implementation.hpp>
+#include <truestep/properties/case.hpp>
+#include <truestep/properties/implementation.hpp>
 
-namespace scape::scope {
+namespace truestep::scope {
 
 using problem::Index;
 using properties::Gradients;
@@ -36,7 +36,7 @@ struct Tiny {
 /// "tensors=a:2,workers=2|1,0.5,0.5|0.5,-2|1,2/0,-1|..." : settings, densities, parameters, and each step's
 /// gradients, a rank's after a slash.
 [[nodiscard]] std::string text(const Tiny& problem);
-/// And back. Throws scape::Error.
+/// And back. Throws truestep::Error.
 [[nodiscard]] Tiny parse_tiny(const std::string& text);
 
 [[nodiscard]] Scenario scenario_of(const Tiny& problem);
@@ -55,4 +55,4 @@ struct Difference {
 /// Every bit that every rank shows after each step, and of the coming mask.
 [[nodiscard]] std::optional<Difference> difference(const History& expected, const History& actual);
 
-} // namespace scape::scope
+} // namespace truestep::scope

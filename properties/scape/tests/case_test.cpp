@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
-#include <scape/properties/property.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/properties/property.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 namespace {
 
 TEST(Case, EveryDrawnCaseIsReadBackFromItsText) {
@@ -164,4 +164,4 @@ TEST(Case, CutsHoldEveryTensorOnceAndChangeAsTheirRuleSays) {
 }
 
 } // namespace
-} // namespace scape::properties
+} // namespace truestep::properties

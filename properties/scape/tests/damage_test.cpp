@@ -10,13 +10,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/gate/gate_main.hpp>
-#include <scape/properties/damage.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/gate/gate_main.hpp>
+#include <truestep/properties/damage.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "search_support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 namespace {
 
 namespace fs = std::filesystem;
@@ -162,4 +162,4 @@ TEST(Damage, ATraceEndsBeforeIt) {
 }
 
 } // namespace
-} // namespace scape::properties
+} // namespace truestep::properties

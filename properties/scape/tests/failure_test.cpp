@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include "search_support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 namespace {
 
 using distributed::Communicator;
@@ -127,4 +127,4 @@ TEST(Failure, ItsTraceEndsWithTheComingMaskWhateverFollowedTheLastStep) {
 }
 
 } // namespace
-} // namespace scape::properties
+} // namespace truestep::properties

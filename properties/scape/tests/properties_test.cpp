@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gate/search.hpp>
-#include <scape/properties/implementations.hpp>
-#include <scape/properties/property.hpp>
-#include <scape/properties/system.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/property.hpp>
+#include <truestep/properties/system.hpp>
 
-namespace scape::properties {
+namespace truestep::properties {
 namespace {
 
 const std::vector<std::shared_ptr<const Implementation>>& implementations() {
@@ -42,9 +42,9 @@ std::vector<Pair> applicable() {
     return pairs;
 }
 
-/// A hundred; SCAPE_PROPERTY_CASES asks for fewer where each takes long, as under a sanitizer.
+/// A hundred; TRUESTEP_PROPERTY_CASES asks for fewer where each takes long, as under a sanitizer.
 int cases_of_each() {
-    const char* given = std::getenv("SCAPE_PROPERTY_CASES");
+    const char* given = std::getenv("TRUESTEP_PROPERTY_CASES");
     return given == nullptr ? 100 : std::stoi(given);
 }
 
@@ -82,4 +82,4 @@ INSTANTIATE_TEST_SUITE_P(Gate, EveryImplementation, testing::ValuesIn(applicable
                          });
 
 } // namespace
-} // namespace scape::properties
+} // namespace truestep::properties

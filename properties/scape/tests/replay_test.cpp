@@ -10,12 +10,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/planted/diagnosis.hpp>
-#include <scape/verify/record.hpp>
+#include <truestep/planted/diagnosis.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "support.hpp"
 
-namespace scape::planted {
+namespace truestep::planted {
 namespace {
 
 namespace support = verify::support;
@@ -146,4 +146,4 @@ TEST_F(ReplayTest, EachParameterGroupIsTriedWithItsOwnRateAndDecay) {
 }
 
 } // namespace
-} // namespace scape::planted
+} // namespace truestep::planted

@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include <scape/gate/search.hpp>
-#include <scape/planted/implementation.hpp>
-#include <scape/planted/plain.hpp>
-#include <scape/properties/recording.hpp>
-#include <scape/properties/system.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/planted/implementation.hpp>
+#include <truestep/planted/plain.hpp>
+#include <truestep/properties/recording.hpp>
+#include <truestep/properties/system.hpp>
 
 // Searches for what is wrong with an implementation, and one that tests make wrong.
 
-namespace scape::properties {
+namespace truestep::properties {
 
 inline const std::shared_ptr<const Group>& threads() {
     static const auto group = make_thread_group(std::chrono::seconds(5));
@@ -64,4 +64,4 @@ inline gate::SearchResult search_for(const Implementation& implementation, const
     return search(scape(), implementation, scape().property(property), options);
 }
 
-} // namespace scape::properties
+} // namespace truestep::properties

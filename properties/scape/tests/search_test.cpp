@@ -13,12 +13,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/distributed/scape.hpp>
-#include <scape/gate/gate_main.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/gate/gate_main.hpp>
 
 #include "search_support.hpp"
 
-namespace scape::properties {
+namespace truestep::properties {
 namespace {
 
 using distributed::Communicator;
@@ -364,4 +364,4 @@ TEST(Group, RanksThatWorkAndThoseThatDoNotSeeTheSameRecords) {
 }
 
 } // namespace
-} // namespace scape::properties
+} // namespace truestep::properties

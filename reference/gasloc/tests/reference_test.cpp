@@ -1,4 +1,4 @@
-#include <scape/gasloc/reference.hpp>
+#include <truestep/gasloc/reference.hpp>
 
 #include <bit>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 namespace {
 
 using Floats = Vector<float>;
@@ -161,4 +161,4 @@ TEST(Reference, ModelsOfNoParameters) {
 }
 
 } // namespace
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

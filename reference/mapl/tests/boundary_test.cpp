@@ -1,12 +1,12 @@
 // A boundary forward and backward: section 22, against finite differences and closed forms.
 #include <gtest/gtest.h>
 
-#include <scape/mapl/boundary.hpp>
-#include <scape/mapl/spel.hpp>
+#include <truestep/mapl/boundary.hpp>
+#include <truestep/mapl/spel.hpp>
 
 #include "support.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using testing::drawn;
@@ -152,4 +152,4 @@ TEST(MaplBoundaries, WithAPermutationEveryBitComesBack) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/mapl/vector_quantization.hpp>
+#include <truestep/mapl/vector_quantization.hpp>
 
 #include "support.hpp"
 
-namespace scape::mapl {
+namespace truestep::mapl {
 namespace {
 
 using testing::drawn;
@@ -134,4 +134,4 @@ TEST(MaplQuantizer, GoesStraightThroughABoundary) {
 }
 
 } // namespace
-} // namespace scape::mapl
+} // namespace truestep::mapl

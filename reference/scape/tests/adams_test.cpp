@@ -1,4 +1,4 @@
-#include <scape/reference/adams.hpp>
+#include <truestep/reference/adams.hpp>
 
 #include <cmath>
 #include <limits>
@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 using problem::BiasCorrection;
@@ -356,4 +356,4 @@ TYPED_TEST(AdamsTest, AnImpossibleProblemIsRefused) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

@@ -1,4 +1,4 @@
-#include <scape/reference/adamw.hpp>
+#include <truestep/reference/adamw.hpp>
 
 #include <cmath>
 #include <limits>
@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 using problem::BiasCorrection;
@@ -172,4 +172,4 @@ TYPED_TEST(AdamwTest, WrongSizesAreRefused) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

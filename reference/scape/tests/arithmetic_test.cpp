@@ -1,5 +1,5 @@
 // Section 5 on Eigen: every operation rounds as IEEE 754 says, at every width of the machine's registers.
-#include <scape/reference/vector.hpp>
+#include <truestep/reference/vector.hpp>
 
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 /// Any finite bit pattern without its sign, so that every exponent is as likely as every other.
@@ -142,4 +142,4 @@ TYPED_TEST(ArithmeticTest, RoundingIsToNearestAndTiesToEven) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

@@ -1,5 +1,5 @@
 // The scalar of bf16: each operation is the exact one, rounded to the nearest.
-#include <scape/reference/bf16.hpp>
+#include <truestep/reference/bf16.hpp>
 
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
@@ -150,4 +150,4 @@ TEST(Bf16, TheReferenceOverItMakesNumbersOfBf16AndOthersThanInFp32) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

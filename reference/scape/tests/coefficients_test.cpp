@@ -1,4 +1,4 @@
-#include <scape/reference/coefficients.hpp>
+#include <truestep/reference/coefficients.hpp>
 
 #include <cmath>
 
@@ -6,7 +6,7 @@
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 using problem::BiasCorrection;
@@ -129,4 +129,4 @@ TYPED_TEST(CoefficientsTest, WithoutWeightDecayNothingDecays) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

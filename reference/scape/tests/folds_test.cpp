@@ -1,4 +1,4 @@
-#include <scape/reference/folds.hpp>
+#include <truestep/reference/folds.hpp>
 
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 using problem::NormVersion;
@@ -261,4 +261,4 @@ TYPED_TEST(NormTest, SquaresAreTakenInDouble) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

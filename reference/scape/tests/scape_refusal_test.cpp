@@ -1,5 +1,5 @@
 // Point 1 of section 4: what is refused, what halts, and that neither changes what it must not.
-#include <scape/reference/scape.hpp>
+#include <truestep/reference/scape.hpp>
 
 #include <cmath>
 #include <limits>
@@ -7,11 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 using problem::DensitySchedule;
@@ -229,4 +229,4 @@ TYPED_TEST(ScapeRefusalTest, AnImpossibleProblemIsRefused) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

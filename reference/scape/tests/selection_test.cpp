@@ -1,4 +1,4 @@
-#include <scape/reference/selection.hpp>
+#include <truestep/reference/selection.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 #include "support.hpp"
 
-namespace scape::reference {
+namespace truestep::reference {
 namespace {
 
 using ::testing::ElementsAre;
@@ -176,4 +176,4 @@ TEST(ScoreTest, IsTheMagnitudesBits) {
 }
 
 } // namespace
-} // namespace scape::reference
+} // namespace truestep::reference

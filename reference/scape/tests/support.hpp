@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/density.hpp>
-#include <scape/problem/problem.hpp>
-#include <scape/reference/scape.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/problem/problem.hpp>
+#include <truestep/reference/scape.hpp>
 
-namespace scape::reference {
+namespace truestep::reference {
 
 using Scalars = ::testing::Types<float, double>;
 
@@ -132,4 +132,4 @@ inline Coordinates complement(const Coordinates& S, Index size) {
 constexpr problem::BiasCorrection all_corrections[] = {
     problem::BiasCorrection::none, problem::BiasCorrection::adam, problem::BiasCorrection::momentum};
 
-} // namespace scape::reference
+} // namespace truestep::reference

@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/gasloc/graph.hpp>
-#include <scape/gasloc/traces.hpp>
-#include <scape/problem/data.hpp>
-#include <scape/verify/diagnosis.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/gasloc/graph.hpp>
+#include <truestep/gasloc/traces.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/verify/diagnosis.hpp>
+#include <truestep/verify/report.hpp>
 
-namespace scape::gasloc {
+namespace truestep::gasloc {
 namespace {
 
 using Doubles = std::vector<double>;
@@ -197,4 +197,4 @@ TEST_F(GaslocMistakesTest, TheVerdictSpeaksOfRoundsAndWorkers) {
 }
 
 } // namespace
-} // namespace scape::gasloc
+} // namespace truestep::gasloc

@@ -1,18 +1,18 @@
-// Any text as the `config` of a trace: it is refused with scape::Error in one line, or it is written back
-// the same.
+// Any text as the `config` of a trace: it is refused with truestep::Error in one line, or it is written
+// back the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/text.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/trace.hpp>
 
 namespace {
 
-using namespace scape;
+using namespace truestep;
 
 void require(bool held, const char* promise) {
     if (!held) {

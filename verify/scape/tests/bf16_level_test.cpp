@@ -14,15 +14,15 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/beside.hpp>
-#include <scape/verify/record.hpp>
-#include <scape/verify/run.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/beside.hpp>
+#include <truestep/verify/record.hpp>
+#include <truestep/verify/run.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "bf16_stranger.hpp"
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -347,4 +347,4 @@ TEST_F(Bf16LevelTest, ARefusedStepAPartOfARunAndASampleAreCheckedToo) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -6,16 +6,16 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/data.hpp>
-#include <scape/reference/adams.hpp>
-#include <scape/reference/scape.hpp>
-#include <scape/verify/verify_trace.hpp>
-#include <scape/verify/yardstick.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/reference/adams.hpp>
+#include <truestep/reference/scape.hpp>
+#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/yardstick.hpp>
 
 #include "bounded_support.hpp"
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using reference::PerRank;
@@ -164,4 +164,4 @@ TEST(BoundedAdamS, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/bounded.hpp>
+#include <truestep/verify/bounded.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 
 inline double widened(float value) {
     return static_cast<double>(value);
@@ -25,4 +25,4 @@ inline testing::AssertionResult within(const Bounded& bound, float value) {
            << value << " is farther from " << bound.value() << " than " << bound.error();
 }
 
-} // namespace scape::verify
+} // namespace truestep::verify

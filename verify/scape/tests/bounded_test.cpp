@@ -1,4 +1,4 @@
-#include <scape/verify/bounded.hpp>
+#include <truestep/verify/bounded.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,14 +10,14 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/reference/folds.hpp>
-#include <scape/verify/comparator.hpp>
-#include <scape/verify/verdict.hpp>
-#include <scape/verify/yardstick.hpp>
+#include <truestep/reference/folds.hpp>
+#include <truestep/verify/comparator.hpp>
+#include <truestep/verify/verdict.hpp>
+#include <truestep/verify/yardstick.hpp>
 
 #include "bounded_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using reference::Vector;
@@ -360,4 +360,4 @@ TEST(Bounded, TheNormInBlocksLiesWithinTheBound) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/text.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -357,4 +357,4 @@ TEST(Config, AMessageIsOneLineWhateverTheTextHolds) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

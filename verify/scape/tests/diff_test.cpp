@@ -1,4 +1,4 @@
-#include <scape/verify/diff.hpp>
+#include <truestep/verify/diff.hpp>
 
 #include <bit>
 #include <cmath>
@@ -9,13 +9,13 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/record.hpp>
-#include <scape/verify/report.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/record.hpp>
+#include <truestep/verify/report.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -222,4 +222,4 @@ TEST_F(DiffTest, AFileThatCannotBeReadIsAnError) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

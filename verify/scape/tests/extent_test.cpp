@@ -7,12 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/report.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/report.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -257,4 +257,4 @@ TEST_F(ExtentTest, ARefusedStepIsToldByItsPlaceInTheModel) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/record.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -176,4 +176,4 @@ TEST_F(HintsTest, AStepThatIsSoManyTimesTooLongIsALearningRate) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/data.hpp>
-#include <scape/problem/text.hpp>
+#include <truestep/problem/data.hpp>
+#include <truestep/problem/text.hpp>
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -86,4 +86,4 @@ TEST_F(MarginTest, EqualScoresAreSaidToBe) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

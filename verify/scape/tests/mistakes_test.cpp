@@ -10,14 +10,14 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/reference/selection.hpp>
-#include <scape/verify/diagnosis.hpp>
-#include <scape/verify/scape_traces.hpp>
+#include <truestep/reference/selection.hpp>
+#include <truestep/verify/diagnosis.hpp>
+#include <truestep/verify/scape_traces.hpp>
 
 #include "bf16_stranger.hpp"
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -252,7 +252,7 @@ TEST_F(MistakesTest, WhereNoMaskIsRecordedTheStepBeforeMakesIt) {
 
 // Its decay_order has no EXACT.
 TEST_F(MistakesTest, TheArtifactsWrongRunIsNamed) {
-    path_ = std::filesystem::path(SCAPE_FIXTURES) /
+    path_ = std::filesystem::path(TRUESTEP_FIXTURES) /
             "artifact/disagree/scape_v2_p3_default_residual_twice.safetensors";
     expect_named("the residual is counted twice: momentum and gradient are added to it again",
                  {Level::rel()});
@@ -268,4 +268,4 @@ TEST_F(MistakesTest, OfARunInBf16ItIsNamedWithinTheBoundsOfBf16) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -10,12 +10,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/record.hpp>
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/record.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::set_element;
@@ -275,4 +275,4 @@ TEST_F(ScaleInTraces, ARefusedStepHasNone) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -7,12 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/report.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "by_pieces.hpp"
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::FileImage;
@@ -50,7 +50,7 @@ int expect_same(const std::filesystem::path& path) {
 TEST(Pieces, EveryFixtureHasTheSameVerdict) {
     int traces = 0;
     int failed = 0;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(SCAPE_FIXTURES))
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(TRUESTEP_FIXTURES))
         if (entry.path().extension() == ".safetensors") {
             ++traces;
             failed += expect_same(entry.path());
@@ -221,4 +221,4 @@ TEST_F(PiecesTest, AdamsAndOtherPartitionsToo) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -10,15 +10,15 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/trace/bundle.hpp>
-#include <scape/trace/ranks.hpp>
-#include <scape/verify/diff.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/trace/bundle.hpp>
+#include <truestep/trace/ranks.hpp>
+#include <truestep/verify/diff.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "rank_files_support.hpp"
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -215,4 +215,4 @@ TEST_F(RankFilesTest, JoinOverwritesNoneOfThem) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

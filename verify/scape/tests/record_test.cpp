@@ -1,4 +1,4 @@
-#include <scape/verify/record.hpp>
+#include <truestep/verify/record.hpp>
 
 #include <bit>
 #include <cmath>
@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -256,4 +256,4 @@ TEST_F(RecordTest, ProgressNamesEveryStep) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -9,11 +9,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/report.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "replicas_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -204,4 +204,4 @@ TEST_F(ReplicasTest, ARefusedStepThatOneRankTook) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -7,12 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/diff.hpp>
-#include <scape/verify/report.hpp>
+#include <truestep/verify/diff.hpp>
+#include <truestep/verify/report.hpp>
 
 #include "replicas_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -249,4 +249,4 @@ TEST_F(ReplicasTest, TheToolRecordsVerifiesAndDiffsThem) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -1,4 +1,4 @@
-#include <scape/verify/report.hpp>
+#include <truestep/verify/report.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <scape/report/environment.hpp>
-#include <scape/report/table.hpp>
-#include <scape/verify/record.hpp>
+#include <truestep/report/environment.hpp>
+#include <truestep/report/table.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using report::environment;
@@ -241,13 +241,13 @@ TEST_F(ReportTest, JsonAndTextAgreeOnTheNoteOfAClippedMoment) {
 
 TEST(EnvironmentReport, NamesVersionsAndCompilerButNoMachineAndNoPlace) {
     const auto report = json_environment();
-    for (const char* key : {"scape", "trace format", "compiler", "build", "arithmetic", "system",
+    for (const char* key : {"truestep", "trace format", "compiler", "build", "arithmetic", "system",
                             "processor", "processor features", "threads of the machine", "Eigen",
                             "nlohmann-json", "CLI11", "MPI", "CUDA", "NCCL"}) {
         ASSERT_TRUE(report.contains(key)) << key;
         EXPECT_FALSE(report.at(key).get<std::string>().empty()) << key;
     }
-    EXPECT_EQ(report.at("scape"), version());
+    EXPECT_EQ(report.at("truestep"), version());
     char host[256] = {};
     ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
     for (const auto& [key, value] : environment()) {
@@ -276,4 +276,4 @@ TEST(TableText, HasColumnsAsWideAsTheirWidestCellAndNumbersToTheRight) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/trace.hpp>
 
 extern char** environ; // NOLINT: POSIX declares it nowhere
 
-namespace scape::verify::support {
+namespace truestep::verify::support {
 
 namespace {
 
@@ -54,7 +54,7 @@ class Environment {
 pid_t start_tool(const std::vector<std::string>& arguments,
                  const std::map<std::string, std::string>& changes, const std::string& output,
                  const std::string& errors) {
-    std::vector<std::string> words{SCAPE_TOOL};
+    std::vector<std::string> words{TRUESTEP_TOOL};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
     pointers.reserve(words.size() + 1);
@@ -73,7 +73,7 @@ pid_t start_tool(const std::vector<std::string>& arguments,
     redirect(STDERR_FILENO, errors);
     pid_t child = 0;
     const int failed =
-        posix_spawn(&child, SCAPE_TOOL, &actions, nullptr, pointers.data(), environment.get());
+        posix_spawn(&child, TRUESTEP_TOOL, &actions, nullptr, pointers.data(), environment.get());
     posix_spawn_file_actions_destroy(&actions);
     require(failed == 0, "the tool cannot be started");
     return child;
@@ -331,4 +331,4 @@ std::string last_line(const std::string& text) {
     return all.empty() ? std::string() : all.back();
 }
 
-} // namespace scape::verify::support
+} // namespace truestep::verify::support

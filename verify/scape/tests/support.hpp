@@ -12,21 +12,21 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/problem/error.hpp>
-#include <scape/problem/problem.hpp>
-#include <scape/storage/safetensors.hpp>
-#include <scape/verify/record.hpp>
-#include <scape/verify/results.hpp>
-#include <scape/verify/run.hpp>
-#include <scape/verify/verdict.hpp>
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/problem.hpp>
+#include <truestep/storage/safetensors.hpp>
+#include <truestep/verify/record.hpp>
+#include <truestep/verify/results.hpp>
+#include <truestep/verify/run.hpp>
+#include <truestep/verify/verdict.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
-namespace scape::verify {
+namespace truestep::verify {
 inline constexpr int all_ranks = Divergence::all_ranks;
 }
 
 /// What the suites of the verifying side share.
-namespace scape::verify::support {
+namespace truestep::verify::support {
 
 using storage::DataType;
 using storage::SafetensorsFile;
@@ -56,7 +56,7 @@ class TemporaryFolder {
 void store(const std::filesystem::path& path, std::string_view bytes);
 [[nodiscard]] bool contains(std::string_view text, std::string_view part);
 
-/// The text of the scape::Error that `action` must throw: one line, as all of them are.
+/// The text of the truestep::Error that `action` must throw: one line, as all of them are.
 template <class Action>
 [[nodiscard]] std::string error_of(Action action) {
     try {
@@ -67,7 +67,7 @@ template <class Action>
         EXPECT_FALSE(contains(text, "\n")) << text;
         return text;
     }
-    ADD_FAILURE() << "no scape::Error was thrown";
+    ADD_FAILURE() << "no truestep::Error was thrown";
     return {};
 }
 
@@ -143,7 +143,7 @@ struct ToolResult {
     std::string errors;
 };
 
-/// Runs the tool `scape` with standard output and error in files.
+/// Runs the tool `truestep` with standard output and error in files.
 [[nodiscard]] ToolResult run_tool(const std::vector<std::string>& arguments,
                                   const std::map<std::string, std::string>& environment = {});
 /// Runs it with standard output on a terminal of its own; status -1 where there is none to be had.
@@ -154,4 +154,4 @@ struct ToolResult {
 /// Without the line feed; empty if there is no line.
 [[nodiscard]] std::string last_line(const std::string& text);
 
-} // namespace scape::verify::support
+} // namespace truestep::verify::support

@@ -1,4 +1,4 @@
-#include <scape/verify/trace.hpp>
+#include <truestep/verify/trace.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 #include "support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -330,4 +330,4 @@ TEST_F(TraceTest, ResultsThatAreAbsentHereAndThereAreNamed) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/record.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -266,4 +266,4 @@ TEST_F(NearTieTest, WithoutAComingMaskTheOneInUseMayBeEitherAtRel) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

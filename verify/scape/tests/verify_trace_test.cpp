@@ -1,4 +1,4 @@
-#include <scape/verify/verify_trace.hpp>
+#include <truestep/verify/verify_trace.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/record.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -329,7 +329,7 @@ class ArtifactTest : public VerifyTraceTest {
   protected:
     static std::vector<std::filesystem::path> traces() {
         std::vector<std::filesystem::path> all;
-        const std::filesystem::path folder = std::filesystem::path(SCAPE_FIXTURES) / "artifact";
+        const std::filesystem::path folder = std::filesystem::path(TRUESTEP_FIXTURES) / "artifact";
         if (std::filesystem::exists(folder))
             for (const auto& entry : std::filesystem::directory_iterator(folder))
                 if (entry.path().extension() == ".safetensors")
@@ -379,4 +379,4 @@ TEST_F(ArtifactTest, AnotherRoundingOfKFailsInTheMask) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -11,11 +11,11 @@
 
 #include <gtest/gtest.h>
 
-#include <scape/verify/record.hpp>
+#include <truestep/verify/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace scape::verify {
+namespace truestep::verify {
 namespace {
 
 using support::contains;
@@ -355,4 +355,4 @@ TEST_F(VerifyTraceTest, ATraceThatMovesTheMaskOneStepIsFoundAtItsFirstStep) {
 }
 
 } // namespace
-} // namespace scape::verify
+} // namespace truestep::verify

@@ -3,7 +3,7 @@
 
 #include "asked.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 TEST_P(Schedules, AllEndWell) {
@@ -26,4 +26,4 @@ INSTANTIATE_TEST_SUITE_P(Long, Schedules,
                          scenario_of);
 
 } // namespace
-} // namespace scape::model
+} // namespace truestep::model

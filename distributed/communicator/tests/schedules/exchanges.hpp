@@ -7,13 +7,13 @@
 #include <numeric>
 #include <vector>
 
-#include <scape/distributed/communicator.hpp>
+#include <truestep/distributed/communicator.hpp>
 
 #include "explorer.hpp"
 #include "model.hpp"
 
 /// One exchange of each kind among three ranks, with buffers whose users are looked after.
-namespace scape::model {
+namespace truestep::model {
 
 using distributed::Aborted;
 using distributed::Communicator;
@@ -176,4 +176,4 @@ inline void reduce_scatter(Communicator& communicator) {
            "a sum is another than that of what was sent");
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 struct Decision {
@@ -211,4 +211,4 @@ Explored repeat(const Scenario& scenario, const std::string& schedule) {
     return explored;
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -6,17 +6,17 @@
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define SCAPE_FIBERS_TOLD 1
+#define TRUESTEP_FIBERS_TOLD 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define SCAPE_FIBERS_TOLD 1
+#define TRUESTEP_FIBERS_TOLD 1
 #endif
 #endif
-#ifdef SCAPE_FIBERS_TOLD
+#ifdef TRUESTEP_FIBERS_TOLD
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 Fiber* left = nullptr;
@@ -52,7 +52,7 @@ void Fiber::leave(Fiber& from, Fiber& to, [[maybe_unused]] bool for_good) {
     left = &from;
     entered = &to;
     void* kept = nullptr;
-#ifdef SCAPE_FIBERS_TOLD
+#ifdef TRUESTEP_FIBERS_TOLD
     __sanitizer_start_switch_fiber(for_good ? nullptr : &kept, to.bottom_, to.size_);
 #endif
     swapcontext(&from.context_, &to.context_);
@@ -60,9 +60,9 @@ void Fiber::leave(Fiber& from, Fiber& to, [[maybe_unused]] bool for_good) {
 }
 
 void Fiber::arrive([[maybe_unused]] void* kept) {
-#ifdef SCAPE_FIBERS_TOLD
+#ifdef TRUESTEP_FIBERS_TOLD
     __sanitizer_finish_switch_fiber(kept, &left->bottom_, &left->size_);
 #endif
 }
 
-} // namespace scape::model
+} // namespace truestep::model

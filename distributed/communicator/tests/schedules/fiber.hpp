@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-namespace scape::model {
+namespace truestep::model {
 
 /// A stack of its own that runs when it is switched to, in the one real thread that there is.
 class Fiber {
@@ -38,4 +38,4 @@ class Fiber {
         exceptions_{}; ///< what it has caught and what is in flight, while it does not run
 };
 
-} // namespace scape::model
+} // namespace truestep::model

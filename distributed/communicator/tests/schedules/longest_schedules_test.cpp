@@ -3,7 +3,7 @@
 
 #include "asked.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 TEST_P(Schedules, AllEndWell) {
@@ -24,4 +24,4 @@ INSTANTIATE_TEST_SUITE_P(Longest, Schedules,
                          scenario_of);
 
 } // namespace
-} // namespace scape::model
+} // namespace truestep::model

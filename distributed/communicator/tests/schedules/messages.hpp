@@ -2,12 +2,12 @@
 
 #include <memory>
 
-#include <scape/distributed/peers.hpp>
+#include <truestep/distributed/peers.hpp>
 
 #include "exchanges.hpp"
 
 /// Messages of two bytes between two of three ranks.
-namespace scape::model {
+namespace truestep::model {
 
 using distributed::Incoming;
 using distributed::Peers;
@@ -60,4 +60,4 @@ inline void take(Peers& peers, std::size_t from, std::size_t number) {
     look(*receive(peers, from, number), from, number);
 }
 
-} // namespace scape::model
+} // namespace truestep::model

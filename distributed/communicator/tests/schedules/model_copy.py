@@ -15,9 +15,9 @@ GROUP = "in_process_group.hpp"
 EXCHANGES = "in_process.cpp"
 THREADS = "rank_threads.hpp"
 PEERS = "in_process_peers.cpp"
-PEERS_HEADER = "scape/distributed/peers.hpp"
+PEERS_HEADER = "truestep/distributed/peers.hpp"
 POOL = "workers.cpp"
-POOL_HEADER = "scape/distributed/workers.hpp"
+POOL_HEADER = "truestep/distributed/workers.hpp"
 FILES = {GROUP: GROUP, EXCHANGES: EXCHANGES, THREADS: THREADS, PEERS: PEERS, POOL: POOL,
          "include/" + PEERS_HEADER: PEERS_HEADER, "include/" + POOL_HEADER: POOL_HEADER}
 

@@ -16,7 +16,7 @@ def copied(source, file="", found="", new=""):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for part in ("in_process.cpp", "in_process_group.hpp", "in_process_peers.cpp", "rank_threads.hpp", "workers.cpp",
-                     "include/scape/distributed/peers.hpp", "include/scape/distributed/workers.hpp"):
+                     "include/truestep/distributed/peers.hpp", "include/truestep/distributed/workers.hpp"):
             (folder / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source / part, folder / part)
         if file:

@@ -1,13 +1,13 @@
 #include <functional>
 #include <stdexcept>
 
-#include <scape/distributed/in_process_peers.hpp>
+#include <truestep/distributed/in_process_peers.hpp>
 
 #include "ends.hpp"
 #include "messages.hpp"
 #include "scenarios.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 using namespace std::chrono_literals;
@@ -192,4 +192,4 @@ std::vector<Scenario> peer_scenarios() {
     };
 }
 
-} // namespace scape::model
+} // namespace truestep::model

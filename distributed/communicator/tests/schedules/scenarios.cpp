@@ -2,13 +2,13 @@
 
 #include <stdexcept>
 
-#include <scape/distributed/in_process.hpp>
-#include <scape/distributed/workers.hpp>
-#include <scape/problem/error.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/workers.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "ends.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 using namespace std::chrono_literals;
@@ -284,4 +284,4 @@ Scenario scenario(const std::string& name, int planted) {
     throw std::invalid_argument("no scenario: " + name);
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -7,7 +7,7 @@
 
 #include "model.hpp"
 
-namespace scape::model {
+namespace truestep::model {
 namespace {
 
 constexpr std::size_t stack_size = std::size_t{256} * 1024;
@@ -232,4 +232,4 @@ std::string Scheduler::story() const {
     return text.str();
 }
 
-} // namespace scape::model
+} // namespace truestep::model

@@ -2,24 +2,24 @@
 #include <cstdio>
 #include <vector>
 
-#include <scape/optimizer.hpp>
+#include <truestep/optimizer.hpp>
 
 // Two ranks bring a parameter vector to zero: the gradient of |w|^2/2 is w. They take it in two
 // micro-batches, the second one in buckets, as it comes.
 int main() {
     double left = 0.0;
-    scape::run_ranks(2, [&](scape::Communicator& communicator) {
+    truestep::run_ranks(2, [&](truestep::Communicator& communicator) {
         std::vector<float> start(1000, 1.0F);
-        scape::Settings settings;
-        settings.density = scape::DensitySchedule::constant(0.1);
-        const scape::Layout model({{"w", 990, false}, {"norm", 10, true}});
-        auto optimizer = scape::make_optimizer(model, settings, communicator, start);
+        truestep::Settings settings;
+        settings.density = truestep::DensitySchedule::constant(0.1);
+        const truestep::Layout model({{"w", 990, false}, {"norm", 10, true}});
+        auto optimizer = truestep::make_optimizer(model, settings, communicator, start);
         for (int step = 0; step < 400; ++step) {
             std::vector<float> gradient;
             for (const float w : optimizer->parameters())
                 gradient.push_back(0.5F * w);
             optimizer->accumulate(gradient);
-            for (const auto& tensors : scape::buckets_of(model, 1024))
+            for (const auto& tensors : truestep::buckets_of(model, 1024))
                 optimizer->bucket(tensors, gradient); // exchanged while the others' are being made
             optimizer->step(gradient, 0.05);
         }

@@ -9,16 +9,16 @@
 #include <optional>
 #include <vector>
 
-#include <scape/problem/density.hpp>
-#include <scape/reference/scape.hpp>
-#include <scape/verify/verdict.hpp>
-#include <scape/verify/yardstick.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/reference/scape.hpp>
+#include <truestep/verify/verdict.hpp>
+#include <truestep/verify/yardstick.hpp>
 
 #include "compared.hpp"
 #include "honest.hpp"
 #include "shares.hpp"
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -327,4 +327,4 @@ bool check_bounds(std::uint64_t draws, std::uint64_t seed, int threads,
     return ok;
 }
 
-} // namespace scape::floats
+} // namespace truestep::floats

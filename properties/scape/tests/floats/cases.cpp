@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <utility>
 
-#include <scape/distributed/scalars.hpp>
+#include <truestep/distributed/scalars.hpp>
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -234,4 +234,4 @@ std::vector<SeveralVariables> functions_of_several_variables(bool all, std::uint
     return result;
 }
 
-} // namespace scape::floats
+} // namespace truestep::floats

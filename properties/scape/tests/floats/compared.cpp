@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -167,4 +167,4 @@ std::string row(const std::string& name, const Tally& tally) {
     return text + (tally.first.empty() ? "" : "    " + tally.first + "\n");
 }
 
-} // namespace scape::floats
+} // namespace truestep::floats

@@ -1,7 +1,7 @@
 // The block algorithms in the host's form.
 #include <algorithm>
 
-#include <scape/distributed/element.hpp>
+#include <truestep/distributed/element.hpp>
 
 #include "algorithms/exchanged.hpp"
 #include "algorithms/local.hpp"
@@ -10,7 +10,7 @@
 #include "machine.hpp"
 #include "operations.hpp"
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -159,4 +159,4 @@ void square_sums(Workplace& place, const Batch& batch, Outcome& outcome) {
 
 } // namespace on_device
 
-} // namespace scape::floats
+} // namespace truestep::floats

@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include <scape/reference/coefficients.hpp>
+#include <truestep/reference/coefficients.hpp>
 
 // The formulas of section 5 in the forms that level REL lets an implementation have. Honest is what the
 // level counts: the same products, quotients and roots of the same scalars (each rounded once to fp32),
 // sums in any order; with a product fused into a sum wherever there is one, factors in any order, a
 // quotient as a product with a reciprocal, a root as a product with a reciprocal root.
 
-namespace scape::floats::honest {
+namespace truestep::floats::honest {
 
 using Scalars = reference::Coefficients<float>;
 
@@ -181,4 +181,4 @@ inline float clip_factor(Choice& choice, double limit, const std::vector<float>&
     return static_cast<float>(std::min(1.0, limit / (std::sqrt(exact) + above_zero)));
 }
 
-} // namespace scape::floats::honest
+} // namespace truestep::floats::honest

@@ -13,7 +13,7 @@
 #include "planted.hpp"
 #include "yardsticks.hpp"
 
-namespace scape::floats {
+namespace truestep::floats {
 namespace {
 
 constexpr const char* usage =
@@ -157,13 +157,14 @@ bool run(const Options& options) {
 }
 
 } // namespace
-} // namespace scape::floats
+} // namespace truestep::floats
 
 int main(int argc, char** argv) {
     try {
-        return scape::floats::run(scape::floats::parse(argc, argv)) ? 0 : 1;
+        return truestep::floats::run(truestep::floats::parse(argc, argv)) ? 0 : 1;
     } catch (const std::invalid_argument& error) {
-        static_cast<void>(std::fprintf(stderr, "all_floats: %s\n%s", error.what(), scape::floats::usage));
+        static_cast<void>(
+            std::fprintf(stderr, "all_floats: %s\n%s", error.what(), truestep::floats::usage));
         return 2;
     } catch (const std::exception& error) {
         static_cast<void>(std::fprintf(stderr, "all_floats: %s\n", error.what()));

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <scape/problem/layout.hpp>
+#include <truestep/problem/layout.hpp>
 
-namespace scape::floats {
+namespace truestep::floats {
 
 using problem::Index;
 using Bits = std::uint32_t;
@@ -65,4 +65,4 @@ inline std::vector<float> special_values() {
     return result;
 }
 
-} // namespace scape::floats
+} // namespace truestep::floats

@@ -8,7 +8,7 @@
 
 #include "oracle.hpp"
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -373,4 +373,4 @@ const Operation& square_sums() {
     return operation;
 }
 
-} // namespace scape::floats
+} // namespace truestep::floats

@@ -5,7 +5,7 @@
 
 #include <mpfr.h>
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -213,4 +213,4 @@ double square_sum(const float* values, int size) {
 
 } // namespace oracle
 
-} // namespace scape::floats
+} // namespace truestep::floats

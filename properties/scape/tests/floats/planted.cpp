@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -210,4 +210,4 @@ std::vector<Planted> planted_tables() {
     return all;
 }
 
-} // namespace scape::floats
+} // namespace truestep::floats

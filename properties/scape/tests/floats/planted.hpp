@@ -5,7 +5,7 @@
 
 #include "cases.hpp"
 
-namespace scape::floats {
+namespace truestep::floats {
 
 /// The plain variant with one mistake.
 struct Planted {
@@ -15,4 +15,4 @@ struct Planted {
 };
 [[nodiscard]] std::vector<Planted> planted_tables();
 
-} // namespace scape::floats
+} // namespace truestep::floats

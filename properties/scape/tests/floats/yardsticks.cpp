@@ -5,16 +5,16 @@
 #include <cmath>
 #include <cstdio>
 
-#include <scape/distributed/scalars.hpp>
-#include <scape/reference/coefficients.hpp>
-#include <scape/verify/bounded.hpp>
-#include <scape/verify/comparator.hpp>
+#include <truestep/distributed/scalars.hpp>
+#include <truestep/reference/coefficients.hpp>
+#include <truestep/verify/bounded.hpp>
+#include <truestep/verify/comparator.hpp>
 
 #include "compared.hpp"
 #include "oracle.hpp"
 #include "peers/arithmetic.hpp"
 
-namespace scape::floats {
+namespace truestep::floats {
 
 namespace {
 
@@ -139,4 +139,4 @@ bool check_yardsticks(bool all, int threads, const std::function<void(const std:
     return ok && wrong == 0;
 }
 
-} // namespace scape::floats
+} // namespace truestep::floats

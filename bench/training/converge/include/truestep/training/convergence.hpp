@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <truestep/gate/learning.hpp>
+#include <truestep/training/drawing.hpp>
+#include <truestep/training/plan.hpp>
+
+// Trains a small model with candidates of the gate, of any system: section 33 of the specification.
+
+namespace truestep::training {
+
+/// What is learned, and how. Every candidate learns the same.
+struct ConvergeSettings {
+    gate::Learning learning; ///< the system's part
+    gate::Learning::Setting setting;
+    Plan plan; ///< whose density is whatever a system lets fall
+    std::string text;
+    std::size_t micro_batches = 2; ///< whose gradients come one after the other
+    std::size_t restart_at = 0;    ///< before this step all ranks are made anew from what they have saved
+    std::size_t pairs = 8;         ///< of each candidate beside the base line
+    std::size_t base_pairs = 16;   ///< of the base line beside its twin, from which sigma is known
+    double margin = 0.05;          ///< nats a symbol
+};
+/// Those of `check --converge`, in the system's setting of this name.
+[[nodiscard]] ConvergeSettings usual_convergence(const gate::Learning& learning,
+                                                 const std::string& setting = "");
+
+/// One run of an implementation on the settings' text.
+struct LearnedRun {
+    Curve curve;
+    std::string ended; ///< "", or why it did not come to its end: from there on its losses are NaN
+    /// Of every bit that the ranks have shown, after each step: where those of two runs are equal, nothing
+    /// was another that a state could show.
+    std::uint64_t digest = 0;
+};
+/// `turned`: the ranks take each other's batches, each the next one's. That must not matter, and changes
+/// the order of sums and whose choice of a mask is made from what: a twin.
+[[nodiscard]] LearnedRun learn(const ConvergeSettings& settings, const Text& text,
+                               const gate::Implementation& implementation, std::uint64_t seed,
+                               bool turned = false);
+
+/// Base line, twins, sigma, and then candidates, one after the other.
+class Convergence {
+  public:
+    /// `jobs` runs at a time, each in a process of its own, of at most so many seconds; 0: here, one after
+    /// the other.
+    Convergence(const ConvergeSettings& settings, int jobs, double run_seconds);
+
+    [[nodiscard]] const Text& text() const { return text_; }
+    [[nodiscard]] const ConvergeSettings& settings() const { return settings_; }
+    [[nodiscard]] const TrainingResults& results() const { return results_; }
+    /// Of the system's reference: fixes sigma. Throws truestep::Error if the base line says nothing.
+    void run_base();
+    struct Judged {
+        std::string candidate;
+        Verdict verdict;
+        std::string ended;        ///< of the first run that did not come to its end
+        double seconds = 0;       ///< of its runs, one after the other
+        bool same_bits = false;   ///< as the base line: every loss that was measured
+        bool same_states = false; ///< and every bit of every rank after each step
+    };
+    /// All of these, a group of runs each, in their order.
+    [[nodiscard]] std::vector<Judged> judge(const gate::Implementations& candidates);
+
+    /// index.html with its JSON, or the JSON alone; of neither where the name is "".
+    void write(const std::string& folder, const std::string& json,
+               const std::vector<std::string>& arguments);
+
+  private:
+    struct Wanted {
+        std::shared_ptr<const gate::Implementation> implementation;
+        std::uint64_t seed = 0;
+        bool turned = false;
+    };
+    struct Done {
+        LearnedRun run;
+        double seconds = 0;
+    };
+    [[nodiscard]] std::vector<Done> run_all(const std::vector<Wanted>& wanted) const;
+    [[nodiscard]] Judged judged(const std::string& candidate, const std::vector<Done>& runs);
+
+    ConvergeSettings settings_;
+    int jobs_;
+    double run_seconds_;
+    Text text_;
+    TrainingResults results_;
+    std::vector<Curve> base_;
+    std::vector<std::uint64_t> base_digests_; ///< of the same runs
+};
+
+/// "plain: SAME: ...", one line.
+[[nodiscard]] std::string text(const Convergence::Judged& judged, const std::string& base);
+
+} // namespace truestep::training

@@ -1,0 +1,9 @@
+// The passes in what every machine has, and those in double.
+#include "network.hpp"
+
+namespace truestep::training {
+
+const Passes<float> plain_passes = passes<float>;
+const Passes<double> double_passes = passes<double>;
+
+} // namespace truestep::training

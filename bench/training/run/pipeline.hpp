@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/mapl/passes.hpp>
+#include <truestep/problem/problem.hpp>
+#include <truestep/training/between.hpp>
+#include <truestep/training/run.hpp>
+
+#include "compression.hpp"
+#include "peers/peer.hpp"
+
+namespace truestep::training {
+
+/// The blocks behind which a model of so many is cut into stages as equal as can be.
+[[nodiscard]] std::vector<std::size_t> cuts(std::size_t layers, std::size_t stages);
+/// What the two sides of each boundary agree on.
+[[nodiscard]] mapl::Settings boundary_settings(const Shape& shape, const Compression& compression,
+                                               std::size_t boundary, std::uint64_t seed);
+/// The anchors of both sides of all boundaries, which the optimizer of the model trains with it: sender's
+/// and receiver's of the first boundary, and so on. Nothing where nothing is compressed.
+[[nodiscard]] std::vector<problem::Tensor> anchor_tensors(const Plan& plan,
+                                                          const std::optional<Compression>& compression);
+
+/// All boundaries between a rank's stages, in one thread: each pass is in one piece, and what would travel
+/// is counted. What the ends of distributed/mapl compute with messages is computed here by their own
+/// passes, to the same bits. Ranks are replicas (section 22.1): A follows the mean over them.
+class Pipeline final : public Between<float> {
+  public:
+    /// The links have to outlive it.
+    Pipeline(const Plan& plan, const std::optional<Compression>& compression, std::uint64_t seed,
+             const peers::Links& links);
+
+    /// What the next pass is of: these symbols, with these anchors. Of a pass back the gradients of the
+    /// anchors are left, too; without room for them it only goes forward, and nothing is counted.
+    void begin(std::span<const std::uint8_t> symbols, std::span<const float> anchors,
+               std::span<float> anchor_gradients = {});
+    void forward(std::size_t layer, float* values) override;
+    void backward(std::size_t layer, float* values) override;
+    /// All A follow what was summed since the last step's end.
+    void end_step(double learning_rate);
+
+    [[nodiscard]] std::size_t boundaries() const { return behind_.size(); }
+    [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.front().rank); }
+    /// A, D x r.
+    [[nodiscard]] std::span<const float> subspace(std::size_t boundary) const;
+    /// Between the stages of this rank so far, both ways.
+    [[nodiscard]] std::uint64_t sent() const { return sent_; }
+    /// Adds what it goes on from, and goes on from there.
+    void add_to(peers::State& state) const;
+    void restore(const peers::State& state);
+
+  private:
+    struct Rows {
+        mapl::Floats sender; ///< P of each side
+        mapl::Floats receiver;
+    };
+    struct Kept {
+        mapl::Floats q;
+        mapl::Floats z;
+    };
+    [[nodiscard]] std::size_t boundary_behind(std::size_t layer) const;
+    /// Where a side's table stands among all anchors.
+    [[nodiscard]] std::size_t table(std::size_t boundary, mapl::Side side) const;
+    [[nodiscard]] mapl::SideMatrices matrices(std::size_t boundary, mapl::Side side) const;
+    [[nodiscard]] std::size_t values() const; ///< of one A
+    void follow_spel(double rate);
+    void follow_adams(double rate);
+
+    std::optional<Compression> compression_;
+    std::vector<std::size_t> behind_; ///< the block before each boundary
+    std::vector<mapl::Settings> settings_;
+    std::size_t width_;
+    std::vector<Rows> rows_;
+    mapl::Floats a_; ///< of all boundaries, one after the other, as all that follows
+    mapl::Floats m_;
+    mapl::Floats senders_part_;
+    mapl::Floats receivers_part_;
+    std::unique_ptr<peers::Peer> adams_; ///< which trains A where it is free
+    distributed::Communicator& replicas_;
+    std::vector<Kept> kept_;
+    mapl::Floats dz_;
+    mapl::Floats gradient_; ///< G, while its place is taken by dX
+    std::vector<mapl::Id> ids_;
+    std::span<const float> anchors_;
+    std::span<float> anchor_gradients_;
+    std::uint64_t sent_ = 0;
+};
+
+} // namespace truestep::training

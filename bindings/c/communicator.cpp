@@ -1,0 +1,169 @@
+#include "communicator.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <truestep/problem/error.hpp>
+
+namespace truestep::abi {
+
+namespace {
+
+using distributed::Aborted;
+using distributed::Exchange;
+using distributed::Traffic;
+
+[[noreturn]] void fail(int rank, const std::string& what) {
+    const std::string said = last_error();
+    throw Aborted("rank " + std::to_string(rank) + ": " + what + (said.empty() ? "" : ": " + said));
+}
+
+/// One that the caller's functions carry out. It is waited for once, whatever happens: its buffers are
+/// about to go.
+class CalledExchange final : public Exchange {
+  public:
+    CalledExchange(const truestep_exchanges& functions, void* exchange)
+        : functions_(functions), exchange_(exchange) {}
+    CalledExchange(const CalledExchange&) = delete;
+    CalledExchange& operator=(const CalledExchange&) = delete;
+    ~CalledExchange() override {
+        if (!waited_)
+            functions_.wait(functions_.self, exchange_);
+    }
+
+    void wait() override {
+        if (waited_)
+            return;
+        waited_ = true;
+        clear_error();
+        if (functions_.wait(functions_.self, exchange_) != 0)
+            fail(functions_.rank, "an exchange has failed");
+    }
+
+  private:
+    const truestep_exchanges functions_;
+    void* exchange_;
+    bool waited_ = false;
+};
+
+/// The caller's functions as a communicator.
+class CalledCommunicator final : public distributed::Communicator {
+  public:
+    explicit CalledCommunicator(const truestep_exchanges& functions) : functions_(functions) {}
+
+    [[nodiscard]] int rank() const override { return functions_.rank; }
+    [[nodiscard]] int size() const override { return functions_.size; }
+    [[nodiscard]] std::string name() const override { return "callbacks"; }
+
+    std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                               void* receive, Sizes receive_sizes) override {
+        return started("all-to-all", [&](void** exchange) {
+            return functions_.all_to_all(functions_.self, static_cast<std::int32_t>(traffic), send,
+                                         send_sizes.data(), receive, receive_sizes.data(), exchange);
+        });
+    }
+
+    std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
+                                               Sizes sizes) override {
+        return started("all-gather", [&](void** exchange) {
+            return functions_.all_gather(functions_.self, static_cast<std::int32_t>(traffic), send, receive,
+                                         sizes.data(), exchange);
+        });
+    }
+
+    std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
+                                                   Sizes sizes) override {
+        return started("reduce-scatter", [&](void** exchange) {
+            return functions_.reduce_scatter(functions_.self, static_cast<std::int32_t>(traffic), send,
+                                             receive, sizes.data(), exchange);
+        });
+    }
+
+    void progress() override {
+        if (functions_.progress != nullptr)
+            functions_.progress(functions_.self);
+    }
+
+    // There is nobody to tell: a rank that fails leaves, and the caller's own exchanges notice.
+    void abort(const std::string&) noexcept override {}
+
+  private:
+    template <class Start>
+    std::unique_ptr<Exchange> started(const char* what, const Start& start) {
+        void* exchange = nullptr;
+        clear_error();
+        if (start(&exchange) != 0)
+            fail(functions_.rank, "an " + std::string(what) + " could not be started");
+        return std::make_unique<CalledExchange>(functions_, exchange);
+    }
+
+    truestep_exchanges functions_;
+};
+
+void check(const truestep_exchanges& exchanges) {
+    need_size(exchanges.struct_size, sizeof(truestep_exchanges), "truestep_exchanges");
+    if (exchanges.size < 1 || exchanges.rank < 0 || exchanges.rank >= exchanges.size)
+        throw Error("truestep_exchanges: rank is " + std::to_string(exchanges.rank) + " of " +
+                    std::to_string(exchanges.size) + "; ranks are 0 to size - 1");
+    const bool complete =
+        exchanges.all_to_all != nullptr && exchanges.all_gather != nullptr && exchanges.wait != nullptr;
+    if (!complete)
+        throw Error("truestep_exchanges: all_to_all, all_gather or wait is NULL; give all three");
+}
+
+} // namespace
+} // namespace truestep::abi
+
+truestep_status truestep_communicator_create(const truestep_exchanges* exchanges,
+                                             truestep_communicator** communicator) {
+    return truestep::abi::guarded([&] {
+        truestep::abi::need(exchanges, "exchanges");
+        truestep::abi::need(communicator, "communicator");
+        truestep::abi::check(*exchanges);
+        auto made = std::make_unique<truestep_communicator>();
+        made->communicator = std::make_shared<truestep::abi::CalledCommunicator>(*exchanges);
+        made->sums = exchanges->reduce_scatter != nullptr;
+        *communicator = made.release();
+    });
+}
+
+void truestep_communicator_destroy(truestep_communicator* communicator) {
+    delete communicator;
+}
+
+truestep_status truestep_group_create(int32_t size, int64_t timeout_milliseconds, truestep_group** group) {
+    return truestep::abi::guarded([&] {
+        truestep::abi::need(group, "group");
+        if (size < 1 || timeout_milliseconds < 1)
+            throw truestep::Error("a group of " + std::to_string(size) + " ranks with a timeout of " +
+                                  std::to_string(timeout_milliseconds) + " ms; both are at least 1");
+        const std::chrono::milliseconds timeout(timeout_milliseconds);
+        using truestep::distributed::InProcessGroup;
+        using truestep::distributed::InProcessPeers;
+        *group = std::make_unique<truestep_group>(
+                     truestep_group{InProcessGroup(size, timeout), InProcessPeers(size, timeout)})
+                     .release();
+    });
+}
+
+void truestep_group_destroy(truestep_group* group) {
+    delete group;
+}
+
+truestep_status truestep_group_communicator(truestep_group* group, int32_t rank,
+                                            truestep_communicator** communicator) {
+    return truestep::abi::guarded([&] {
+        truestep::abi::need(group, "group");
+        truestep::abi::need(communicator, "communicator");
+        auto made = std::make_unique<truestep_communicator>();
+        try {
+            made->communicator = group->group.communicator(rank);
+        } catch (const std::logic_error& error) { // the rank is none of the group's, or has been handed out
+            throw truestep::Error(error.what());
+        }
+        *communicator = made.release();
+    });
+}

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <truestep/gasloc/settings.hpp>
+#include <truestep/problem/layout.hpp>
+
+#include "outcome.hpp"
+
+struct truestep_gasloc_problem {
+    truestep::problem::Layout layout;
+    int workers = 1;
+    truestep::gasloc::Settings settings{};
+    int threads = 1;
+};

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <truestep.h>
+#include <truestep/problem/layout.hpp>
+
+#include "spool.hpp"
+
+/// What a recorder holds of the vectors that it is given.
+namespace truestep::abi {
+
+[[nodiscard]] std::vector<float> cut(std::span<const float> whole, const std::vector<problem::Range>& held);
+
+/// A vector, or bits, of the whole model, whose size is given, or what is held of it alone.
+[[nodiscard]] Spool::Place put(Spool& spool, std::span<const truestep_values> given,
+                               const std::vector<problem::Range>& held, problem::Index whole, bool is_mask,
+                               const std::string& what);
+
+} // namespace truestep::abi

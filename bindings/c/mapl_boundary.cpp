@@ -1,0 +1,296 @@
+#include "mapl_boundary.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <truestep/problem/error.hpp>
+
+#include "values.hpp"
+
+namespace truestep::abi {
+
+std::size_t mapl_side(int32_t side) {
+    if (side != TRUESTEP_MAPL_SENDER && side != TRUESTEP_MAPL_RECEIVER)
+        throw Error("side is " + std::to_string(side) +
+                    "; give TRUESTEP_MAPL_SENDER (0) or TRUESTEP_MAPL_RECEIVER (1)");
+    return static_cast<std::size_t>(side);
+}
+
+namespace {
+
+/// A matrix of D r values.
+mapl::Floats mapl_values(const mapl::Settings& settings, const truestep_values& values,
+                         const std::string& what) {
+    mapl::Floats room;
+    const std::string whole =
+        "values of width " + std::to_string(settings.width) + " and rank " + std::to_string(settings.rank);
+    const auto all = floats({&values, 1}, settings.width * settings.rank, room, what, whole.c_str());
+    must_be_finite(all, what);
+    return {all.begin(), all.end()};
+}
+
+mapl::Floats mapl_rows(const mapl::Settings& settings, mapl::Side side, const truestep_values& given,
+                       const std::string& what) {
+    if (given.count == 0)
+        return mapl::anchor_rows(settings, side);
+    mapl::Floats rows = mapl_values(settings, given, what);
+    mapl::check_rows(settings, rows);
+    return rows;
+}
+
+void set_mapl_rows(truestep_mapl_boundary& boundary, const truestep_mapl_state& state) {
+    const mapl::Settings& settings = boundary.settings;
+    if (settings.anchors == mapl::Anchors::none) {
+        if (state.sender_rows.count != 0 || state.receiver_rows.count != 0)
+            throw Error("state: there are rows, and the boundary has anchors=none; leave their count 0");
+        return;
+    }
+    boundary.rows[0] = mapl_rows(settings, mapl::Side::sender, state.sender_rows, "state: sender_rows");
+    if (settings.anchors == mapl::Anchors::two || state.receiver_rows.count != 0)
+        boundary.rows[1] =
+            mapl_rows(settings, mapl::Side::receiver, state.receiver_rows, "state: receiver_rows");
+    else
+        boundary.rows[1] = boundary.rows[0];
+    if (settings.anchors != mapl::Anchors::two && boundary.rows[0] != boundary.rows[1])
+        throw Error("state: the receiver has other rows than the sender, and anchors=" +
+                    std::string(mapl::name(settings.anchors)) + " has one P; give the same");
+}
+
+void begin_mapl_step(truestep_mapl_boundary& boundary) {
+    for (mapl::Floats& part : boundary.parts)
+        part.assign(boundary.a.size(), 0.0F);
+    boundary.batches = {};
+}
+
+/// One of a caller that knows no codewords ends before them, and is whole where there are none.
+void need_mapl_state(const mapl::Settings& settings, const truestep_mapl_state& state) {
+    if (mapl::quantizes(settings) || state.struct_size != offsetof(truestep_mapl_state, micro_batches))
+        need_size(state.struct_size, sizeof(truestep_mapl_state), "truestep_mapl_state");
+}
+
+/// A whole new boundary, which may fail before anything of an old one has changed.
+truestep_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm* form,
+                                 const truestep_mapl_state& state) {
+    need_mapl_state(settings, state);
+    if (state.steps < 0)
+        throw Error("state: steps is " + std::to_string(state.steps) + "; it is 0 or more");
+    truestep_mapl_boundary made{.settings = settings, .form = form, .steps = state.steps};
+    made.a = state.subspace.count == 0 ? mapl::first_subspace(settings.width, settings.rank, settings.seed)
+                                       : mapl_values(settings, state.subspace, "state: subspace");
+    mapl::check_on_manifold(settings, made.a, made.steps);
+    made.m = state.moment.count == 0 ? mapl::Floats(made.a.size(), 0.0F)
+                                     : mapl_values(settings, state.moment, "state: moment");
+    set_mapl_rows(made, state);
+    if (state.struct_size == sizeof state)
+        made.codewords = made_mapl_codewords(settings, state);
+    begin_mapl_step(made);
+    return made;
+}
+
+bool step_mapl(truestep_mapl_boundary& boundary, double rate, const mapl::Floats& gradient) {
+    const bool stepped = boundary.form->step(boundary.settings, gradient, rate, boundary.a, boundary.m);
+    ++boundary.steps;
+    begin_mapl_step(boundary);
+    return stepped;
+}
+
+bool end_mapl_step(truestep_mapl_boundary& boundary, double rate, const truestep_values* receivers_part) {
+    mapl::check_rate(rate);
+    if (receivers_part != nullptr && boundary.batches[TRUESTEP_MAPL_RECEIVER] > 0)
+        throw Error("step: the receiver's part is given, and this handle has been the receiver too; give "
+                    "NULL to take its own");
+    if (receivers_part == nullptr && boundary.batches[0] != boundary.batches[1])
+        throw Error("step: " + std::to_string(boundary.batches[0]) +
+                    " micro-batches have come back through the sender and " +
+                    std::to_string(boundary.batches[1]) +
+                    " through the receiver; let all come back, or give the part of another receiver");
+    const mapl::Floats& own = boundary.parts[TRUESTEP_MAPL_SENDER];
+    mapl::Floats room;
+    const std::span<const float> theirs =
+        receivers_part == nullptr ? std::span<const float>(boundary.parts[TRUESTEP_MAPL_RECEIVER])
+                                  : floats({receivers_part, 1}, static_cast<int64_t>(own.size()), room,
+                                           "receivers_part", "values of the subspace");
+    return step_mapl(boundary, rate, mapl::whole_gradient(own, theirs));
+}
+
+bool end_mapl_step_by(truestep_mapl_boundary& boundary, double rate, const truestep_values& gradient) {
+    mapl::check_rate(rate);
+    mapl::Floats room;
+    const std::span<const float> mean = floats({&gradient, 1}, static_cast<int64_t>(boundary.a.size()),
+                                               room, "gradient", "values of the subspace");
+    return step_mapl(boundary, rate, {mean.begin(), mean.end()});
+}
+
+void follow_mapl(truestep_mapl_boundary& boundary, const truestep_values& subspace) {
+    if (boundary.batches[TRUESTEP_MAPL_SENDER] > 0)
+        throw Error("follow: this handle has been the sender, whose step it is; call "
+                    "truestep_mapl_boundary_step");
+    mapl::Floats a = mapl_values(boundary.settings, subspace, "subspace");
+    mapl::check_on_manifold(boundary.settings, a, boundary.steps + 1);
+    boundary.a = std::move(a);
+    ++boundary.steps;
+    begin_mapl_step(boundary);
+}
+
+void look_at_mapl(const truestep_mapl_boundary& boundary, truestep_mapl_state& state) {
+    need_mapl_state(boundary.settings, state);
+    if (boundary.batches[0] + boundary.batches[1] > 0)
+        throw Error("state: a step goes on; end it by step or follow, or forget it");
+    if (state.struct_size == sizeof state)
+        look_at_mapl_codewords(boundary.codewords, state);
+    const auto look = [](const mapl::Floats& values) { return view(std::span<const float>(values)); };
+    state.steps = boundary.steps;
+    state.subspace = look(boundary.a);
+    state.moment = look(boundary.m);
+    state.sender_rows = look(boundary.rows[0]);
+    state.receiver_rows = look(boundary.rows[1]);
+}
+
+} // namespace
+} // namespace truestep::abi
+
+using truestep::abi::guarded;
+using truestep::abi::mapl_alive;
+using truestep::abi::MaplPass;
+using truestep::abi::need;
+
+truestep_status truestep_mapl_boundary_create(const char* settings, const truestep_mapl_state* state,
+                                              truestep_mapl_boundary** boundary) {
+    return guarded([&] {
+        need(settings, "settings");
+        need(boundary, "boundary");
+        const truestep::abi::MaplSettings parsed = truestep::abi::parse_mapl_settings(settings);
+        const auto& form =
+            parsed.reference ? truestep::abi::reference_mapl() : truestep::abi::optimized_mapl();
+        truestep_mapl_state none{};
+        none.struct_size = sizeof none;
+        *boundary = std::make_unique<truestep_mapl_boundary>(
+                        truestep::abi::made_mapl(parsed.boundary, &form, state == nullptr ? none : *state))
+                        .release();
+    });
+}
+
+void truestep_mapl_boundary_destroy(truestep_mapl_boundary* boundary) {
+    delete boundary;
+}
+
+truestep_status truestep_mapl_boundary_compress(truestep_mapl_boundary* boundary,
+                                                const truestep_values* activations,
+                                                const truestep_values* anchor, const int64_t* ids,
+                                                int64_t tokens, float* q, float* z) {
+    return guarded(
+        [&] { MaplPass(boundary, TRUESTEP_MAPL_SENDER, ids, tokens).compress(activations, anchor, q, z); });
+}
+
+truestep_status truestep_mapl_boundary_decompress(truestep_mapl_boundary* boundary,
+                                                  const truestep_values* z, const truestep_values* anchor,
+                                                  const int64_t* ids, int64_t tokens, float* xhat) {
+    return guarded(
+        [&] { MaplPass(boundary, TRUESTEP_MAPL_RECEIVER, ids, tokens).decompress(z, anchor, xhat); });
+}
+
+truestep_status truestep_mapl_boundary_decompress_backward(truestep_mapl_boundary* boundary, int64_t step,
+                                                           const truestep_values* z,
+                                                           const truestep_values* gradient,
+                                                           const int64_t* ids, int64_t tokens, float* dz,
+                                                           float* anchor_gradient) {
+    return guarded([&] {
+        MaplPass(boundary, TRUESTEP_MAPL_RECEIVER, ids, tokens)
+            .decompress_backward(step, z, gradient, dz, anchor_gradient);
+    });
+}
+
+truestep_status truestep_mapl_boundary_compress_backward(truestep_mapl_boundary* boundary, int64_t step,
+                                                         const truestep_values* q,
+                                                         const truestep_values* dz, const int64_t* ids,
+                                                         int64_t tokens, float* dx,
+                                                         float* anchor_gradient) {
+    return guarded([&] {
+        MaplPass(boundary, TRUESTEP_MAPL_SENDER, ids, tokens)
+            .compress_backward(step, q, dz, dx, anchor_gradient);
+    });
+}
+
+truestep_status truestep_mapl_boundary_part(const truestep_mapl_boundary* boundary, int32_t side,
+                                            truestep_values* part) {
+    return guarded([&] {
+        need(part, "part");
+        const auto& mine = mapl_alive(boundary);
+        *part = truestep::abi::view(std::span<const float>(mine.parts[truestep::abi::mapl_side(side)]));
+    });
+}
+
+truestep_status truestep_mapl_boundary_step(truestep_mapl_boundary* boundary, double rate,
+                                            const truestep_values* receivers_part, int32_t* stepped) {
+    return guarded([&] {
+        const bool went = truestep::abi::end_mapl_step(mapl_alive(boundary), rate, receivers_part);
+        if (stepped != nullptr)
+            *stepped = went ? 1 : 0;
+    });
+}
+
+truestep_status truestep_mapl_boundary_step_by(truestep_mapl_boundary* boundary, double rate,
+                                               const truestep_values* gradient, int32_t* stepped) {
+    return guarded([&] {
+        need(gradient, "gradient");
+        const bool went = truestep::abi::end_mapl_step_by(mapl_alive(boundary), rate, *gradient);
+        if (stepped != nullptr)
+            *stepped = went ? 1 : 0;
+    });
+}
+
+truestep_status truestep_mapl_boundary_follow(truestep_mapl_boundary* boundary,
+                                              const truestep_values* subspace) {
+    return guarded([&] {
+        need(subspace, "subspace");
+        truestep::abi::follow_mapl(mapl_alive(boundary), *subspace);
+    });
+}
+
+truestep_status truestep_mapl_boundary_forget(truestep_mapl_boundary* boundary) {
+    return guarded([&] { truestep::abi::begin_mapl_step(mapl_alive(boundary)); });
+}
+
+int64_t truestep_mapl_boundary_steps(const truestep_mapl_boundary* boundary) {
+    return boundary == nullptr ? 0 : boundary->steps;
+}
+
+truestep_status truestep_mapl_boundary_subspace(const truestep_mapl_boundary* boundary,
+                                                truestep_values* subspace) {
+    return guarded([&] {
+        need(subspace, "subspace");
+        *subspace = truestep::abi::view(std::span<const float>(mapl_alive(boundary).a));
+    });
+}
+
+truestep_status truestep_mapl_boundary_distance(const truestep_mapl_boundary* boundary, double* distance,
+                                                double* bound) {
+    return guarded([&] {
+        need(distance, "distance");
+        need(bound, "bound");
+        const auto& mine = mapl_alive(boundary);
+        *distance = truestep::mapl::distance_to_manifold(mine.a, mine.settings.rank);
+        *bound = truestep::mapl::manifold_bound(mine.settings, mine.steps);
+    });
+}
+
+truestep_status truestep_mapl_boundary_state(const truestep_mapl_boundary* boundary,
+                                             truestep_mapl_state* state) {
+    return guarded([&] {
+        need(state, "state");
+        truestep::abi::look_at_mapl(mapl_alive(boundary), *state);
+    });
+}
+
+truestep_status truestep_mapl_boundary_restore(truestep_mapl_boundary* boundary,
+                                               const truestep_mapl_state* state) {
+    return guarded([&] {
+        need(state, "state");
+        auto& mine = mapl_alive(boundary);
+        mine = truestep::abi::made_mapl(mine.settings, mine.form, *state);
+    });
+}

@@ -1,0 +1,115 @@
+#include "outcome.hpp"
+
+#include <cstddef>
+#include <new>
+
+#include <truestep/distributed/scape.hpp>
+#include <truestep/gasloc/worker.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/reference/check.hpp>
+#include <truestep/report/environment.hpp>
+
+namespace truestep::abi {
+
+namespace {
+
+/// One a thread; never given back before the thread ends, so that its text stays where it is.
+std::string& text_of_thread() {
+    thread_local std::string text;
+    return text;
+}
+
+truestep_status status_of_current() {
+    try {
+        throw;
+    } catch (const Error& error) {
+        set_error(error.what());
+        return TRUESTEP_ERROR;
+    } catch (const distributed::RefusedStep& error) {
+        set_error(error.what());
+        return TRUESTEP_REFUSED;
+    } catch (const reference::RefusedStep& error) {
+        set_error(error.what());
+        return TRUESTEP_REFUSED;
+    } catch (const distributed::Halted& error) {
+        set_error(error.what());
+        return TRUESTEP_HALTED;
+    } catch (const reference::Halted& error) {
+        set_error(error.what());
+        return TRUESTEP_HALTED;
+    } catch (const gasloc::Halted& error) {
+        set_error(error.what());
+        return TRUESTEP_HALTED;
+    } catch (const distributed::Aborted& error) {
+        set_error(error.what());
+        return TRUESTEP_ABORTED;
+    } catch (const std::bad_alloc&) {
+        set_error("out of memory");
+        return TRUESTEP_INTERNAL;
+    } catch (const std::exception& error) {
+        set_error(error.what());
+        return TRUESTEP_INTERNAL;
+    }
+}
+
+} // namespace
+
+void set_error(const char* text) noexcept {
+    try {
+        text_of_thread() = one_line(text == nullptr ? "" : text);
+    } catch (...) {
+        text_of_thread().clear(); // no memory for the text; the status says the rest
+    }
+}
+
+const char* last_error() noexcept {
+    return text_of_thread().c_str();
+}
+
+void clear_error() noexcept {
+    text_of_thread().clear();
+}
+
+truestep_status failure() noexcept {
+    try {
+        return status_of_current();
+    } catch (...) {
+        set_error("an error that is no std::exception");
+        return TRUESTEP_INTERNAL;
+    }
+}
+
+void need(const void* argument, const char* name) {
+    if (argument == nullptr)
+        throw Error(std::string(name) + " is NULL; give one");
+}
+
+void need_size(std::size_t given, std::size_t wanted, const char* name) {
+    if (given != wanted)
+        throw Error(std::string(name) + ": its struct_size is " + std::to_string(given) +
+                    "; set it to sizeof(" + name + "), " + std::to_string(wanted) + " in this library");
+}
+
+} // namespace truestep::abi
+
+int32_t truestep_abi_version(void) {
+    return TRUESTEP_ABI_VERSION;
+}
+
+int32_t truestep_abi_minor_version(void) {
+    return TRUESTEP_ABI_MINOR_VERSION;
+}
+
+const char* truestep_version(void) {
+    static const std::string version = truestep::report::version();
+    return version.c_str();
+}
+
+const char* truestep_last_error(void) {
+    return truestep::abi::last_error();
+}
+
+void truestep_set_error(const char* text) {
+    truestep::abi::set_error(text);
+}

@@ -1,0 +1,180 @@
+#include "peers.hpp"
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <truestep/problem/error.hpp>
+
+#include "communicator.hpp"
+
+namespace truestep::abi {
+
+namespace {
+
+using distributed::Aborted;
+using distributed::Incoming;
+using distributed::Traffic;
+
+/// A message that the caller's functions carry. It is waited for once, whatever happens.
+class CalledMessage {
+  public:
+    /// `start` puts it into its argument, or does not return 0.
+    template <class Start>
+    CalledMessage(const truestep_messages& functions, std::string what, const Start& start)
+        : functions_(functions), what_(std::move(what)) {
+        clear_error();
+        if (start(&message_) != 0)
+            fail("could not be started");
+    }
+    CalledMessage(const CalledMessage&) = delete;
+    CalledMessage& operator=(const CalledMessage&) = delete;
+    ~CalledMessage() {
+        if (!waited_)
+            functions_.wait(functions_.self, message_);
+    }
+
+    void wait() {
+        if (come_)
+            return;
+        clear_error();
+        if (std::exchange(waited_, true) || functions_.wait(functions_.self, message_) != 0)
+            fail("has failed");
+        come_ = true;
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& how) const {
+        const std::string said = last_error();
+        throw Aborted("rank " + std::to_string(functions_.rank) + ": " + what_ + " " + how +
+                      (said.empty() ? "" : ": " + said));
+    }
+
+    const truestep_messages functions_;
+    const std::string what_;
+    void* message_ = nullptr;
+    bool waited_ = false;
+    bool come_ = false;
+};
+
+std::string told(const char* direction, int peer, std::uint64_t number) {
+    return std::string("message ") + std::to_string(number) + direction + std::to_string(peer);
+}
+
+class CalledIncoming final : public Incoming {
+  public:
+    CalledIncoming(const truestep_messages& functions, Traffic traffic, int peer, std::uint64_t number,
+                   std::size_t bytes)
+        : bytes_(bytes), data_(std::make_unique_for_overwrite<std::byte[]>(bytes)),
+          message_(functions, told(" from rank ", peer, number), [&](void** message) {
+              return functions.receive(functions.self, static_cast<std::int32_t>(traffic), peer, number,
+                                       data_.get(), bytes, message);
+          }) {}
+
+    /// Callbacks know of the whole alone.
+    const std::byte* wait(std::size_t bytes) override {
+        if (bytes > bytes_)
+            throw std::invalid_argument("a message of " + std::to_string(bytes_) + " bytes has no first " +
+                                        std::to_string(bytes));
+        message_.wait();
+        return data_.get();
+    }
+
+  private:
+    std::size_t bytes_;
+    std::unique_ptr<std::byte[]> data_;
+    CalledMessage message_;
+};
+
+/// The caller's functions as peers.
+class CalledPeers final : public distributed::Peers {
+  public:
+    explicit CalledPeers(const truestep_messages& functions) : functions_(functions) {}
+
+    [[nodiscard]] int rank() const override { return functions_.rank; }
+    [[nodiscard]] int size() const override { return functions_.size; }
+    [[nodiscard]] std::string name() const override { return "callbacks"; }
+
+    void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
+              std::size_t bytes) override {
+        auto carried = std::make_unique<CalledMessage>(
+            functions_, told(" to rank ", peer, number), [&](void** handle) {
+                return functions_.send(functions_.self, static_cast<std::int32_t>(traffic), peer, number,
+                                       message.get(), bytes, handle);
+            });
+        sent_.push_back({std::move(message), std::move(carried)});
+    }
+
+    [[nodiscard]] std::unique_ptr<Incoming> receive(Traffic traffic, int peer, std::uint64_t number,
+                                                    std::size_t bytes) override {
+        return std::make_unique<CalledIncoming>(functions_, traffic, peer, number, bytes);
+    }
+
+    void progress() override {
+        if (functions_.progress != nullptr)
+            functions_.progress(functions_.self);
+    }
+
+    // There is nobody to tell: a rank that fails leaves, and the caller's own messages notice.
+    void leave(const std::string&) noexcept override {}
+
+    /// All of them, also after one has failed.
+    void settle() {
+        const std::vector<Sent> sent = std::exchange(sent_, {});
+        for (const Sent& one : sent)
+            one.carried->wait();
+    }
+
+  private:
+    /// The message outlives what carries it.
+    struct Sent {
+        std::shared_ptr<const void> message;
+        std::unique_ptr<CalledMessage> carried;
+    };
+
+    truestep_messages functions_;
+    std::vector<Sent> sent_;
+};
+
+void check_messages(const truestep_messages& messages) {
+    need_size(messages.struct_size, sizeof(truestep_messages), "truestep_messages");
+    if (messages.size < 1 || messages.rank < 0 || messages.rank >= messages.size)
+        throw Error("truestep_messages: rank is " + std::to_string(messages.rank) + " of " +
+                    std::to_string(messages.size) + "; ranks are 0 to size - 1");
+    if (messages.send == nullptr || messages.receive == nullptr || messages.wait == nullptr)
+        throw Error("truestep_messages: send, receive or wait is NULL; give all three");
+}
+
+} // namespace
+} // namespace truestep::abi
+
+truestep_status truestep_peers_create(const truestep_messages* messages, truestep_peers** peers) {
+    return truestep::abi::guarded([&] {
+        truestep::abi::need(messages, "messages");
+        truestep::abi::need(peers, "peers");
+        truestep::abi::check_messages(*messages);
+        auto called = std::make_shared<truestep::abi::CalledPeers>(*messages);
+        *peers = std::make_unique<truestep_peers>(truestep_peers{called, [called] { called->settle(); }})
+                     .release();
+    });
+}
+
+truestep_status truestep_group_peers(truestep_group* group, int32_t rank, truestep_peers** peers) {
+    return truestep::abi::guarded([&] {
+        truestep::abi::need(group, "group");
+        truestep::abi::need(peers, "peers");
+        auto made = std::make_unique<truestep_peers>();
+        try {
+            made->peers = group->peers.peers(rank);
+        } catch (const std::logic_error& error) { // the rank is none of the group's, or has been handed out
+            throw truestep::Error(error.what());
+        }
+        *peers = made.release();
+    });
+}
+
+void truestep_peers_destroy(truestep_peers* peers) {
+    delete peers;
+}

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/problem/problem.hpp>
+
+#include "outcome.hpp"
+
+namespace truestep::abi {
+
+/// What `settings` says, beside the model and the workers.
+struct Settings {
+    problem::Algorithm algorithm = problem::Algorithm::scape;
+    problem::HyperParameters hyper;
+    std::string param_groups; ///< of each tensor, as text
+    problem::DensitySchedule density = problem::DensitySchedule::constant(0.01);
+    problem::PartitionRule partition = problem::PartitionRule::by_shard;
+    distributed::Reduction reduction = distributed::Reduction::ordered;
+    int threads = 1;
+};
+
+/// Throws truestep::Error for a key that is unknown or given twice, and for a value that is none.
+[[nodiscard]] Settings parse_settings(const std::string& text);
+
+/// The model as it was given; of any system's problem.
+[[nodiscard]] problem::Layout layout_of(const truestep_tensor* tensors, std::size_t count);
+
+} // namespace truestep::abi
+
+struct truestep_problem {
+    truestep::abi::Settings settings;
+    truestep::problem::Problem problem;
+};

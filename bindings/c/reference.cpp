@@ -1,0 +1,128 @@
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <truestep/problem/error.hpp>
+#include <truestep/verify/run.hpp>
+
+#include "problem.hpp"
+#include "values.hpp"
+
+struct truestep_reference {
+    truestep::problem::Problem problem;
+    truestep::verify::Run<float> run;
+    truestep::verify::StepResults<float> results{}; ///< of the last step
+    std::vector<std::uint8_t> bits{};               ///< of the mask that was looked at last
+};
+
+namespace truestep::abi {
+
+namespace {
+
+using Floats = verify::Vector<float>;
+using verify::Result;
+
+Floats vector_of(std::span<const truestep_values> given, problem::Index size, const std::string& what) {
+    std::vector<float> room;
+    const auto values = floats(given, size, room, what);
+    return Eigen::Map<const Floats>(values.data(), size);
+}
+
+std::unique_ptr<truestep_reference> make(const truestep_problem& problem,
+                                         std::span<const truestep_values> parameters) {
+    Floats start = vector_of(parameters, problem.problem.layout.size(), "parameters");
+    auto made = std::make_unique<truestep_reference>(
+        truestep_reference{problem.problem, {problem.problem, problem.settings.density, std::move(start)}});
+    made->results = made->run.unchanged();
+    return made;
+}
+
+void step(truestep_reference& reference, std::span<const truestep_values> gradients, double learning_rate) {
+    verify::PerRank<float> all;
+    for (const truestep_values& gradient : gradients)
+        all.push_back(vector_of({&gradient, 1}, reference.problem.layout.size(),
+                                "gradient of rank " + std::to_string(all.size())));
+    reference.results = reference.run.step(all, learning_rate);
+}
+
+Result result_of(std::int32_t what) {
+    switch (what) {
+    case TRUESTEP_PARAMETERS:
+        return Result::parameters;
+    case TRUESTEP_FIRST_MOMENT:
+        return Result::first_moment;
+    case TRUESTEP_RESIDUAL:
+        return Result::residual;
+    case TRUESTEP_MASK:
+        return Result::mask;
+    case TRUESTEP_NEXT_MASK:
+        return Result::next_mask;
+    case TRUESTEP_LOCAL:
+        return Result::local;
+    case TRUESTEP_EXCHANGED:
+        return Result::exchanged;
+    case TRUESTEP_RECONSTRUCTED:
+        return Result::reconstructed;
+    default:
+        throw Error("view: there is no " + std::to_string(what) +
+                    "; give TRUESTEP_PARAMETERS (0) to TRUESTEP_RECONSTRUCTED (7)");
+    }
+}
+
+truestep_values look(truestep_reference& reference, Result what, std::int32_t rank) {
+    if (rank < 0 || rank >= reference.problem.workers)
+        throw Error("view: rank is " + std::to_string(rank) + "; there are 0 to " +
+                    std::to_string(reference.problem.workers - 1));
+    if (what == Result::mask || what == Result::next_mask) {
+        reference.bits = verify::to_bits(reference.results.mask_of(what), reference.problem.layout.size());
+        return view(std::span<const std::uint8_t>(reference.bits));
+    }
+    const Floats* values = reference.results.values(what, rank);
+    if (values == nullptr)
+        throw Error("view: there is no " + std::string(verify::kind_of(what).name) + " of " +
+                    std::string(name(reference.problem.algorithm)) +
+                    " here; what is between the phases is there after a step, and of scape alone");
+    return view(std::span<const float>(values->data(), static_cast<std::size_t>(values->size())));
+}
+
+} // namespace
+} // namespace truestep::abi
+
+using truestep::abi::guarded;
+using truestep::abi::need;
+
+truestep_status truestep_reference_create(const truestep_problem* problem,
+                                          const truestep_values* parameters, size_t count,
+                                          truestep_reference** reference) {
+    return guarded([&] {
+        need(problem, "problem");
+        need(reference, "reference");
+        *reference =
+            truestep::abi::make(*problem, truestep::abi::pieces(parameters, count, "parameters")).release();
+    });
+}
+
+void truestep_reference_destroy(truestep_reference* reference) {
+    delete reference;
+}
+
+truestep_status truestep_reference_step(truestep_reference* reference, const truestep_values* gradients,
+                                        size_t workers, double learning_rate) {
+    return guarded([&] {
+        need(reference, "reference");
+        truestep::abi::step(*reference, truestep::abi::pieces(gradients, workers, "gradients"),
+                            learning_rate);
+    });
+}
+
+truestep_status truestep_reference_view(truestep_reference* reference, int32_t what, int32_t rank,
+                                        truestep_values* view) {
+    return guarded([&] {
+        need(reference, "reference");
+        need(view, "view");
+        *view = truestep::abi::look(*reference, truestep::abi::result_of(what), rank);
+    });
+}

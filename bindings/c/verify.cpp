@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <truestep/gasloc/traces.hpp>
+#include <truestep/mapl/traces.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/report/status.hpp>
+#include <truestep/trace/bundle.hpp>
+#include <truestep/trace/ranks.hpp>
+#include <truestep/verify/diagnosis.hpp>
+#include <truestep/verify/report.hpp>
+#include <truestep/verify/scape_traces.hpp>
+
+#include "outcome.hpp"
+
+struct truestep_verdict {
+    bool passed = false;
+    std::string text;
+    std::string json;
+};
+
+namespace truestep::abi {
+
+namespace {
+
+/// Whose trace it is, by the algorithm that it names.
+verify::Traces traces_of(const std::filesystem::path& path) {
+    const std::string algorithm = trace::algorithm_of(path);
+    std::string known;
+    for (const verify::Traces& traces : {verify::scape_traces(), gasloc::traces(), mapl::traces()}) {
+        if (std::ranges::find(traces.algorithms, algorithm) != traces.algorithms.end())
+            return traces;
+        for (const std::string& name : traces.algorithms)
+            known += (known.empty() ? "" : ", ") + name;
+    }
+    throw Error(path.string() + ": a trace of the algorithm '" + one_line(algorithm) +
+                "', which is of no system here; there are " + known);
+}
+
+truestep_verdict verify(const std::filesystem::path& path, const verify::VerifyOptions& options) {
+    const verify::Traces traces = traces_of(path);
+    const verify::TraceVerdict verdict = traces.verify(path, options);
+    const std::vector<std::string> fits = what_may_be_wrong(traces, verdict, options);
+    nlohmann::ordered_json json = json_report(verdict);
+    json["fits"] = fits;
+    return {verdict.status == verify::Status::passed,
+            text_report(verdict) + verify::text_of_diagnosis(fits) + std::string(name(verdict.status)) +
+                "  " + path.string() + "\n",
+            json.dump()};
+}
+
+verify::VerifyOptions options_of(const char* level, const char* from) {
+    verify::VerifyOptions options;
+    if (level != nullptr)
+        options.level = verify::parse_trace_level(level);
+    if (from != nullptr)
+        options.from = verify::parse_from(from);
+    return options;
+}
+
+/// The name under which they are one run.
+std::filesystem::path run_of(const char* const* paths, std::size_t count) {
+    need(paths, "paths");
+    std::vector<std::filesystem::path> files;
+    for (std::size_t i = 0; i < count; ++i) {
+        need(paths[i], "a path");
+        files.emplace_back(paths[i]);
+    }
+    return trace::run_of(files);
+}
+
+} // namespace
+} // namespace truestep::abi
+
+using truestep::abi::guarded;
+using truestep::abi::need;
+
+truestep_status truestep_verify(const char* path, const char* level, const char* from,
+                                truestep_verdict** verdict) {
+    return guarded([&] {
+        need(path, "path");
+        need(verdict, "verdict");
+        const auto options = truestep::abi::options_of(level, from);
+        *verdict = std::make_unique<truestep_verdict>(truestep::abi::verify(path, options)).release();
+    });
+}
+
+truestep_status truestep_verify_ranks(const char* const* paths, size_t count, const char* level,
+                                      const char* from, truestep_verdict** verdict) {
+    return guarded([&] {
+        need(verdict, "verdict");
+        const auto options = truestep::abi::options_of(level, from);
+        const std::filesystem::path run = truestep::abi::run_of(paths, count);
+        *verdict = std::make_unique<truestep_verdict>(truestep::abi::verify(run, options)).release();
+    });
+}
+
+truestep_status truestep_join(const char* const* paths, size_t count, const char* output) {
+    return guarded([&] {
+        need(output, "output");
+        truestep::trace::join(truestep::abi::run_of(paths, count), output);
+    });
+}
+
+void truestep_verdict_destroy(truestep_verdict* verdict) {
+    delete verdict;
+}
+
+int32_t truestep_verdict_passed(const truestep_verdict* verdict) {
+    return verdict != nullptr && verdict->passed ? 1 : 0;
+}
+
+const char* truestep_verdict_text(const truestep_verdict* verdict) {
+    return verdict == nullptr ? "" : verdict->text.c_str();
+}
+
+const char* truestep_verdict_json(const truestep_verdict* verdict) {
+    return verdict == nullptr ? "" : verdict->json.c_str();
+}

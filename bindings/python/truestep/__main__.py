@@ -1,0 +1,90 @@
+"""The command `truestep` of the Python package, also `python -m truestep`: verify and join, as the tool has them, over libtruestep.
+
+Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input or usage.
+"""
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import Error, join, version
+from ._verify import verdict
+
+
+def _run_of(path: str) -> str:
+    """The name of the run that a file is of: with a star for the rank's number, if it holds one rank alone (section 9)."""
+    try:
+        with open(path, "rb") as file:
+            head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        rank = json.loads(head["__metadata__"]["config"]).get("rank")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError):
+        return path  # libtruestep says what is wrong with it
+    return path if rank is None else re.sub(rf"rank{rank}(?!\d)(?!.*rank{rank}(?!\d))", "rank*", path)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    runs: dict[str, list[str]] = {}
+    for path in options.files:
+        runs.setdefault(_run_of(path), []).append(path)
+    traces: list[dict[str, Any]] = []
+    bad_input = False
+    for run, files in runs.items():
+        start = f" --from {options.start}" if options.start else ""
+        print(f"$ truestep verify {shlex.quote(run)}{start} --level {options.level}", flush=True)
+        try:
+            result = verdict(files, options.level, options.start)
+        except Error as error:
+            print(f"truestep verify: {error}", file=sys.stderr)
+            bad_input = True
+            traces.append({"trace": run, "error": str(error)})
+            continue
+        print(result.text)
+        traces.append(result.json)
+    statuses = [trace.get("status") for trace in traces]
+    counts = {"passed": statuses.count("PASSED"), "failed": len(traces) - statuses.count("PASSED"),
+              "mistrusted": statuses.count("MISTRUSTED")}
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"command": ["truestep", *sys.argv[1:]], "traces": traces, **counts}, file, indent=2)
+    if counts["mistrusted"]:
+        print(f"{counts['mistrusted']} of the failed only MISTRUSTED: no difference, but no proof")
+    print(f"{counts['passed']} passed, {counts['failed']} failed")
+    return 2 if bad_input else 1 if counts["failed"] else 0
+
+
+def _join(options: argparse.Namespace) -> int:
+    join(options.files, options.output)
+    print(f"joined: {options.output}")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("truestep", description="Check recorded runs against the reference.", epilog=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"truestep {version()}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("verify", help="check recorded runs against the reference")
+    command.add_argument("files", nargs="+", metavar="FILE", help="traces; the files of a run's ranks count as one run")
+    command.add_argument("--level", default="exact", help="exact, rel (another arithmetic in fp32) or bf16; default: exact")
+    command.add_argument("--from", dest="start", help="recorded or start: where each step of the reference begins")
+    command.add_argument("--json", metavar="FILE", help="also write the result to this file")
+    command.set_defaults(run=_verify)
+    command = commands.add_parser("join", help="make one trace of what each rank of a run has written by itself")
+    command.add_argument("files", nargs="+", metavar="FILE", help="the files of all ranks")
+    command.add_argument("-o", "--output", required=True, help="the trace to write")
+    command.set_defaults(run=_join)
+    options = parser.parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except (Error, OSError) as error:
+        print(f"truestep: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""One rank of the sharded optimizer."""
+
+import atexit
+import ctypes
+import os
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from . import _library, _values
+from ._communicator import Communicator, ThreadCommunicator, native_of
+from ._errors import Error
+from ._problem import Problem
+from ._values import Floats, Mask
+
+TRAFFIC = ("agreement", "payload", "moment", "mask", "gradient", "parameters")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the last step did on this rank."""
+
+    step: int
+    selected: int  # coordinates of its mask
+    kept: int  # of those, how many the mask before had too
+    sent: dict[str, int]  # bytes to other ranks, by kind
+    gradient_norm: float  # before clipping; 0 where clipping is off
+    clip_factor: float
+    exponent: int  # E of a payload of e5m2, which the step was scaled by (section 21); else 0
+
+
+_open: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
+
+
+def _finish_all() -> None:
+    """A process that ends takes its part in the last mask's exchange, so that no other waits for it. (Threads end together.)"""
+    for optimizer in list(_open):
+        if optimizer._native is None or optimizer._native.owner is None:
+            continue
+        optimizer._take_part()
+
+
+atexit.register(_finish_all)
+
+
+class Optimizer:
+    """SCAPE on this rank, over a communicator (None: one rank alone). All ranks call the same functions in the same order.
+
+        with truestep.Optimizer(problem, parameters) as optimizer:
+            optimizer.step(gradient, 0.01)
+            optimizer.parameters
+    """
+
+    def __init__(self, problem: Problem, parameters: Any, communicator: Communicator | ThreadCommunicator | None = None) -> None:
+        self.problem = problem
+        self._native = native_of(communicator, "communicator")
+        given, count = _values.pieces(parameters, "parameters")
+        pointer = None if self._native is None else self._native.handle.pointer
+        with cause_of(self._native):
+            handle = _library.Handle("optimizer", problem._handle.pointer, pointer, given, count)
+        handle.calls = self._native  # callbacks live as long as what calls them
+        self._handle: _library.Handle | None = handle
+        self.on_refusal: Callable[[], None] = lambda: None  # of a step that could not be made ready here, whose parts are forgotten
+        _open.add(self)
+
+    def step(self, gradient: Any, learning_rate: float) -> None:
+        """This rank's gradient, in one array or in pieces (fp32 or bf16), which are read where they stand. Raises RefusedStep on all
+        ranks with nothing changed, Halted or Aborted. What is wrong on one rank alone raises Error on all, with nothing changed."""
+        with self.or_refuse():
+            given, count = _values.pieces(gradient, "gradient")
+            rate = _values.rate(learning_rate)
+        self._call("optimizer_step", given, count, rate)
+
+    @contextmanager
+    def or_refuse(self, bucket: bool = False) -> Iterator[None]:
+        """Around what makes a step ready, or a bucket of it: if it fails here, the step ends on all ranks, which would wait for this one."""
+        try:
+            yield
+        except Exception:
+            try:
+                if bucket:
+                    self._call("optimizer_bucket", None, 0, None, 0)  # a bucket without tensors, which libtruestep refuses on all ranks
+                else:
+                    self._call("optimizer_step", None, 0, 0.0)  # and a step without a gradient
+            except Error:
+                pass  # what has failed here is the error to report
+            self.on_refusal()
+            raise
+
+    @property
+    def gradient(self) -> Floats:
+        """Room for a gradient that step_using_up() may write into: memory of the optimizer's own, zeros at first. To be written to until that
+        step, and afterwards no more: ask for it again, for it may be elsewhere, and write all of it."""
+        room = _library.Values()
+        self._call("optimizer_gradient", ctypes.byref(room))
+        return _values.look(self._open_handle, room)
+
+    def step_using_up(self, gradient: Any, learning_rate: float) -> None:
+        """step() with a gradient that may be written into, which it then need not read twice (section 20): the same bits. What stands in its
+        place in `gradient`, the property, is not copied; other pieces, which stand elsewhere, are copied there. All ranks step this way, or
+        none."""
+        with self.or_refuse():
+            given, count = _values.pieces(gradient, "gradient")
+            rate = _values.rate(learning_rate)
+        self._call("optimizer_step_using_up", given, count, rate)
+
+    def accumulate(self, gradient: Any) -> None:
+        """A micro-batch (section 20): what is given here, in this order, and what step() is given are added, in fp32. Talks to nobody."""
+        given, count = _values.pieces(gradient, "gradient")
+        self._call("optimizer_accumulate", given, count)
+
+    def bucket(self, tensors: Sequence[int], values: Any) -> None:
+        """Buckets of the last part: the values of these tensors of the problem, counted from 0, one after the other in this order. They are
+        copied, and their exchange goes on while the next gradients are made. All ranks give the same buckets in the same order, every
+        tensor once, and then step_of_parts()."""
+        with self.or_refuse(bucket=True):
+            numbers = [_library.whole(tensor, "tensor", 64) for tensor in tensors]
+            if any(number < 0 for number in numbers):
+                raise Error(f"bucket: its tensors are {numbers}; they are counted from 0")
+            given, count = _values.pieces(values, "bucket")
+        self._call("optimizer_bucket", (ctypes.c_size_t * len(numbers))(*numbers), len(numbers), given, count)
+
+    def step_of_parts(self, learning_rate: float) -> None:
+        """The step whose gradient is what has been accumulated, and the buckets where there are any; as step() otherwise. A step that
+        raises has forgotten its parts."""
+        with self.or_refuse():
+            rate = _values.rate(learning_rate)
+        self._call("optimizer_step_of_parts", rate)
+
+    def forget_parts(self) -> None:
+        """Gives up what has been given since the last step. On all ranks, where there are buckets."""
+        self._call("optimizer_forget_parts")
+
+    def progress(self) -> None:
+        """Lets the coming mask move on, for whoever computes for long between two steps."""
+        self._call("optimizer_progress")
+
+    @property
+    def steps(self) -> int:
+        return _library.ask("optimizer_steps", self._open_handle.pointer)
+
+    @property
+    def parameters(self) -> Floats:
+        """The parameters themselves, not a copy. Whoever writes to them does the same on all ranks, between two steps."""
+        return _values.look(self._open_handle, self._view(_library.PARAMETERS))
+
+    @property
+    def first_moment(self) -> Floats:
+        return _values.look(self._open_handle, self._view(_library.FIRST_MOMENT)).copy()
+
+    @property
+    def residual(self) -> Floats:
+        """This rank's own."""
+        return _values.look(self._open_handle, self._view(_library.RESIDUAL)).copy()
+
+    @property
+    def mask(self) -> Mask:
+        """Of the last step, a bool a coordinate."""
+        return _values.copy_mask(self._view(_library.MASK), self.problem.size)
+
+    @property
+    def next_mask(self) -> Mask:
+        """Waits for it: to be asked for on all ranks."""
+        return _values.copy_mask(self._view(_library.NEXT_MASK), self.problem.size)
+
+    @property
+    def statistics(self) -> Statistics:
+        entry = _library.StatisticsEntry(struct_size=ctypes.sizeof(_library.StatisticsEntry))
+        self._call("optimizer_statistics", ctypes.byref(entry))
+        return Statistics(entry.step, entry.selected, entry.kept, dict(zip(TRAFFIC, entry.sent)), entry.gradient_norm,
+                          entry.clip_factor, entry.exponent)
+
+    @property
+    def exponent(self) -> int:
+        """Of a payload of e5m2, for restore(): the greatest exponent of what this rank sent in the last step, before it was rounded; of a step
+        in which all of it was below 2^-126, E of the step less 256."""
+        value = ctypes.c_int32()
+        self._call("optimizer_exponent", ctypes.byref(value))
+        return value.value
+
+    def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any,
+                exponent: int = -126) -> None:
+        """Goes on from a state that was looked at. On all ranks, each with its own residual, and exponent where the payload is e5m2."""
+        (mask_bits, kept), (next_bits, next_kept) = (
+            _values.bits(values, name, self.problem.size) for name, values in (("mask", mask), ("next_mask", next_mask)))
+        state = _library.State(ctypes.sizeof(_library.State), _library.whole(step, "step", 64), _values.one(parameters, "parameters"),
+                               _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits,
+                               _library.whole(exponent, "exponent"))
+        self._call("optimizer_restore", ctypes.byref(state))
+        del kept, next_kept
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """A checkpoint `folder`/step-..., which outlasts crashes, for any number of workers. On all ranks."""
+        self._call("optimizer_save", _library.text(folder, "folder"))
+
+    def load(self, checkpoint: str | os.PathLike[str]) -> None:
+        """Restores a checkpoint, of any number of workers. On all ranks."""
+        self._call("optimizer_load", _library.text(checkpoint, "checkpoint"))
+
+    def close(self) -> None:
+        """Takes part in what is on its way, and ends; arrays of `parameters` stay as they are. A ThreadGroup's rank closes in its
+        own thread."""
+        if self._handle is None:
+            return
+        _open.discard(self)
+        self._take_part()
+        self._handle = None
+
+    def __enter__(self) -> "Optimizer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take_part(self) -> None:
+        """In what is on its way: buckets of a step that nobody takes, and the next mask."""
+        try:
+            self.forget_parts()
+            self._view(_library.NEXT_MASK)
+        except Error:
+            pass  # it was told when the step failed
+
+    @property
+    def _open_handle(self) -> _library.Handle:
+        if self._handle is None:
+            raise Error("this optimizer has been closed; make a new one")
+        return self._handle
+
+    def _view(self, what: int) -> _library.Values:
+        view = _library.Values()
+        self._call("optimizer_view", what, ctypes.byref(view))
+        return view
+
+    def _call(self, name: str, *arguments: object) -> None:
+        with cause_of(self._native):
+            _library.call(name, self._open_handle.pointer, *arguments)
+
+
+class cause_of:
+    """What a communicator in Python raised is the cause of what the call ends with; an interrupt stays one."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def __enter__(self) -> None:
+        if self._native is not None:
+            self._native.failure = None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        failure = None if self._native is None else self._native.failure
+        if error is None or failure is None:
+            return
+        if not isinstance(failure, Exception):
+            raise failure
+        error.__cause__ = failure

@@ -1,0 +1,85 @@
+"""What is called around each step of an optimizer."""
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ._errors import Error
+
+Hook = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+
+
+def checked_on_error(on_error: str, who: str) -> str:
+    if on_error not in ("raise", "warn"):
+        raise Error(f"{who}: on_error is {on_error!r}; give 'raise', which ends the training, or 'warn', which ends the recording")
+    return on_error
+
+
+def until_failure(fail: Callable[[Exception], None], *hooks: Hook) -> list[Hook]:
+    """The first thing that goes wrong in one of them goes to `fail`; steps go on without them. They stay where they are, as PyTorch iterates
+    over its hooks while it calls them."""
+    going = [True]
+
+    def guarded(hook: Hook) -> Hook:
+        def call(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+            try:
+                if going[0]:
+                    hook(optimizer, arguments, options)
+            except Exception as error:  # noqa: BLE001 - a recorder must not end the training that it looks at
+                going[0] = False
+                fail(error)
+        return call
+    return [guarded(hook) for hook in hooks]
+
+
+def _or_refuse(native: Any, before: Hook) -> Hook:
+    """Of a truestep.torch.Scape: what this rank's hook raises before the step ends it on all ranks, which would wait for this one."""
+    def call(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        with native.or_refuse():
+            before(optimizer, arguments, options)
+    return call
+
+
+def around_steps(optimizer: Any, before: Hook, after: Hook) -> Callable[[], None]:
+    """PyTorch 2's hooks; for those before, `step` itself is taken the place of, in this optimizer alone. What is returned takes them away."""
+    native = getattr(optimizer, "native", None)
+    if hasattr(native, "or_refuse"):
+        before = _or_refuse(native, before)
+    if hasattr(optimizer, "register_step_pre_hook"):
+        hooks = [optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)]
+
+        def unhook() -> None:
+            for hook in hooks:
+                hook.remove()
+        return unhook
+    inside, heard = optimizer.step, [True]
+
+    def step(self: Any, *arguments: Any, **options: Any) -> Any:
+        if not heard[0]:
+            return inside(*arguments, **options)
+        before(self, (self, *arguments), options)
+        result = inside(*arguments, **options)
+        after(self, (self, *arguments), options)
+        return result
+
+    def remove() -> None:  # a scheduler may have put its own around it by then
+        heard[0] = False
+    optimizer.step = types.MethodType(step, optimizer)
+    return remove
+
+
+def state_of(optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor], name: str, who: str) -> list[Any]:
+    """Each parameter's after a step; None where it has none yet. A name that none of them has is a slip, and where no parameter with a gradient
+    has any state, that is elsewhere (ZeroRedundancyOptimizer, wrappers): either way zeros would be taken for a result."""
+    kind, wraps = type(optimizer).__name__, isinstance(getattr(optimizer, "optim", None), torch.optim.Optimizer)
+    states = [{} if wraps else optimizer.state.get(p, {}) for p in parameters]  # after it was loaded, a wrapper's own is a stale copy
+    if not any(name in state for state in states):
+        others = sorted({str(other) for state in states for other in state})
+        if others:
+            raise Error(f"{who}: state names {name!r}, which {kind} does not keep; there are {', '.join(others)}")
+        if wraps or any(p.grad is not None for p in parameters):
+            raise Error(f"{who}: state names {name!r}, and {kind} keeps no state of the parameters itself (ZeroRedundancyOptimizer spreads it over "
+                        "ranks); record an optimizer that keeps all of it, or leave state out")
+    return [state.get(name) for state in states]

@@ -1,0 +1,35 @@
+# Whose matrix products MAPL's optimized side uses: docs/decisions.md has the figures behind the order. Sets TRUESTEP_BLAS_CHOSEN
+# (eigen, openblas, blis), and for the latter two TRUESTEP_BLAS_LIBRARY and TRUESTEP_BLAS_HEADERS.
+set(TRUESTEP_BLAS auto CACHE STRING "library of MAPL's matrix products: auto, openblas, blis, or eigen (OFF means eigen)")
+set_property(CACHE TRUESTEP_BLAS PROPERTY STRINGS auto openblas blis eigen)
+
+# truestep_find_blas(NAME): looks for NAME, whose cblas.h may stand in a folder of the package's name.
+function(truestep_find_blas name)
+  find_library(TRUESTEP_${name}_LIBRARY NAMES ${name} PATH_SUFFIXES ${name}-pthread ${name}-serial)
+  find_path(TRUESTEP_${name}_HEADERS NAMES cblas.h PATH_SUFFIXES ${name}-pthread ${name}-serial ${name}-openmp ${name})
+  mark_as_advanced(TRUESTEP_${name}_LIBRARY TRUESTEP_${name}_HEADERS)
+  if(TRUESTEP_${name}_LIBRARY AND TRUESTEP_${name}_HEADERS)
+    set(TRUESTEP_BLAS_CHOSEN ${name} PARENT_SCOPE)
+    set(TRUESTEP_BLAS_LIBRARY ${TRUESTEP_${name}_LIBRARY} PARENT_SCOPE)
+    set(TRUESTEP_BLAS_HEADERS ${TRUESTEP_${name}_HEADERS} PARENT_SCOPE)
+  endif()
+endfunction()
+
+set(TRUESTEP_BLAS_CHOSEN "")
+if(TRUESTEP_BLAS STREQUAL "openblas" OR TRUESTEP_BLAS STREQUAL "blis")
+  truestep_find_blas(${TRUESTEP_BLAS})
+  if(NOT TRUESTEP_BLAS_CHOSEN)
+    message(FATAL_ERROR "truestep: TRUESTEP_BLAS is ${TRUESTEP_BLAS}, and no lib${TRUESTEP_BLAS} with a cblas.h is found; install Debian's lib${TRUESTEP_BLAS}-dev, or take -DTRUESTEP_BLAS=auto")
+  endif()
+elseif(TRUESTEP_BLAS STREQUAL "auto")
+  # A sanitizer sees what Eigen does with our memory; and a machine that takes a bundle may have no BLAS where it runs.
+  if(NOT TRUESTEP_SANITIZE AND NOT TRUESTEP_COVERAGE AND NOT TRUESTEP_BUNDLE)
+    truestep_find_blas(openblas)
+  endif()
+elseif(TRUESTEP_BLAS AND NOT TRUESTEP_BLAS STREQUAL "eigen")
+  message(FATAL_ERROR "truestep: TRUESTEP_BLAS is ${TRUESTEP_BLAS}; give auto, openblas, blis or eigen")
+endif()
+if(NOT TRUESTEP_BLAS_CHOSEN)
+  set(TRUESTEP_BLAS_CHOSEN eigen)
+endif()
+message(STATUS "truestep: matrix products of MAPL by ${TRUESTEP_BLAS_CHOSEN}")

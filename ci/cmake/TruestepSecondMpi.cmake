@@ -1,0 +1,37 @@
+# MPICH beside the MPI that everything is built with: the same sources under both. Eleven files include mpi.h; those are compiled
+# once more with MPICH's, and come first where a program is linked, so that the linker has no need of the others in our archives, nor
+# of the other library. A build of its own took five minutes to make the same of everything else.
+set(TRUESTEP_WITH_MPICH OFF)
+if(NOT TRUESTEP_WITH_MPI OR TRUESTEP_SANITIZE OR TRUESTEP_COVERAGE OR MPI_C_LIBRARIES MATCHES "mpich")
+  return()
+endif()
+find_package(PkgConfig QUIET)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(mpich QUIET IMPORTED_TARGET mpich)
+endif()
+find_program(MPIRUN_MPICH mpirun.mpich)
+if(NOT mpich_FOUND OR NOT MPIRUN_MPICH)
+  message(STATUS "truestep: MPICH not found beside ${TRUESTEP_MPI_DESCRIPTION}, left out: tests under a second MPI")
+  return()
+endif()
+set(TRUESTEP_WITH_MPICH ON)
+
+# truestep_objects_over_mpich(NAME FILES... LIKE target): those of a library's files that include mpi.h.
+function(truestep_objects_over_mpich name)
+  cmake_parse_arguments(OVER "" "LIKE" "FILES" ${ARGN})
+  add_library(${name} OBJECT ${OVER_FILES})
+  target_include_directories(${name} SYSTEM PRIVATE ${mpich_INCLUDE_DIRS})
+  target_compile_definitions(${name} PRIVATE MPICH_SKIP_MPICXX)
+  target_link_libraries(${name} PRIVATE ${OVER_LIKE} truestep_options)
+endfunction()
+
+# truestep_program_over_mpich(NAME FROM program's sources or objects LIBRARIES its libraries)
+function(truestep_program_over_mpich name)
+  cmake_parse_arguments(OVER "" "" "FROM;LIBRARIES" ${ARGN})
+  add_executable(${name} ${OVER_FROM})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_compile_definitions(${name} PRIVATE MPICH_SKIP_MPICXX)
+  target_include_directories(${name} SYSTEM BEFORE PRIVATE ${mpich_INCLUDE_DIRS})
+  target_link_options(${name} PRIVATE -Wl,--as-needed)
+  target_link_libraries(${name} PRIVATE PkgConfig::mpich ${OVER_LIBRARIES} truestep_options)
+endfunction()

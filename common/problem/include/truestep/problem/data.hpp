@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <truestep/problem/layout.hpp>
+
+namespace truestep::problem {
+
+/// Classes of gradients. Every value follows from (seed, rank, step, index) alone, so that any rank can
+/// make any slice; all are made from whole numbers and powers of two, so that every machine makes the same
+/// bits.
+enum class DataClass {
+    normal,    ///< near to a normal distribution, half of it shared by all ranks, scales differing by
+               ///< coordinate
+    dyadic,    ///< few bits, so that sums over ranks are exact
+    ties,      ///< two magnitudes and zeros, both signs
+    sparse,    ///< normal, nine of ten are zero
+    subnormal, ///< normal, scaled down to where fp32 numbers lose bits
+    wide,      ///< normal, scales from 2^-60 to 2^40
+    zeros,     ///< zeros of both signs, and now and then something small
+    limit,     ///< magnitudes up to 2^56, the greatest that a gradient may have
+};
+
+[[nodiscard]] std::string name(DataClass kind);
+[[nodiscard]] DataClass parse_data_class(const std::string& text);
+/// All their names: "normal, dyadic, ...".
+[[nodiscard]] std::string data_class_names();
+
+/// Coordinates from `first` on, as many as `values` has room for.
+void fill_gradient(std::span<float> values, DataClass kind, std::uint64_t seed, int rank, Index step,
+                   Index first = 0);
+/// One of them alone.
+[[nodiscard]] float gradient_value(DataClass kind, std::uint64_t seed, int rank, Index step, Index index);
+[[nodiscard]] float initial_parameter(DataClass kind, std::uint64_t seed, Index index);
+
+} // namespace truestep::problem

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <truestep/storage/safetensors.hpp>
+
+namespace truestep::storage {
+
+struct Header {
+    std::map<std::string, std::string> metadata;
+    std::vector<TensorEntry> tensors; ///< in the order of the text
+};
+
+/// Parses the JSON header of a file whose data section has `data_size` bytes. Each tensor by itself has
+/// been checked then; how they lie beside each other has not.
+Header read_header(const std::filesystem::path& path, std::string text, std::uint64_t data_size);
+
+} // namespace truestep::storage

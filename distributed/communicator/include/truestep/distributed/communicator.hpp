@@ -1,0 +1,146 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace truestep::distributed {
+
+/// What a message is for. Traffic is counted by it.
+enum class Traffic : std::uint8_t { agreement, payload, moment, mask, gradient, parameters };
+constexpr std::size_t traffic_kinds = 6;
+
+[[nodiscard]] std::string_view name(Traffic traffic);
+
+/// Bytes by kind, as one rank sends them to others; what stays on the rank does not count.
+using Bytes = std::array<std::uint64_t, traffic_kinds>;
+
+/// A rank has failed, died or not answered in time: no rank takes another step. The text names the rank.
+class Aborted : public std::runtime_error {
+  public:
+    explicit Aborted(const std::string& text) : std::runtime_error(text) {}
+};
+
+/// An exchange that has been started. The buffers it was given belong to it until wait() has returned.
+class Exchange {
+  public:
+    virtual ~Exchange() = default;
+    /// Returns when the received data is there and the sent buffer may be used again. Throws Aborted.
+    virtual void wait() = 0;
+    /// Of one that goes by two hops: waits for the first and starts the second, so that only this is under
+    /// way from here on. On all ranks at the same point; where nobody calls it, wait() does so.
+    virtual void relay() {}
+
+    /// A step starts as many as the one before: the thread keeps the memory of those that have gone for the
+    /// next ones.
+    // Its partner is the sized one below, which clang-tidy does not count.
+    // NOLINTNEXTLINE(misc-new-delete-overloads,cert-dcl54-cpp)
+    static void* operator new(std::size_t bytes);
+    static void operator delete(void* memory, std::size_t bytes) noexcept;
+};
+
+/// Of a part of any size: the bytes from `begin` on, at most `count` of them.
+struct Piece {
+    std::size_t begin = 0;
+    std::size_t count = std::numeric_limits<std::size_t>::max();
+
+    [[nodiscard]] std::size_t begin_in(std::size_t part) const { return std::min(begin, part); }
+    [[nodiscard]] std::size_t size_in(std::size_t part) const {
+        return std::min(count, part - begin_in(part));
+    }
+};
+
+/// A part of a buffer, in bytes.
+struct Stretch {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+};
+
+/// How ranks exchange data, and no more than the step needs. Sizes come from the problem and are known on
+/// all ranks: none ever travels. All ranks start the same exchanges in the same order; several may be under
+/// way at once.
+class Communicator {
+  public:
+    using Sizes = std::span<const std::size_t>; ///< in bytes, one per rank
+    using Stretches = std::span<const Stretch>; ///< one per rank
+
+    virtual ~Communicator() = default;
+
+    [[nodiscard]] virtual int rank() const = 0;
+    [[nodiscard]] virtual int size() const = 0;
+    [[nodiscard]] virtual std::string name() const = 0;
+
+    /// Part r of `send` (the parts stand one after the other) goes to rank r, and part r of `receive` comes
+    /// from it.
+    virtual std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                                       void* receive, Sizes receive_sizes) = 0;
+
+    /// An all-to-all in which all ranks have sizes[r] bytes for rank r, and of each part only the piece
+    /// travels: whoever goes piece after piece needs no room for all of what comes.
+    virtual std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
+                                                          Piece piece, void* receive);
+    /// Whether a piece may be less than the whole part. Not of a communicator that does not say so.
+    [[nodiscard]] virtual bool sends_pieces() const { return false; }
+
+    /// An all-to-all of a few among many: stretch r of `send` goes to rank r, and stretch r of `receive`
+    /// comes from it. Where it is empty, nothing travels. Those that are sent may be the same; those that
+    /// are received lie apart from each other, and from what is sent.
+    virtual std::unique_ptr<Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                                      void* receive, Stretches from);
+
+    /// Part r of `receive` comes from rank r on all ranks. `send` is this rank's own part; it may be the
+    /// very place in `receive` where it belongs.
+    virtual std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
+                                                       Sizes sizes) = 0;
+
+    /// Bytes that this rank sends to others in such a gather.
+    [[nodiscard]] virtual std::uint64_t sent_by_gather(Sizes sizes) const {
+        return static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(rank())]) * (sizes.size() - 1);
+    }
+
+    /// The sum over ranks of part `rank()` of `send`, in an order of the library's own choosing. Sizes are
+    /// of floats, in bytes.
+    virtual std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send,
+                                                           float* receive, Sizes sizes) = 0;
+
+    /// Whether what has been waited for stands where the host can read it, and stands there already. Not on
+    /// a device, whose stream goes on by itself.
+    [[nodiscard]] virtual bool host_can_read(Traffic) const { return true; }
+
+    /// Lets exchanges that are under way move on. Whoever computes for long between two steps may call it.
+    virtual void progress() = 0;
+
+    /// Ends all ranks' exchanges with Aborted, naming this rank and the reason. Returns, so that the caller
+    /// can throw its own error.
+    virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+/// One small record from each rank, in rank order: the agreement behind verdicts. Here in room that the
+/// caller keeps; it has each record's size, too.
+template <class Record>
+void gather_records(Communicator& communicator, const Record& mine, std::vector<Record>& all,
+                    std::vector<std::size_t>& sizes) {
+    static_assert(std::is_trivially_copyable_v<Record>);
+    const auto ranks = static_cast<std::size_t>(communicator.size());
+    all.resize(ranks);
+    sizes.assign(ranks, sizeof(Record));
+    communicator.start_all_gather(Traffic::agreement, &mine, all.data(), sizes)->wait();
+}
+template <class Record>
+[[nodiscard]] std::vector<Record> gather_records(Communicator& communicator, const Record& mine) {
+    std::vector<Record> all;
+    std::vector<std::size_t> sizes;
+    gather_records(communicator, mine, all, sizes);
+    return all;
+}
+
+} // namespace truestep::distributed

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <truestep/distributed/communicator.hpp>
+
+namespace truestep::distributed {
+
+/// How a CountingCommunicator disturbs the exchanges, by kind of traffic. By default not at all.
+struct Disturbance {
+    template <class Value>
+    using ByTraffic = std::array<Value, traffic_kinds>;
+
+    /// wait() returns no sooner than so long after the start.
+    ByTraffic<std::chrono::milliseconds> delay{};
+    /// The exchange really starts only after so many further starts and waits, or when it is waited for:
+    /// later exchanges overtake it. All ranks must be given the same numbers, and wait in the same order.
+    ByTraffic<unsigned> late_start{};
+    /// The data is held back: until wait() the place to receive it holds nonsense. Not where the host
+    /// cannot read it.
+    ByTraffic<bool> hold_back{};
+    /// What is waited for completes last, after all that has been started later.
+    bool newest_first = false;
+};
+
+/// The link of a rank was cut, by a test.
+class LinkLost : public std::runtime_error {
+  public:
+    explicit LinkLost(const std::string& text) : std::runtime_error(text) {}
+};
+
+/// Another communicator, and what it sends. For statistics as it is; for tests with a disturbance, which a
+/// program that keeps to the rules cannot notice in its results.
+class CountingCommunicator final : public Communicator {
+  public:
+    using Counts = std::array<std::uint64_t, traffic_kinds>;
+
+    /// `inner` has to outlive this, and this its exchanges.
+    explicit CountingCommunicator(Communicator& inner, const Disturbance& disturbance = {});
+    ~CountingCommunicator() override;
+    CountingCommunicator(const CountingCommunicator&) = delete;
+    CountingCommunicator& operator=(const CountingCommunicator&) = delete;
+
+    /// What this rank has sent to others, as the formulas of section 4 count it: for a gather its part to
+    /// each of the others, for a reduce-scatter the parts of the others, however a library may route them.
+    [[nodiscard]] const Bytes& bytes() const { return bytes_; }
+    [[nodiscard]] std::uint64_t bytes(Traffic traffic) const {
+        return bytes_[static_cast<std::size_t>(traffic)];
+    }
+    /// How many exchanges have been started.
+    [[nodiscard]] const Counts& exchanges() const { return exchanges_; }
+    [[nodiscard]] std::uint64_t exchanges(Traffic traffic) const {
+        return exchanges_[static_cast<std::size_t>(traffic)];
+    }
+    /// And of how many messages to others they were made, parts that are not empty: what a library makes of
+    /// it is its own matter.
+    [[nodiscard]] const Counts& messages() const { return messages_; }
+    void reset();
+    /// Of exchanges that are started from here on. On all ranks at the same point.
+    void disturb(const Disturbance& disturbance);
+    /// Of this rank alone: so many more exchanges can be started, and every later attempt throws LinkLost.
+    void lose_link_after(std::uint64_t exchanges) { exchanges_left_ = exchanges; }
+    [[nodiscard]] bool has_lost_link() const { return link_is_lost_; }
+
+    [[nodiscard]] int rank() const override { return inner_.rank(); }
+    [[nodiscard]] int size() const override { return inner_.size(); }
+    [[nodiscard]] std::string name() const override { return inner_.name(); }
+
+    std::unique_ptr<Exchange> start_all_to_all(Traffic traffic, const void* send, Sizes send_sizes,
+                                               void* receive, Sizes receive_sizes) override;
+    std::unique_ptr<Exchange> start_all_to_owners(Traffic traffic, const void* send, Sizes sizes,
+                                                  Piece piece, void* receive) override;
+    [[nodiscard]] bool sends_pieces() const override { return inner_.sends_pieces(); }
+    std::unique_ptr<Exchange> start_stretches(Traffic traffic, const void* send, Stretches to,
+                                              void* receive, Stretches from) override;
+    std::unique_ptr<Exchange> start_all_gather(Traffic traffic, const void* send, void* receive,
+                                               Sizes sizes) override;
+    std::unique_ptr<Exchange> start_reduce_scatter(Traffic traffic, const float* send, float* receive,
+                                                   Sizes sizes) override;
+    [[nodiscard]] bool host_can_read(Traffic traffic) const override {
+        return inner_.host_can_read(traffic);
+    }
+    void progress() override { inner_.progress(); }
+    void abort(const std::string& reason) noexcept override { inner_.abort(reason); }
+
+  private:
+    class Disturbed;
+    /// Starts the inner exchange, which receives at the given place.
+    using Start = std::function<std::unique_ptr<Exchange>(void* receive)>;
+
+    /// Where data is received, and in which parts of that: a gather's own may stand there from the start.
+    struct Place {
+        std::byte* begin;
+        std::size_t size;
+        std::vector<Stretch> received;
+    };
+
+    [[nodiscard]] static Place whole_place(void* receive, std::size_t size);
+    void count(Traffic traffic, std::size_t sent, std::uint64_t messages);
+    std::unique_ptr<Exchange> start(Traffic traffic, const Place& place, Start inner_start);
+    void one_more_call();
+
+    Communicator& inner_;
+    Disturbance disturbance_;
+    bool disturbs_ = false;
+    std::optional<std::uint64_t> exchanges_left_;
+    bool link_is_lost_ = false;
+    Bytes bytes_{};
+    Counts exchanges_{};
+    Counts messages_{};
+    std::vector<Disturbed*> under_way_; ///< in the order of their starts
+};
+
+} // namespace truestep::distributed

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <truestep/distributed/element.hpp>
+#include <truestep/problem/layout.hpp>
+
+// The passes over memory of a worker that trains by itself and meets others now and then: optimizers that
+// step alone, drift, gossip. As those of kernels.hpp they come in variants, work on coordinates
+// [begin, end), so that threads can share them, and give the same bits however they are shared.
+
+namespace truestep::distributed {
+
+/// What a neighbour has brought, and what it weighs.
+struct Met {
+    const float* y = nullptr;
+    float lambda = 1.0F;
+};
+
+struct Gossip {
+    std::span<const Met> met; ///< ascending by worker
+    float a = 0.0F;           ///< alpha/2
+    float gamma = 0.0F;
+    bool carries = false;     ///< gamma is not 0
+    bool of_gossiped = false; ///< the momentum is made of z, which goes to `before`; else of y
+};
+
+namespace host {
+
+using problem::Index;
+
+/// What an inner step reads, and where its results go: the same vectors, or others.
+struct InnerStep {
+    const float* g = nullptr;
+    const float* x = nullptr;
+    const float* m = nullptr; ///< not of sgd
+    const float* v = nullptr; ///< of adamw
+    float* x_to = nullptr;
+    float* m_to = nullptr;
+    float* v_to = nullptr;
+};
+
+/// One step. False if a gradient is not finite: what has been written is of no use then.
+[[nodiscard]] bool inner(InnerRule rule, const Scalars& scalars, Index begin, Index end,
+                         const InnerStep& vectors);
+
+/// y of section 13.3, in x's place.
+void drift(float eta, Index begin, Index end, const float* theta, float* x);
+
+/// Sections 13.4 and 13.5 in one pass. False if a theta is not finite.
+[[nodiscard]] bool gossip(const Gossip& gossip, Index begin, Index end, const float* y, float* before,
+                          float* theta);
+
+} // namespace host
+
+} // namespace truestep::distributed

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <truestep/distributed/buckets.hpp>
+#include <truestep/distributed/checkpoint.hpp>
+#include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/scape.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/problem.hpp>
+
+// What a user of the sharded optimizer includes. A rank's whole life:
+//
+//     truestep::Settings settings;
+//     settings.density = truestep::DensitySchedule::geometric(1.0, 0.01, 10'000);
+//     auto optimizer = truestep::make_optimizer(truestep::Layout({{"wq", 4096 * 4096}, {"norm", 4096,
+//     true}}), settings,
+//                                            *communicator, initial_parameters);
+//     optimizer->step(gradient, learning_rate);          // all ranks; the next mask travels on while you
+//     compute use(optimizer->parameters()); truestep::save_checkpoint(*optimizer, *communicator,
+//     "checkpoints");
+//
+// The communicator is one of run_ranks or InProcessGroup (threads), or make_mpi_communicator of
+// <truestep/distributed/mpi.hpp>.
+
+namespace truestep {
+
+using distributed::Aborted;
+using distributed::Buckets;
+using distributed::buckets_of;
+using distributed::Communicator;
+using distributed::Halted;
+using distributed::InProcessGroup;
+using distributed::latest_checkpoint;
+using distributed::Reduction;
+using distributed::RefusedStep;
+using distributed::restore_checkpoint;
+using distributed::run_ranks;
+using distributed::save_checkpoint;
+using distributed::Statistics;
+using distributed::Traffic;
+using problem::BiasCorrection;
+using problem::DensitySchedule;
+using problem::HyperParameters;
+using problem::Layout;
+using problem::PartitionRule;
+using problem::Tensor;
+using Optimizer = distributed::Scape;
+
+struct Settings {
+    HyperParameters hyper;
+    DensitySchedule density = DensitySchedule::constant(0.01);
+    PartitionRule partition = PartitionRule::by_shard;
+    Reduction reduction = Reduction::ordered;
+    int threads = 1; ///< that share one rank's passes; they change no bit
+};
+
+/// One rank of SCAPE on the host. To be called on all ranks, with the same model, settings and parameters;
+/// throws truestep::Error if they are impossible or not the same. The communicator has to outlive the
+/// optimizer.
+[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings,
+                                                        Communicator& communicator,
+                                                        std::span<const float> parameters);
+
+} // namespace truestep

@@ -1,0 +1,41 @@
+#pragma once
+
+// Mistakes of the kind that is made in code for devices, made for real: for the gate's own test, never for
+// users to link.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <truestep/distributed/peers.hpp>
+#include <truestep/gasloc/devices.hpp>
+
+namespace truestep::gasloc::device_mistakes {
+
+enum class Mistake : int {
+    gossip_in_place = 1,
+    last_quad_left_out = 2,
+    sent_before_written = 3,
+    verdict_not_waited_for = 4,
+    fused_multiply_add = 5,
+};
+
+struct Description {
+    std::string name;
+    std::string shows; ///< what a user would see, and when it can be seen at all
+};
+
+/// In the order of their numbers, from 1 on.
+[[nodiscard]] const std::vector<Description>& descriptions();
+
+/// make_block_backend() and gpu::make_block_peers() with a mistake. All ranks have the same.
+[[nodiscard]] std::unique_ptr<Backend> make_block_backend(Mistake mistake, const gpu::HostStream& stream);
+[[nodiscard]] std::unique_ptr<distributed::Peers>
+make_block_peers(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream);
+
+/// The same on a device. In builds without CUDA there are none.
+[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(Mistake mistake, const gpu::CudaStream& stream);
+[[nodiscard]] std::unique_ptr<distributed::Peers>
+make_cuda_peers(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream);
+
+} // namespace truestep::gasloc::device_mistakes

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#include <truestep/gpu/exchange.hpp>
+#include <truestep/gpu/host_stream.hpp>
+
+namespace truestep::gpu {
+
+/// The machine of the host's form: memory of the host, work on a stream that is done late.
+class HostMachine {
+  public:
+    HostMachine(HostStream stream, Exchange exchange) : stream_(std::move(stream)), exchange_(exchange) {}
+
+    template <class T>
+    class Vector {
+      public:
+        [[nodiscard]] T* data() const { return memory_.get(); }
+        [[nodiscard]] Index size() const { return size_; }
+        void swap(Vector& other) {
+            memory_.swap(other.memory_);
+            std::swap(size_, other.size_);
+        }
+
+      private:
+        friend HostMachine;
+        std::shared_ptr<T[]> memory_; // NOLINT(modernize-avoid-c-arrays): to the byte, for the sanitizers
+        Index size_ = 0;
+    };
+
+    /// What was there is lost, and until it is written there is nonsense.
+    template <class T>
+    void resize(Vector<T>& vector, Index size) {
+        if (vector.memory_)
+            stream_.let_go(std::move(vector.memory_));
+        vector.memory_ = size == 0 ? nullptr : allocated<T>(static_cast<std::size_t>(size));
+        if (size > 0)
+            std::memset(static_cast<void*>(vector.memory_.get()), host_form::nonsense,
+                        static_cast<std::size_t>(size) * sizeof(T));
+        vector.size_ = size;
+    }
+
+    template <class Algorithm>
+    void run(Index blocks, const typename Algorithm::Arguments& arguments) {
+        if (blocks > 0)
+            stream_.run<Algorithm>(blocks, arguments);
+    }
+
+    /// What is no block's: a library's work.
+    void call(host_form::Queue::Work work) { stream_.call(std::move(work)); }
+
+    template <class V>
+    void fill(V& vector, int byte) {
+        fill_bytes(vector.data(), byte, static_cast<std::size_t>(vector.size()) * sizeof *vector.data());
+    }
+    void fill_bytes(void* begin, int byte, std::size_t bytes) { stream_.fill(begin, byte, bytes); }
+
+    /// The caller's memory may go when this returns.
+    template <class T>
+    void upload(T* to, const T* from, Index size) {
+        if (size == 0)
+            return;
+        const auto staged = std::make_shared<std::vector<T>>(from, from + size);
+        stream_.copy(to, staged->data(), staged->size() * sizeof(T));
+        stream_.let_go(staged);
+    }
+    /// There when finish() has returned.
+    template <class T>
+    void fetch(T* to, const T* from, Index size) {
+        stream_.copy(to, from, static_cast<std::size_t>(size) * sizeof(T));
+    }
+    /// Waits for it, and for all that was launched before.
+    template <class T>
+    void download(T* to, const T* from, Index size) {
+        fetch(to, from, size);
+        finish();
+    }
+    const float* gradient(const float* given, Index) { return given; }
+    const float* gradient_in(const float* given, Index, std::span<const problem::Range>) { return given; }
+    template <class V>
+    void exchange(V&) {}
+    void hand_over() {
+        if (exchange_ == Exchange::host)
+            finish();
+    }
+    void finish() { stream_.synchronize(); }
+
+  private:
+    /// Aligned, as a device's memory is.
+    template <class T>
+    static std::shared_ptr<T[]> allocated(std::size_t size) { // NOLINT(modernize-avoid-c-arrays)
+        constexpr std::align_val_t alignment{256};
+        return {static_cast<T*>(::operator new[](size * sizeof(T), alignment)),
+                [](T* memory) { ::operator delete[](memory, alignment); }};
+    }
+
+    HostStream stream_;
+    Exchange exchange_;
+};
+
+} // namespace truestep::gpu

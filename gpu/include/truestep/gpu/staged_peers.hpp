@@ -1,0 +1,157 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <truestep/distributed/peers.hpp>
+#include <truestep/gpu/block.hpp>
+
+namespace truestep::gpu {
+
+/// What stands where a machine computes, when two ranks send it to each other and nothing else is said; all
+/// else is the host's.
+inline bool stands_on_machine(distributed::Traffic traffic) {
+    return traffic == distributed::Traffic::parameters;
+}
+
+/// Messages between machines by way of the host: out of the machine's memory, as the other peers send it,
+/// and into the receiver's. What wait() gives is to be read by work on the machine's stream alone. All of a
+/// message comes at once. One source for a device and for the host's form of it.
+template <class Machine>
+class StagedPeers final : public distributed::Peers {
+  public:
+    /// `ranks` has to outlive this and what it receives; `machine` is one on the stream of the rank's
+    /// backend, which exchanges through the host. `on_machine`: what stands there.
+    StagedPeers(distributed::Peers& ranks, Machine machine,
+                std::vector<distributed::Traffic> on_machine = {distributed::Traffic::parameters})
+        : ranks_(ranks), machine_(std::move(machine)), on_machine_(std::move(on_machine)) {}
+
+    [[nodiscard]] int rank() const override { return ranks_.rank(); }
+    [[nodiscard]] int size() const override { return ranks_.size(); }
+    [[nodiscard]] std::string name() const override { return ranks_.name(); }
+    [[nodiscard]] bool host_can_read(distributed::Traffic traffic) const override {
+        return !stands(traffic) && ranks_.host_can_read(traffic);
+    }
+    void must_go_on(distributed::Traffic traffic, int peer, std::uint64_t number) override {
+        ranks_.must_go_on(traffic, peer, number);
+    }
+    void abandon() noexcept override { ranks_.abandon(); }
+    void progress() override { ranks_.progress(); }
+    void leave(const std::string& reason) noexcept override { ranks_.leave(reason); }
+
+    void send(distributed::Traffic traffic, int peer, std::uint64_t number,
+              std::shared_ptr<const void> message, std::size_t bytes) override {
+        if (!stands(traffic)) {
+            ranks_.send(traffic, peer, number, std::move(message), bytes);
+            return;
+        }
+        // Parameters go to all neighbours, and the same copy does. What else there is goes to one: its
+        // place and number may be those of a message before it.
+        const Sent now{message.get(), traffic, number, bytes};
+        if (last_ == nullptr || traffic != distributed::Traffic::parameters || !(last_sent_ == now)) {
+            last_ = copied_out(message.get(), bytes);
+            last_sent_ = now;
+        }
+        ranks_.send(traffic, peer, number, {last_, last_->data()}, bytes);
+    }
+
+    [[nodiscard]] std::unique_ptr<distributed::Incoming>
+    receive(distributed::Traffic traffic, int peer, std::uint64_t number, std::size_t bytes) override {
+        auto incoming = ranks_.receive(traffic, peer, number, bytes);
+        if (!stands(traffic))
+            return incoming;
+        return std::make_unique<Copied>(*this, std::move(incoming), bytes);
+    }
+
+  private:
+    using Bytes = typename Machine::template Vector<std::byte>;
+    using Shared = std::shared_ptr<Bytes>;
+
+    struct Sent {
+        const void* from = nullptr;
+        distributed::Traffic traffic{};
+        std::uint64_t number = 0;
+        std::size_t bytes = 0;
+        friend bool operator==(const Sent&, const Sent&) = default;
+    };
+
+    [[nodiscard]] bool stands(distributed::Traffic traffic) const {
+        return std::ranges::find(on_machine_, traffic) != on_machine_.end();
+    }
+
+    /// A message that is copied in when it is waited for.
+    class Copied final : public distributed::Incoming {
+      public:
+        Copied(StagedPeers& peers, std::unique_ptr<distributed::Incoming> inner, std::size_t bytes)
+            : peers_(peers), inner_(std::move(inner)), bytes_(bytes) {}
+        Copied(const Copied&) = delete;
+        Copied& operator=(const Copied&) = delete;
+        /// The copy reads the sender's memory, which may go or be written again when the message is let go.
+        ~Copied() override {
+            try {
+                if (here_)
+                    peers_.machine_.finish();
+            } catch (...) { // NOLINT(bugprone-empty-catch): the device has failed, which is told elsewhere
+            }
+        }
+        const std::byte* wait(std::size_t bytes) override {
+            const std::byte* const there = inner_->wait(std::max(bytes, bytes_));
+            if (!here_) {
+                here_ = peers_.unused(peers_.arrived_, bytes_, false);
+                peers_.machine_.upload(here_->data(), there, here_->size());
+            }
+            return here_->data();
+        }
+
+      private:
+        StagedPeers& peers_;
+        std::unique_ptr<distributed::Incoming> inner_;
+        std::size_t bytes_;
+        Shared here_;
+    };
+
+    [[nodiscard]] Shared copied_out(const void* from, std::size_t bytes) {
+        last_ = nullptr;
+        Shared copy = unused(leaving_, bytes, true);
+        machine_.fetch(copy->data(), static_cast<const std::byte*>(from), copy->size());
+        machine_.finish(); // others read it without knowing of any stream
+        return copy;
+    }
+
+    /// One of a pool that nobody has any more: one of that size, else any, so that there are never more
+    /// than are in use at a time, whatever sizes come.
+    [[nodiscard]] Shared unused(std::vector<Shared>& pool, std::size_t bytes, bool for_host) {
+        const auto size = static_cast<Index>(bytes);
+        Shared* other = nullptr;
+        for (Shared& vector : pool)
+            if (distributed::is_let_go(vector)) {
+                if (vector->size() == size)
+                    return vector;
+                other = &vector;
+            }
+        if (other != nullptr) {
+            machine_.resize(**other, size);
+            return *other;
+        }
+        pool.push_back(std::make_shared<Bytes>());
+        if (for_host)
+            machine_.exchange(*pool.back());
+        machine_.resize(*pool.back(), size);
+        return pool.back();
+    }
+
+    distributed::Peers& ranks_;
+    Machine machine_;
+    std::vector<Shared> leaving_; ///< where the host, and ranks of this process, can read them
+    std::vector<Shared> arrived_; ///< where the machine computes
+    std::vector<distributed::Traffic> on_machine_;
+    Shared last_;
+    Sent last_sent_;
+};
+
+} // namespace truestep::gpu

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <truestep/simulator/memory.hpp>
+#include <truestep/simulator/program.hpp>
+
+namespace truestep::simulator {
+
+struct Block;
+
+/// Runs kernels: warps in lock step, their lanes apart where a branch parts them; blocks, warps and parted
+/// lanes in turns that a seed chooses.
+class Machine {
+  public:
+    Machine();
+    Machine(const Machine&) = delete;
+    Machine& operator=(const Machine&) = delete;
+    ~Machine();
+
+    Memory& memory() { return memory_; }
+
+    /// Returns when all blocks are through. Throws Fault at the first thing that no kernel may do, or none
+    /// of that device.
+    void launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t blocks, std::uint32_t threads,
+                const std::vector<std::uint8_t>& parameters, std::uint64_t seed, int device = 0);
+
+  private:
+    Memory memory_;
+    Intervals intervals_;
+    /// Blocks are large, so they are kept.
+    std::map<std::shared_ptr<const Kernel>, std::vector<std::unique_ptr<Block>>> spare_;
+};
+
+} // namespace truestep::simulator

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <truestep/gate/processes.hpp>
+#include <truestep/gate/results.hpp>
+#include <truestep/gate/search.hpp>
+#include <truestep/gate/terminal.hpp>
+
+#include "causes.hpp"
+#include "pace.hpp"
+
+namespace truestep::gate {
+
+/// What `check` was asked for.
+struct CheckSettings {
+    std::string system;
+    std::string communicator = "in_process";
+    std::vector<std::string> implementations;
+    std::optional<int> planted;
+    std::optional<std::string> program; ///< the command
+    std::string name;                   ///< of the program
+    Pins pins;                          ///< what was given; of any system
+    std::vector<std::string> properties;
+    std::vector<std::string> without;
+    bool matrix_only = false;
+    bool thorough = false;
+    bool converge = false;
+    int pairs = Training{}.pairs;
+    bool list = false;
+    bool brief = false;
+    bool verbose = false;
+    bool must_finish = false;
+    std::string level;
+    std::optional<std::string> one_case;
+    int cases = 0;
+    std::uint64_t seed = 1;
+    Schedules schedules;
+    double time_budget = 0.0;
+    double timeout = 60.0;
+    double case_timeout = 0.0; ///< 0: three times `timeout`, so that a silent rank is named before
+    int jobs = usual_processes();
+    std::string save;
+    std::string json;
+    std::string report;
+};
+
+/// What the process ends with.
+enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
+
+/// "EXACT" or "REL".
+[[nodiscard]] std::string level_of(const Implementation& implementation);
+
+/// A run of the gate over the settings, the same on all ranks.
+class Check {
+  public:
+    /// `invocation`: the program and its subcommand, as commands that repeat things begin.
+    Check(const CheckSettings& settings, const std::vector<System>& systems,
+          std::shared_ptr<const Group> group, const std::vector<std::string>& arguments,
+          std::string invocation);
+    int run();
+
+  private:
+    void trust_itself() const;
+    void check_settings() const;
+    void check_one_case();
+    void check_that_results_can_be_written() const;
+    [[nodiscard]] std::size_t implementation_count() const;
+    void choose_implementations();
+    void check_program() const;
+    [[nodiscard]] std::shared_ptr<const Implementation> program() const;
+    void choose_pins();
+    void choose_what_is_left_out();
+    void print_list() const;
+    [[nodiscard]] int most_workers() const;
+    void keep_to_what_it_takes(const Implementation& implementation, SearchOptions& options) const;
+    [[nodiscard]] LeftOut left_out(const Implementation& implementation) const;
+
+    // Commands that repeat things.
+    [[nodiscard]] std::string chosen(const Implementation& implementation) const;
+    [[nodiscard]] std::string command(const Implementation& implementation) const;
+    [[nodiscard]] std::string narrowed(const SearchOptions& options) const;
+    [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,
+                                      const Line& line) const;
+    [[nodiscard]] std::string command(const Implementation& implementation, const Property& property,
+                                      const Counterexample& found) const;
+
+    // Searches.
+    [[nodiscard]] int likenesses(const Implementation& implementation) const;
+    [[nodiscard]] SearchOptions options_for(const Implementation& implementation, const Property& property,
+                                            int usual, int thorough);
+    /// Finds out later; `told` is called in the order of these.
+    void search_later(const Implementation& implementation, const Property& property,
+                      const SearchOptions& options, const std::string& with,
+                      std::function<void(const SearchResult&)> told);
+    void tell_later(std::function<void()> told);
+    void show_progress();
+    nlohmann::ordered_json failure(const Implementation& implementation, const Property& property,
+                                   const SearchResult& result, const std::string& with);
+    [[nodiscard]] double case_seconds() const;
+    [[nodiscard]] std::string source(const Implementation& implementation) const;
+    [[nodiscard]] bool has_matrix(const Implementation& implementation) const;
+    void run_matrix();
+    void run_row(const Implementation& implementation, const Pins& pins);
+    [[nodiscard]] std::vector<const Property*> chosen_properties() const;
+    void run_properties();
+    void run_property(const Implementation& implementation, const Property& property);
+    void add_property(const Implementation& implementation, const Property& property,
+                      const SearchResult& result, const Verdict& verdict, const std::string& with,
+                      const nlohmann::ordered_json& failed);
+    void run_one_case();
+    [[nodiscard]] int train() const;
+    int finish();
+
+    const CheckSettings& settings_;
+    const std::vector<System>& systems_;
+    const System& system_;
+    const std::vector<std::string>& arguments_;
+    std::string invocation_;
+    std::shared_ptr<const Group> group_;
+    Watch watch_;
+    Progress progress_;
+    Implementations chosen_;
+    Pins pins_;
+    bool workers_by_default_ = false;
+    LeftOut without_;
+    std::optional<Line> one_case_;
+    Results results_;
+    std::vector<Piece> pieces_;
+    bool cut_short_ = false; ///< by the time budget
+    Pace pace_;
+    int failures_ = 0;
+    Causes causes_;
+};
+
+} // namespace truestep::gate

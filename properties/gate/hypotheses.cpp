@@ -1,0 +1,128 @@
+#include <truestep/gate/hypotheses.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace truestep::gate {
+
+namespace {
+
+struct Fit {
+    std::int64_t wrong = 0;     ///< values that are not the right ones
+    std::int64_t explained = 0; ///< of those, which the hypothesis makes
+    std::int64_t spoilt = 0;    ///< values that are right, and with it would not be
+    int rank = -1;              ///< who alone made the mistake; -1: all did
+
+    [[nodiscard]] std::int64_t worth() const { return explained - spoilt; }
+    /// One that explains little explains nothing.
+    [[nodiscard]] bool fits() const { return wrong > 0 && 2 * explained > wrong && spoilt < explained; }
+};
+
+Fit fit_of_vector(const std::vector<std::uint32_t>& recorded, const std::vector<std::uint32_t>& right,
+                  const std::vector<std::uint32_t>& hypothesis) {
+    Fit result;
+    if (right.size() != recorded.size())
+        return result; // one of them is not known
+    const bool known = hypothesis.size() == recorded.size();
+    for (std::size_t at = 0; at < recorded.size(); ++at) {
+        const bool wrong = recorded[at] != right[at];
+        const bool made = known && recorded[at] == hypothesis[at];
+        result.wrong += wrong ? 1 : 0;
+        result.explained += wrong && made ? 1 : 0;
+        result.spoilt += !wrong && !made ? 1 : 0;
+    }
+    return result;
+}
+
+/// The best of: all ranks made it, or one of them did.
+Fit best_fit(const Hypotheses& given, const SeenBits& right, const SeenBits& hypothesis) {
+    const auto ranks = static_cast<std::size_t>(given.ranks);
+    Fit all;
+    std::vector<Fit> alone(ranks);
+    for (std::size_t i = 0; i < given.recorded.size(); ++i) {
+        const Fit one = fit_of_vector(given.recorded[i], right[i], hypothesis[i]);
+        all.wrong += one.wrong;
+        all.explained += one.explained;
+        all.spoilt += one.spoilt;
+        alone[i % ranks].explained += one.explained;
+        alone[i % ranks].spoilt += one.spoilt;
+    }
+    Fit best = all;
+    for (std::size_t rank = 0; ranks > 1 && rank < ranks; ++rank) {
+        alone[rank].wrong = all.wrong;
+        alone[rank].rank = static_cast<int>(rank);
+        if (alone[rank].worth() > best.worth())
+            best = alone[rank];
+    }
+    return best;
+}
+
+std::string told(const Mistake& mistake, const Fit& fit, const std::string& nearness) {
+    return "fits planted mistake " + std::to_string(mistake.number) + ", " + mistake.name +
+           (fit.rank < 0 ? "" : ", of rank " + std::to_string(fit.rank) + " alone") + ": " +
+           std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) + " wrong values, " +
+           nearness +
+           (fit.spoilt == 0 ? ""
+                            : "; but it would make " + std::to_string(fit.spoilt) + " right ones wrong");
+}
+
+} // namespace
+
+std::vector<std::uint32_t> bits_within(const std::vector<float>& recorded, const std::vector<float>& made,
+                                       double distance) {
+    std::vector<std::uint32_t> bits = seen_bits(made);
+    for (std::size_t at = 0; at < std::min(recorded.size(), made.size()); ++at)
+        if (std::abs(static_cast<double>(made[at]) - static_cast<double>(recorded[at])) <= distance)
+            bits[at] = std::bit_cast<std::uint32_t>(recorded[at]);
+    return bits;
+}
+
+std::vector<std::string> what_fits(const Hypotheses& given) {
+    std::vector<std::string> lines;
+    for (Explanation& one : explanations(given))
+        lines.push_back(std::move(one.line));
+    return lines;
+}
+
+std::vector<Explanation> explanations(const Hypotheses& given) {
+    const std::optional<SeenBits> right = given.run(0);
+    if (!right)
+        return {};
+    std::vector<Explanation> all;
+    std::vector<std::pair<Fit, const Mistake*>> fits;
+    for (const Mistake& mistake : given.mistakes) {
+        const std::optional<SeenBits> made = given.run(mistake.number);
+        if (!made)
+            continue;
+        if (const Fit found = best_fit(given, *right, *made); found.fits())
+            fits.emplace_back(found, &mistake);
+    }
+    std::ranges::stable_sort(
+        fits, [](const auto& one, const auto& two) { return one.first.worth() > two.first.worth(); });
+    constexpr std::size_t most_told = 3;
+    for (const auto& [found, mistake] : std::span(fits).first(std::min(fits.size(), most_told)))
+        all.push_back(
+            {told(*mistake, found, given.nearness), found.explained == found.wrong && found.spoilt == 0});
+    return all;
+}
+
+std::int64_t most_parameters_to_try(std::int64_t rank_steps) {
+    // A hundred hypotheses, each of so many values times steps, and of so many meetings of ranks: in
+    // seconds.
+    constexpr std::int64_t most_values = 2'000'000;
+    constexpr std::int64_t most_meetings = 3000;
+    return rank_steps <= most_meetings ? most_values / std::max<std::int64_t>(1, rank_steps) : 0;
+}
+
+std::string too_large_to_try(std::int64_t parameters, std::int64_t rank_steps) {
+    if (parameters <= most_parameters_to_try(rank_steps))
+        return {};
+    return "no known mistake was tried: ranks x steps are more than 3000, or times parameters more than 2 "
+           "million; record a smaller model, or a run that goes wrong sooner";
+}
+
+} // namespace truestep::gate

@@ -1,0 +1,100 @@
+#include <truestep/gate/program_hello.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+#include <truestep/problem/error.hpp>
+
+namespace truestep::gate {
+
+namespace {
+
+using HelloJson = Programs::Json;
+
+std::string text_in(const HelloJson& answer, const char* key, const std::string& otherwise) {
+    const auto found = answer.find(key);
+    if (found == answer.end())
+        return otherwise;
+    if (!found->is_string())
+        throw Error(std::string("\"") + key + "\" must be a text");
+    return *found;
+}
+
+std::string name_in(const HelloJson& answer, const ProgramSettings& settings) {
+    std::string name = settings.name.empty() ? text_in(answer, "name", "program") : settings.name;
+    const bool plain =
+        !name.empty() && name.size() <= 60 &&
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+            std::string::npos;
+    if (!plain)
+        throw Error("the program's name must be 1 to 60 letters, digits, '.', '_' or '-'; see --name");
+    if (name == "reference")
+        throw Error(
+            "the program's name is 'reference', which is not compared with the reference; see --name");
+    return name;
+}
+
+verify::LevelKind level_in(const HelloJson& answer, const ProgramSettings& settings) {
+    const std::string level = text_in(answer, "level", "exact");
+    if (level != "exact" && level != "rel")
+        throw Error("\"level\" is '" + level + "'; it must be exact or rel");
+    return settings.level.value_or(level == "rel" ? verify::LevelKind::rel : verify::LevelKind::exact);
+}
+
+std::set<std::string> shows_in(const HelloJson& answer, const std::vector<std::string>& views) {
+    std::set<std::string> all(views.begin(), views.end());
+    const auto found = answer.find("shows");
+    if (found == answer.end())
+        return all;
+    if (!found->is_array())
+        throw Error("\"shows\" must be a list of texts");
+    std::set<std::string> shown;
+    for (const HelloJson& view : *found) {
+        if (!view.is_string() || !all.contains(view.get<std::string>())) {
+            std::string known;
+            for (const std::string& one : views)
+                known += (known.empty() ? "" : ", ") + one;
+            throw Error("\"shows\" has " + view.dump() + "; there are " + known);
+        }
+        shown.insert(view.get<std::string>());
+    }
+    if (!shown.contains(views.front()))
+        throw Error("\"shows\" lacks " + views.front() + "; without them there is nothing to compare");
+    return shown;
+}
+
+LeftOut left_out_in(const HelloJson& answer, const std::vector<std::string>& properties) {
+    const auto found = answer.find("left_out");
+    if (found == answer.end())
+        return {};
+    if (!found->is_object())
+        throw Error(R"("left_out" must be an object of reasons: {"restart": "no checkpoints yet"})");
+    LeftOut all;
+    for (const auto& [what, why] : found->items()) {
+        if (!why.is_string() || why.get<std::string>().empty())
+            throw Error("\"left_out\" has no reason for '" + what + "'; say it in a few words");
+        if (std::ranges::none_of(properties, [&what = what](const std::string& property) {
+                return property == what || property.starts_with(what + ".");
+            }))
+            throw Error("\"left_out\" has '" + what +
+                        "'; it must be the name of a property, or what stands before the point in several; "
+                        "see --list");
+        all[what] = why.get<std::string>();
+    }
+    return all;
+}
+
+} // namespace
+
+ProgramHello program_hello(const Programs::Json& answer, const ProgramSettings& settings,
+                           const std::vector<std::string>& views,
+                           const std::vector<std::string>& properties) {
+    const std::int64_t version = whole_number(answer, "protocol");
+    if (version != program_protocol)
+        throw Error("\"protocol\" is " + std::to_string(version) + "; this gate speaks " +
+                    std::to_string(program_protocol));
+    return {name_in(answer, settings), level_in(answer, settings), shows_in(answer, views),
+            left_out_in(answer, properties)};
+}
+
+} // namespace truestep::gate

@@ -1,0 +1,172 @@
+#include <truestep/gate/programs.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+
+#include <truestep/gate/terminal.hpp>
+#include <truestep/problem/error.hpp>
+
+#include "interruption.hpp"
+#include "program_world.hpp"
+
+namespace truestep::gate {
+
+namespace {
+
+/// Processes that are kept for a later case, more where one case needs more.
+constexpr int most_kept = 64;
+/// An interpreter with its libraries takes its time to start, most of all beside others.
+double seconds_to_start(int workers) {
+    return 60.0 + 5.0 * workers;
+}
+
+} // namespace
+
+Programs::Programs(const ProgramSettings& settings, Json greeting, const Group& group)
+    : settings_(settings), words_(words_of(settings.command)), greeting_(std::move(greeting)),
+      scratch_(std::filesystem::absolute(scratch_folder(group))) {}
+
+Programs::~Programs() {
+    for (const auto& world : worlds_)
+        world->dismiss();
+    const auto all_have_ended = [this] {
+        return std::ranges::all_of(worlds_, [](const auto& world) { return world->has_ended(); });
+    };
+    for (int look = 0; look < 100 && !all_have_ended(); ++look)
+        poll(nullptr, 0, 10);
+}
+
+Programs::World& Programs::world(int workers) {
+    const auto found =
+        std::ranges::find_if(worlds_, [&](const auto& world) { return world->workers() == workers; });
+    if (found != worlds_.end()) {
+        std::rotate(found, found + 1, worlds_.end());
+        return *worlds_.back();
+    }
+    if (!gave_up_.empty())
+        throw ProgramFailed(gave_up_);
+    make_room(workers);
+    const auto folder = scratch_ / ("world" + std::to_string(++started_));
+    auto started = std::make_unique<World>(words_, folder, workers);
+    try {
+        started->greet(greeting_, std::max(seconds_to_start(workers), settings_.answer_seconds));
+    } catch (const ProgramFailed& failed) {
+        note_failed_start(*started, failed.what());
+        throw;
+    }
+    failed_starts_ = 0;
+    worlds_.push_back(std::move(started));
+    return *worlds_.back();
+}
+
+/// Each case would start the program again, and each smaller one: that takes minutes, and says no more.
+void Programs::note_failed_start(World& world, const std::string& why) {
+    constexpr int most = 3;
+    if (++failed_starts_ < most || patience_is_over())
+        return;
+    Progress::clear();
+    std::fputs(world.last_lines().c_str(), stderr); // an error is one line
+    gave_up_ = std::to_string(most) + " starts of its ranks in a row have failed, the last so: " + why +
+               "; mend that, or name with --workers how many ranks do start";
+}
+
+/// Those that have not been asked for longest go.
+void Programs::make_room(int workers) {
+    int kept = 0;
+    for (const auto& world : worlds_)
+        kept += world->workers();
+    while (!worlds_.empty() && kept + workers > most_kept) {
+        kept -= worlds_.front()->workers();
+        worlds_.erase(worlds_.begin());
+    }
+}
+
+std::vector<Programs::Json> Programs::ask(int workers, std::vector<Json> messages,
+                                          const std::vector<std::string>& expected) {
+    World& asked = world(workers);
+    try {
+        return asked.ask(std::move(messages), expected, settings_.answer_seconds);
+    } catch (const ProgramFailed&) {
+        worlds_.pop_back();
+        throw;
+    }
+}
+
+Programs::World& Programs::greeted_world(int workers) const {
+    return **std::ranges::find_if(worlds_, [&](const auto& world) { return world->workers() == workers; });
+}
+
+Programs::Json Programs::ask_one(int workers, int rank, Json message, const std::string& expected) {
+    return greeted_world(workers).ask_one(static_cast<std::size_t>(rank), std::move(message), expected,
+                                          settings_.answer_seconds);
+}
+
+void Programs::give_up(int workers, const std::string& why) {
+    greeted_world(workers).give_up(why);
+}
+
+void Programs::mend(int workers) {
+    const std::string failure = world(workers).whole_failure();
+    if (failure.empty())
+        return;
+    worlds_.pop_back();
+    throw ProgramFailed(failure);
+}
+
+const Programs::Json& Programs::greeted(int workers) {
+    return world(workers).greeted();
+}
+
+std::filesystem::path Programs::folder(int workers) {
+    return world(workers).folder();
+}
+
+void Programs::fail(int workers, int rank, const std::string& what) {
+    try {
+        world(workers).fail(rank, what);
+    } catch (const ProgramFailed&) {
+        worlds_.pop_back();
+        throw;
+    }
+}
+
+void write_vector(const std::filesystem::path& path, const void* values, std::size_t bytes) {
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file.write(static_cast<const char*>(values), static_cast<std::streamsize>(bytes));
+    if (!file.flush())
+        throw Error(path.string() + " cannot be written; is there room for it? See TRUESTEP_SCRATCH");
+}
+
+std::string take_vector(const std::filesystem::path& path, void* values, std::size_t bytes) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error)
+        return "is no file";
+    if (size != bytes)
+        return "has " + std::to_string(size) + " bytes; it must have " + std::to_string(bytes);
+    std::ifstream file(path, std::ios::binary);
+    if (!file.read(static_cast<char*>(values), static_cast<std::streamsize>(bytes)))
+        return "cannot be read";
+    file.close();
+    std::filesystem::remove(path, error);
+    return {};
+}
+
+std::int64_t whole_number(const Programs::Json& answer, const char* key) {
+    const auto found = answer.find(key);
+    if (found == answer.end() || !found->is_number_integer())
+        throw Error(std::string("\"") + key + "\" must be a whole number");
+    return found->get<std::int64_t>();
+}
+
+std::string text_of(const Programs::Json& answer) {
+    const auto text = answer.find("text");
+    return text != answer.end() && text->is_string() ? plain_line(*text) : std::string("it gives no text");
+}
+
+} // namespace truestep::gate

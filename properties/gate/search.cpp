@@ -1,0 +1,216 @@
+#include <truestep/gate/search.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include "interruption.hpp"
+
+namespace truestep::gate {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Every property draws its own cases.
+std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
+    std::uint64_t value = 0xcbf2'9ce4'8422'2325U ^ seed;
+    for (const char letter : name)
+        value = (value ^ static_cast<unsigned char>(letter)) * 0x0000'0100'0000'01b3U;
+    return value;
+}
+
+/// What went wrong before a property could be judged.
+class Unjudged final : public Finding {
+  public:
+    explicit Unjudged(std::string message) : message_(std::move(message)) {}
+    std::string message() const override { return message_; }
+
+  private:
+    std::string message_;
+};
+
+/// A program that was ended in the middle of a case is not wrong for that.
+void forget_what_was_ended(SearchResult& result) {
+    if (!result.counterexample || !patience_is_over())
+        return;
+    result.counterexample.reset();
+    --result.cases;
+    result.ended = true;
+}
+
+} // namespace
+
+std::shared_ptr<const Finding> unjudged(const std::string& message) {
+    return std::make_shared<Unjudged>(message);
+}
+
+Judged judged(const Implementation& implementation, const Property& property, const Line& line) {
+    try {
+        return property.judge(implementation, line);
+    } catch (const std::exception& error) {
+        // On one rank only, perhaps: the others must not go on without it.
+        return {
+            .finding = unjudged(std::string(could_not_judge) + error.what()), .kinds = {}, .counts = {}};
+    }
+}
+
+std::optional<Counterexample> try_case(const Implementation& implementation, const Property& property,
+                                       const Line& line, const SearchOptions& options,
+                                       SearchResult& result) {
+    const Schedules& schedules = options.schedules;
+    for (int number = 0; number < (schedules.use ? schedules.count : 1); ++number) {
+        const std::uint64_t schedule = schedules.first + static_cast<std::uint64_t>(number);
+        if (schedules.use)
+            schedules.use(schedule);
+        Judged judged = options.judge(implementation, property, line);
+        // What one rank sees, all have to hear of, or they part ways.
+        if (implementation.any(judged.finding != nullptr) && !judged.finding)
+            judged.finding = unjudged("another rank saw it fail");
+        if (number == 0)
+            for (const std::string& kind : judged.kinds)
+                ++result.kinds[kind];
+        result.counts.add(judged.counts);
+        if (judged.finding)
+            return Counterexample{
+                .line = line, .finding = judged.finding, .schedule = schedules.use ? schedule : 0};
+    }
+    return std::nullopt;
+}
+
+SearchResult search(const System& system, const Implementation& implementation, const Property& property,
+                    const SearchOptions& options) {
+    const auto begin = Clock::now();
+    SearchResult result;
+    const auto generator = rc::gen::map(property.cases(), [&](const Line& drawn) {
+        return property.needed(system.pinned(drawn, options.pins), options.left_out);
+    });
+    rc::Random random(seed_of(options.seed, property.name));
+    std::optional<rc::Shrinkable<Line>> failing;
+    while (result.cases < options.cases && !failing && !result.ended) {
+        const rc::Shrinkable<Line> drawn = generator(random.split(), rc::kNominalSize);
+        const Line line = drawn.value();
+        if (!options.before(line)) {
+            result.ended = true;
+            break;
+        }
+        ++result.cases;
+        ++result.drawn;
+        result.counterexample = try_case(implementation, property, line, options, result);
+        forget_what_was_ended(result);
+        if (result.counterexample)
+            failing = drawn;
+    }
+
+    SearchResult of_others; // their kinds say nothing of what is drawn
+    for (const Line& other : options.also) {
+        if (failing || result.counterexample || result.ended)
+            break;
+        const Line line = property.needed(other, options.left_out);
+        if (!options.before(line)) {
+            result.ended = true;
+            break;
+        }
+        ++result.cases;
+        result.counterexample = try_case(implementation, property, line, options, of_others);
+        forget_what_was_ended(result);
+        if (result.counterexample)
+            result.counterexample->was_drawn = false;
+    }
+    result.counts.add(of_others.counts);
+
+    // Always to the first smaller case that fails too.
+    SearchResult of_shrinking;
+    int evaluations = 0;
+    const auto begin_of_shrinking = Clock::now();
+    for (bool smaller = failing.has_value(); smaller && !result.ended;) {
+        smaller = false;
+        auto candidates = failing->shrinks();
+        while (auto candidate = candidates.next()) {
+            const Line line = candidate->value();
+            if (line == result.counterexample->line)
+                continue;
+            if (evaluations >= options.most_evaluations ||
+                implementation.any(seconds_since(begin_of_shrinking) > options.most_seconds) ||
+                !options.before(line)) {
+                smaller = false;
+                break;
+            }
+            ++evaluations;
+            if (auto found = try_case(implementation, property, line, options, of_shrinking);
+                found && !patience_is_over()) {
+                result.counterexample = std::move(found);
+                failing = *candidate;
+                smaller = true;
+                break;
+            }
+        }
+    }
+    if (result.counterexample)
+        result.counterexample->evaluations = evaluations;
+    result.seconds = seconds_since(begin);
+    return result;
+}
+
+namespace {
+
+/// Of so many cases, of which each is of the kind with this probability, that many or fewer are.
+double chance_of_at_most(int count, int cases, double share) {
+    double sum = 0.0;
+    for (int i = 0; i <= count; ++i)
+        sum += std::exp(std::lgamma(cases + 1.0) - std::lgamma(i + 1.0) - std::lgamma(cases - i + 1.0) +
+                        i * std::log(share) + (cases - i) * std::log1p(-share));
+    return sum;
+}
+
+/// Fewer than were demanded, and not by the seed's whim: a kind that is drawn as often as is demanded would
+/// come to so few once in a hundred runs, and it is drawn more often than that.
+bool improbably_few(int count, int cases, int percent) {
+    constexpr double whim = 0.01;
+    return count * 100 < percent * cases &&
+           (percent >= 100 || chance_of_at_most(count, cases, percent / 100.0) < whim);
+}
+
+} // namespace
+
+std::string too_few(const System& system, const Property& property, const SearchResult& result,
+                    const SearchOptions& options) {
+    constexpr int enough_to_judge = 50;
+    if (result.drawn < enough_to_judge)
+        return {};
+    const auto several = result.kinds.find("several ranks");
+    if (options.workers_by_default && property.at_least.contains("several ranks") &&
+        several == result.kinds.end())
+        return "all cases had one rank; start more with mpirun -n";
+    for (const auto& [kind, percent] : property.at_least) {
+        if (system.decided(kind, options.pins, options.left_out))
+            continue;
+        const auto found = result.kinds.find(kind);
+        const int count = found == result.kinds.end() ? 0 : found->second;
+        if (improbably_few(count, result.drawn, percent))
+            return "only " + std::to_string(count) + " of " + std::to_string(result.drawn) +
+                   " cases had '" + kind + "'; at least " + std::to_string(percent) +
+                   " of a hundred are needed";
+    }
+    return {};
+}
+
+std::string failure_text(const Counterexample& found) {
+    return "  " + found.finding->message() + "\n" + found.finding->details() +
+           (found.was_drawn ? "  smallest case: " : "  case, not made smaller: ") + found.line + "\n";
+}
+
+nlohmann::ordered_json failure_json(const Counterexample& found, const std::string& trace) {
+    return {{"message", found.finding->message()},
+            {"case", found.line},
+            {"trace", trace},
+            {"first", found.finding->first()},
+            {"drawing", found.finding->drawn()}};
+}
+
+} // namespace truestep::gate

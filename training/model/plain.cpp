@@ -1,9 +1,0 @@
-// The passes in what every machine has, and those in double.
-#include "network.hpp"
-
-namespace scape::training {
-
-const Passes<float> plain_passes = passes<float>;
-const Passes<double> double_passes = passes<double>;
-
-} // namespace scape::training

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include <truestep/report/status.hpp>
+
+namespace truestep::verify {
+
+/// The guarantee levels of section 6. A comparison states the one it is made at.
+enum class LevelKind {
+    exact, ///< the same bits as the reference, sign of zero included
+    rerun, ///< the same bits as the implementation's own other run
+    ulp,   ///< at most `limit` units in the last place from the reference
+    rel,   ///< at most a bound per value from the double-precision reference, written with its cause
+    bf16,  ///< the same, of whoever keeps and computes everything in bf16
+    stat,  ///< a statistic over seeds
+};
+
+struct Level {
+    LevelKind kind = LevelKind::exact;
+    double limit = 0.0; ///< for ulp
+
+    static Level exact() { return {LevelKind::exact, 0.0}; }
+    static Level rerun() { return {LevelKind::rerun, 0.0}; }
+    static Level ulp(double limit) { return {LevelKind::ulp, limit}; }
+    static Level rel() { return {LevelKind::rel, 0.0}; }
+    static Level bf16() { return {LevelKind::bf16, 0.0}; }
+};
+
+/// "EXACT", "ULP(4)", ...
+[[nodiscard]] std::string name(const Level& level);
+
+/// What the level promises and, for REL and BF16, where its bound comes from: one line.
+[[nodiscard]] std::string explain(const Level& level);
+
+/// "exact", "rel" or "bf16": the levels at which a trace can be checked. Throws truestep::Error that says
+/// why another cannot.
+[[nodiscard]] Level parse_trace_level(const std::string& text);
+/// "exact" or "rel": those that an implementation can claim. The same.
+[[nodiscard]] Level parse_claimed_level(const std::string& text);
+
+using report::Status;
+
+} // namespace truestep::verify

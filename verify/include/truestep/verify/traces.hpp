@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <truestep/trace/schema.hpp>
+#include <truestep/verify/verdict.hpp>
+
+/// What a system says of its traces, so that the tool can verify, compare and record them.
+namespace truestep::verify {
+
+/// A setting of a made-up run, by its option: "density", without the dashes.
+struct Setting {
+    enum class Takes { one, many };
+
+    std::string option;
+    std::string value; ///< without the option; "" where it takes many
+    std::string help;
+    Takes takes = Takes::one;
+};
+
+/// The settings of one made-up run: what was given, and the defaults for the rest.
+class Settings {
+  public:
+    using Given = std::map<std::string, std::vector<std::string>>;
+
+    /// Throws truestep::Error, which lists the options of `all`, where something else was given. `whose`
+    /// names the system.
+    Settings(const std::vector<Setting>& all, Given given, const std::string& whose);
+
+    [[nodiscard]] bool given(const std::string& option) const { return given_.contains(option); }
+    [[nodiscard]] std::string text(const std::string& option) const;
+    [[nodiscard]] std::vector<std::string> texts(const std::string& option) const;
+    /// Both throw truestep::Error for what is none.
+    [[nodiscard]] double number(const std::string& option) const;
+    [[nodiscard]] Index integer(const std::string& option) const;
+    [[nodiscard]] std::uint64_t seed(const std::string& option) const;
+
+  private:
+    Given given_;
+    std::map<std::string, std::string> defaults_;
+};
+
+struct MadeUpRun {
+    std::filesystem::path output;
+    Settings settings;
+    bool intermediates = false; ///< what is between the phases is recorded, too
+    trace::Replicas replicas = trace::Replicas::none;
+    std::string source; ///< the command that makes the same bytes again
+    std::function<void(Index step, Index steps)> progress = [](Index, Index) {};
+};
+
+struct Traces {
+    std::vector<std::string>
+        algorithms; ///< that `algorithm` in a config may name; none: there are no traces
+    std::function<trace::Schema(const std::string& config, const std::string& what)> schema;
+    std::function<TraceVerdict(const std::filesystem::path&, const VerifyOptions&)> verify;
+    std::vector<Setting> settings;
+    /// Runs the reference on made-up data and writes the trace.
+    std::function<void(const MadeUpRun&)> record;
+    /// The known mistake that makes what a failed trace holds from its first divergence on, one line, or
+    /// "". At a level with bounds.
+    std::function<std::string(const TraceVerdict& verdict)> known_mistake = {};
+    Words words = {};
+};
+
+} // namespace truestep::verify

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace truestep::report {
+
+/// What a result was made with: versions, compiler and options, what was compiled in, the machine's
+/// processor. Pairs of a name and a value, in the order in which to show them. No host names, no paths.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> environment();
+
+/// "0.1.0".
+[[nodiscard]] std::string version();
+
+/// The same for a result file.
+[[nodiscard]] nlohmann::ordered_json json_environment();
+
+} // namespace truestep::report

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace truestep::report {
+
+/// One self-contained page of one or several result files (docs/results.md): it needs no other file, no
+/// script and no network. Whatever a result lacks is left out; read_results() is what refuses malformed
+/// ones.
+[[nodiscard]] std::string html_page(const std::vector<nlohmann::ordered_json>& results);
+
+/// The page's headline: "All 378 rows passed", "3 of 378 rows failed".
+[[nodiscard]] std::string verdict(const std::vector<nlohmann::ordered_json>& results);
+
+} // namespace truestep::report

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+/// What files of JUnit have in common, whatever the test cases are.
+namespace truestep::report::junit {
+
+/// `name="value"`. A reader of XML would turn the line ends of an attribute into spaces.
+[[nodiscard]] std::string attribute(const std::string& name, const std::string& value);
+[[nodiscard]] std::string seconds_text(double seconds);
+
+struct Counts {
+    std::size_t tests = 0;
+    std::size_t failures = 0;
+    std::size_t errors = 0;
+    std::size_t skipped = 0;
+    double seconds = 0.0;
+
+    void add(const Counts& other);
+    [[nodiscard]] std::string attributes() const;
+};
+
+/// The element <properties>: commands, seeds and environments.
+[[nodiscard]] std::string properties(const std::vector<nlohmann::ordered_json>& results);
+[[nodiscard]] std::string document(const Counts& sum, const std::string& suites);
+
+} // namespace truestep::report::junit

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "page_parts.hpp"
+
+/// The parts of a page of recorded runs.
+namespace truestep::report::page {
+
+/// Curves over the steps, and their numbers, folded.
+[[nodiscard]] std::string curves(const ordered_json& run);
+
+/// What differs, by step and tensor: a map a result, side by side in the order of a step. `first`: the
+/// first divergence, or null.
+[[nodiscard]] std::string difference_maps(const ordered_json& run);
+
+/// Begins a drawing that is as wide as there is room, and says what it is to those who cannot see it.
+[[nodiscard]] std::string svg_begin(double width, double height, const std::string& label);
+
+} // namespace truestep::report::page

@@ -1,0 +1,112 @@
+#include <truestep/report/folder.hpp>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <sys/resource.h>
+
+#include "page_support.hpp"
+#include "support.hpp"
+
+namespace truestep::report {
+namespace {
+
+namespace fs = std::filesystem;
+using verify::support::contains;
+using verify::support::error_of;
+using verify::support::store;
+using verify::support::TemporaryFolder;
+
+/// As on a disk that is full after so many bytes of a file.
+class Room {
+  public:
+    explicit Room(rlim_t bytes) {
+        getrlimit(RLIMIT_FSIZE, &before_);
+        const rlimit less{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &less);
+    }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+    ~Room() {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+
+  private:
+    rlimit before_{};
+    void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN); // it is an error then, as of a disk
+};
+
+class WrittenFolder : public testing::Test {
+  protected:
+    [[nodiscard]] std::string text_of(const std::string& name) const {
+        std::ifstream file(folder_ / name, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    [[nodiscard]] std::size_t files() const {
+        return static_cast<std::size_t>(
+            std::distance(fs::directory_iterator(folder_ / ""), fs::directory_iterator()));
+    }
+    [[nodiscard]] std::string path_of(const std::string& name) const { return (folder_ / name).string(); }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(WrittenFolder, AFullDiskLeavesNoHalfOfAPage) {
+    const std::string error = [&] {
+        const Room room(4096);
+        return error_of([&] { write_text(path_of("index.html"), std::string(100'000, 'x')); });
+    }();
+    EXPECT_TRUE(contains(error, "index.html: the report could not be written")) << error;
+    EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(WrittenFolder, AFullDiskLeavesTheResultThatWasThere) {
+    write_json(path_of("results.json"), {{"before", true}});
+    const std::string before = text_of("results.json");
+    const std::string error = [&] {
+        const Room room(4096);
+        return error_of([&] { write_json(path_of("results.json"), std::string(100'000, 'x')); });
+    }();
+    EXPECT_TRUE(contains(error, "results.json: the result could not be written")) << error;
+    EXPECT_EQ(text_of("results.json"), before);
+    EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(WrittenFolder, AFolderIsWrittenWholeOverAnOlderOne) {
+    store(folder_ / "index.html", "an older one");
+    write_folder(path_of(""), {result({row()})});
+    EXPECT_TRUE(text_of("index.html").ends_with("</html>\n"));
+    EXPECT_TRUE(contains(text_of("junit.xml"), "</testsuites>"));
+    EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(WrittenFolder, ALinkStaysOne) {
+    store(folder_ / "there.json", "an older one");
+    fs::create_symlink("there.json", folder_ / "link.json");
+    write_json(path_of("link.json"), 1);
+    EXPECT_TRUE(fs::is_symlink(folder_ / "link.json"));
+    EXPECT_EQ(text_of("there.json"), "1\n");
+}
+
+TEST_F(WrittenFolder, ADeviceIsWrittenAsItIs) {
+    EXPECT_TRUE(can_be_written("/dev/null"));
+    write_json("/dev/null", 1);
+    EXPECT_FALSE(fs::is_regular_file("/dev/null"));
+    EXPECT_TRUE(
+        contains(error_of([] { write_text("/dev/full", "x"); }), "/dev/full: the report could not be"));
+}
+
+TEST_F(WrittenFolder, WhatCannotBeWrittenIsSaidBefore) {
+    EXPECT_FALSE(can_be_written(path_of("missing/results.json")));
+    EXPECT_TRUE(can_be_written(path_of("results.json")));
+    EXPECT_EQ(files(), 0U);
+}
+
+} // namespace
+} // namespace truestep::report
