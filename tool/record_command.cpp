@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno> // program_invocation_short_name
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -55,7 +56,7 @@ void leave_nothing_of(const std::string& output) {
 
 /// The command that makes the same bytes again: all arguments but the place of the output.
 std::string source(const std::vector<std::string>& arguments) {
-    std::string text = "scape";
+    std::string text = program_invocation_short_name;
     for (std::size_t i = 1; i < arguments.size(); ++i) {
         if (arguments[i] == "-o" || arguments[i] == "--output")
             ++i;
