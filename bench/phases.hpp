@@ -20,9 +20,10 @@ constexpr std::array<const char*, 8> phase_names{"check",   "local", "select", "
 using PhaseSeconds = std::array<double, phase_names.size()>;
 
 /// Adds up, phase by phase, the processor time that a backend takes in the caller's thread.
-class PhasedBackend final : public distributed::ForwardingBackend {
+class PhasedBackend final : public distributed::ForwardingBackend, public distributed::ConsumedGradients {
     using To = distributed::ForwardingBackend;
     using Index = distributed::Index;
+    using Refusal = distributed::Refusal;
     using Scalars = distributed::Scalars;
     using Parts = std::span<const distributed::MaskCode::Part>;
 
@@ -38,7 +39,13 @@ class PhasedBackend final : public distributed::ForwardingBackend {
 
   public:
     PhasedBackend(std::unique_ptr<Backend> backend, PhaseSeconds& seconds)
-        : To(std::move(backend)), seconds_(seconds) {}
+        : To(std::move(backend)), consumed_(To::capabilities().consumed), seconds_(seconds) {}
+
+    distributed::Capabilities capabilities() override {
+        distributed::Capabilities can = To::capabilities();
+        can.consumed = can.consumed == nullptr ? nullptr : this;
+        return can;
+    }
 
     Refusal first_refused(const float* gradient) override {
         return in(Phase::check, [&] { return To::first_refused(gradient); });
@@ -47,8 +54,10 @@ class PhasedBackend final : public distributed::ForwardingBackend {
         in(Phase::local, [&] { To::local_pass(scalars, gradient); });
     }
     Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
-        return in(Phase::local, [&] { return To::local_pass_over(scalars, gradient); });
+        return in(Phase::local, [&] { return consumed_->local_pass_over(scalars, gradient); });
     }
+    void keep(distributed::AlignedFloats& gradient) override { consumed_->keep(gradient); }
+    void take_back() override { consumed_->take_back(); }
     void select(Parts own, std::size_t at) override {
         in(Phase::select, [&] { To::select(own, at); });
     }
@@ -69,6 +78,7 @@ class PhasedBackend final : public distributed::ForwardingBackend {
     }
 
   private:
+    distributed::ConsumedGradients* consumed_;
     PhaseSeconds& seconds_;
 };
 

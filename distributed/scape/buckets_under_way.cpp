@@ -105,7 +105,7 @@ void BucketsUnderWay::start(const Scalars& scalars, const float* gradient, bool 
     const std::size_t number = count_ - 1;
     Bucket& bucket = buckets_[number];
     count_selected(bucket);
-    bucket.payload = backend_.gather(number, scalars, gradient, added, bucket.where);
+    bucket.payload = can_.parts->gather(number, scalars, gradient, added, bucket.where);
     bucket.exchange = start_payload(number, sent);
     // The one before has had a bucket's time to arrive.
     if (number > 0)
@@ -117,7 +117,7 @@ std::unique_ptr<Exchange> BucketsUnderWay::start_payload(std::size_t number, Byt
     std::uint64_t& bytes = sent[static_cast<std::size_t>(Traffic::payload)];
     if (groups_ != nullptr) {
         bytes += groups_->bytes_sent(bucket.selected);
-        return groups_->start(backend_.sent(number), bucket.selected);
+        return groups_->start(can_.parts->sent_of(number), bucket.selected);
     }
     const auto me = static_cast<std::size_t>(communicator_.rank());
     const auto to = bytes_of(bucket.selected, value_bytes(problem_.settings.payload));
@@ -125,7 +125,7 @@ std::unique_ptr<Exchange> BucketsUnderWay::start_payload(std::size_t number, Byt
     const Index values = bucket.selected[me];
     if (reduction_ == Reduction::ordered)
         return communicator_.start_all_to_owners(
-            Traffic::payload, backend_.sent(number), to, {},
+            Traffic::payload, can_.parts->sent_of(number), to, {},
             backend_.received(room_to_vary(values) * communicator_.size()));
     return communicator_.start_reduce_scatter(
         Traffic::payload, bucket.payload, static_cast<float*>(backend_.received(room_to_vary(values))), to);
@@ -142,10 +142,10 @@ void BucketsUnderWay::means_back(std::size_t number, const Scalars& scalars, Byt
     if (groups_ != nullptr)
         groups_->finish(number, bucket.payload, scalars, bucket.selected);
     else
-        backend_.fold_in(number, scalars, reduction_ == Reduction::ordered ? communicator_.size() : 1, at,
-                         own);
+        can_.parts->fold_in(number, scalars, reduction_ == Reduction::ordered ? communicator_.size() : 1,
+                            at, own);
     const problem::Payload payload = problem_.settings.payload;
-    std::byte* means = rounds_mean(payload) ? backend_.round_means_in(number, at, own)
+    std::byte* means = rounds_mean(payload) ? can_.rounding->round_means_in(number, at, own)
                                             : reinterpret_cast<std::byte*>(bucket.payload);
     const auto by_owner = bytes_of(bucket.selected, mean_bytes(payload));
     const auto before = static_cast<std::size_t>(at) * mean_bytes(payload);
@@ -159,10 +159,11 @@ void BucketsUnderWay::finish(const Scalars& scalars, Bytes& sent) {
         buckets_[number].exchange->wait();
         buckets_[number].exchange.reset();
         if (rounds_mean(problem_.settings.payload))
-            backend_.take_means_of(number, scalars, ranges_[static_cast<std::size_t>(communicator_.rank())],
-                                   buckets_[number].where);
+            can_.rounding->take_means_of(number, scalars,
+                                         ranges_[static_cast<std::size_t>(communicator_.rank())],
+                                         buckets_[number].where);
         else
-            backend_.place(number, buckets_[number].where);
+            can_.parts->place(number, buckets_[number].where);
     }
 }
 
@@ -178,7 +179,8 @@ void BucketsUnderWay::forget() noexcept {
     count_ = 0;
     given_.clear();
     started_ = false;
-    backend_.forget_received();
+    if (can_.parts != nullptr)
+        can_.parts->forget_received();
 }
 
 } // namespace truestep::distributed

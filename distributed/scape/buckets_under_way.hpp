@@ -21,7 +21,7 @@ class BucketsUnderWay {
                     Communicator& communicator, AgreementRoom& agreement, Backend& backend,
                     Reduction reduction, GroupFold* groups)
         : problem_(problem), ranges_(ranges), communicator_(communicator), agreement_(agreement),
-          backend_(backend), reduction_(reduction), groups_(groups) {}
+          backend_(backend), can_(backend.capabilities()), reduction_(reduction), groups_(groups) {}
     ~BucketsUnderWay() { forget(); }
     BucketsUnderWay(const BucketsUnderWay&) = delete;
     BucketsUnderWay& operator=(const BucketsUnderWay&) = delete;
@@ -61,6 +61,7 @@ class BucketsUnderWay {
     Communicator& communicator_;
     AgreementRoom& agreement_;
     Backend& backend_;
+    Capabilities can_; ///< the backend's
     Reduction reduction_;
     GroupFold* groups_;           ///< where the ranks are in groups
     std::vector<Bucket> buckets_; ///< those of this step, and what others had

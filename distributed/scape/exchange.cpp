@@ -17,7 +17,7 @@ namespace truestep::distributed {
 /// Not while one is in flight, whose plan is needed when it comes.
 void Scape::plan_mask(double density) {
     rooms_->coming.make(problem_, density, communicator_.rank(),
-                        communicator_.size() > 1 || backend_->codes_for_itself());
+                        communicator_.size() > 1 || can_.codes_for_itself);
 }
 
 /// The one that has been planned.
@@ -77,10 +77,10 @@ void Scape::exchange(const Scalars& scalars) {
                  : std::reduce(sent_to.begin(), sent_to.end()) - sent_to[static_cast<std::size_t>(me)]);
 
     if (rounds_mean(problem_.settings.payload)) {
-        std::byte* means = backend_->round_means(at, own);
+        std::byte* means = can_.rounding->round_means(at, own);
         const auto before = static_cast<std::size_t>(at) * mean_bytes(problem_.settings.payload);
         communicator_.start_all_gather(Traffic::moment, means + before, means, sent_to)->wait();
-        backend_->take_means(scalars, ranges_[static_cast<std::size_t>(me)]);
+        can_.rounding->take_means(scalars, ranges_[static_cast<std::size_t>(me)]);
         sent(Traffic::moment, communicator_.sent_by_gather(sent_to));
         return;
     }
@@ -104,7 +104,7 @@ void Scape::fold(const Scalars& scalars, Index at) {
         return static_cast<std::size_t>(count) * value_bytes(problem_.settings.payload);
     };
     in_pieces<Values>(
-        largest, length, backend_->rooms(),
+        largest, length, can_.rooms,
         [&](const Values& piece) {
             void* received = backend_->received(std::min(own, length) * ranks); // the same for all of them
             return communicator_.start_all_to_owners(Traffic::payload, backend_->sent(), rooms_->sent_to,

@@ -43,7 +43,7 @@ void GroupFold::fold(const Scalars& scalars, Selected selected, Index at_once, I
     const Index block = places.count(levels_.handled());
     const Index block_at = places.begin(levels_.handled().begin);
     in_pieces<Piece>(
-        largest_block(places), length(levels_.largest_group()), backend_.rooms(),
+        largest_block(places), length(levels_.largest_group()), can_.rooms,
         [&](const Piece& piece) { return to_handlers(backend_.sent(), places, piece); },
         [&](const Piece& piece) {
             backend_.fold(undivided(scalars), ranks_of_group(), block_at + piece.begin, piece.of(block));
@@ -52,11 +52,11 @@ void GroupFold::fold(const Scalars& scalars, Selected selected, Index at_once, I
     const Index own = places.count(levels_.rank());
     float* const means = backend_.moment() + places.begin(levels_.rank());
     in_pieces<Piece>(
-        places.largest(), length(levels_.groups().size()), backend_.rooms(),
+        places.largest(), length(levels_.groups().size()), can_.rooms,
         [&](Piece& piece) { return to_owners(backend_.moment(), places, piece); },
         [&](const Piece& piece) {
-            backend_.fold_sums(scalars, groups(), piece.of(own), piece.sums,
-                               means + std::min(piece.begin, own));
+            can_.groups->fold_sums(scalars, groups(), piece.of(own), piece.sums,
+                                   means + std::min(piece.begin, own));
         });
 }
 
@@ -67,12 +67,12 @@ std::unique_ptr<Exchange> GroupFold::start(const void* payload, Selected selecte
 void GroupFold::finish(std::size_t bucket, float* sums, const Scalars& scalars, Selected selected) {
     const Places& places = places_of(selected);
     const Levels::Span handled = levels_.handled();
-    backend_.fold_in(bucket, undivided(scalars), ranks_of_group(), places.begin(handled.begin),
-                     places.count(handled));
+    can_.parts->fold_in(bucket, undivided(scalars), ranks_of_group(), places.begin(handled.begin),
+                        places.count(handled));
     Piece whole;
     to_owners(sums, places, whole)->wait();
-    backend_.fold_sums(scalars, groups(), places.count(levels_.rank()), whole.sums,
-                       sums + places.begin(levels_.rank()));
+    can_.groups->fold_sums(scalars, groups(), places.count(levels_.rank()), whole.sums,
+                           sums + places.begin(levels_.rank()));
 }
 
 Index GroupFold::largest_block(const Places& places) const {
@@ -111,7 +111,7 @@ std::unique_ptr<Exchange> GroupFold::to_owners(const float* sums, const Places& 
     for (std::size_t number = 0; number < levels_.groups().size(); ++number)
         from_[levels_.handler(levels_.groups()[number], levels_.rank())] = {number * bytes(mine),
                                                                             bytes(mine)};
-    piece.sums = backend_.received_sums(piece.room(places.count(levels_.rank())) * groups());
+    piece.sums = can_.groups->received_sums(piece.room(places.count(levels_.rank())) * groups());
     return communicator_.start_stretches(Traffic::payload, sums, to_, piece.sums, from_);
 }
 

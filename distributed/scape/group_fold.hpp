@@ -22,7 +22,8 @@ class GroupFold {
     using Selected = std::span<const Index>;
 
     GroupFold(const Levels& levels, Communicator& communicator, Backend& backend, std::size_t value_bytes)
-        : levels_(levels), communicator_(communicator), backend_(backend), value_bytes_(value_bytes) {}
+        : levels_(levels), communicator_(communicator), backend_(backend), can_(backend.capabilities()),
+          value_bytes_(value_bytes) {}
 
     /// Of a step: to moment(), where this rank is the owner. So many values come at once, of all ranks and
     /// of all groups, unless `largest_piece` says how many of each.
@@ -85,6 +86,7 @@ class GroupFold {
     const Levels& levels_;
     Communicator& communicator_;
     Backend& backend_;
+    Capabilities can_; ///< the backend's
     std::size_t value_bytes_;
     Places places_;
     std::vector<Stretch> to_; ///< of what is being started

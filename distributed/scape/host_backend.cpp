@@ -23,13 +23,19 @@ namespace truestep::distributed {
 
 namespace {
 
-class HostBackend final : public Backend {
+class HostBackend final : public Backend,
+                          public ConsumedGradients,
+                          public GradientParts,
+                          public RoundedPayloads,
+                          public GroupSums {
   public:
     HostBackend(const problem::Problem& problem, std::span<const float> parameters, int threads)
         : size_(problem.layout.size()), norm_(problem.settings.norm), rounded_(problem.settings.payload),
           w_(parameters.begin(), parameters.end()),
           e_(static_cast<std::size_t>(size_), 0.0F), masks_{Mask(size_), Mask(size_)},
           alone_(problem.workers == 1), shares_(threads), cuts_(shares_.cuts(size_)) {}
+
+    Capabilities capabilities() override { return {this, this, this, this, !alone_, ReceivedRooms::rooms}; }
 
     Refusal first_refused(const float* gradient) override {
         std::atomic<Index> first{size_};
@@ -46,8 +52,6 @@ class HostBackend final : public Backend {
     }
 
     void foresee(std::span<const MaskCode::Part> own) override { selecting_.foresee(own); }
-
-    bool uses_up_gradients() const override { return true; }
 
     Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
         const Index refused = pass(scalars, gradient.data(), gradient.data(), true);
@@ -68,8 +72,6 @@ class HostBackend final : public Backend {
             host::extract(begin, end, e_.data(), current(), payload_.data());
         });
     }
-
-    bool codes_for_itself() const override { return !alone_; }
 
     void select(std::span<const MaskCode::Part> own, std::size_t at) override {
         selecting_.select(own, e_.data(), current(), payload_.data());
@@ -95,8 +97,6 @@ class HostBackend final : public Backend {
     }
 
     void divide(const Scalars& scalars, Index at, Index count) override { fold(scalars, 1, at, count); }
-
-    bool takes_parts() const override { return true; }
 
     void accumulate(const float* gradient, bool first) override {
         sum_.resize(static_cast<std::size_t>(size_));
@@ -146,8 +146,6 @@ class HostBackend final : public Backend {
             means += count;
         }
     }
-
-    bool rounds_payloads() const override { return true; }
 
     Refusal first_overflow(const Scalars& scalars, const float* gradient) override {
         return first_overflow_of(size_, coming(), shares_, [&](Index begin, Index end, float* c) {
@@ -201,7 +199,6 @@ class HostBackend final : public Backend {
 
     void forget_received() override { received_.forget(); }
 
-    bool adds_groups() const override { return true; }
     float* received_sums(Index count) override { return sums_.hand_out(count); }
     void fold_sums(const Scalars& s, int groups, Index count, const float* sums, float* means) override {
         shares_.over_packed(count,
@@ -277,12 +274,11 @@ class HostBackend final : public Backend {
     const void* sent() override {
         return rounded_.any() ? static_cast<const void*>(rounded_.sent().data()) : payload_.data();
     }
-    const void* sent(std::size_t bucket) override {
+    const void* sent_of(std::size_t bucket) override {
         return rounded_.any() ? static_cast<const void*>(rounded_.sent(bucket).data())
                               : buckets_[bucket].data();
     }
     void* received(Index count) override { return received_.hand_out(rounded_, count); }
-    int rooms() const override { return ReceivedRooms::rooms; }
     float* moment() override { return payload_.data(); }
     std::uint8_t* mask_code(std::size_t bytes) override {
         code_.resize(bytes);

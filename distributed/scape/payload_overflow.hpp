@@ -15,7 +15,7 @@ namespace truestep::distributed {
 /// The first coordinate of the coming mask whose c, by gather(begin, end, c), bf16 does not hold. Chunk by
 /// chunk, so that nothing has to be kept.
 template <class Gather>
-Backend::Refusal first_overflow_of(Index size, const Mask& coming, Shares& shares, const Gather& gather) {
+Refusal first_overflow_of(Index size, const Mask& coming, Shares& shares, const Gather& gather) {
     std::atomic<Index> first{size};
     shares.over_coordinates(size, [&](Index share_begin, Index share_end) {
         std::array<float, Mask::chunk> c; // NOLINT: written before it is read

@@ -42,14 +42,15 @@ void check_owners_of_means(const problem::Problem& problem, const std::vector<pr
 Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, problem::DensitySchedule density,
              std::unique_ptr<Backend> backend, Communicator& communicator, Options options)
     : problem_(std::move(problem)), ranges_(std::move(ranges)), density_(std::move(density)),
-      backend_(std::move(backend)), levels_(levels_of(problem_, communicator)),
+      backend_(std::move(backend)), can_(backend_->capabilities()),
+      levels_(levels_of(problem_, communicator)),
       communicator_(levels_ ? static_cast<Communicator&>(*levels_) : communicator), options_(options),
       rooms_(std::make_unique<Rooms>()) {
     if (problem_.settings.decay_order != problem::DecayOrder::first)
         throw Error("decay_order is together; the sharded implementation decays first (section 3)");
     check_one_param_group(problem_.layout);
     if (!payload_is(problem::Payload::fp32) &&
-        (options_.reduction == Reduction::native || !backend_->rounds_payloads()))
+        (options_.reduction == Reduction::native || can_.rounding == nullptr))
         throw Error(
             "payload is '" + std::string(name(problem_.settings.payload)) + "'; " +
             (options_.reduction == Reduction::native
@@ -58,7 +59,7 @@ Scape::Scape(problem::Problem problem, std::vector<problem::Range> ranges, probl
                  : "this backend takes no payload but fp32, set it to that"));
     if (rounds_mean(problem_.settings.payload))
         check_owners_of_means(problem_, ranges_);
-    if (levels_ && (options_.reduction == Reduction::native || !backend_->adds_groups()))
+    if (levels_ && (options_.reduction == Reduction::native || can_.groups == nullptr))
         throw Error("groups is " + problem::groups_text(problem_.settings.groups) + "; " +
                     (options_.reduction == Reduction::native
                          ? "a reduction by the library adds in an order of its own: set reduction to "
@@ -85,8 +86,8 @@ void Scape::step(std::span<const float> gradient, double learning_rate) {
     check_step(problem_.layout, halted_, gradient.size(), learning_rate);
     if (parts_ == 0)
         return take(gradient.data(), learning_rate);
-    backend_->accumulate(gradient.data(), false);
-    take(backend_->accumulated(), learning_rate);
+    can_.parts->accumulate(gradient.data(), false);
+    take(can_.parts->accumulated(), learning_rate);
 }
 
 void Scape::step(double learning_rate) {
@@ -96,7 +97,7 @@ void Scape::step(double learning_rate) {
     if (parts_ == 0 || buckets_->any()) // perhaps on this rank alone
         refuse_step(parts_ == 0 ? "a step without a gradient, and nothing has been accumulated; give one"
                                 : "a step without a gradient, after buckets of one; give it");
-    take(backend_->accumulated(), learning_rate);
+    take(can_.parts->accumulated(), learning_rate);
 }
 
 void Scape::accumulate(std::span<const float> gradient) {
@@ -104,7 +105,7 @@ void Scape::accumulate(std::span<const float> gradient) {
     check_step(problem_.layout, halted_, gradient.size(), 0.0);
     if (buckets_->any())
         throw Error("a part of the gradient comes after buckets of the last one; give all before them");
-    backend_->accumulate(gradient.data(), parts_ == 0);
+    can_.parts->accumulate(gradient.data(), parts_ == 0);
     ++parts_;
 }
 
@@ -140,14 +141,14 @@ void Scape::drop_parts() {
 }
 
 void Scape::expect_parts() const {
-    if (!backend_->takes_parts())
+    if (can_.parts == nullptr)
         throw Error("this backend takes no parts of a gradient; give a step its whole gradient at once");
 }
 
 /// 1. Check. Nothing changes before all ranks' gradients have passed.
 void Scape::agree(const float* gradient) {
     try {
-        Backend::Refusal refusal = backend_->first_refused(gradient);
+        Refusal refusal = backend_->first_refused(gradient);
         const Index d = problem_.layout.size();
         if (payload_is(problem::Payload::bf16))
             join_mask(); // also who refuses: if exchanges begin late, all ranks have to wait in one order
@@ -155,7 +156,7 @@ void Scape::agree(const float* gradient) {
         if (payload_is(problem::Payload::bf16) && refusal.index == d && steps_ > 0 &&
             buckets_->missing().empty()) {
             const auto of_payload =
-                backend_->first_overflow(scalars_of(problem_, steps_ + 1, 0.0), gradient);
+                can_.rounding->first_overflow(scalars_of(problem_, steps_ + 1, 0.0), gradient);
             if (of_payload.index < d)
                 refusal = {d + 1 + of_payload.index, of_payload.value};
         }
@@ -166,7 +167,7 @@ void Scape::agree(const float* gradient) {
     }
 }
 
-void Scape::agree(Backend::Refusal refusal) {
+void Scape::agree(Refusal refusal) {
     const Agreed agreed =
         agree_on_gradient(communicator_, rooms_->agreement, problem_, refusal.index, refusal.value,
                           {steps_ + 1, 0, buckets_->missing(), restored_, claim_});
@@ -258,7 +259,7 @@ void Scape::scale_payload(int exponent) {
     if (!payload_is(problem::Payload::e5m2))
         return;
     scale_ = exponent;
-    backend_->scale_payload(exponent);
+    can_.rounding->scale_payload(exponent);
 }
 
 /// Section 21. The scale of e5m2 has been agreed on with the gradient, from the payloads of the step
@@ -268,7 +269,7 @@ void Scape::round_payload(Index t) {
         return;
     if (payload_is(problem::Payload::e5m2)) {
         constexpr int least = RankState::least_exponent + exponent_bias;
-        const int own = backend_->payload_exponent();
+        const int own = can_.rounding->payload_exponent();
         claim_ = own > 0 ? own + had_some : t == 1 ? least : scale_;
         if (t == 1) {
             const Agreed agreed = agree_on_exponent(communicator_, rooms_->agreement, claim_);
@@ -277,7 +278,7 @@ void Scape::round_payload(Index t) {
         }
         statistics_.exponent = scale_ - exponent_bias;
     }
-    backend_->round_payload();
+    can_.rounding->round_payload();
 }
 
 /// S_1 is made from c_1, at once.

@@ -9,7 +9,7 @@
 namespace truestep::distributed {
 
 bool Scape::can_use_up() const {
-    return backend_->uses_up_gradients() && steps_ > 0 && parts_ == 0 && !buckets_->any() &&
+    return can_.consumed != nullptr && steps_ > 0 && parts_ == 0 && !buckets_->any() &&
            payload_is(problem::Payload::fp32);
 }
 
@@ -35,16 +35,16 @@ void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     advance_mask();
     plan_mask(density_.at(steps_ + 2));
     backend_->foresee(rooms_->coming.own());
-    const Backend::Refusal refusal = backend_->local_pass_over(scalars, gradient);
+    const Refusal refusal = can_.consumed->local_pass_over(scalars, gradient);
     try {
         agree(refusal);
     } catch (...) {
-        backend_->take_back();
+        can_.consumed->take_back();
         selected_.swap(coming_selected_);
         halted_.clear();
         throw;
     }
-    backend_->keep(gradient);
+    can_.consumed->keep(gradient);
     finish(scalars);
 }
 

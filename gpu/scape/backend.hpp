@@ -33,7 +33,13 @@ namespace truestep::gpu {
 /// copies to and from the host's memory. exchange() is told which vectors a communicator will touch, before
 /// they have any memory, hand_over() returns when it may, and finish() when all has been done.
 template <class Machine>
-class BlockBackend final : public distributed::Backend, public Guesses {
+class BlockBackend final : public distributed::Backend,
+                           public distributed::GradientParts,
+                           public distributed::RoundedPayloads,
+                           public distributed::GroupSums,
+                           public Guesses {
+    using Refusal = distributed::Refusal;
+
   public:
     /// `group_tiles`: tiles of a group of selection, or 0 for what suits the size. Changes no bit.
     BlockBackend(const problem::Problem& problem, std::span<const float> parameters, Machine machine,
@@ -69,6 +75,10 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     }
 
     [[nodiscard]] Account account() override { return selection_.account(); }
+
+    distributed::Capabilities capabilities() override {
+        return {.parts = this, .rounding = this, .groups = this};
+    }
 
     Refusal first_refused(const float* gradient) override {
         const float* const here = machine_.gradient(gradient, size_);
@@ -136,8 +146,6 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     }
     void divide(const Scalars& scalars, Index at, Index count) override { fold(scalars, 1, at, count); }
 
-    bool rounds_payloads() const override { return true; }
-
     Refusal first_overflow(const Scalars& scalars, const float* gradient) override {
         const float* const here = gradient_.second != nullptr && gradient_.first == gradient
                                       ? gradient_.second
@@ -173,7 +181,6 @@ class BlockBackend final : public distributed::Backend, public Guesses {
         travelling_.take(on_mask(), scalars, own, {0, size_}, 0, travelling_.sent(), payload_.data());
     }
 
-    bool adds_groups() const override { return true; }
     float* received_sums(Index count) override {
         machine_.resize(sums_of_groups_, count);
         return handed_over(sums_of_groups_);
@@ -183,8 +190,6 @@ class BlockBackend final : public distributed::Backend, public Guesses {
         travelling_.add(scalars, groups, count, sums, means);
         machine_.hand_over();
     }
-
-    bool takes_parts() const override { return true; }
 
     /// When it returns the gradient is the caller's, who may write over it at once.
     void accumulate(const float* gradient, bool first) override {
@@ -268,7 +273,7 @@ class BlockBackend final : public distributed::Backend, public Guesses {
     const void* sent() override {
         return travelling_.rounds() ? static_cast<const void*>(handed_over(travelling_.sent())) : payload();
     }
-    const void* sent(std::size_t bucket) override {
+    const void* sent_of(std::size_t bucket) override {
         auto& place = buckets_[bucket];
         return travelling_.rounds() ? static_cast<const void*>(handed_over(place.sent))
                                     : handed_over(place.values);

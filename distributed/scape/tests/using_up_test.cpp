@@ -28,22 +28,31 @@ problem::Layout larger_model() {
 
 enum class Mistake { none, swaps_on_one_rank_only, writes_into_the_state };
 
-class Mistaken final : public ForwardingBackend {
+class Mistaken final : public ForwardingBackend, public ConsumedGradients {
   public:
     Mistaken(std::unique_ptr<Backend> to, Mistake mistake, int rank)
-        : ForwardingBackend(std::move(to)), mistake_(mistake), rank_(rank) {}
+        : ForwardingBackend(std::move(to)), consumed_(*ForwardingBackend::capabilities().consumed),
+          mistake_(mistake), rank_(rank) {}
+
+    Capabilities capabilities() override {
+        Capabilities can = ForwardingBackend::capabilities();
+        can.consumed = this;
+        return can;
+    }
 
     void keep(AlignedFloats& gradient) override {
         if (mistake_ != Mistake::swaps_on_one_rank_only || rank_ == 0)
-            ForwardingBackend::keep(gradient);
+            consumed_.keep(gradient);
     }
     Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) override {
         if (mistake_ == Mistake::writes_into_the_state)
             local_pass(scalars, gradient.data());
-        return ForwardingBackend::local_pass_over(scalars, gradient);
+        return consumed_.local_pass_over(scalars, gradient);
     }
+    void take_back() override { consumed_.take_back(); }
 
   private:
+    ConsumedGradients& consumed_;
     Mistake mistake_;
     int rank_;
 };

@@ -13,6 +13,101 @@
 
 namespace truestep::distributed {
 
+/// The first coordinate that a backend refuses.
+struct Refusal {
+    Index index = 0; ///< d where nothing is refused
+    float value = 0.0F;
+};
+
+/// A gradient that a step may consume (section 20).
+class ConsumedGradients {
+  public:
+    virtual ~ConsumedGradients() = default;
+
+    /// first_refused() and local_pass() in one, with the residual in the gradient's place. The state stays
+    /// as it was: what select() and what follows work on has changed, until one of the two that follow.
+    [[nodiscard]] virtual Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient) = 0;
+    /// All ranks go on: what stands in the gradient's place is the residual, which gives its own for it.
+    virtual void keep(AlignedFloats& gradient) = 0;
+    /// The step was refused, or ended: S_t is the coming mask again, and the last one S_t.
+    virtual void take_back() = 0;
+};
+
+/// A step in parts (section 20). None of this changes the state.
+class GradientParts {
+  public:
+    virtual ~GradientParts() = default;
+
+    /// A part of the gradient is added to those before it, or is the first.
+    virtual void accumulate(const float* gradient, bool first) = 0;
+    [[nodiscard]] virtual const float* accumulated() = 0; ///< their sum
+    /// c on the coming mask, packed, of the coordinates of one bucket, which ascend; where it is `added` to
+    /// earlier parts, `gradient` is the last one. Returns where it stands until the next step.
+    [[nodiscard]] virtual float* gather(std::size_t bucket, const Scalars& scalars, const float* gradient,
+                                        bool added, std::span<const problem::Range> where) = 0;
+    /// What stands there as it travels.
+    [[nodiscard]] virtual const void* sent_of(std::size_t bucket) = 0;
+    /// fold() in such a place.
+    virtual void fold_in(std::size_t bucket, const Scalars& scalars, int ranks, Index at, Index count) = 0;
+    /// What stands there goes to its places in moment(), on S_t.
+    virtual void place(std::size_t bucket, std::span<const problem::Range> where) = 0;
+    /// What has been received and not folded is not folded.
+    virtual void forget_received() = 0;
+};
+
+/// A payload that is rounded (section 21), of a backend that was made for such a problem.
+class RoundedPayloads {
+  public:
+    virtual ~RoundedPayloads() = default;
+
+    /// The first coordinate of the coming mask whose c bf16 does not hold. Changes nothing.
+    [[nodiscard]] virtual Refusal first_overflow(const Scalars& scalars, const float* gradient) = 0;
+    /// Of e5m2, the exponents as fp32 holds them: the greatest of the payload, before it is rounded, 0
+    /// where all of it is below a normal number; and the one that all rounding from now on has its scale
+    /// from.
+    [[nodiscard]] virtual int payload_exponent() = 0;
+    virtual void scale_payload(int exponent) = 0;
+    /// The payload as it travels, and in e what that took of it. After select(), which scores what was
+    /// there.
+    virtual void round_payload() = 0;
+    // Where the owner rounds M, too. `count` means of this rank stand from `at` on in moment(), or where
+    // the values of a bucket stood. Returns where all ranks' are as they travel: its own are, at their
+    // places.
+    [[nodiscard]] virtual std::byte* round_means(Index at, Index count) = 0;
+    [[nodiscard]] virtual std::byte* round_means_in(std::size_t bucket, Index at, Index count) = 0;
+    /// All have come: they go to moment(), and what rounding has taken of those of this rank's coordinates
+    /// `own` to e.
+    virtual void take_means(const Scalars& scalars, problem::Range own) = 0;
+    virtual void take_means_of(std::size_t bucket, const Scalars& scalars, problem::Range own,
+                               std::span<const problem::Range> where) = 0;
+};
+
+/// Ranks in groups (section 32).
+class GroupSums {
+  public:
+    virtual ~GroupSums() = default;
+
+    /// Room for `count` values that groups have added, in fp32, until so many rooms more
+    /// (Capabilities::rooms) have been handed out.
+    [[nodiscard]] virtual float* received_sums(Index count) = 0;
+    /// The mean of `groups` parts of `count` values there.
+    virtual void fold_sums(const Scalars& scalars, int groups, Index count, const float* sums,
+                           float* means) = 0;
+};
+
+/// What a backend can do beside a whole step in fp32, on one level: null where it cannot.
+struct Capabilities {
+    ConsumedGradients* consumed = nullptr;
+    GradientParts* parts = nullptr;
+    RoundedPayloads* rounding = nullptr;
+    GroupSums* groups = nullptr;
+    /// Of one rank alone the mask in the making need not be coded: decode_mask() takes it as it was made.
+    bool codes_for_itself = true;
+    /// How many rooms received() hands out in turn before the first has to be folded, which fold() does in
+    /// the same order.
+    int rooms = 1;
+};
+
 /// Where one rank's vectors live, and who computes on them. The step calls these in the order of section 4;
 /// what lies between two calls is the communicator's. A backend never communicates.
 ///
@@ -25,10 +120,8 @@ class Backend {
   public:
     virtual ~Backend() = default;
 
-    struct Refusal {
-        Index index = 0; ///< d where nothing is refused
-        float value = 0.0F;
-    };
+    [[nodiscard]] virtual Capabilities capabilities() { return {}; }
+
     /// Section 4.1: the first refused coordinate of the gradient. The gradient is where the backend
     /// computes.
     [[nodiscard]] virtual Refusal first_refused(const float* gradient) = 0;
@@ -42,18 +135,6 @@ class Backend {
     /// rest.
     virtual void extract_payload() = 0;
 
-    // A gradient that may be used up (section 20): of a backend that says so.
-    [[nodiscard]] virtual bool uses_up_gradients() const { return false; }
-    /// first_refused() and local_pass() in one, with the residual in the gradient's place. The state stays
-    /// as it was: what select() and what follows work on has changed, until one of the two that follow.
-    [[nodiscard]] virtual Refusal local_pass_over(const Scalars& scalars, std::span<float> gradient);
-    /// All ranks go on: what stands in the gradient's place is the residual, which gives its own for it.
-    virtual void keep(AlignedFloats& gradient);
-    /// The step was refused, or ended: S_t is the coming mask again, and the last one S_t.
-    virtual void take_back();
-
-    /// Of one rank alone the mask in the making need not be coded: decode_mask() takes it as it was made.
-    [[nodiscard]] virtual bool codes_for_itself() const { return true; }
     /// Section 4.3: takes the top k of this rank's segments by |c| and writes their code to mask_code(), at
     /// `at`.
     virtual void select(std::span<const MaskCode::Part> own, std::size_t at) = 0;
@@ -86,64 +167,11 @@ class Backend {
     /// which is the caller's again.
     virtual void settle() noexcept {}
 
-    // A step in parts (section 20): of a backend that says so. None of this changes the state.
-    [[nodiscard]] virtual bool takes_parts() const { return false; }
-    /// A part of the gradient is added to those before it, or is the first.
-    virtual void accumulate(const float* gradient, bool first);
-    [[nodiscard]] virtual const float* accumulated(); ///< their sum
-    /// c on the coming mask, packed, of the coordinates of one bucket, which ascend; where it is `added` to
-    /// earlier parts, `gradient` is the last one. Returns where it stands until the next step.
-    [[nodiscard]] virtual float* gather(std::size_t bucket, const Scalars& scalars, const float* gradient,
-                                        bool added, std::span<const problem::Range> where);
-    /// fold() in such a place.
-    virtual void fold_in(std::size_t bucket, const Scalars& scalars, int ranks, Index at, Index count);
-    /// What stands there goes to its places in moment(), on S_t.
-    virtual void place(std::size_t bucket, std::span<const problem::Range> where);
-    /// What has been received and not folded is not folded.
-    virtual void forget_received() {}
-
-    // A payload that is rounded (section 21): of a backend that says so, and was made for such a problem.
-    [[nodiscard]] virtual bool rounds_payloads() const { return false; }
-    /// The first coordinate of the coming mask whose c bf16 does not hold. Changes nothing.
-    [[nodiscard]] virtual Refusal first_overflow(const Scalars& scalars, const float* gradient);
-    /// Of e5m2, the exponents as fp32 holds them: the greatest of the payload, before it is rounded, 0
-    /// where all of it is below a normal number; and the one that all rounding from now on has its scale
-    /// from.
-    [[nodiscard]] virtual int payload_exponent();
-    virtual void scale_payload(int exponent);
-    /// The payload as it travels, and in e what that took of it. After select(), which scores what was
-    /// there.
-    virtual void round_payload();
-    // Where the owner rounds M, too. `count` means of this rank stand from `at` on in moment(), or where
-    // the values of a bucket stood. Returns where all ranks' are as they travel: its own are, at their
-    // places.
-    [[nodiscard]] virtual std::byte* round_means(Index at, Index count);
-    [[nodiscard]] virtual std::byte* round_means_in(std::size_t bucket, Index at, Index count);
-    /// All have come: they go to moment(), and what rounding has taken of those of this rank's coordinates
-    /// `own` to e.
-    virtual void take_means(const Scalars& scalars, problem::Range own);
-    virtual void take_means_of(std::size_t bucket, const Scalars& scalars, problem::Range own,
-                               std::span<const problem::Range> where);
-
-    // Ranks in groups (section 32): of a backend that says so.
-    [[nodiscard]] virtual bool adds_groups() const { return false; }
-    /// Room for `count` values that groups have added, in fp32, until so many rooms() more have been handed
-    /// out.
-    [[nodiscard]] virtual float* received_sums(Index count);
-    /// The mean of `groups` parts of `count` values there.
-    virtual void fold_sums(const Scalars& scalars, int groups, Index count, const float* sums,
-                           float* means);
-
     // What the communicator moves. Valid until the next call above.
     [[nodiscard]] virtual float* payload() = 0;
-    /// The payload as it travels, and that of a bucket.
-    [[nodiscard]] virtual const void* sent() { return payload(); }
-    [[nodiscard]] virtual const void* sent(std::size_t bucket);
+    [[nodiscard]] virtual const void* sent() { return payload(); } ///< the payload as it travels
     [[nodiscard]] virtual void* received(Index count) = 0; ///< room for `count` values that have travelled
-    /// How many rooms are handed out in turn before the first has to be folded, which fold() does in the
-    /// same order.
-    [[nodiscard]] virtual int rooms() const { return 1; }
-    [[nodiscard]] virtual float* moment() = 0; ///< M on S_t, in the making
+    [[nodiscard]] virtual float* moment() = 0;             ///< M on S_t, in the making
     [[nodiscard]] virtual std::uint8_t* mask_code(std::size_t bytes) = 0;
 
     // The state, for whoever looks at it, saves it or restores it. Copies, in the host's memory.

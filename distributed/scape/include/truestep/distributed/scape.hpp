@@ -171,7 +171,7 @@ class Scape {
     [[nodiscard]] bool can_use_up() const;
     void finish(const Scalars& scalars);
     void agree(const float* gradient);
-    void agree(Backend::Refusal refusal);
+    void agree(Refusal refusal);
     void expect_parts() const;
     void drop_parts();
     [[nodiscard]] bool payload_is(problem::Payload payload) const {
@@ -195,6 +195,7 @@ class Scape {
     std::vector<problem::Range> ranges_;
     problem::DensitySchedule density_;
     std::unique_ptr<Backend> backend_;
+    Capabilities can_;                           ///< the backend's
     std::unique_ptr<LevelsCommunicator> levels_; ///< where the ranks are in groups
     Communicator& communicator_;                 ///< that, or the one that was given
     std::unique_ptr<GroupFold> groups_;          ///< likewise
