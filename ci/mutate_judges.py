@@ -166,15 +166,13 @@ class Judge:
     def commands(self, area):
         """Each judge: what it is called, its target, its command."""
         build = self.tree.build
-        gate = [str(build / "bin" / GATE), "--brief", "--json", str(build / "results.json")]
+        gate = [str(build / "bin" / GATE), *([area.system] if area.system else []), "--brief", "--json", str(build / "results.json")]
         if area.mpi:
-            system = ["--system", area.system] if area.system else []
-            yield "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, *system, "--communicator", "mpi", "--cases", "2"]
+            yield "mpi", GATE, [str(self.tree.root / "ci/ranks"), "4", *gate, "--communicator", "mpi", "--cases", "2"]
             for name in area.tests:
                 yield name, name, ["ctest", "--test-dir", str(build), "-R", MPI_TESTS[name], "--no-tests=error"]
             return
         if area.system:
-            gate += ["--system", area.system]
             yield "gate", GATE, [*gate, *(word for name in area.implementations for word in ("--implementation", name))]
             for name in area.tests:
                 yield name, name, [str(build / "bin" / name), "--gtest_color=no"]

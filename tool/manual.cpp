@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include <truestep/gate/system_commands.hpp>
 #include <truestep/report/environment.hpp>
 
 #include "commands.hpp"
@@ -15,8 +16,11 @@ namespace truestep::tool {
 
 namespace {
 
-std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
-    return app.get_subcommands([](const CLI::App*) { return true; });
+using gate::subcommands_of;
+
+/// Those that help shows.
+std::vector<const CLI::Option*> options_of(const CLI::App& app) {
+    return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
 
 /// "-o,--output", or the name of a positional.
@@ -53,9 +57,21 @@ std::string in_roff(const std::string& text) {
     return result;
 }
 
+/// Whether the command of the first system has the same option, where it has been described.
+bool is_of_first_system(const CLI::App& app, const CLI::Option& option) {
+    const CLI::App* first =
+        app.get_parent() == nullptr ? nullptr : gate::default_command(*app.get_parent());
+    if (first == nullptr || first == &app)
+        return false;
+    const CLI::Option* other = first->get_option_no_throw(option.get_name());
+    return other != nullptr && other->get_description() == option.get_description();
+}
+
 std::string options_of_manual(const CLI::App& app) {
     std::string roff;
-    for (const CLI::Option* option : app.get_options()) {
+    for (const CLI::Option* option : options_of(app)) {
+        if (is_of_first_system(app, *option))
+            continue;
         const std::string type = option->get_type_name();
         const bool named = !option->get_lnames().empty() || !option->get_snames().empty();
         roff += ".TP\n\\fB" + in_roff(names_of(*option)) + "\\fR" +
@@ -84,7 +100,8 @@ std::string branches_of(const CLI::App& app, const std::string& path) {
     std::string words;
     for (const CLI::App* command : subcommands_of(app))
         words += command->get_name() + " ";
-    for (const CLI::Option* option : app.get_options())
+    const CLI::App* usual = gate::default_command(app);
+    for (const CLI::Option* option : options_of(usual == nullptr ? app : *usual))
         for (const std::string& name : option->get_lnames())
             words += "--" + name + " ";
     std::string text = "        '" + path + "') words='" + words + "' ;;\n";
@@ -112,7 +129,7 @@ std::string manual_page(const CLI::App& app) {
 std::string bash_completion(const CLI::App& app) {
     std::ostringstream text;
     text << "# bash completion for truestep; made by `truestep completion`.\n"
-            "_scape() {\n"
+            "_truestep() {\n"
             "    local current=${COMP_WORDS[COMP_CWORD]} path= words= i next\n"
             "    for ((i = 1; i < COMP_CWORD; ++i)); do\n"
             "        next=\"${path:+$path }${COMP_WORDS[i]}\"\n"
@@ -129,7 +146,7 @@ std::string bash_completion(const CLI::App& app) {
         for (const CLI::App* below : subcommands_of(*command))
             text << command->get_name() << "," << below->get_name() << " ";
     }
-    text << "'; }\ncomplete -o default -F _scape truestep\n";
+    text << "'; }\ncomplete -o default -F _truestep truestep\n";
     return text.str();
 }
 

@@ -166,8 +166,6 @@ class PlantedTable {
 
 int planted_training(const PlantedTraining& asked, const gate::System& system,
                      const std::vector<std::string>& arguments) {
-    if (!system.learning)
-        throw Error("--converge: nothing trains with " + system.name + " yet; leave it out");
     if (asked.pairs < 2)
         throw Error("--pairs is " + std::to_string(asked.pairs) + "; at least 2 are needed");
     return PlantedTable(asked, system, arguments).run();

@@ -38,8 +38,6 @@ class Planted {
           group_(gate::make_thread_group(std::chrono::duration_cast<std::chrono::milliseconds>(
               std::chrono::duration<double>(settings.timeout)))),
           watch_(0.0, [](bool here) { return here; }), progress_("truestep planted"), results_(system_) {
-        if (system_.mistakes.empty())
-            throw Error("there are no planted mistakes in " + system_.name);
         if (settings.cases < 1 || settings.clean_cases < 0 || settings.jobs < 0)
             throw Error("--cases must be at least 1, --clean-cases and --jobs 0");
         if (!(settings.timeout >= 0.001 && settings.timeout <= 31'536'000.0))
@@ -259,7 +257,7 @@ class Planted {
     }
 
     [[nodiscard]] std::string of_system() const {
-        return system_.name == all_systems().front().name ? "" : " --system " + system_.name;
+        return system_.name == all_systems().front().name ? "" : " " + system_.name;
     }
 
     const PlantedRun& settings_;

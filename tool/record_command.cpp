@@ -6,12 +6,12 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include <unistd.h>
 
 #include <truestep/gate/results.hpp>
+#include <truestep/gate/system_commands.hpp>
 #include <truestep/gate/terminal.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/storage/files.hpp>
@@ -27,7 +27,6 @@ using Takes = verify::Setting::Takes;
 
 struct Asked {
     std::string output;
-    std::string system;
     verify::Settings::Given given;
     bool phases = false;
     std::string replicas = "none";
@@ -66,10 +65,7 @@ std::string source(const std::vector<std::string>& arguments) {
     return text;
 }
 
-void run(const Asked& asked, const std::vector<std::string>& arguments) {
-    const gate::System& system = gate::find_system(all_systems(), asked.system);
-    if (system.traces.algorithms.empty())
-        throw Error("--system " + system.name + " has no traces; there are those of " + with_traces());
+void run(const Asked& asked, const gate::System& system, const std::vector<std::string>& arguments) {
     verify::MadeUpRun made_up{asked.output,
                               verify::Settings(system.traces.settings, asked.given, system.name),
                               asked.phases, trace::parse_replicas(asked.replicas), source(arguments)};
@@ -80,36 +76,16 @@ void run(const Asked& asked, const std::vector<std::string>& arguments) {
     say_written("", asked.output);
 }
 
-/// What a setting is in systems other than the first that has it, where its default is another there:
-/// "; gasloc: number of rounds [6]".
-std::string elsewhere(const verify::Setting& first) {
-    std::string text;
-    for (const gate::System& system : all_systems())
-        for (const verify::Setting& setting : system.traces.settings)
-            if (setting.option == first.option && setting.value != first.value)
-                text += "; " + system.name + ": " + (setting.help == first.help ? "" : setting.help + " ") +
-                        "[" + setting.value + "]";
-    return text;
-}
-
-/// The settings of all systems, each once; which a system has is checked when it is known.
-void add_settings(CLI::App& command, verify::Settings::Given& given) {
-    std::set<std::string> known;
-    for (const gate::System& system : all_systems())
-        for (const verify::Setting& setting : system.traces.settings) {
-            if (!known.insert(setting.option).second)
-                continue;
-            const auto keep = [&given, name = setting.option](const std::vector<std::string>& values) {
-                given[name] = values;
-            };
-            CLI::Option* option = command.add_option_function<std::vector<std::string>>(
-                "--" + setting.option, keep, setting.help + elsewhere(setting));
-            option->default_str(setting.value);
-            if (setting.takes == Takes::one)
-                option->expected(1);
-            else
-                option->expected(1, -1);
-        }
+void add_settings(CLI::App& command, verify::Settings::Given& given, const gate::System& system) {
+    command.option_defaults()->group("Settings of " + system.name);
+    for (const verify::Setting& setting : system.traces.settings) {
+        const auto keep = [&given, name = setting.option](const std::vector<std::string>& values) {
+            given[name] = values;
+        };
+        command.add_option_function<std::vector<std::string>>("--" + setting.option, keep, setting.help)
+            ->default_str(setting.value)
+            ->expected(1, setting.takes == Takes::one ? 1 : -1);
+    }
 }
 
 } // namespace
@@ -123,28 +99,31 @@ void say_written(const char* what, const std::string& output) {
 void add_record(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command =
         app.add_subcommand("record", "run the reference on made-up gradients and write a trace");
-    auto asked = std::make_shared<Asked>();
-    asked->system = all_systems().front().name;
-    command->option_defaults()->always_capture_default();
-    command->add_option("-o,--output", asked->output, "the trace to write")->required();
-    command->add_option("--system", asked->system, "whose reference: " + with_traces());
-    add_settings(*command, asked->given);
-    command->add_flag(
-        "--phases", asked->phases,
-        "also record what is between: local vectors, the exchanged mean, the reconstructed gradient");
-    command->add_option("--replicas", asked->replicas,
-                        "of what has to be the same on all ranks: none (recorded once), copies (each "
-                        "rank's own) or fingerprints (once, and a number a rank)");
-    command->footer(
-        "Exit status: 0 written, 2 bad input or usage.\n"
-        "Examples:\n"
-        "  truestep record -o run.safetensors --workers 5 --density 0.01 --tensors wq:3000,norm:64:dense\n"
-        "  truestep record -o clip.safetensors --clip-norm 0.5 --phases\n"
-        "  truestep record -o refused.safetensors --steps 4 --inject 2:1:17:nan");
-    command->callback([asked, &status, &arguments] {
-        run(*asked, arguments);
-        status = all_passed;
-    });
+    const auto set_up = [&](CLI::App& one, const gate::System& system, const std::string& words) {
+        auto asked = std::make_shared<Asked>();
+        one.option_defaults()->always_capture_default()->group("What is written");
+        one.add_option("-o,--output", asked->output, "the trace to write")->required();
+        one.add_flag(
+            "--phases", asked->phases,
+            "also record what is between: local vectors, the exchanged mean, the reconstructed gradient");
+        one.add_option("--replicas", asked->replicas,
+                       "of what has to be the same on all ranks: none (recorded once), copies (each "
+                       "rank's own) or fingerprints (once, and a number a rank)");
+        add_settings(one, asked->given, system);
+        one.footer("Exit status: 0 written, 2 bad input or usage.\nExamples:\n  truestep record" + words +
+                   " -o run.safetensors --steps 4" +
+                   (words.empty() ? "\n  truestep record -o run.safetensors --workers 5 --density 0.01 "
+                                    "--tensors wq:3000,norm:64:dense\n"
+                                    "  truestep record -o clip.safetensors --clip-norm 0.5 --phases\n"
+                                    "  truestep record -o refused.safetensors --steps 4 --inject 2:1:17:nan"
+                                  : ""));
+        one.callback([asked, &system, &status, &arguments] {
+            run(*asked, system, arguments);
+            status = all_passed;
+        });
+    };
+    gate::by_system(*command, all_systems(), set_up,
+                    [](const gate::System& system) { return !system.traces.algorithms.empty(); });
 }
 
 } // namespace truestep::tool

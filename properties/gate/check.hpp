@@ -24,7 +24,7 @@ struct CheckSettings {
     std::optional<int> planted;
     std::optional<std::string> program; ///< the command
     std::string name;                   ///< of the program
-    Pins pins;                          ///< what was given; of any system
+    Pins pins;                          ///< what was given
     std::vector<std::string> properties;
     std::vector<std::string> without;
     bool matrix_only = false;
@@ -52,13 +52,17 @@ struct CheckSettings {
 /// What the process ends with.
 enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
 
+/// Whether a setting of the system's cases is no option of its own but a key of --set, so that help has a
+/// page: of many the first are options.
+[[nodiscard]] bool goes_by_set(const System& system, const Pin& pin);
+
 /// "EXACT" or "REL".
 [[nodiscard]] std::string level_of(const Implementation& implementation);
 
 /// A run of the gate over the settings, the same on all ranks.
 class Check {
   public:
-    /// `invocation`: the program and its subcommand, as commands that repeat things begin.
+    /// `invocation`: the program, its subcommand and system, as commands that repeat things begin.
     Check(const CheckSettings& settings, const std::vector<System>& systems,
           std::shared_ptr<const Group> group, const std::vector<std::string>& arguments,
           std::string invocation);

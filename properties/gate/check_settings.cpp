@@ -31,6 +31,11 @@ int number_of_workers(const std::string& text) {
 
 } // namespace
 
+bool goes_by_set(const System& system, const Pin& pin) {
+    constexpr std::ptrdiff_t most_options = 8;
+    return &pin - system.pins.data() >= most_options;
+}
+
 std::string level_of(const Implementation& implementation) {
     return name(implementation.level() == verify::LevelKind::exact ? verify::Level::exact()
                                                                    : verify::Level::rel());
@@ -113,8 +118,6 @@ void Check::check_settings() const {
     if (settings_.one_case && (settings_.properties.size() != 1 || implementation_count() != 1))
         throw Error("--case needs one --implementation and one --property to be tried with");
     at_least("--pairs", settings_.pairs, 2);
-    if (settings_.converge && !system_.train)
-        throw Error("--converge: nothing trains with " + system_.name + " yet; leave it out");
     if (settings_.converge &&
         (settings_.matrix_only || !settings_.properties.empty() || group_->name() != "in_process"))
         throw Error("--converge trains, over threads, and asks nothing else; leave out --matrix, "
@@ -131,9 +134,6 @@ void Check::choose_implementations() {
     if (settings_.program) {
         chosen_ = {program()};
     } else if (settings_.planted) {
-        if (system_.mistakes.empty())
-            throw Error("--planted: there are no planted mistakes in " + system_.name +
-                        " here; leave it out");
         chosen_ = {system_.planted(*settings_.planted, group_)};
     } else {
         auto all = system_.implementations(group_);
@@ -171,14 +171,6 @@ void Check::check_program() const {
         throw Error("--program stands in the place of --implementation and --planted; leave one out");
     if (group_->name() != "in_process")
         throw Error("--program starts its ranks itself; leave out --communicator and mpirun");
-    if (!system_.program) {
-        std::string those;
-        for (const System& system : systems_)
-            if (system.program)
-                those += (those.empty() ? "" : ", ") + system.name;
-        throw Error("--program: the system " + system_.name + " takes no programs yet; it can be had of " +
-                    (those.empty() ? "none here" : those));
-    }
 }
 
 std::shared_ptr<const Implementation> Check::program() const {
@@ -196,15 +188,10 @@ std::shared_ptr<const Implementation> Check::program() const {
 }
 
 void Check::choose_pins() {
-    for (const auto& given : settings_.pins) {
-        const std::string& option = given.first;
-        const auto pin =
-            std::ranges::find_if(system_.pins, [&](const Pin& known) { return known.option == option; });
-        if (pin == system_.pins.end())
-            throw Error("--" + option + " is no setting of the system " + system_.name + "; leave it out");
-        for (const std::string& value : given.second)
-            pin->check(value);
-    }
+    for (const Pin& pin : system_.pins)
+        if (const auto given = settings_.pins.find(pin.option); given != settings_.pins.end())
+            for (const std::string& value : given->second)
+                pin.check(value);
     pins_ = settings_.pins;
     if (const auto workers = pins_.find("workers"); workers != pins_.end()) {
         for (const std::string& text : workers->second)
@@ -316,8 +303,6 @@ std::string Check::command(const Implementation& implementation) const {
     std::string text = invocation_;
     if (group_->name() == "mpi")
         text = launcher() + " -n " + std::to_string(most_workers()) + " " + text + " --communicator mpi";
-    if (system_.name != systems_.front().name)
-        text += " --system " + system_.name;
     std::string without;
     for (const std::string& name : settings_.without)
         without += (without.empty() ? " --without " : ",") + name;
@@ -333,7 +318,8 @@ std::string Check::narrowed(const SearchOptions& options) const {
         std::string list;
         for (const std::string& value : found->second)
             list += (list.empty() ? "" : ",") + value;
-        text += " --" + pin.option + " " + shell_word(list);
+        text += goes_by_set(system_, pin) ? " --set " + shell_word(pin.option + "=" + list)
+                                          : " --" + pin.option + " " + shell_word(list);
     }
     const Schedules& schedules = settings_.schedules;
     if (schedules.use && (schedules.count != 1 || schedules.first != 1))

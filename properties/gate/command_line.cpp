@@ -1,5 +1,6 @@
 #include <truestep/gate/command_line.hpp>
 #include <truestep/gate/meant.hpp>
+#include <truestep/gate/system_commands.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,11 +25,13 @@ namespace truestep::gate {
 
 namespace {
 
-/// Of the subcommand that was being parsed.
-std::vector<std::string> options_of(const CLI::App& app) {
+/// The subcommand that was being parsed.
+const CLI::App& parsed_command(const CLI::App& app) {
     const auto chosen = app.get_subcommands();
-    if (!chosen.empty())
-        return options_of(*chosen.front());
+    return chosen.empty() ? app : parsed_command(*chosen.front());
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
     std::vector<std::string> names;
     for (const CLI::Option* option : app.get_options())
         for (const std::string& name : option->get_lnames())
@@ -36,43 +39,53 @@ std::vector<std::string> options_of(const CLI::App& app) {
     return names;
 }
 
+/// "--law is an option of gasloc: truestep check gasloc --law ...", or "".
+std::string option_of_another_system(const CLI::App& command, const std::string& option) {
+    if (command.get_parent() == nullptr || default_command(*command.get_parent()) == nullptr)
+        return {};
+    std::string names;
+    std::string example;
+    for (const CLI::App* other : subcommands_of(*command.get_parent()))
+        if (other->get_option_no_throw(option) != nullptr) {
+            names += (names.empty() ? "" : ", ") + other->get_name();
+            if (example.empty())
+                example = full_name(*other) + " " + option + " ...";
+        }
+    return names.empty() ? names : option + " is an option of " + names + ": " + example;
+}
+
 /// What is wrong with the usage, beyond what the parser would say.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+    const CLI::App& command = parsed_command(app);
     const std::string said = error.what();
-    std::string line = said.substr(0, said.find('\n'));
+    const std::string see = " (see '" + full_name(command) + " --help')";
+    const std::string line = said.substr(0, said.find('\n'));
     if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr)
-        return line;
+        return line + see;
     const std::vector<std::string> extras = app.remaining(true);
     const auto option =
         std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with("--"); });
-    return option == extras.end() ? line
-                                  : line + meant(option->substr(0, option->find('=')), options_of(app));
+    if (option == extras.end())
+        return line + see;
+    const std::string name = option->substr(0, option->find('='));
+    const std::string others = option_of_another_system(command, name);
+    return others.empty() ? line + meant(name, options_of(command)) + see : others;
 }
 
-/// "truestep diff --help": of the subcommand that was being parsed.
-std::string help_of(const CLI::App& app) {
-    std::string words = app.get_name();
-    for (const CLI::App* in = &app; !in->get_subcommands().empty();) {
-        in = in->get_subcommands().front();
-        words += " " + in->get_name();
-    }
-    return words + " --help";
-}
-
-/// The first word has to be a subcommand, where there are any. The parser would only say that one is
+/// The next word has to be a subcommand, where there are any. The parser would only say that one is
 /// missing.
-std::string unknown_subcommand(const CLI::App& app, int count, char** values) {
+std::string unknown_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
+    const auto [within, at] = named_command(app, words);
     std::vector<std::string> names;
     std::string list;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command : subcommands_of(*within)) {
         names.push_back(command->get_name());
         list += (list.empty() ? "" : ", ") + names.back();
     }
-    if (names.empty() || count < 2 || values[1][0] == '-' ||
-        std::ranges::find(names, values[1]) != names.end())
+    if (names.empty() || at >= words.size() || words[at].starts_with("-"))
         return {};
-    return "there is no subcommand '" + one_line(values[1]) + "'" + meant(values[1], names) +
-           " (there are " + list + ")";
+    return (default_command(*within) == nullptr ? "there is no subcommand '" : "there is no system '") +
+           one_line(words[at]) + "'" + meant(words[at], names) + " (there are " + list + ")";
 }
 
 int complain(const CLI::App& app, const std::string& text) {
@@ -80,15 +93,27 @@ int complain(const CLI::App& app, const std::string& text) {
     return bad_input;
 }
 
-int parse(CLI::App& app, int count, char** values, const int& status) {
-    if (const std::string unknown = unknown_subcommand(app, count, values); !unknown.empty())
+/// Of a list, "[]" is no value.
+void show_values_as_defaults(CLI::App& app) {
+    for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; }))
+        if (option->get_default_str() == "[]")
+            option->default_str("");
+    for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        show_values_as_defaults(*command);
+}
+
+int parse(CLI::App& app, std::vector<std::string> words, const int& status) {
+    if (const std::string unknown = unknown_subcommand(app, words); !unknown.empty())
         return complain(app, unknown);
+    show_values_as_defaults(app);
     try {
-        app.parse(count, values);
+        words = with_system(app, std::move(words));
+        std::reverse(words.begin() + 1, words.end()); // as the parser wants them
+        app.parse(std::vector<std::string>(words.begin() + 1, words.end()));
     } catch (const CLI::Success& help) {
         return app.exit(help);
     } catch (const CLI::ParseError& error) {
-        return complain(app, usage_error(app, error) + " (see '" + help_of(app) + "')");
+        return complain(app, usage_error(app, error));
     } catch (const Error& error) {
         return complain(app, error.what());
     } catch (const std::bad_alloc&) {
@@ -140,7 +165,7 @@ int run_command_line(CLI::App& app, int count, char** values, const int& status)
     if (!standard_output_is_open())
         return complain(app, "standard output is closed; send it somewhere, such as >/dev/null");
     warn_of_old_names();
-    const int ended = parse(app, count, values, status);
+    const int ended = parse(app, std::vector<std::string>(values, values + count), status);
     const std::string lost = output_lost();
     return lost.empty() ? ended : complain(app, lost);
 }

@@ -57,7 +57,7 @@ Line parsed_case(const System& system, const std::vector<System>& all, const Lin
                 continue;
             }
             throw Error("--case is a case of the system " + other.name + ", and this is " + system.name +
-                        "; add --system " + other.name);
+                        "; name it behind check: check " + other.name + " ...");
         }
         throw;
     }

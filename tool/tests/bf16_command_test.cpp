@@ -37,7 +37,7 @@ TEST_F(Bf16CommandTest, WhatCannotBeHadIsOneLineAndStatus2) {
                      "level BF16 cannot be had with --from start");
     expect_bad_input(run_tool({"check", "--level", "bf16"}), "bf16 is for recorded runs");
     const std::string gossip = file("gossip.safetensors");
-    EXPECT_EQ(run_tool({"record", "--system", "gasloc", "-o", gossip}).status, 0);
+    EXPECT_EQ(run_tool({"record", "gasloc", "-o", gossip}).status, 0);
     expect_bad_input(run_tool({"verify", "--level", "bf16", gossip}), "level BF16 cannot be had of GASLoC");
 }
 

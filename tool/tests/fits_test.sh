@@ -77,7 +77,7 @@ for number in 1 2 3 4 5 6 8 9 10 11 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
         34) kind=law=exponential,workers=4,rounds=4,decay=0.1 ;;
         *) kind=law=exponential,workers=4,rounds=4 ;;
     esac
-    "$truestep" check --system gasloc --planted $number --property reference --case "$kind,$common" --save "$folder/gasloc-$number" --brief >"$folder/checked"
+    "$truestep" check gasloc --planted $number --property reference --case "$kind,$common" --save "$folder/gasloc-$number" --brief >"$folder/checked"
     [ $? = 1 ] || fail "the gate finds nothing wrong with GASLoC's planted mistake $number"
     "$truestep" verify "$folder/gasloc-$number"/*.safetensors >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with GASLoC's planted mistake $number"

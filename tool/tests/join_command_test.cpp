@@ -92,7 +92,7 @@ TEST_F(RanksToolTest, JoinOfBadInputIsOneLineAndStatus2) {
 }
 
 TEST_F(RanksToolTest, GaslocsRunsToo) {
-    ASSERT_EQ(run_tool({"record", "--system", "gasloc", "--workers", "3", "-o", trace_}).status, 0);
+    ASSERT_EQ(run_tool({"record", "gasloc", "--workers", "3", "-o", trace_}).status, 0);
     split();
     const ToolResult result = tool("verify");
     EXPECT_EQ(result.status, 0) << result.errors << result.output;
@@ -107,7 +107,7 @@ TEST_F(RanksToolTest, GaslocsRunsToo) {
 /// Which ignore it.
 TEST_F(ToolTest, GaslocsBiasCorrectionIsNoSettingOfSgdAndAdamw) {
     for (const char* inner : {"sgd", "adamw", "adams"}) {
-        ASSERT_EQ(run_tool({"record", "--system", "gasloc", "--inner", inner, "-o", trace_}).status, 0);
+        ASSERT_EQ(run_tool({"record", "gasloc", "--inner", inner, "-o", trace_}).status, 0);
         support::FileImage image(trace_);
         image.replace_in_config(R"("bias_correction":"adam",)", "");
         image.save(trace_);

@@ -31,15 +31,21 @@ def options(path):
     return re.findall(r"^  (?:-\w,)?(--[a-z][a-z0-9-]*)", said(*path, "--help"), re.M)
 
 
+def systems(path):
+    """Those for which this command is given, the first of which is meant where none is named."""
+    listed = re.search(r"^Systems: ([^;]*);", said(*path, "--help"), re.M)
+    return listed[1].split(", ") if listed else []
+
+
 def all_paths(path=()):
     yield path
-    for name in subcommands(path):
+    for name in [*subcommands(path), *([] if {*path} & {*systems(path)} else systems(path))]:
         yield from all_paths((*path, name))
 
 
 def completed(*words):
     """What bash's own machinery makes of these words, the last of which is being typed."""
-    script = ('source /dev/stdin <<<"$1"; shift; COMP_WORDS=(truestep "$@"); COMP_CWORD=$#; _scape; '
+    script = ('source /dev/stdin <<<"$1"; shift; COMP_WORDS=(truestep "$@"); COMP_CWORD=$#; _truestep; '
               'printf "%s\\n" "${COMPREPLY[@]}"')
     out = subprocess.run(["bash", "-euc", script, "bash", said("completion"), *words], capture_output=True, text=True, check=True)
     if out.stderr:
@@ -57,19 +63,68 @@ def section(manual, path):
 
 def expect_numbers_of_mistakes():
     """Help says how far the numbers of planted mistakes go: to the last that is listed."""
-    for words in (("check",), ("planted",)):
-        text = " ".join(said(*words, "--help").split())
-        named = re.findall(r"1 to (\d+) of ([a-z]+)", text)
-        if not {"scape", "gasloc", "mapl"} <= {system for _, system in named}:
-            fail(f"the help of {words} numbers the mistakes of {named}")
-        for last, system in named:
-            listed = re.findall(r"^ ?(\d+) ", said("planted", "--system", system, "--list"), re.M)
+    for command in ("check", "planted"):
+        for system in systems((command,)):
+            last = re.search(r"1 to (\d+)", " ".join(said(command, system, "--help").split()))[1]
+            listed = re.findall(r"^ ?(\d+) ", said("planted", system, "--list"), re.M)
             if listed != [str(number) for number in range(1, int(last) + 1)]:
-                fail(f"{words}: {system} has the mistakes {listed}, and not 1 to {last}")
+                fail(f"{command}: {system} has the mistakes {listed}, and not 1 to {last}")
+
+
+def expect_refused(expected, *words):
+    done = subprocess.run([TOOL, *words], capture_output=True, text=True, check=False)
+    if done.returncode != 2 or done.stderr != f"truestep: {expected}\n":
+        fail(f"{' '.join(words)} ends with {done.returncode} and says {done.stderr}, not {expected}")
+
+
+def expect_options_of_each_system():
+    """Help has a page of options, the system's and no other's, with values as defaults, and no place of the tool."""
+    for command in ("check", "planted", "record"):
+        of = {system: set(options((command, system))) for system in systems((command,))}
+        if not {"scape", "gasloc", "mapl"} <= set(of):
+            fail(f"{command} is given for {of.keys()}")
+        written = ("-o", "unwritten") if command == "record" else ()
+        for system, own in of.items():
+            text = said(command, system, "--help")
+            if len(own) > 35 or "=[]" in text or TOOL in text or "--system" in text:
+                fail(f"the help of {command} {system} has {len(own)} options, or what it should not have:\n{text}")
+            for option in set().union(*of.values()) - own:
+                others = [other for other in of if option in of[other]]
+                expect_refused(f"{option} is an option of {', '.join(others)}: truestep {command} {others[0]} {option} ...",
+                               command, system, *written, option, "1")
+    for system, option in (("scape", "--density"), ("gasloc", "--law"), ("averaging", "--local-steps"), ("mapl", "--anchors")):
+        having = [other for other in systems(("check",)) if option in said("check", other, "--help")]
+        if having != [system]:
+            fail(f"{option} is in the help of {having}")
+    expect_refused("--law is an option of gasloc: truestep check gasloc --law ...", "check", "--law=ring")
+
+
+def expect_other_ways_to_name_a_system():
+    for ways in ((("check", "gasloc", "--list"), ("check", "--system", "gasloc", "--list"), ("check", "--list", "--system=gasloc")),
+                 (("check", "scape", "--list"), ("check", "--list")),
+                 (("check", "scape", "--help"), ("check", "--help")),
+                 (("planted", "mapl", "--list"), ("planted", "--list", "--system", "mapl"))):
+        if len({said(*words) for words in ways}) != 1:
+            fail(f"these are not the same: {ways}")
+    expect_refused("--system is 'masp'; there are scape, gasloc, averaging, mapl", "check", "--system", "masp")
+    expect_refused("there is no system 'masp'; did you mean 'mapl'? (there are scape, gasloc, averaging, mapl)", "check", "masp")
+
+
+def expect_seldom_settings_by_set():
+    """What is no option of its own is a key of --set, and an option that help does not show."""
+    repeated = [re.findall("--set .*", said("check", "mapl", "--implementation", "host", "--property", "composed", "--cases", "1", "--json", "/dev/stdout", *words))
+                for words in (("--set", "replicas=1,2", "micro=3"), ("--replicas", "1,2", "--micro", "3"))]
+    if repeated[0] != repeated[1] or not repeated[0]:
+        fail(f"--set is another thing than the options: {repeated}")
+    expect_refused("--set has 'mirco=3', which is none of its KEY=VALUES; did you mean 'micro'? (there are rounds, groups, subsets, vocabulary, "
+                   "micro, schedule, replicas, trainer)", "check", "mapl", "--set", "mirco=3")
 
 
 def main():
     expect_numbers_of_mistakes()
+    expect_options_of_each_system()
+    expect_other_ways_to_name_a_system()
+    expect_seldom_settings_by_set()
     manual = said("man").replace("\\-", "-")
     counted = 0
     for path in all_paths():
@@ -77,6 +132,9 @@ def main():
         if "--help" not in found:
             fail(f"no options are found in the help of {path}")
         part = section(manual, path)
+        if named := systems(path): # the options of all systems stand with the first
+            command = path if path[-1] not in named else path[:-1]
+            part += section(manual, (*command, named[0]))
         offered = completed(*path, "--")
         for option in found:
             counted += 1
@@ -84,7 +142,8 @@ def main():
                 fail(f"the manual does not have {option} of {path}")
             if option not in offered:
                 fail(f"bash does not offer {option} of {path}")
-    for words, expected in ((("ver",), ["verify"]), (("check", "--wor"), ["--workers"]), (("model", "pre"), ["predict"]),
+    for words, expected in ((("ver",), ["verify"]), (("check", "--wor"), ["--workers"]), (("check", "gas"), ["gasloc"]), (("check", "gasloc", "--la"), ["--law"]),
+                            (("model", "pre"), ["predict"]),
                             (("model", "predict", "--inn"), ["--inner-steps"]), (("verify", "a.safetensors", "--jun"), ["--junit"]),
                             (("verify", "check", "--wor"), []), (("nonsense", "--wor"), [])):
         if completed(*words) != expected:

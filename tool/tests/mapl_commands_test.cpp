@@ -20,7 +20,7 @@ using support::ToolResult;
 class MaplCommands : public ToolTest {
   protected:
     [[nodiscard]] ToolResult record_with(const Arguments& more) const {
-        Arguments all{"record", "--system", "mapl", "-o", trace_};
+        Arguments all{"record", "mapl", "-o", trace_};
         all.insert(all.end(), more.begin(), more.end());
         return run_tool(all);
     }

@@ -178,7 +178,7 @@ def what_is_not_recorded(folder):
 
 def gasloc(folder):
     path = folder / "gasloc.safetensors"
-    subprocess.run([TOOL, "record", "--system", "gasloc", "-o", str(path), "--workers", "3"], check=True, capture_output=True)
+    subprocess.run([TOOL, "record", "gasloc", "-o", str(path), "--workers", "3"], check=True, capture_output=True)
     text, _ = verify(path, folder / "gasloc", 0)
     trace, page = Trace(path), Page(text)
     rounds = json.loads(trace.header["__metadata__"]["config"])["steps"]

@@ -4,7 +4,7 @@
 The first half is the protocol of docs/program-protocol.md, and stays as it is when your optimizer goes in; the second is
 GASLoC in plain Python. Its workers talk over sockets of their own, each with its neighbours alone.
 
-    build/release/bin/truestep check --system gasloc --program 'python3 docs/examples/programs/gasloc_plain.py' --cases 20 --workers 1,2,3,4
+    build/release/bin/truestep check gasloc --program 'python3 docs/examples/programs/gasloc_plain.py' --cases 20 --workers 1,2,3,4
 """
 
 import json

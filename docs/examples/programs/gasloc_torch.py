@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """GASLoC over torch.distributed (gloo, messages between two ranks) as a program that the gate runs, a process a worker.
 
-    build/release/bin/truestep check --system gasloc --program 'python3 docs/examples/programs/gasloc_torch.py' --workers 1,2,3 --cases 20
+    build/release/bin/truestep check gasloc --program 'python3 docs/examples/programs/gasloc_torch.py' --workers 1,2,3 --cases 20
 """
 
 import json

@@ -5,7 +5,7 @@ The first half is the protocol of docs/program-protocol.md, and stays as it is w
 MAPL in plain Python. Its stages talk over sockets of their own, each with its neighbours alone; the stages' networks
 are the gate's.
 
-    build/release/bin/truestep check --system mapl --program 'python3 docs/examples/programs/mapl_plain.py' --cases 20 --workers 2,3
+    build/release/bin/truestep check mapl --program 'python3 docs/examples/programs/mapl_plain.py' --cases 20 --workers 2,3
 """
 
 import json

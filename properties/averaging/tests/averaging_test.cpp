@@ -76,9 +76,11 @@ TEST(Case, IsNoneOfAnotherSystem) {
     };
     const std::vector<gate::System> both{other, tested()};
     EXPECT_EQ(what([&] { static_cast<void>(gate::parsed_case(other, both, "local_steps=2")); }),
-              "--case is a case of the system averaging, and this is other; add --system averaging");
+              "--case is a case of the system averaging, and this is other; name it behind check: check "
+              "averaging ...");
     EXPECT_EQ(what([&] { static_cast<void>(gate::parsed_case(tested(), both, "theirs")); }),
-              "--case is a case of the system other, and this is averaging; add --system other");
+              "--case is a case of the system other, and this is averaging; name it behind check: check "
+              "other ...");
 }
 
 TEST(Properties, HoldOfTheWorkers) {

@@ -116,7 +116,7 @@ TEST(MaplProperties, HoldOfAllImplementationsThatCanBeRun) {
         }
 }
 
-// One that does, each; `truestep planted --system mapl` says which is the first.
+// One that does, each; `truestep planted mapl` says which is the first.
 TEST(MaplProperties, EachCatchesItsMistakes) {
     const std::vector<std::string> catches{
         "gradients", "gradients", "gradients", "replicas", "replicas", "reference", "restart", "manifold",
