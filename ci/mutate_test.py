@@ -8,7 +8,7 @@ import re
 import subprocess
 import tempfile
 
-import mutate_operators as operators
+from tools import mutate_operators as operators
 
 # A body, the operator, and what all of its mutants make of the line. Of other operators nothing is asked.
 EXAMPLES = [

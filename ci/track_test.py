@@ -14,8 +14,7 @@ import tempfile
 import time
 import unittest
 
-import track_page
-import track_statistics as statistics
+from tools import track_page, track_statistics as statistics
 
 TRACK = pathlib.Path(__file__).with_name("track")
 
@@ -101,7 +100,7 @@ class Page(unittest.TestCase):
                  "rows": {"fold/d:8/iterations:3": {"of": "floor", "share": share}}} for i, share in enumerate(shares)]
 
     def test_a_curve_is_as_high_as_its_share(self):
-        page = track_page.page(None, {"made-up": self.lines([0.5, 1.0])}, "")
+        page = track_page.page(None, {"made-up": self.lines([0.5, 1.0])})
         ((first, second),) = [[float(point.split(",")[1]) for point in points.split()]
                               for points in re.findall(r'points="([^"]*)"', page)]
         bottom = track_page.HEIGHT - track_page.EDGE
@@ -112,14 +111,14 @@ class Page(unittest.TestCase):
         self.assertNotIn("<script", page)
 
     def test_one_run_and_none(self):
-        self.assertIn("<circle", track_page.page(None, {"made-up": self.lines([0.5])}, ""))
-        self.assertNotIn("<circle", track_page.page(None, {"made-up": []}, ""))
+        self.assertIn("<circle", track_page.page(None, {"made-up": self.lines([0.5])}))
+        self.assertNotIn("<circle", track_page.page(None, {"made-up": []}))
 
     def test_the_verdict_is_the_title(self):
         rows = [{"name": "a", "verdict": word, "ratio": 1.2, "low": 1.1, "high": 1.3, "p": 0.001, "p_corrected": 0.002}
                 for word in ("slower", "same")] + [{"name": "b", "verdict": "gone"}]
         document = {"commit": "c", "base": "b", "date": "d", "rounds": 10, "machine": self.MACHINE, "rows": rows}
-        page = track_page.page(document, {}, "")
+        page = track_page.page(document, {})
         self.assertIn("<h1>1 of 3 rows has become slower</h1>", page)
         self.assertIn("GONE", page)
 

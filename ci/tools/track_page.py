@@ -1,9 +1,6 @@
-"""The page of ci/track: the last comparison, and how each row has gone over the runs of the history.
+"""The page of ci/track: the last comparison, and how each row has gone over the runs of the history."""
 
-One file without scripts, in the style of the gate's report (verify/report/page_style.css).
-"""
-
-import html
+from tools.page import badge, framed, section, text
 
 WIDTH, HEIGHT, EDGE = 320, 110, 12
 SIGNS = {"passed": "✓", "failed": "✗"}
@@ -22,10 +19,6 @@ STYLE = """
 """
 
 
-def text(value):
-    return html.escape(str(value), quote=True)
-
-
 def percent(share):
     return f"{share * 100:.3g} %"
 
@@ -39,10 +32,6 @@ def verdict(document):
     return "passed", f"None of {len(document['rows'])} rows has become slower"
 
 
-def badge(word):
-    return f'<span class="badge {CLASS[word]}">{word.upper()}</span>'
-
-
 def comparison_row(row):
     figures = ["", "", "", ""]
     if "ratio" in row:
@@ -52,7 +41,7 @@ def comparison_row(row):
     labels = ("ratio", "95 % interval", "p", "p, Holm", "speed")
     cells = "".join(f'<td class="number" data-label="{label}">{text(value)}</td>' if value else "<td></td>"
                     for label, value in zip(labels, [*figures, share]))
-    return f'<tr><th scope="row">{text(row["name"])}</th><td class="status">{badge(row["verdict"])}</td>{cells}</tr>'
+    return f'<tr><th scope="row">{text(row["name"])}</th><td class="status">{badge(row["verdict"], CLASS[row["verdict"]])}</td>{cells}</tr>'
 
 
 def comparison(document):
@@ -102,17 +91,6 @@ def history(kind, lines):
 
 # --- the page
 
-def section(identity, heading, content):
-    identity = "".join(letter if letter.isalnum() else "-" for letter in identity)
-    return f'<section id="{identity}" aria-labelledby="{identity}-heading"><h2 id="{identity}-heading">{heading}</h2>{content}</section>\n'
-
-
-def icon(status):
-    colour, path = {"passed": ("1a7546", "M4 8.5l3 3 5-6"), "failed": ("b3261e", "M5 5l6 6M11 5l-6 6")}[status]
-    return ("data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle cx='8' cy='8' r='8' "
-            f"fill='%23{colour}'/%3E%3Cpath d='{path}' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E")
-
-
 def environment(document):
     facts = {"commit": document["commit"], "base": document["base"], "date": document["date"], "rounds": document["rounds"],
              **document["machine"]}
@@ -120,7 +98,7 @@ def environment(document):
                                                  for key, value in facts.items() if value != "") + "</dl>")
 
 
-def page(document, histories, style):
+def page(document, histories):
     """`document` is track.json or None; `histories` the lines of each kind of machine."""
     status, title = verdict(document) if document else ("passed", "The tracked benchmarks over time")
     parts = ""
@@ -129,10 +107,5 @@ def page(document, histories, style):
     for kind, lines in histories.items():
         if lines:
             parts += history(kind, lines)
-    return ('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta name="color-scheme" content="light dark">\n<title>{text(title)} – truestep</title>\n'
-            f'<link rel="icon" href="{icon(status)}">\n<style>\n{style}{STYLE}</style>\n</head>\n<body>\n<div class="page">\n'
-            f'<header class="{status}"><p class="what">truestep: what ci/track has found</p><div class="verdict">'
-            f'<span class="sign" aria-hidden="true">{SIGNS[status]}</span><h1>{text(title)}</h1></div></header>\n'
-            f"<main>\n{parts}</main>\n</div>\n</body>\n</html>\n")
+    head = f'<div class="verdict"><span class="sign" aria-hidden="true">{SIGNS[status]}</span><h1>{text(title)}</h1></div>'
+    return framed("ci/track", status, title, head, parts, STYLE)

@@ -1,9 +1,6 @@
-"""The page of ci/mutate: how many mutants died of what, and the lines that live unguarded.
+"""The page of ci/mutate: how many mutants died of what, and the lines that live unguarded."""
 
-One file without scripts, in the style of the gate's report (verify/report/page_style.css).
-"""
-
-import html
+from tools.page import badge, framed, section, text
 
 CLASS = {"killed by the gate": "passed", "timed out": "passed", "killed by unit tests only": "doubtful", "survived": "failed",
          "equivalent": "skipped", "does not build": "skipped", "not compiled here": "skipped"}
@@ -14,18 +11,6 @@ STYLE = """
 .line pre { margin: .3rem 0; }
 .line li { padding: .1rem 0; overflow-wrap: anywhere; }
 """
-
-
-def text(value):
-    return html.escape(str(value), quote=True)
-
-
-def section(identity, heading, content):
-    return f'<section id="{identity}" aria-labelledby="{identity}-heading"><h2 id="{identity}-heading">{heading}</h2>{content}</section>\n'
-
-
-def badge(state):
-    return f'<span class="badge {CLASS[state]}">{text(state.upper())}</span>'
 
 
 def percent(share):
@@ -51,7 +36,7 @@ def table(rows):
 
 def mutant(row):
     why = f' <span class="quiet">{text(row["by"])}</span>' if row["by"] else ""
-    return (f'<li>{badge(row["state"])} column {row["column"]}, {text(row["operator"])}: <code>{text(row["was"])}</code> → '
+    return (f'<li>{badge(row["state"], CLASS[row["state"]])} column {row["column"]}, {text(row["operator"])}: <code>{text(row["was"])}</code> → '
             f'<code>{text(row["now"] or "nothing")}</code>{why}</li>')
 
 
@@ -67,7 +52,7 @@ def lines_of(rows):
     return parts
 
 
-def page(document, style):
+def page(document):
     rows, sums = document["mutants"], document["totals"]
     alive = [row for row in rows if row["state"] == "survived"]
     escaped = [row for row in rows if row["state"] == "killed by unit tests only"]
@@ -85,9 +70,4 @@ def page(document, style):
             parts += section(identity, heading, lines_of(some))
     if rest:
         parts += section("others", "All others", f"<details><summary>{len(rest)} mutants</summary>{lines_of(rest)}</details>")
-    return ('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta name="color-scheme" content="light dark">\n<title>{text(title)} – truestep</title>\n'
-            f'<link rel="icon" href="data:,">\n<style>\n{style}{STYLE}</style>\n</head>\n<body>\n<div class="page">\n'
-            f'<header class="{status}"><p class="what">truestep: what ci/mutate has found</p><h1>{text(title)}</h1>'
-            f'<ul class="counts">{counts}</ul></header>\n<main>\n{parts}</main>\n</div>\n</body>\n</html>\n')
+    return framed("ci/mutate", status, title, f'<h1>{text(title)}</h1><ul class="counts">{counts}</ul>', parts, STYLE)

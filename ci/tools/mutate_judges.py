@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-import mutate_operators as operators
+from tools import mutate_operators as operators
 
 GATE = "mutation_gate"
 # The time is for failures that shrink slowly; a brief run that it ends leaves the verdict to the others.

@@ -10,7 +10,7 @@ import collections
 import fnmatch
 import re
 
-import mutate_source
+from tools import mutate_source
 
 Mutant = collections.namedtuple("Mutant", "file line column operator number alike text was now edits")
 Mutant.__doc__ = """`number`: the how-manieth of this operator on the line, from 1. `alike`: the how-manieth such mutant on
