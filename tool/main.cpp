@@ -1,7 +1,74 @@
 #include "commands.hpp"
+#include "training.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <truestep/gate/command_line.hpp>
+#include <truestep/gate/manual.hpp>
 #include <truestep/report/environment.hpp>
+
+namespace truestep::tool {
+
+namespace {
+
+/// Of the house, and no part of this program.
+constexpr std::array<std::string_view, 3> own_programs{"converge", "model", "train"};
+
+/// Lists those that are there, and what describes all.
+void add_descriptions(CLI::App& app, int& status, gate::OwnPrograms& programs) {
+    for (const char* name : {"model", "train"})
+        if (const auto program = gate::find_program(name); !program.empty()) {
+            programs[name] = program;
+            app.add_subcommand(name, gate::ask(program, "--says"));
+        }
+    const auto add = [&](const std::string& name, const std::string& says, const std::string& footer,
+                         std::string (*made)(const CLI::App&, const gate::OwnPrograms&)) {
+        CLI::App* command = app.add_subcommand(name, says);
+        command->footer(footer);
+        command->callback([&app, &status, &programs, made] {
+            std::fputs(made(app, programs).c_str(), stdout);
+            status = all_passed;
+        });
+    };
+    add("completion", "completion of subcommands and options for bash",
+        "cmake --install puts it where bash finds it.\nExample:\n  source <(truestep completion)",
+        gate::bash_completion);
+    add("man", "this help as a page for man",
+        "cmake --install puts it where man finds it.\nExample:\n  truestep man >truestep.1",
+        gate::manual_page);
+}
+
+/// Where the arguments are another program's, this process becomes that one.
+int run(CLI::App& app, int& status, std::vector<std::string> arguments) {
+    std::string name = arguments.size() > 1 && !arguments[1].starts_with("-") ? arguments[1] : "";
+    const bool ours =
+        !app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; }).empty();
+    if (ours)
+        name = !trains() && std::ranges::find(arguments, "--converge") != arguments.end() ? "converge" : "";
+    if (const auto program = name.empty() ? std::filesystem::path() : gate::find_program(name);
+        !program.empty()) {
+        if (!ours) {
+            arguments.front() += "-" + name;
+            arguments.erase(arguments.begin() + 1);
+        }
+        return gate::become(program, std::move(arguments));
+    }
+    gate::OwnPrograms programs;
+    if (!ours)
+        add_descriptions(app, status, programs);
+    if (std::ranges::find(own_programs, name) != own_programs.end())
+        return gate::complain(app, "this takes the program truestep-" + name +
+                                       ", which is neither beside this one nor in PATH; ci/build release "
+                                       "truestep-" +
+                                       name + " builds it");
+    return gate::run_command_line(app, arguments, status);
+}
+
+} // namespace
+
+} // namespace truestep::tool
 
 int main(int count, char** values) {
     using namespace truestep::tool;
@@ -20,9 +87,6 @@ int main(int count, char** values) {
     add_diff(app, status);
     add_fingerprints(app, status, arguments);
     add_join(app, status);
-    add_model(app, status);
-    add_train(app, status, arguments);
     add_info(app, status);
-    add_manual(app, status);
-    return truestep::gate::run_command_line(app, count, values, status);
+    return run(app, status, arguments);
 }

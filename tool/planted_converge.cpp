@@ -1,5 +1,5 @@
 // Which planted mistakes does a loss curve show? docs/converge.md has the table.
-#include "planted_converge.hpp"
+#include "training.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +13,7 @@
 #include <truestep/report/environment.hpp>
 #include <truestep/report/folder.hpp>
 #include <truestep/training/convergence.hpp>
+#include <truestep/training/gate_main.hpp>
 
 #include "commands.hpp"
 
@@ -163,6 +164,14 @@ class PlantedTable {
 };
 
 } // namespace
+
+bool trains() {
+    return true;
+}
+
+gate::System with_training(gate::System system) {
+    return training::with_training(std::move(system));
+}
 
 int planted_training(const PlantedTraining& asked, const gate::System& system,
                      const std::vector<std::string>& arguments) {

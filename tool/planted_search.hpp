@@ -6,8 +6,8 @@
 
 #include <truestep/gate/apart.hpp>
 
-#include "planted_converge.hpp"
 #include "systems.hpp"
+#include "training.hpp"
 
 namespace truestep::tool {
 

@@ -1,5 +1,5 @@
 # What a user links: the sharded implementation; and the gate, with the reference and the properties, for implementations
-# of their own. And the tool.
+# of their own. And the tool, with its programs.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -28,7 +28,8 @@ foreach(target IN LISTS installed_targets)
   install(DIRECTORY ${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endforeach()
 # ci/check builds the tool alone, and an installation takes libraries besides.
-set(needed truestep truestep_abi)
+set(installed_programs truestep truestep-converge truestep-model truestep-train)
+set(needed ${installed_programs} truestep_abi)
 foreach(target IN LISTS installed_targets)
   get_target_property(type ${target} TYPE)
   if(NOT type STREQUAL "INTERFACE_LIBRARY")
@@ -37,6 +38,11 @@ foreach(target IN LISTS installed_targets)
 endforeach()
 add_custom_target(truestep_installable DEPENDS ${needed})
 list(TRANSFORM needed REPLACE "(.+)" "\"$<TARGET_FILE:\\1>\"")
+if(NOT CMAKE_CROSSCOMPILING)
+  get_target_property(made_by_tool truestep BINARY_DIR)
+  list(APPEND needed "\"${made_by_tool}/truestep.1\"")
+  add_dependencies(truestep_installable truestep_manual)
+endif()
 list(JOIN needed " " needed)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/check_built.cmake CONTENT "foreach(file ${needed})
   if(NOT EXISTS \"\${file}\")
@@ -45,10 +51,9 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/check_built.cmake CONTENT "foreach(file
 endforeach()
 ")
 # NCCL may stand where no linker looks for it.
-set_target_properties(truestep PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-install(TARGETS truestep)
+set_target_properties(${installed_programs} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS ${installed_programs})
 if(NOT CMAKE_CROSSCOMPILING)
-  get_target_property(made_by_tool truestep BINARY_DIR)
   install(FILES ${made_by_tool}/truestep.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${made_by_tool}/truestep.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME truestep)
 endif()

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <truestep/gate/exit_status.hpp>
 #include <truestep/gate/processes.hpp>
 #include <truestep/gate/results.hpp>
 #include <truestep/gate/search.hpp>
@@ -48,9 +49,6 @@ struct CheckSettings {
     std::string json;
     std::string report;
 };
-
-/// What the process ends with.
-enum ExitStatus : int { all_passed = 0, difference = 1, bad_input = 2 };
 
 /// Whether a setting of the system's cases is no option of its own but a key of --set, so that help has a
 /// page: of many the first are options.

@@ -88,11 +88,6 @@ std::string unknown_subcommand(const CLI::App& app, const std::vector<std::strin
            one_line(words[at]) + "'" + meant(words[at], names) + " (there are " + list + ")";
 }
 
-int complain(const CLI::App& app, const std::string& text) {
-    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), one_line(text).c_str());
-    return bad_input;
-}
-
 /// Of a list, "[]" is no value.
 void show_values_as_defaults(CLI::App& app) {
     for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; }))
@@ -161,11 +156,16 @@ void warn_of_old_names() {
 
 } // namespace
 
-int run_command_line(CLI::App& app, int count, char** values, const int& status) {
+int complain(const CLI::App& app, const std::string& text) {
+    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), one_line(text).c_str());
+    return bad_input;
+}
+
+int run_command_line(CLI::App& app, const std::vector<std::string>& arguments, const int& status) {
     if (!standard_output_is_open())
         return complain(app, "standard output is closed; send it somewhere, such as >/dev/null");
     warn_of_old_names();
-    const int ended = parse(app, std::vector<std::string>(values, values + count), status);
+    const int ended = parse(app, arguments, status);
     const std::string lost = output_lost();
     return lost.empty() ? ended : complain(app, lost);
 }

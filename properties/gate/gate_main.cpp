@@ -20,7 +20,7 @@ int gate_main(int count, char** values, const std::vector<System>& systems) {
     CLI::App app("The gate: every implementation beside the reference, and against its properties.", name);
     app.set_version_flag("--version", "truestep " + report::version());
     set_up_check(app, status, arguments, systems, arguments.empty() ? name : shell_word(arguments.front()));
-    return run_command_line(app, count, values, status);
+    return run_command_line(app, arguments, status);
 }
 
 } // namespace truestep::gate

@@ -1,6 +1,6 @@
 #include "train_call.hpp"
 
-namespace truestep::tool {
+namespace truestep::training {
 
 namespace {
 
@@ -82,4 +82,4 @@ void add_train_options(CLI::App& command, TrainCall& asked) {
     add_settings(command, asked);
 }
 
-} // namespace truestep::tool
+} // namespace truestep::training

@@ -8,9 +8,7 @@
 #include <truestep/report/environment.hpp>
 #include <truestep/report/folder.hpp>
 
-namespace truestep::tool {
-
-using training::Curve;
+namespace truestep::training {
 
 TrainResults::TrainResults(const TrainAsked& asked, const training::Plan& plan, const training::Text& text,
                            const std::vector<std::string>& arguments)
@@ -121,4 +119,4 @@ void TrainResults::write() const {
     write_results(asked_.report + "/training.json", text_, plan_, results_);
 }
 
-} // namespace truestep::tool
+} // namespace truestep::training

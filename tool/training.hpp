@@ -5,6 +5,10 @@
 
 #include <truestep/gate/system.hpp>
 
+// `check --converge` and `planted --converge` train a small language model, which most who build the tool
+// do not need: they are of the program truestep-converge, which is this tool linked with
+// planted_converge.cpp in the place of training_elsewhere.cpp.
+
 namespace truestep::tool {
 
 /// What `truestep planted --converge` was asked for.
@@ -17,6 +21,10 @@ struct PlantedTraining {
     std::string report;
 };
 
+/// Whether this program is the one.
+[[nodiscard]] bool trains();
+/// The system with `check --converge`, where it says how its candidates are trained.
+[[nodiscard]] gate::System with_training(gate::System system);
 /// Trains with each planted mistake, and says which ones a loss curve shows. Returns the exit status: that
 /// the clean one is the SAME, and each mistake beside the step is not.
 [[nodiscard]] int planted_training(const PlantedTraining& asked, const gate::System& system,

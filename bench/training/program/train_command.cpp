@@ -1,5 +1,3 @@
-#include "commands.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,6 +6,8 @@
 #include <memory>
 
 #include <truestep/distributed/mpi.hpp>
+#include <truestep/gate/exit_status.hpp>
+#include <truestep/gate/subcommands.hpp>
 #include <truestep/gate/terminal.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
@@ -16,13 +16,14 @@
 
 #include "train_call.hpp"
 
-namespace truestep::tool {
+namespace truestep::training {
 
 namespace {
 
-using training::Curve;
-using training::Plan;
-using training::Text;
+using gate::all_passed;
+using gate::bad_input;
+using gate::difference;
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
@@ -245,8 +246,6 @@ int train_on_ranks(TrainCall asked, const std::vector<std::string>& arguments) {
     }
 }
 
-} // namespace
-
 void add_train(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand(
         "train", "train a small GPT with any optimizer and say whether it trains as well as another");
@@ -268,4 +267,10 @@ void add_train(CLI::App& app, int& status, const std::vector<std::string>& argum
     command->callback([asked, &status, arguments] { status = train_on_ranks(*asked, arguments); });
 }
 
-} // namespace truestep::tool
+} // namespace
+
+} // namespace truestep::training
+
+int main(int count, char** values) {
+    return truestep::gate::subcommand_main("train", count, values, truestep::training::add_train);
+}

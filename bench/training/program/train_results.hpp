@@ -6,7 +6,7 @@
 
 #include <truestep/training/results.hpp>
 
-namespace truestep::tool {
+namespace truestep::training {
 
 /// What `truestep train` has been asked for beside the plan.
 struct TrainAsked {
@@ -63,4 +63,4 @@ class TrainResults {
 [[nodiscard]] bool judge_curves(TrainAsked asked, const training::Plan& plan, const training::Text& text,
                                 const std::vector<std::string>& arguments);
 
-} // namespace truestep::tool
+} // namespace truestep::training

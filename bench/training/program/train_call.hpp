@@ -8,7 +8,7 @@
 
 #include "train_results.hpp"
 
-namespace truestep::tool {
+namespace truestep::training {
 
 /// What `truestep train` was asked for.
 struct TrainCall : TrainAsked {
@@ -20,4 +20,4 @@ struct TrainCall : TrainAsked {
 
 void add_train_options(CLI::App& command, TrainCall& asked);
 
-} // namespace truestep::tool
+} // namespace truestep::training

@@ -7,10 +7,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::tool {
-
-using training::Curve;
-using training::end_of;
+namespace truestep::training {
 
 namespace {
 
@@ -67,4 +64,4 @@ bool judge_curves(TrainAsked asked, const training::Plan& plan, const training::
     return results.good();
 }
 
-} // namespace truestep::tool
+} // namespace truestep::training

@@ -8,10 +8,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::tool {
-
-using model::Machine;
-using model::Measured;
+namespace truestep::model {
 
 namespace {
 
@@ -58,4 +55,4 @@ std::vector<Measured> read_measured(const std::vector<std::string>& files) {
     return rows;
 }
 
-} // namespace truestep::tool
+} // namespace truestep::model

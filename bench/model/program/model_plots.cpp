@@ -12,10 +12,7 @@
 
 #include "model/plot.hpp"
 
-namespace truestep::tool {
-
-using model::Machine;
-using model::Measured;
+namespace truestep::model {
 
 namespace {
 
@@ -100,4 +97,4 @@ void write_plots(const std::filesystem::path& folder, const std::vector<std::str
     write(folder / "measured-predicted.svg", both);
 }
 
-} // namespace truestep::tool
+} // namespace truestep::model

@@ -8,7 +8,7 @@
 
 // What the subcommands of `truestep model` share.
 
-namespace truestep::tool {
+namespace truestep::model {
 
 /// A GH200 node as the performance notes have it: 400 Gbit/s a node, 90 % of 4 TB/s.
 [[nodiscard]] model::Machine gh200();
@@ -21,4 +21,4 @@ namespace truestep::tool {
 /// Writes the plots of docs/cost-model.md.
 void write_plots(const std::filesystem::path& folder, const std::vector<std::string>& measured);
 
-} // namespace truestep::tool
+} // namespace truestep::model

@@ -1,7 +1,5 @@
 // The cost model at the command line: predictions, the fit to what the shaped network measured, and the
 // paper's settings.
-#include "commands.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,15 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include <truestep/gate/exit_status.hpp>
+#include <truestep/gate/subcommands.hpp>
+
 #include "model_parts.hpp"
 
-namespace truestep::tool {
+namespace truestep::model {
 
 namespace {
 
-using model::Machine;
-using model::Measured;
-using model::Setting;
+using gate::all_passed;
 
 std::string bytes_text(double bytes) {
     char text[32];
@@ -254,9 +253,7 @@ void add_plots(CLI::App& model, int& status) {
     });
 }
 
-} // namespace
-
-void add_model(CLI::App& app, int& status) {
+void add_model(CLI::App& app, int& status, const std::vector<std::string>& /*arguments*/) {
     CLI::App* command =
         app.add_subcommand("model", "what a step costs, by the formulas of docs/cost-model.md");
     command->require_subcommand(1);
@@ -279,4 +276,10 @@ void add_model(CLI::App& app, int& status) {
                     "  truestep model scale");
 }
 
-} // namespace truestep::tool
+} // namespace
+
+} // namespace truestep::model
+
+int main(int count, char** values) {
+    return truestep::gate::subcommand_main("model", count, values, truestep::model::add_model);
+}
