@@ -52,7 +52,7 @@ def ranks_of(folder):
             command = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if command[0] == TOOL.encode() and str(folder).encode() in command:
+        if command[0] == f"{TOOL}-train".encode() and str(folder).encode() in command:
             found.append(int(process.name))
     return found
 
