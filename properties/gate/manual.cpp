@@ -53,8 +53,7 @@ std::string in_roff(const std::string& text) {
 
 /// Whether the command of the first system has the same option, where it has been described.
 bool is_of_first_system(const CLI::App& app, const CLI::Option& option) {
-    const CLI::App* first =
-        app.get_parent() == nullptr ? nullptr : default_command(*app.get_parent());
+    const CLI::App* first = app.get_parent() == nullptr ? nullptr : default_command(*app.get_parent());
     if (first == nullptr || first == &app)
         return false;
     const CLI::Option* other = first->get_option_no_throw(option.get_name());
