@@ -13,7 +13,7 @@ namespace truestep::gate {
 namespace {
 
 /// Those that help shows.
-std::vector<const CLI::Option*> options_of(const CLI::App& app) {
+std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
     return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
 
@@ -62,7 +62,7 @@ bool is_of_first_system(const CLI::App& app, const CLI::Option& option) {
 
 std::string options_of_manual(const CLI::App& app) {
     std::string roff;
-    for (const CLI::Option* option : options_of(app)) {
+    for (const CLI::Option* option : shown_options(app)) {
         if (is_of_first_system(app, *option))
             continue;
         const std::string type = option->get_type_name();
@@ -86,7 +86,7 @@ std::string branch_of(const CLI::App& app, const std::string& path) {
     for (const CLI::App* command : subcommands_of(app))
         words += command->get_name() + " ";
     const CLI::App* usual = default_command(app);
-    for (const CLI::Option* option : options_of(usual == nullptr ? app : *usual))
+    for (const CLI::Option* option : shown_options(usual == nullptr ? app : *usual))
         for (const std::string& name : option->get_lnames())
             words += "--" + name + " ";
     return "        '" + path + "') echo '" + words + "' ;;\n";
