@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include <truestep/gate/command_line.hpp>
 #include <truestep/gate/manual.hpp>
@@ -14,11 +13,11 @@ namespace truestep::tool {
 namespace {
 
 /// Of the house, and no part of this program.
-constexpr std::array<std::string_view, 3> own_programs{"converge", "model", "train"};
+constexpr std::array<const char*, 2> own_programs{"model", "train"};
 
 /// Lists those that are there, and what describes all.
 void add_descriptions(CLI::App& app, int& status, gate::OwnPrograms& programs) {
-    for (const char* name : {"model", "train"})
+    for (const std::string name : own_programs)
         if (const auto program = gate::find_program(name); !program.empty()) {
             programs[name] = program;
             app.add_subcommand(name, gate::ask(program, "--says"));
@@ -40,29 +39,20 @@ void add_descriptions(CLI::App& app, int& status, gate::OwnPrograms& programs) {
         gate::manual_page);
 }
 
-/// Where the arguments are another program's, this process becomes that one.
+/// Where the first argument names another program, this process becomes that one.
 int run(CLI::App& app, int& status, std::vector<std::string> arguments) {
-    std::string name = arguments.size() > 1 && !arguments[1].starts_with("-") ? arguments[1] : "";
-    const bool ours =
-        !app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; }).empty();
-    if (ours)
-        name = !trains() && std::ranges::find(arguments, "--converge") != arguments.end() ? "converge" : "";
-    if (const auto program = name.empty() ? std::filesystem::path() : gate::find_program(name);
-        !program.empty()) {
-        if (!ours) {
+    const std::string name = arguments.size() > 1 && !arguments[1].starts_with("-") ? arguments[1] : "";
+    gate::OwnPrograms programs;
+    if (app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; }).empty()) {
+        if (const auto program = gate::find_program(name); !program.empty()) {
             arguments.front() += "-" + name;
             arguments.erase(arguments.begin() + 1);
+            return gate::become(program, std::move(arguments));
         }
-        return gate::become(program, std::move(arguments));
-    }
-    gate::OwnPrograms programs;
-    if (!ours)
+        if (std::ranges::find(own_programs, name) != own_programs.end())
+            return gate::complain(app, gate::missing_program(name));
         add_descriptions(app, status, programs);
-    if (std::ranges::find(own_programs, name) != own_programs.end())
-        return gate::complain(app, "this takes the program truestep-" + name +
-                                       ", which is neither beside this one nor in PATH; ci/build release "
-                                       "truestep-" +
-                                       name + " builds it");
+    }
     return gate::run_command_line(app, arguments, status);
 }
 

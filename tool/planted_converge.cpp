@@ -165,10 +165,6 @@ class PlantedTable {
 
 } // namespace
 
-bool trains() {
-    return true;
-}
-
 gate::System with_training(gate::System system) {
     return training::with_training(std::move(system));
 }

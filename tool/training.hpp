@@ -7,7 +7,8 @@
 
 // `check --converge` and `planted --converge` train a small language model, which most who build the tool
 // do not need: they are of the program truestep-converge, which is this tool linked with
-// planted_converge.cpp in the place of training_elsewhere.cpp.
+// planted_converge.cpp in the place of training_elsewhere.cpp. The tool parses the line, and then becomes
+// it.
 
 namespace truestep::tool {
 
@@ -21,8 +22,6 @@ struct PlantedTraining {
     std::string report;
 };
 
-/// Whether this program is the one.
-[[nodiscard]] bool trains();
 /// The system with `check --converge`, where it says how its candidates are trained.
 [[nodiscard]] gate::System with_training(gate::System system);
 /// Trains with each planted mistake, and says which ones a loss curve shows. Returns the exit status: that

@@ -1,31 +1,31 @@
 #include "training.hpp"
 
+#include <truestep/gate/subcommands.hpp>
 #include <truestep/problem/error.hpp>
 
 namespace truestep::tool {
 
 namespace {
 
-/// Whoever writes "--converge" is handed over before it is parsed.
-[[noreturn]] int not_here() {
-    throw Error("--converge takes no value; write it out, and by itself");
+int train_elsewhere(const std::vector<std::string>& arguments) {
+    const std::string name = "converge";
+    const auto program = gate::find_program(name);
+    if (program.empty())
+        throw Error(gate::missing_program(name));
+    return gate::become(program, arguments);
 }
 
 } // namespace
 
-bool trains() {
-    return false;
-}
-
 gate::System with_training(gate::System system) {
     if (system.learning)
-        system.train = [](const gate::Training&) -> int { not_here(); };
+        system.train = [](const gate::Training& asked) { return train_elsewhere(asked.arguments); };
     return system;
 }
 
 int planted_training(const PlantedTraining& /*asked*/, const gate::System& /*system*/,
-                     const std::vector<std::string>& /*arguments*/) {
-    not_here();
+                     const std::vector<std::string>& arguments) {
+    return train_elsewhere(arguments);
 }
 
 } // namespace truestep::tool

@@ -35,6 +35,12 @@ fs::path find_program(const std::string& name) {
     return {};
 }
 
+std::string missing_program(const std::string& name) {
+    return "this takes the program truestep-" + name +
+           ", which is neither beside this one nor in PATH; ci/build release truestep-" + name +
+           " builds it";
+}
+
 int become(const fs::path& program, std::vector<std::string> arguments) {
     std::vector<char*> pointers;
     pointers.reserve(arguments.size() + 1);

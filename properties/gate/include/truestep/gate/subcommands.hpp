@@ -18,6 +18,8 @@ using OwnPrograms = std::map<std::string, std::filesystem::path>;
 /// The file of the program for `truestep NAME`: TOOL-NAME or truestep-NAME beside the running executable
 /// TOOL, else truestep-NAME in PATH. Empty if there is none.
 [[nodiscard]] std::filesystem::path find_program(const std::string& name);
+/// What is said where a program of the house is needed that is not there.
+[[nodiscard]] std::string missing_program(const std::string& name);
 /// The process becomes this program. Returns only if that fails, with the exit status, having said why.
 [[nodiscard]] int become(const std::filesystem::path& program, std::vector<std::string> arguments);
 /// What the program says when it is asked for "--says", "--manual-section" or "--completion-branches".
