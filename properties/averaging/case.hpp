@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <rapidcheck.h>
-
+#include <truestep/gate/case_spec.hpp>
 #include <truestep/problem/data.hpp>
 
 namespace truestep::averaging {
@@ -24,11 +23,7 @@ struct Case {
 };
 
 /// "local_steps=2,workers=3,size=4,rounds=1,seed=7,data=normal".
-[[nodiscard]] std::string text(const Case& run);
-/// And back. All but local_steps may be left out; that one no other system knows. Throws truestep::Error.
-[[nodiscard]] Case parse_case(const std::string& text);
-/// Shrinks towards Case{}.
-[[nodiscard]] rc::Gen<Case> any_case();
+[[nodiscard]] const gate::CaseSpec<Case>& spec();
 
 [[nodiscard]] std::vector<float> parameters_of(const Case& run);
 /// A worker's gradients of one round, one vector a local step.

@@ -14,13 +14,12 @@ namespace truestep::averaging {
 namespace {
 
 using gate::Judged;
-using gate::Line;
 
 /// One case as it is judged.
 class Trial {
   public:
-    Trial(const gate::Implementation& implementation, const Line& line)
-        : run(parse_case(line)), seen(dynamic_cast<const Candidate&>(implementation).run(run)) {
+    Trial(const gate::Implementation& implementation, const Case& judged_case)
+        : run(judged_case), seen(dynamic_cast<const Candidate&>(implementation).run(run)) {
         if (run.workers > 1)
             judged.kinds.insert("several ranks");
         if (run.local_steps > 1)
@@ -49,16 +48,16 @@ class Trial {
     Judged judged;
 };
 
-Judged replicas(const gate::Implementation& implementation, const Line& line) {
-    Trial trial(implementation, line);
+Judged replicas(const gate::Implementation& implementation, const Case& run) {
+    Trial trial(implementation, run);
     for (Index round = 0; round < trial.run.rounds; ++round)
         for (std::size_t rank = 1; rank < trial.seen.size(); ++rank)
             trial.compare(round, rank, trial.seen[0].after[static_cast<std::size_t>(round)], "rank 0's");
     return trial.judged;
 }
 
-Judged alone(const gate::Implementation& implementation, const Line& line) {
-    Trial trial(implementation, line);
+Judged alone(const gate::Implementation& implementation, const Case& run) {
+    Trial trial(implementation, run);
     Vector x = parameters_of(trial.run);
     const float learning_rate = learning_rate_of(trial.run);
     for (Index round = 0; round < trial.run.rounds; ++round) {
@@ -70,8 +69,8 @@ Judged alone(const gate::Implementation& implementation, const Line& line) {
     return trial.judged;
 }
 
-Judged traffic(const gate::Implementation& implementation, const Line& line) {
-    Trial trial(implementation, line);
+Judged traffic(const gate::Implementation& implementation, const Case& run) {
+    Trial trial(implementation, run);
     const auto expected =
         static_cast<std::uint64_t>(trial.run.rounds * 4 * trial.run.size * (trial.run.workers - 1));
     for (std::size_t rank = 0; rank < trial.seen.size(); ++rank) {
@@ -87,8 +86,8 @@ Judged traffic(const gate::Implementation& implementation, const Line& line) {
     return trial.judged;
 }
 
-Judged equals_the_reference(const gate::Implementation& implementation, const Line& line) {
-    Trial trial(implementation, line);
+Judged equals_the_reference(const gate::Implementation& implementation, const Case& run) {
+    Trial trial(implementation, run);
     Vector x = parameters_of(trial.run);
     for (Index round = 0; round < trial.run.rounds; ++round) {
         std::vector<Gradients> gradients;
@@ -102,37 +101,21 @@ Judged equals_the_reference(const gate::Implementation& implementation, const Li
     return trial.judged;
 }
 
-using Judge = Judged (*)(const gate::Implementation&, const Line&);
-
-gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        std::map<std::string, int> at_least) {
-    return {number,
-            name,
-            says,
-            [] { return rc::gen::map(any_case(), text); },
-            judge,
-            std::move(at_least),
-            [](const gate::Implementation&) { return std::string(); },
-            [](const Line& line, const gate::LeftOut&) { return line; }};
-}
-
 } // namespace
 
 std::vector<gate::Property> properties() {
     const std::map<std::string, int> usual{{"several ranks", 60}, {"several local steps", 50}};
-    std::vector<gate::Property> all{
-        property(1, "replicas", "After a round all workers hold the same bits.", replicas, usual),
-        property(2, "alone", "One worker, with any number of local steps, is plain SGD.", alone,
-                 {{"several local steps", 50}}),
-        property(3, "traffic", "A rank sends its parameters to each other rank once a round.", traffic,
-                 usual),
-        property(0, "reference", "Every bit is the reference's.", equals_the_reference, usual)};
-    all[1].needed = [](const Line& line, const gate::LeftOut&) {
-        Case run = parse_case(line);
-        run.workers = 1;
-        return text(run);
-    };
-    return all;
+    return {
+        spec().property(1, "replicas", "After a round all workers hold the same bits.", replicas, usual),
+        spec().property(2, "alone", "One worker, with any number of local steps, is plain SGD.", alone,
+                        {{"several local steps", 50}},
+                        [](Case run) {
+                            run.workers = 1;
+                            return run;
+                        }),
+        spec().property(3, "traffic", "A rank sends its parameters to each other rank once a round.",
+                        traffic, usual),
+        spec().property(0, "reference", "Every bit is the reference's.", equals_the_reference, usual)};
 }
 
 } // namespace truestep::averaging

@@ -62,10 +62,10 @@ TEST(Reference, MeansOfMinusZeroKeepTheirSign) {
 
 TEST(Case, IsALineAndBack) {
     const std::string line = "local_steps=2,workers=3,size=4,rounds=5,seed=6,data=normal";
-    EXPECT_EQ(text(parse_case(line)), line);
+    EXPECT_EQ(spec().text(spec().parse(line)), line);
     for (const char* wrong : {"", "workers=2", "local_steps=0", "local_steps=1,workers=x",
                               "local_steps=1,size", "local_steps=1,density=1", "local_steps=1,data=odd"})
-        EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
+        EXPECT_THROW(static_cast<void>(spec().parse(wrong)), Error) << wrong;
 }
 
 TEST(Case, IsNoneOfAnotherSystem) {
@@ -104,7 +104,7 @@ TEST(Properties, CasesAreHeldToWhatIsPinned) {
     const auto found = counterexample(*planted(1, threads()), "reference",
                                       {{"workers", {"3"}}, {"local-steps", {"2", "4"}}});
     ASSERT_TRUE(found);
-    const Case run = parse_case(found->line);
+    const Case run = spec().parse(found->line);
     EXPECT_EQ(run.workers, 3);
     EXPECT_EQ(run.local_steps, 2);
 }
@@ -113,7 +113,7 @@ TEST(Page, DrawsTheLanesOfThisSystem) {
     const auto found =
         counterexample(*planted(1, threads()), "reference", {{"workers", {"3"}}, {"local-steps", {"2"}}});
     ASSERT_TRUE(found);
-    const Case run = parse_case(found->line);
+    const Case run = spec().parse(found->line);
     gate::Results results(tested());
     results.add_property({{"implementation", "planted-1"},
                           {"property", "reference"},

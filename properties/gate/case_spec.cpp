@@ -1,0 +1,40 @@
+#include <truestep/gate/case_spec.hpp>
+
+#include <cstdint>
+#include <sstream>
+
+namespace truestep::gate {
+
+const std::string& given_value(const std::vector<std::string>& values, const std::string& drawn,
+                               const std::string& usual) {
+    std::uint64_t hash = 0xcbf2'9ce4'8422'2325U;
+    for (const char letter : drawn)
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x0000'0100'0000'01b3U;
+    return values[drawn == usual ? 0 : hash % values.size()];
+}
+
+std::vector<std::pair<std::string, std::string>> parts_of_line(const Line& line,
+                                                               const std::vector<std::string>& keys) {
+    std::string known;
+    for (const std::string& key : keys)
+        known += (known.empty() ? "" : ", ") + key;
+    std::vector<std::pair<std::string, std::string>> all;
+    std::istringstream parts(line);
+    for (std::string part; std::getline(parts, part, ',');) {
+        const std::size_t equals = part.find('=');
+        const std::string key = part.substr(0, equals);
+        if (equals == std::string::npos || std::ranges::find(keys, key) == keys.end())
+            throw Error("case: '" + part + "' is not KEY=VALUE with one of the keys " + known);
+        all.emplace_back(key, part.substr(equals + 1));
+    }
+    return all;
+}
+
+std::string one_of_names(const std::vector<std::string>& names) {
+    std::string all;
+    for (std::size_t place = 0; place < names.size(); ++place)
+        all += (place == 0 ? "" : place + 1 == names.size() ? " or " : ", ") + names[place];
+    return all;
+}
+
+} // namespace truestep::gate

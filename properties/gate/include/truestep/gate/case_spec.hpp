@@ -1,0 +1,296 @@
+// The declaration of a system's cases: one row a setting, from which the gate has all that it asks of one.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rapidcheck.h>
+
+#include <truestep/gate/setting.hpp>
+#include <truestep/gate/system.hpp>
+
+namespace truestep::gate {
+
+/// Which of the values that a user gave a case gets: any of them may come, always the same for what was
+/// drawn, and shrinking to what is usual leads to the first.
+[[nodiscard]] const std::string& given_value(const std::vector<std::string>& values,
+                                             const std::string& drawn, const std::string& usual);
+
+/// A line in its parts. Throws truestep::Error for a part whose key is none of these.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>>
+parts_of_line(const Line& line, const std::vector<std::string>& keys);
+
+/// What an implementation may leave out.
+template <class Case>
+struct Feature {
+    std::string name;
+    std::function<void(Case&)> without; ///< the nearest case that does not need it
+    std::vector<std::string> kinds{};   ///< of cases that there are not without it
+};
+
+template <class Case>
+struct CaseSpec {
+    std::vector<Setting<Case>> settings; ///< in the order in which a line has them
+    /// A key that no other system has, and every line of this one; "": there is none.
+    std::string own_key{};
+    std::string usual_line{}; ///< of Case{}, where none of it would be written
+    /// The keys, in the order in which they are drawn and shrunk; each list has a stream of random numbers
+    /// of its own. Empty: all in the order of the settings.
+    std::vector<std::vector<std::string>> draws{};
+    /// Makes a case that is one of what was drawn.
+    std::function<void(Case&)> fits_drawn = [](Case&) {};
+    /// What was not said follows from what was; what does not go together is refused by truestep::Error.
+    std::function<void(Case&, const std::set<std::string>& said)> fits = [](Case&, const auto&) {};
+    std::vector<Feature<Case>> features{};
+
+    // What the matrix is made of.
+    std::vector<std::string> columns; ///< keys
+    std::function<int(const Case&)> most_workers;
+    /// The values of a setting that rows have of an implementation.
+    std::function<std::vector<std::string>(const Implementation&, const std::string& key,
+                                           std::vector<std::string> values)>
+        values_for = [](const Implementation&, const std::string&, std::vector<std::string> values) {
+            return values;
+        };
+    /// Whether these values make a row of their own.
+    std::function<bool(const Pins& row, const Pins& asked)> is_row = [](const Pins&, const Pins&) {
+        return true;
+    };
+    /// What goes with the values that a user gave, in a case that was drawn so.
+    std::function<void(Case& run, const Case& drawn, const Pins& pins)> fits_pins = [](Case&, const Case&,
+                                                                                       const Pins&) {};
+
+    [[nodiscard]] const Setting<Case>& setting(const std::string& key) const {
+        return *std::ranges::find(settings, key, &Setting<Case>::key);
+    }
+    [[nodiscard]] Setting<Case>& setting(const std::string& key) {
+        return *std::ranges::find(settings, key, &Setting<Case>::key);
+    }
+
+    [[nodiscard]] Line text(const Case& run) const {
+        const Case usual;
+        Line line;
+        for (const Setting<Case>& one : settings)
+            if (const std::string value = one.write(run); one.always_written || value != one.write(usual))
+                line += (line.empty() ? "" : ",") + one.key + "=" + value;
+        return line.empty() ? usual_line : line;
+    }
+
+    [[nodiscard]] Case parse(const Line& line) const {
+        std::vector<std::string> keys;
+        for (const Setting<Case>& one : settings)
+            keys.push_back(one.key);
+        Case run;
+        std::set<std::string> said;
+        for (const auto& [key, value] : parts_of_line(line, keys)) {
+            setting(key).read(run, "case: " + key, value);
+            said.insert(key);
+        }
+        if (!own_key.empty() && !said.contains(own_key))
+            throw Error("case: '" + line + "' has no " + own_key + "=VALUE");
+        fits(run, said);
+        return run;
+    }
+
+    [[nodiscard]] rc::Gen<Case> cases() const {
+        std::vector<std::vector<rc::Gen<Change>>> streams;
+        for (const std::vector<std::string>& keys : draws) {
+            streams.emplace_back();
+            for (const std::string& key : keys)
+                streams.back().push_back(*setting(key).drawn);
+        }
+        if (draws.empty()) {
+            streams.emplace_back();
+            for (const Setting<Case>& one : settings)
+                if (one.drawn)
+                    streams.back().push_back(*one.drawn);
+        }
+        const auto drawn = [streams](const rc::Random& random, int size) {
+            Parts parts;
+            rc::Random outer = random;
+            for (const std::vector<rc::Gen<Change>>& stream : streams) {
+                // One number is for the case itself, as RapidCheck's build() has it.
+                rc::Random inner = outer.split();
+                rc::Random& from = streams.size() == 1 ? outer : inner;
+                for (const rc::Gen<Change>& part : stream)
+                    parts.push_back(part(from.split(), size));
+            }
+            return shrinkable(std::move(parts));
+        };
+        return rc::gen::map(rc::Gen<Case>(drawn), [fit = fits_drawn](Case run) {
+            fit(run);
+            return run;
+        });
+    }
+
+    /// A drawn case, held to values.
+    [[nodiscard]] Case pinned(const Case& drawn, const Pins& pins) const {
+        Case run = drawn;
+        const Case usual;
+        std::set<std::string> said;
+        for (const Setting<Case>& one : settings) {
+            said.insert(one.key);
+            if (const auto found = pins.find(one.option);
+                !one.option.empty() && found != pins.end() && !found->second.empty())
+                one.read(run, "--" + one.option,
+                         given_value(found->second, one.write(drawn), one.write(usual)));
+        }
+        fits_pins(run, drawn, pins);
+        fits(run, said);
+        return run;
+    }
+
+    /// The nearest case for an implementation that has left something out.
+    [[nodiscard]] Case without(Case run, const LeftOut& left_out) const {
+        for (const Feature<Case>& feature : features)
+            if (left_out.contains(feature.name))
+                feature.without(run);
+        return run;
+    }
+
+    [[nodiscard]] bool decided(const std::string& kind, const Pins& pins, const LeftOut& left_out) const {
+        const auto has = [&kind](const std::vector<std::string>& kinds) {
+            return std::ranges::find(kinds, kind) != kinds.end();
+        };
+        return std::ranges::any_of(settings,
+                                   [&](const Setting<Case>& one) {
+                                       return pins.contains(one.option) && has(one.decides);
+                                   }) ||
+               std::ranges::any_of(features, [&](const Feature<Case>& one) {
+                   return left_out.contains(one.name) && has(one.kinds);
+               });
+    }
+
+    [[nodiscard]] std::vector<Pins> rows(const Implementation& implementation, const Pins& pins) const {
+        std::vector<Pins> all{pins};
+        for (const std::string& key : columns) {
+            const Setting<Case>& column = setting(key);
+            const auto found = pins.find(column.option);
+            std::vector<Pins> longer;
+            for (const Pins& row : all)
+                for (const std::string& value :
+                     values_for(implementation, key, found == pins.end() ? column.usual : found->second)) {
+                    longer.push_back(row);
+                    longer.back()[column.option] = {value};
+                }
+            all = std::move(longer);
+        }
+        std::erase_if(all, [&](const Pins& row) {
+            return !goes_together(implementation, row) || !is_row(row, pins);
+        });
+        return all;
+    }
+
+    /// A property of this system's cases; `change` makes the nearest one that it speaks of.
+    [[nodiscard]] Property property(
+        int number, const std::string& name, const std::string& says,
+        const std::function<Judged(const Implementation&, const Case&)>& judge,
+        const std::map<std::string, int>& at_least,
+        const std::function<Case(Case)>& change = [](Case run) { return run; }) const {
+        return {number,
+                name,
+                says,
+                [this, change] {
+                    return rc::gen::map(cases(),
+                                        [this, change](Case run) { return text(change(std::move(run))); });
+                },
+                [this, change, judge](const Implementation& implementation, const Line& line) {
+                    return judge(implementation, change(parse(line)));
+                },
+                at_least,
+                [](const Implementation&) { return std::string(); },
+                [this, change](const Line& line, const LeftOut& left_out) {
+                    return text(change(without(parse(line), left_out)));
+                }};
+    }
+
+    /// Tells the gate's system all of it. The specification has to outlive it.
+    void describe(System& system) const {
+        system.parsed = [this](const Line& line) { return text(parse(line)); };
+        system.most_workers = [this](const Line& line) { return most_workers(parse(line)); };
+        for (const std::string& key : columns) {
+            system.settings.push_back(key);
+            if (const Setting<Case>& column = setting(key); column.option != key)
+                system.options_of_settings[key] = column.option;
+            system.pins.push_back(pin(setting(key)));
+        }
+        for (const Setting<Case>& one : settings)
+            if (!one.option.empty() && std::ranges::find(columns, one.key) == columns.end())
+                system.pins.push_back(pin(one));
+        system.pinned = [this](const Line& line, const Pins& pins) {
+            return text(pinned(parse(line), pins));
+        };
+        system.decided = [this](const std::string& kind, const Pins& pins, const LeftOut& left_out) {
+            return decided(kind, pins, left_out);
+        };
+        system.rows = [this](const Implementation& implementation, const Pins& pins) {
+            return rows(implementation, pins);
+        };
+    }
+
+  private:
+    using Change = typename Setting<Case>::Change;
+    using Parts = std::vector<rc::Shrinkable<Change>>;
+
+    /// Shrinks one setting after the other.
+    static rc::Shrinkable<Case> shrinkable(Parts parts) {
+        return rc::shrinkable::lambda(
+            [parts] {
+                Case run;
+                for (const rc::Shrinkable<Change>& part : parts)
+                    part.value()(run);
+                return run;
+            },
+            [parts] {
+                rc::Seq<rc::Shrinkable<Case>> all;
+                for (std::size_t place = parts.size(); place > 0; --place)
+                    all = rc::seq::concat(rc::seq::map(parts[place - 1].shrinks(),
+                                                       [parts, place](rc::Shrinkable<Change>&& smaller) {
+                                                           Parts changed = parts;
+                                                           changed[place - 1] = std::move(smaller);
+                                                           return shrinkable(std::move(changed));
+                                                       }),
+                                          std::move(all));
+                return all;
+            });
+    }
+
+    /// Whether there is a case with all of these values, and of ranks that the implementation takes.
+    [[nodiscard]] bool goes_together(const Implementation& implementation, const Pins& row) const {
+        try {
+            const Case run = pinned(Case{}, row);
+            for (const std::string& key : columns) {
+                const Setting<Case>& column = setting(key);
+                Case asked;
+                column.read(asked, "--" + column.option, row.at(column.option).front());
+                if (column.write(run) != column.write(asked))
+                    return false;
+            }
+            return implementation.takes(most_workers(run));
+        } catch (const Error&) {
+            return false;
+        }
+    }
+
+    [[nodiscard]] Pin pin(const Setting<Case>& one) const {
+        std::string usual;
+        for (const std::string& value : one.usual)
+            usual += (usual.empty() ? "; " : ",") + value;
+        return {one.option, one.help + (usual.empty() ? "" : usual + " without it"), one.list,
+                [this, &one](const std::string& value) {
+                    Case run;
+                    one.read(run, "--" + one.option, value);
+                    if (!one.only_drawn.empty() && value == one.only_drawn)
+                        throw Error("--" + one.option + " is '" + value +
+                                    "', which is drawn now and then; ask for another");
+                    fits(run, {one.key});
+                }};
+    }
+};
+
+} // namespace truestep::gate
