@@ -1,112 +1,34 @@
 #include "case.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <sstream>
-#include <string_view>
-#include <utility>
 
-#include <truestep/problem/error.hpp>
 #include <truestep/problem/partition.hpp>
 #include <truestep/problem/room.hpp>
-#include <truestep/problem/text.hpp>
 
 namespace truestep::gasloc {
 
 namespace {
 
+using gate::from_to;
+using gate::number;
+using gate::one_of;
+using gate::word;
 using problem::BiasCorrection;
 using problem::DataClass;
+using Strings = std::vector<std::string>;
 
-/// A word of a case, and how it is read.
-struct Word {
-    std::string_view key;
-    std::string (*get)(const Case&);
-    void (*set)(Case&, const std::string&);
-};
-constexpr std::array<Word, 5> kind_words{{
-    {"law", [](const Case& run) { return std::string(name(run.law)); },
-     [](Case& run, const std::string& text) { run.law = parse_law(text); }},
-    {"inner", [](const Case& run) { return std::string(name(run.inner)); },
-     [](Case& run, const std::string& text) { run.inner = parse_inner(text); }},
-    {"momentum", [](const Case& run) { return std::string(name(run.momentum)); },
-     [](Case& run, const std::string& text) { run.momentum = parse_momentum(text); }},
-    {"bias", [](const Case& run) { return std::string(name(run.bias)); },
-     [](Case& run, const std::string& text) { run.bias = problem::parse<BiasCorrection>(text); }},
-    {"data", [](const Case& run) { return problem::name(run.data); },
-     [](Case& run, const std::string& text) { run.data = problem::parse_data_class(text); }},
-}};
+constexpr Index most_rounds = 1'000'000;
 
-struct Number {
-    std::string_view key;
-    Index Case::*member;
-    Index least;
-    Index most;
-    bool always; ///< told even where it is the default
-};
-constexpr std::array<Number, 11> numbers{{
-    {"workers", &Case::workers, 1, problem::most_workers, true},
-    {"size", &Case::size, 0, 100'000'000, true},
-    {"rounds", &Case::rounds, 1, 1'000'000, true},
-    {"steps", &Case::steps, 0, 1'000'000, false},
-    {"uneven", &Case::uneven, 0, 1, false},
-    {"skip", &Case::skip, 0, 1'000'000, false},
-    {"restart", &Case::restart, 0, 1'000'000, false},
-    {"to", &Case::to, 0, problem::most_workers, false},
-    {"late", &Case::late, 0, 1'000'000, false},
-    {"threads", &Case::threads, 1, 64, false},
-    {"seed", &Case::seed, 0, 1'000'000, false},
-}};
-
-constexpr std::array<std::pair<std::string_view, double Case::*>, 8> reals{{{"alpha", &Case::alpha},
-                                                                            {"gamma", &Case::gamma},
-                                                                            {"eta", &Case::eta},
-                                                                            {"lr", &Case::lr},
-                                                                            {"decay", &Case::decay},
-                                                                            {"beta1", &Case::beta1},
-                                                                            {"beta2", &Case::beta2},
-                                                                            {"epsilon", &Case::epsilon}}};
-
-template <class Value>
-Value parsed(const std::string& key, const std::string& text) {
-    const auto value = parse_number<Value>(text);
-    if (!value)
-        throw Error("case: " + key + " is '" + text + "'; it must be a number");
-    return *value;
+/// Also none, and one in ten beyond the blocks of kernels.
+Index size_of(Index drawn) {
+    return drawn <= 40 ? drawn : drawn == 41 ? 0 : 200 * (drawn - 41) + 13;
 }
 
-void read(Case& run, const std::string& key, const std::string& value) {
-    for (const Word& word : kind_words)
-        if (word.key == key) {
-            word.set(run, value);
-            return;
-        }
-    for (const Number& number : numbers)
-        if (number.key == key) {
-            run.*number.member = parsed<Index>(key, value);
-            if (run.*number.member < number.least || run.*number.member > number.most)
-                throw Error("case: " + key + " is " + value + "; it must be from " +
-                            std::to_string(number.least) + " to " + std::to_string(number.most));
-            return;
-        }
-    for (const auto& [known, member] : reals)
-        if (known == key) {
-            run.*member = parsed<double>(key, value);
-            return;
-        }
-    throw Error("case: '" + key + "' is no key of KEY=VALUE");
-}
-
-rc::Gen<Index> from_to(Index first, Index last) {
-    return rc::gen::resize(rc::kNominalSize, rc::gen::inRange<Index>(first, last + 1));
-}
-
-/// One of them, by its place; shrinks towards the first.
-template <class Value>
-rc::Gen<Value> one_of(std::vector<Value> values) {
-    return rc::gen::map(from_to(0, static_cast<Index>(values.size()) - 1),
-                        [values](Index place) { return values[static_cast<std::size_t>(place)]; });
+/// Now and then.
+rc::Gen<Index> rarely(Index last) {
+    return rc::gen::map(from_to<Index>(0, 4 * last),
+                        [last](Index drawn) { return drawn > last ? Index{0} : drawn; });
 }
 
 /// What goes together, so that every case that is drawn is one.
@@ -122,85 +44,116 @@ Case fitting(Case run) {
     return run;
 }
 
-} // namespace
-
-std::string text(const Case& run) {
-    const Case usual;
-    std::string result;
-    const auto add = [&result](std::string_view key, const std::string& value) {
-        result += (result.empty() ? "" : ",") + std::string(key) + "=" + value;
-    };
-    for (const Word& word : kind_words)
-        if (word.key == "law" || word.get(run) != word.get(usual))
-            add(word.key, word.get(run));
-    for (const Number& number : numbers)
-        if (number.always || run.*number.member != usual.*number.member)
-            add(number.key, std::to_string(run.*number.member));
-    for (const auto& [key, member] : reals)
-        if (run.*member != usual.*member)
-            add(key, shortest(run.*member));
-    return result;
+std::vector<gate::Setting<Case>> settings() {
+    const Strings laws{"pairs",     "two_peers", "ring", "exponential",
+                       "hypercube", "complete",  "none", "explicit"};
+    // These depend on who meets whom.
+    const Strings meetings{"neighbours",
+                           "several neighbours",
+                           "one that meets nobody",
+                           "odd number of ranks",
+                           "several ranks",
+                           "several rounds",
+                           "momentum",
+                           "a border",
+                           "no border",
+                           "just stable",
+                           "just unstable"};
+    Strings of_workers = meetings;
+    of_workers.insert(of_workers.end(), {"restart", "other number of ranks"});
+    return {
+        word("law", &Case::law, parse_law)
+            .draws(one_of<Law>({Law::pairs, Law::ring, Law::two_peers, Law::complete, Law::given,
+                                Law::exponential, Law::hypercube, Law::none}),
+                   &Case::law)
+            .asked("who meets whom", meetings)
+            .in_rows(laws)
+            .always(),
+        word("inner", &Case::inner, parse_inner)
+            .draws(one_of<Inner>({Inner::sgd, Inner::adamw, Inner::adams}), &Case::inner)
+            .asked("sgd,adams,adamw", {"adaptive"}),
+        word("momentum", &Case::momentum, parse_momentum)
+            .draws(one_of<Momentum>({Momentum::local, Momentum::gossiped}), &Case::momentum)
+            .asked("local,gossiped"),
+        word("bias", &Case::bias, problem::parse<BiasCorrection>)
+            .draws(one_of<BiasCorrection>(
+                       {BiasCorrection::adam, BiasCorrection::none, BiasCorrection::momentum}),
+                   &Case::bias),
+        word("data", &Case::data, problem::parse_data_class)
+            .draws(one_of<DataClass>({DataClass::dyadic, DataClass::normal, DataClass::normal,
+                                      DataClass::ties, DataClass::sparse, DataClass::wide,
+                                      DataClass::subnormal, DataClass::zeros, DataClass::limit}),
+                   &Case::data),
+        number("workers", &Case::workers, 1, problem::most_workers)
+            .draws(from_to<Index>(1, 9), &Case::workers)
+            .asked("numbers of ranks", of_workers)
+            .in_rows({"1", "2", "3", "4", "5", "7", "8", "16", "33"})
+            .always(),
+        number("size", &Case::size, 0, 100'000'000)
+            .draws(rc::gen::map(from_to<Index>(1, 45), size_of), &Case::size)
+            .always(),
+        number("rounds", &Case::rounds, 1, most_rounds).draws(from_to<Index>(1, 5), &Case::rounds).always(),
+        number("steps", &Case::steps, 0, most_rounds)
+            .draws(from_to<Index>(0, 4), &Case::steps)
+            .asked("greatest numbers of inner steps in a round",
+                   {"uneven", "no inner steps", "several inner steps", "skipped"})
+            .named("inner-steps"),
+        number("uneven", &Case::uneven, 0, 1).draws(from_to<Index>(0, 1), &Case::uneven),
+        number("skip", &Case::skip, 0, most_rounds).draws(rarely(4), &Case::skip),
+        number("restart", &Case::restart, 0, most_rounds).draws(rarely(4), &Case::restart),
+        number("to", &Case::to, 0, problem::most_workers).draws(from_to<Index>(0, 5), &Case::to),
+        number("late", &Case::late, 0, 1'000'000).draws(rarely(9), &Case::late),
+        number("threads", &Case::threads, 1, 64).draws(one_of<Index>({1, 1, 2, 3}), &Case::threads),
+        number("seed", &Case::seed, 0, 1'000'000).draws(from_to<Index>(1, 9), &Case::seed),
+        number("alpha", &Case::alpha).draws(one_of<double>({1.0, 0.5, 0.75, 0.3, 1.25, 0.0}), &Case::alpha),
+        number("gamma", &Case::gamma).draws(one_of<double>({0.0, 0.5, 0.25, 0.7, 0.9}), &Case::gamma),
+        number("eta", &Case::eta).draws(one_of<double>({1.0, 0.5, 0.7, 2.0}), &Case::eta),
+        number("lr", &Case::lr).draws(one_of<double>({0.125, 0.1, 0.5, 0x1p-10}), &Case::lr),
+        number("decay", &Case::decay).draws(one_of<double>({0.0, 0.0, 0.25, 0.1}), &Case::decay),
+        number("beta1", &Case::beta1).draws(one_of<double>({0.5, 0.9, 0.0, 0.999}), &Case::beta1),
+        number("beta2", &Case::beta2).draws(one_of<double>({0.75, 0.95, 0.0, 0.999}), &Case::beta2),
+        number("epsilon", &Case::epsilon)
+            .draws(one_of<double>({0x1p-20, 1e-8, 0x1p-149, 1.0}), &Case::epsilon)};
 }
 
-Case parse_case(const std::string& text) {
-    Case run;
-    bool ours = false;
-    std::istringstream parts(text);
-    for (std::string part; std::getline(parts, part, ',');) {
-        const std::size_t equals = part.find('=');
-        const std::string key = part.substr(0, equals);
-        read(run, key, equals == std::string::npos ? "" : part.substr(equals + 1));
-        ours = ours || key == "law";
-    }
-    if (!ours)
-        throw Error("case: '" + text + "' has no law=NAME");
+void check(const Case& run) {
     // Of a worker theta, x, a gradient and what it sends.
     problem::check_memory(16.0 * static_cast<double>(run.size) * static_cast<double>(run.workers),
                           "such a case");
     check_law(run.law, static_cast<int>(run.workers));
     if (run.to > 0)
         check_law(run.law, static_cast<int>(run.to));
-    return run;
 }
 
-rc::Gen<Case> any_case() {
-    const auto laws = one_of<Law>({Law::pairs, Law::ring, Law::two_peers, Law::complete, Law::given,
-                                   Law::exponential, Law::hypercube, Law::none});
-    const auto data = one_of<DataClass>({DataClass::dyadic, DataClass::normal, DataClass::normal,
-                                         DataClass::ties, DataClass::sparse, DataClass::wide,
-                                         DataClass::subnormal, DataClass::zeros, DataClass::limit});
-    // Also none, and one in ten beyond the blocks of kernels.
-    const auto sizes = rc::gen::map(from_to(1, 45), [](Index drawn) {
-        return drawn <= 40 ? drawn : drawn == 41 ? 0 : 200 * (drawn - 41) + 13;
-    });
-    // Now and then.
-    const auto rarely = [](Index last) {
-        return rc::gen::map(from_to(0, 4 * last),
-                            [last](Index drawn) { return drawn > last ? Index{0} : drawn; });
-    };
-    return rc::gen::map(
-        rc::gen::build<Case>(
-            rc::gen::set(&Case::law, laws),
-            rc::gen::set(&Case::inner, one_of<Inner>({Inner::sgd, Inner::adamw, Inner::adams})),
-            rc::gen::set(&Case::momentum, one_of<Momentum>({Momentum::local, Momentum::gossiped})),
-            rc::gen::set(&Case::bias, one_of<BiasCorrection>({BiasCorrection::adam, BiasCorrection::none,
-                                                              BiasCorrection::momentum})),
-            rc::gen::set(&Case::data, data), rc::gen::set(&Case::workers, from_to(1, 9)),
-            rc::gen::set(&Case::size, sizes), rc::gen::set(&Case::rounds, from_to(1, 5)),
-            rc::gen::set(&Case::steps, from_to(0, 4)), rc::gen::set(&Case::uneven, from_to(0, 1)),
-            rc::gen::set(&Case::skip, rarely(4)), rc::gen::set(&Case::restart, rarely(4)),
-            rc::gen::set(&Case::to, from_to(0, 5)), rc::gen::set(&Case::late, rarely(9)),
-            rc::gen::set(&Case::threads, one_of<Index>({1, 1, 2, 3})),
-            rc::gen::set(&Case::seed, from_to(1, 9)),
-            rc::gen::set(&Case::alpha, one_of<double>({1.0, 0.5, 0.75, 0.3, 1.25, 0.0})),
-            rc::gen::set(&Case::gamma, one_of<double>({0.0, 0.5, 0.25, 0.7, 0.9})),
-            rc::gen::set(&Case::eta, one_of<double>({1.0, 0.5, 0.7, 2.0})),
-            rc::gen::set(&Case::lr, one_of<double>({0.125, 0.1, 0.5, 0x1p-10})),
-            rc::gen::set(&Case::decay, one_of<double>({0.0, 0.0, 0.25, 0.1})),
-            rc::gen::set(&Case::beta1, one_of<double>({0.5, 0.9, 0.0, 0.999})),
-            rc::gen::set(&Case::beta2, one_of<double>({0.75, 0.95, 0.0, 0.999})),
-            rc::gen::set(&Case::epsilon, one_of<double>({0x1p-20, 1e-8, 0x1p-149, 1.0}))),
-        fitting);
+bool is_power_of_two(Index number) {
+    return std::has_single_bit(static_cast<std::uint64_t>(number));
+}
+
+} // namespace
+
+const gate::CaseSpec<Case>& spec() {
+    static const gate::CaseSpec<Case> all{
+        .settings = settings(),
+        .own_key = "law",
+        .fits_drawn = [](Case& run) { run = fitting(run); },
+        .fits = [](const Case& run, const auto&) { check(run); },
+        .features = {{"restart",
+                      [](Case& run) { run.restart = run.to = 0; },
+                      {"restart", "other number of ranks"}},
+                     {"restart.same", [](Case& run) { run.restart = run.to = 0; }},
+                     {"restart.other", [](Case& run) { run.to = 0; }}},
+        .columns = {"workers", "law"},
+        .most_workers = [](const Case& run) { return static_cast<int>(std::max(run.workers, run.to)); },
+        .fits_pins =
+            [](Case& run, const Case&, const gate::Pins& pins) {
+                if (pins.contains("workers"))
+                    run.to = 0;
+                // Where both are asked for, the ring stands in.
+                if (run.law == Law::hypercube &&
+                    !(is_power_of_two(run.workers) && (run.to == 0 || is_power_of_two(run.to))))
+                    run.law = Law::ring;
+            }};
+    return all;
 }
 
 Case exact(Case run) {
@@ -220,10 +173,6 @@ Case exact(Case run) {
         run.workers = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(run.workers)));
     run.restart = 0;
     return fitting(run);
-}
-
-Index most_workers(const Case& run) {
-    return std::max(run.workers, run.to);
 }
 
 } // namespace truestep::gasloc

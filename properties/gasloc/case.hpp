@@ -1,11 +1,7 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include <rapidcheck.h>
-
 #include <truestep/gasloc/settings.hpp>
+#include <truestep/gate/case_spec.hpp>
 #include <truestep/problem/data.hpp>
 
 namespace truestep::gasloc {
@@ -39,15 +35,8 @@ struct Case {
 };
 
 /// "law=pairs,inner=sgd,...". What has its default is left out, but for law, workers, size and rounds.
-[[nodiscard]] std::string text(const Case& run);
-/// And back. All but the law may be left out; that one no other system knows. Throws truestep::Error.
-[[nodiscard]] Case parse_case(const std::string& text);
-/// Shrinks towards Case{}.
-[[nodiscard]] rc::Gen<Case> any_case();
+[[nodiscard]] const gate::CaseSpec<Case>& spec();
 /// All of it is exact in fp32: sgd, dyadic data and settings, few rounds, weights that are powers of two.
 [[nodiscard]] Case exact(Case run);
-
-/// The greatest number of workers that is there at any time.
-[[nodiscard]] Index most_workers(const Case& run);
 
 } // namespace truestep::gasloc

@@ -23,7 +23,7 @@ class Difference final : public gate::Finding {
     bool save(const std::filesystem::path& path, const std::string& source) const override {
         return record_lives(path, source, scenario_, lives_);
     }
-    Size size() const override { return {run_.size, static_cast<int>(most_workers(run_)), run_.rounds}; }
+    Size size() const override { return {run_.size, spec().most_workers(run_), run_.rounds}; }
 
   private:
     /// A part of every worker's state after a round, or a row of blanks.

@@ -34,7 +34,7 @@ using AtLeast = std::map<std::string, int>;
 /// `at_rel` is made of a case besides, where an implementation claims no more than REL: all of it exact,
 /// for a property whose two sides are sums of different orders.
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
-                                      Judge judge, AtLeast at_least = {}, Change change = as_it_is,
+                                      Judge judge, const AtLeast& at_least = {}, Change change = as_it_is,
                                       Change at_rel = as_it_is);
 
 /// What one vector has at a place, of each worker after a round.

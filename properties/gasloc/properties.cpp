@@ -29,33 +29,16 @@ AtLeast meets() {
 }
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        AtLeast at_least, Change change, Change at_rel) {
-    gate::Property made{
-        number,
-        name,
-        says,
-        [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
-        [judge, change, at_rel](const gate::Implementation& implementation, const gate::Line& line) {
-            Case run = change(parse_case(line));
-            if (implementation.level() != verify::LevelKind::exact)
-                run = at_rel(run);
-            Trial trial(implementation, run);
+                        const AtLeast& at_least, Change change, Change at_rel) {
+    return spec().property(
+        number, name, says,
+        [judge, at_rel](const gate::Implementation& implementation, const Case& run) {
+            Trial trial(implementation,
+                        implementation.level() == verify::LevelKind::exact ? run : at_rel(run));
             judge(trial);
             return trial.judged;
         },
-        std::move(at_least),
-        [](const gate::Implementation&) { return std::string(); },
-        [change](const gate::Line& line, const gate::LeftOut& left_out) {
-            Case run = change(parse_case(line));
-            if (left_out.contains("restart.same") || left_out.contains("restart")) {
-                run.restart = 0;
-                run.to = 0;
-            }
-            if (left_out.contains("restart.other"))
-                run.to = 0;
-            return text(run);
-        }};
-    return made;
+        at_least, change);
 }
 
 std::vector<const Seen*> seen_after(const std::vector<Life>& lives, Index round, int workers) {

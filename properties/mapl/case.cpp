@@ -2,82 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
-#include <string_view>
-#include <tuple>
-#include <utility>
-
-#include <truestep/problem/error.hpp>
-#include <truestep/problem/partition.hpp>
-#include <truestep/problem/text.hpp>
 
 namespace truestep::mapl {
 
 namespace {
 
-struct CaseNumber {
-    std::string_view key;
-    Index Case::*member;
-    Index least;
-    Index most;
-};
-constexpr std::array<CaseNumber, 14> case_numbers{{{"rank", &Case::rank, 1, 4096},
-                                                   {"width", &Case::width, 1, 4096},
-                                                   {"workers", &Case::workers, 2, 1000},
-                                                   {"replicas", &Case::replicas, 1, 1000},
-                                                   {"tokens", &Case::tokens, 0, 1'000'000},
-                                                   {"vocabulary", &Case::vocabulary, 1, 1 << 20},
-                                                   {"micro", &Case::micro, 0, 1000},
-                                                   {"steps", &Case::steps, 1, 1'000'000},
-                                                   {"restart", &Case::restart, 0, 1'000'000},
-                                                   {"seed", &Case::seed, 0, 1'000'000},
-                                                   {"codewords", &Case::codewords, 0, most_codewords},
-                                                   {"groups", &Case::groups, 1, 4096},
-                                                   {"rounds", &Case::rounds, 1, 16},
-                                                   {"subsets", &Case::subsets, 1, most_codewords}}};
-
-constexpr std::array<std::string_view, 3> trainer_names{"none", "adams", "scape"};
-
-void read(Case& run, const std::string& key, const std::string& value) {
-    const auto one_of = [&](const char* first, const char* second) {
-        if (value != first && value != second)
-            throw Error("case: " + key + " is '" + value + "'; use " + first + " or " + second);
-        return value == first;
-    };
-    if (key == "anchors") {
-        run.anchors = parse_anchors(value);
-    } else if (key == "order") {
-        run.order = parse_order(value);
-    } else if (key == "payload") {
-        run.payload = parse_payload(value);
-    } else if (key == "trainer") {
-        const auto* const found = std::ranges::find(trainer_names, value);
-        if (found == trainer_names.end())
-            throw Error("case: trainer is '" + value + "'; use none, adams or scape");
-        run.trainer = static_cast<Trainer>(found - trainer_names.begin());
-    } else if (key == "schedule") {
-        run.schedule = one_of("gpipe", "1f1b") ? Schedule::gpipe : Schedule::one_forward_one;
-    } else if (key == "data") {
-        run.dyadic = one_of("dyadic", "normal");
-    } else {
-        const auto* const found = std::ranges::find(case_numbers, key, &CaseNumber::key);
-        if (found == case_numbers.end())
-            throw Error(
-                "case: '" + key +
-                "' is none of the keys rank, width, workers, replicas, tokens, vocabulary, micro, steps, "
-                "restart, seed, codewords, groups, rounds, subsets, anchors, order, schedule, data, "
-                "payload, trainer of KEY=VALUE");
-        const auto number = parse_number<Index>(value);
-        if (!number || *number < found->least || *number > found->most)
-            throw Error("case: " + key + " is '" + value + "'; it must be a number from " +
-                        std::to_string(found->least) + " to " + std::to_string(found->most));
-        run.*found->member = *number;
-    }
-}
-
-rc::Gen<Index> upto(Index first, Index last) {
-    return rc::gen::resize(rc::kNominalSize, rc::gen::inRange<Index>(first, last + 1));
-}
+using gate::from_to;
+using gate::number;
+using gate::word;
 
 /// What a case has of quantization, as far as it goes with the rank and the codewords.
 void fit_quantization(Case& run) {
@@ -87,7 +19,9 @@ void fit_quantization(Case& run) {
     run.subsets = any && run.subsets > 0 && run.codewords % run.subsets == 0 ? run.subsets : 1;
 }
 
-void fit_replicas(Case& run) {
+void fit(Case& run) {
+    run.restart = run.restart >= run.steps ? 0 : run.restart;
+    fit_quantization(run);
     if (run.replicas > 1 && run.trainer == Trainer::none)
         run.trainer = Trainer::adams;
 }
@@ -104,90 +38,204 @@ Index vocabulary_of(Index drawn) {
     return all[static_cast<std::size_t>(drawn)];
 }
 
+gate::Setting<Case> data() {
+    const std::string dyadic = "dyadic";
+    const std::string normal = "normal";
+    return {.key = "data",
+            .write = [=](const Case& run) { return run.dyadic ? dyadic : normal; },
+            .read =
+                [=](Case& run, const std::string& key, const std::string& text) {
+                    if (text != dyadic && text != normal)
+                        throw Error(key + " is '" + text + "'; it must be " + dyadic + " or " + normal);
+                    run.dyadic = text == dyadic;
+                }};
+}
+
+std::vector<gate::Setting<Case>> settings() {
+    constexpr Index most = 1'000'000;
+    std::vector<gate::Setting<Case>> all{
+        number("rank", &Case::rank, 1, 4096)
+            .draws(from_to<Index>(1, 4), &Case::rank)
+            .asked("ranks of the subspace", {"compressed"})
+            .in_rows({"1", "2", "4"}),
+        number("width", &Case::width, 1, 4096)
+            .draws(from_to<Index>(0, 5), [](Case& run, Index wider) { run.width = run.rank + wider; })
+            .asked("numbers of features, at least the rank", {"compressed"})
+            .in_rows({"4", "7"}),
+        number("workers", &Case::workers, 2, 1000)
+            .draws(from_to<Index>(2, 4), &Case::workers)
+            .asked("numbers of stages, from 2 on", {"several boundaries", "several replicas"})
+            .in_rows({"2", "3", "4"}),
+        // Mostly one, and up to three.
+        number("replicas", &Case::replicas, 1, 1000)
+            .draws(from_to<Index>(0, 5),
+                   [](Case& run, Index drawn) { run.replicas = std::max<Index>(1, drawn - 2); })
+            .asked("copies of the pipeline side by side", {"several replicas"})
+            .in_rows({"1", "2"}),
+        number("tokens", &Case::tokens, 0, most)
+            .draws(from_to<Index>(1, 5), &Case::tokens)
+            .asked("tokens of a micro-batch")
+            .in_rows({"3", "33"}),
+        number("vocabulary", &Case::vocabulary, 1, 1 << 20)
+            .draws(rc::gen::map(from_to<Index>(0, 11), vocabulary_of), &Case::vocabulary)
+            .asked("numbers of ids; any without it"),
+        number("micro", &Case::micro, 0, 1000)
+            .draws(from_to<Index>(1, 4), &Case::micro)
+            .asked("micro-batches of a step; any without it", {"several micro-batches"})
+            .never_asked("0"),
+        number("steps", &Case::steps, 1, most).draws(from_to<Index>(1, 3), &Case::steps),
+        number("restart", &Case::restart, 0, most).draws(from_to<Index>(0, 2), &Case::restart),
+        number("seed", &Case::seed, 0, most).draws(from_to<Index>(0, 99), &Case::seed),
+        number("codewords", &Case::codewords, 0, most_codewords)
+            .draws(rc::gen::map(from_to<Index>(0, 9), codewords_of), &Case::codewords)
+            .asked("of a codebook for Z, 0 is none", {"codewords", "streamed", "several rounds"})
+            .in_rows({"0", "6"}),
+        number("groups", &Case::groups, 1, 4096)
+            .draws(from_to<Index>(0, 1),
+                   [](Case& run, Index drawn) {
+                       run.groups = drawn == 0 ? 1 : run.rank % 2 == 0 ? 2 : run.rank;
+                   })
+            .asked("of vector quantization, where they divide the rank, else 1; any without it"),
+        number("rounds", &Case::rounds, 1, 16)
+            .draws(from_to<Index>(1, 3), &Case::rounds)
+            .asked("of vector quantization; any without it", {"several rounds"}),
+        number("subsets", &Case::subsets, 1, most_codewords)
+            .draws(from_to<Index>(0, 2),
+                   [](Case& run, Index drawn) {
+                       run.subsets = drawn == 0                             ? 1
+                                     : drawn == 2 && run.codewords % 2 == 0 ? 2
+                                                                            : run.codewords;
+                   })
+            .asked("of codewords that travel by turns, where they divide them, else 1; any without it",
+                   {"streamed"}),
+        word("anchors", &Case::anchors, parse_anchors)
+            .draws(from_to<Index>(0, 3),
+                   [](Case& run, Index drawn) { run.anchors = static_cast<Anchors>(drawn); })
+            .asked("rows of tables that ids choose", {"anchors"})
+            .in_rows({"none", "fixed", "shared", "two"}),
+        word("order", &Case::order, parse_order)
+            .draws(from_to<Index>(0, 3),
+                   [](Case& run, Index drawn) {
+                       run.order = static_cast<Order>(drawn % 2);
+                       run.schedule = drawn < 2 ? Schedule::gpipe : Schedule::one_forward_one;
+                   })
+            .asked("of SPEL")
+            .in_rows({"project_first", "momentum_first"}),
+        word("schedule", &Case::schedule, std::vector<std::string>{"gpipe", "1f1b"})
+            .asked("of the pipeline: gpipe,1f1b"),
+        data().draws(from_to<Index>(0, 1), [](Case& run, Index drawn) { run.dyadic = drawn == 0; }),
+        word("payload", &Case::payload, parse_payload)
+            .draws(from_to<Index>(0, 2),
+                   [](Case& run, Index drawn) { run.payload = drawn < 2 ? Payload::fp32 : Payload::bf16; })
+            .asked("of Z and dZ", {"payload of 16 bits"})
+            .in_rows({"fp32", "bf16"}),
+        // None, two of AdamS, two of SCAPE, none.
+        word("trainer", &Case::trainer, std::vector<std::string>{"none", "adams", "scape"})
+            .draws(from_to<Index>(0, 5),
+                   [](Case& run, Index drawn) { run.trainer = static_cast<Trainer>((drawn + 1) / 2 % 3); })
+            .asked("of stages, over their replicas", {"trained by SCAPE"})
+            .in_rows({"none", "adams", "scape"})};
+    for (gate::Setting<Case>& one : all)
+        one.always_written = true;
+    return all;
+}
+
+/// Whether these values make a row together.
+bool is_row(const gate::Pins& row, const gate::Pins& asked) {
+    const auto is = [&](const char* setting, const char* value) {
+        return row.at(setting).front() == value;
+    };
+    // What travels knows nothing of SPEL: bf16 and codewords with one of the orders, and not both at once,
+    // unless it is asked for.
+    const bool travels = asked.contains("payload") || asked.contains("codewords");
+    const bool as_it_is = is("payload", "fp32") && is("codewords", "0");
+    const bool both = !is("payload", "fp32") && !is("codewords", "0");
+    if (!travels && (both || !(as_it_is || is("order", "project_first") || asked.contains("order"))))
+        return false;
+    // More tokens want other sums, and no more stages, orders or ranks: with one of those.
+    if (!is("tokens", "3") && !asked.contains("tokens"))
+        for (const auto& [setting, value] :
+             {std::pair("workers", "2"), std::pair("rank", "2"), std::pair("order", "project_first"),
+              std::pair("replicas", "1")})
+            if (!is(setting, value) && !asked.contains(setting))
+                return false;
+    // Replicas know of nothing but A and the anchors: with one of all else. Several have a trainer.
+    if (is("replicas", "1"))
+        return is("trainer", "none") || asked.contains("trainer");
+    if (is("trainer", "none") || (is("workers", "4") && !asked.contains("workers")))
+        return false;
+    for (const auto& [setting, value] :
+         {std::pair("rank", "2"), std::pair("width", "7"), std::pair("tokens", "3"),
+          std::pair("order", "project_first"), std::pair("payload", "fp32"), std::pair("codewords", "0")})
+        if (!is(setting, value) && !asked.contains(setting))
+            return false;
+    return true;
+}
+
+/// With what it has left out, a setting has its first value alone.
+std::vector<std::string> values_for(const gate::Implementation& implementation, const std::string& key,
+                                    std::vector<std::string> values) {
+    const std::string feature = key == "replicas" ? "trainer" : key;
+    if (implementation.left_out().contains(feature))
+        std::erase_if(values,
+                      [&](const std::string& value) { return value != spec().setting(key).usual.front(); });
+    return values;
+}
+
+void without_codewords(Case& run) {
+    run.codewords = 0;
+    run.groups = run.rounds = run.subsets = 1;
+}
+
 } // namespace
 
-std::string text(const Case& run) {
-    std::string result;
-    for (const CaseNumber& number : case_numbers)
-        result += std::string(number.key) + "=" + std::to_string(run.*number.member) + ",";
-    result += "anchors=" + std::string(name(run.anchors)) + ",order=" + std::string(name(run.order));
-    result += run.schedule == Schedule::gpipe ? ",schedule=gpipe" : ",schedule=1f1b";
-    result += run.dyadic ? ",data=dyadic" : ",data=normal";
-    result += ",payload=" + std::string(name(run.payload));
-    return result + ",trainer=" + std::string(trainer_names.at(static_cast<std::size_t>(run.trainer)));
-}
-
-Case parse_case(const std::string& text) {
-    Case run;
-    bool ours = false;
-    bool wide = false;
-    std::istringstream parts(text);
-    for (std::string part; std::getline(parts, part, ',');) {
-        const std::size_t equals = part.find('=');
-        const std::string key = part.substr(0, equals);
-        read(run, key, equals == std::string::npos ? "" : part.substr(equals + 1));
-        ours = ours || key == "rank";
-        wide = wide || key == "width";
-    }
-    if (!ours)
-        throw Error("case: '" + text + "' has no rank=NUMBER");
-    if (!wide)
-        run.width = run.rank;
-    if (run.rank > run.width)
-        throw Error("case: rank is " + std::to_string(run.rank) +
-                    "; it must be at most the width, which is " + std::to_string(run.width));
-    run.restart = run.restart >= run.steps ? 0 : run.restart;
-    fit_quantization(run);
-    fit_replicas(run);
-    return run;
-}
-
-rc::Gen<Case> any_case() {
-    using Drawn = std::tuple<std::tuple<Index, Index, Index, Index, Index, Index>,
-                             std::tuple<Index, Index, Index, Index, Index, Index, Index>,
-                             std::tuple<Index, Index, Index, Index>, std::tuple<Index, Index>>;
-    return rc::gen::map(
-        rc::gen::tuple(
-            rc::gen::tuple(upto(1, 4), upto(0, 5), upto(2, 4), upto(1, 5), upto(0, 11), upto(1, 4)),
-            rc::gen::tuple(upto(1, 3), upto(0, 2), upto(0, 99), upto(0, 3), upto(0, 3), upto(0, 1),
-                           upto(0, 2)),
-            rc::gen::tuple(upto(0, 9), upto(0, 1), upto(1, 3), upto(0, 2)),
-            rc::gen::tuple(upto(0, 5), upto(0, 5))),
-        [](const Drawn& drawn) {
-            Case run;
-            Index wider = 0;
-            Index vocabulary = 0;
-            std::tie(run.rank, wider, run.workers, run.tokens, vocabulary, run.micro) = std::get<0>(drawn);
-            run.width = run.rank + wider;
-            run.vocabulary = vocabulary_of(vocabulary);
-            Index anchors = 0;
-            Index orders = 0;
-            Index data = 0;
-            Index payload = 0;
-            std::tie(run.steps, run.restart, run.seed, anchors, orders, data, payload) = std::get<1>(drawn);
-            run.restart = run.restart >= run.steps ? 0 : run.restart;
-            run.anchors = static_cast<Anchors>(anchors);
-            if (run.anchors != Anchors::none && run.vocabulary > 1000)
-                run.vocabulary = 257; // tables of so many rows take their time
-            run.order = static_cast<Order>(orders % 2);
-            run.schedule = orders < 2 ? Schedule::gpipe : Schedule::one_forward_one;
-            run.dyadic = data == 0;
-            run.payload = payload < 2 ? Payload::fp32 : Payload::bf16;
-            Index codewords = 0;
-            Index groups = 0;
-            Index subsets = 0;
-            std::tie(codewords, groups, run.rounds, subsets) = std::get<2>(drawn);
-            // With a payload of bf16 mostly none: rounding Z wants its own cases.
-            run.codewords = run.payload == Payload::fp32 || run.rounds == 3 ? codewords_of(codewords) : 0;
-            run.groups = groups == 0 ? 1 : run.rank % 2 == 0 ? 2 : run.rank;
-            run.subsets = subsets == 0 ? 1 : subsets == 2 && run.codewords % 2 == 0 ? 2 : run.codewords;
-            fit_quantization(run);
-            const auto [replicas, trainer] = std::get<3>(drawn);
-            run.replicas = std::max<Index>(1, replicas - 2);           // mostly one, and up to three
-            run.trainer = static_cast<Trainer>((trainer + 1) / 2 % 3); // none, two adams, two scape, none
-            fit_replicas(run);
-            return run;
-        });
+const gate::CaseSpec<Case>& spec() {
+    static const gate::CaseSpec<Case> all{
+        .settings = settings(),
+        .own_key = "rank",
+        .draws = {{"rank", "width", "workers", "tokens", "vocabulary", "micro"},
+                  {"steps", "restart", "seed", "anchors", "order", "data", "payload"},
+                  {"codewords", "groups", "rounds", "subsets"},
+                  {"replicas", "trainer"}},
+        .fits_drawn =
+            [](Case& run) {
+                if (run.anchors != Anchors::none && run.vocabulary > 1000)
+                    run.vocabulary = 257; // tables of so many rows take their time
+                // With a payload of bf16 mostly none: rounding Z wants its own cases.
+                if (run.payload != Payload::fp32 && run.rounds != 3)
+                    run.codewords = 0;
+                fit(run);
+            },
+        .fits =
+            [](Case& run, const std::set<std::string>& said) {
+                if (!said.contains("width"))
+                    run.width = run.rank;
+                if (run.rank > run.width)
+                    throw Error("case: rank is " + std::to_string(run.rank) +
+                                "; it must be at most the width, which is " + std::to_string(run.width));
+                fit(run);
+            },
+        .features = {{"trainer",
+                      [](Case& run) {
+                          run.replicas = 1;
+                          run.trainer = Trainer::none;
+                      },
+                      {"several replicas", "trained by SCAPE"}},
+                     {"payload", [](Case& run) { run.payload = Payload::fp32; }, {"payload of 16 bits"}},
+                     {"codewords", without_codewords, {"codewords", "streamed", "several rounds"}}},
+        .columns = {"workers", "rank", "width", "tokens", "anchors", "order", "payload", "codewords",
+                    "replicas", "trainer"},
+        .most_workers = [](const Case& run) { return run.ranks(); },
+        .values_for = values_for,
+        .is_row = is_row,
+        .fits_pins =
+            [](Case& run, const Case&, const gate::Pins& pins) {
+                // What was not asked for gives way.
+                if (run.rank > run.width)
+                    (pins.contains("width") ? run.rank : run.width) =
+                        pins.contains("width") ? run.width : run.rank;
+            }};
+    return all;
 }
 
 Settings settings_of(const Case& run) {

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <string>
-
-#include <rapidcheck.h>
-
+#include <truestep/gate/case_spec.hpp>
 #include <truestep/mapl/settings.hpp>
 #include <truestep/problem/data.hpp>
 
@@ -48,12 +45,8 @@ struct Case {
     [[nodiscard]] int ranks() const { return static_cast<int>(workers * replicas); }
 };
 
-/// "rank=2,width=4,workers=3,...".
-[[nodiscard]] std::string text(const Case& run);
-/// And back. All but rank may be left out; that one no other system knows. Throws truestep::Error.
-[[nodiscard]] Case parse_case(const std::string& text);
-/// Shrinks towards Case{}.
-[[nodiscard]] rc::Gen<Case> any_case();
+/// "rank=2,width=4,workers=3,...": all of it.
+[[nodiscard]] const gate::CaseSpec<Case>& spec();
 
 [[nodiscard]] Settings settings_of(const Case& run);
 

@@ -30,15 +30,12 @@ using AtLeast = std::map<std::string, int>;
 /// Z travels as it is.
 [[nodiscard]] Case nothing_lost(Case run);
 
-/// The nearest case for an implementation that has left something out.
-[[nodiscard]] Case without(Case run, const gate::LeftOut& left_out);
-
 /// Of what a property speaks: of one pipeline that nobody trains, or also of several beside each other,
 /// whose stages are trained together.
 enum class Replicas : std::uint8_t { one, any };
 
 [[nodiscard]] gate::Property property(int number, const std::string& name, const std::string& says,
-                                      Judge judge, AtLeast at_least = {}, Change change = as_drawn,
+                                      Judge judge, const AtLeast& at_least = {}, Change change = as_drawn,
                                       Replicas replicas = Replicas::one);
 
 /// All of them, in the chapter's order.

@@ -11,24 +11,7 @@ Case as_drawn(Case run) {
 }
 
 Case nothing_lost(Case run) {
-    run.payload = Payload::fp32;
-    run.codewords = 0;
-    run.groups = run.rounds = run.subsets = 1;
-    return run;
-}
-
-Case without(Case run, const gate::LeftOut& left_out) {
-    if (left_out.contains("trainer")) {
-        run.replicas = 1;
-        run.trainer = Trainer::none;
-    }
-    if (left_out.contains("payload"))
-        run.payload = Payload::fp32;
-    if (left_out.contains("codewords")) {
-        run.codewords = 0;
-        run.groups = run.rounds = run.subsets = 1;
-    }
-    return run;
+    return spec().without(run, {{"payload", ""}, {"codewords", ""}});
 }
 
 namespace {
@@ -43,28 +26,18 @@ Case as_many_as_there_are(Case run, const gate::Implementation& implementation) 
 } // namespace
 
 gate::Property property(int number, const std::string& name, const std::string& says, Judge judge,
-                        AtLeast at_least, Change change_it, Replicas replicas) {
+                        const AtLeast& at_least, Change change_it, Replicas replicas) {
     const auto change = [change_it, replicas](Case run) {
-        if (replicas == Replicas::one) {
-            run.replicas = 1;
-            run.trainer = Trainer::none;
-        }
-        return change_it(run);
+        return change_it(replicas == Replicas::one ? spec().without(run, {{"trainer", ""}}) : run);
     };
-    return {number,
-            name,
-            says,
-            [change] { return rc::gen::map(rc::gen::map(any_case(), change), text); },
-            [judge, change](const gate::Implementation& implementation, const gate::Line& line) {
-                Trial trial(implementation, as_many_as_there_are(change(parse_case(line)), implementation));
-                judge(trial);
-                return trial.judged;
-            },
-            std::move(at_least),
-            [](const gate::Implementation&) { return std::string(); },
-            [change](const gate::Line& line, const gate::LeftOut& left_out) {
-                return text(change(without(parse_case(line), left_out)));
-            }};
+    return spec().property(
+        number, name, says,
+        [judge](const gate::Implementation& implementation, const Case& run) {
+            Trial trial(implementation, as_many_as_there_are(run, implementation));
+            judge(trial);
+            return trial.judged;
+        },
+        at_least, change);
 }
 
 std::vector<gate::Property> properties() {

@@ -53,10 +53,10 @@ TEST(Case, IsALineAndBack) {
                                                  "uneven=1,skip=1,restart=2,to=5,late=3,threads=2,seed=7,"
                                                  "alpha=0.5,gamma=0.9,eta=2,lr=0.1,decay=0.1,"
                                                  "beta1=0.9,beta2=0.999,epsilon=1e-08"})
-        EXPECT_EQ(text(parse_case(line)), line);
+        EXPECT_EQ(spec().text(spec().parse(line)), line);
     for (const char* wrong : {"", "workers=2", "law=star", "law=ring,workers=0", "law=ring,size=-1",
                               "law=hypercube,workers=3", "law=ring,density=1", "law=ring,alpha=x"})
-        EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
+        EXPECT_THROW(static_cast<void>(spec().parse(wrong)), Error) << wrong;
 }
 
 // The chapter's laws a second time, beside those that the workers use.
@@ -99,7 +99,7 @@ TEST(Properties, EqualTheReferenceWhereManyRoundsRunFree) {
                              "alpha=0.5",
                              "law=pairs,inner=adams,momentum=gossiped,data=normal,workers=5,size=3,rounds="
                              "500,steps=1,gamma=0.25"}) {
-        Trial trial(*implementations.front(), parse_case(line));
+        Trial trial(*implementations.front(), spec().parse(line));
         trial.lives = trial.play(trial.scenario);
         trial.same(expected_lives(trial.scenario), trial.lives, "the reference's");
         EXPECT_FALSE(trial.judged.finding) << trial.judged.finding->message();
@@ -147,7 +147,7 @@ TEST(Properties, RelAllowsARoundingAndNoMore) {
     const char* const line =
         "law=ring,inner=adamw,data=normal,workers=3,size=40,rounds=1,steps=2,gamma=0.5";
     const auto finding = [&](const Candidate& candidate) {
-        Trial trial(candidate, parse_case(line));
+        Trial trial(candidate, spec().parse(line));
         trial.lives = trial.play(trial.scenario);
         trial.as_the_reference(trial.lives);
         return trial.judged.finding != nullptr;

@@ -45,18 +45,19 @@ TEST(MaplCase, IsALineAndBack) {
     const std::string line = "rank=2,width=5,workers=3,replicas=2,tokens=4,vocabulary=257,micro=2,steps=3,"
                              "restart=1,seed=7,codewords=6,groups=2,rounds=2,subsets=3,anchors=two,order="
                              "momentum_first,schedule=1f1b,data=normal,payload=bf16,trainer=scape";
-    EXPECT_EQ(text(parse_case(line)), line);
-    EXPECT_EQ(parse_case("rank=3").width, 3);
-    EXPECT_EQ(parse_case("rank=3,codewords=4,groups=2,subsets=3,rounds=2").groups, 1); // what does not fit
-    EXPECT_EQ(parse_case("rank=3,codewords=4,groups=2,subsets=3,rounds=2").subsets, 1);
-    EXPECT_EQ(parse_case("rank=3,rounds=2").rounds, 1);
-    EXPECT_EQ(parse_case("rank=3,replicas=2").trainer, Trainer::adams);
-    EXPECT_EQ(parse_case("rank=3").trainer, Trainer::none);
+    EXPECT_EQ(spec().text(spec().parse(line)), line);
+    EXPECT_EQ(spec().parse("rank=3").width, 3);
+    EXPECT_EQ(spec().parse("rank=3,codewords=4,groups=2,subsets=3,rounds=2").groups,
+              1); // what does not fit
+    EXPECT_EQ(spec().parse("rank=3,codewords=4,groups=2,subsets=3,rounds=2").subsets, 1);
+    EXPECT_EQ(spec().parse("rank=3,rounds=2").rounds, 1);
+    EXPECT_EQ(spec().parse("rank=3,replicas=2").trainer, Trainer::adams);
+    EXPECT_EQ(spec().parse("rank=3").trainer, Trainer::none);
     for (const char* wrong :
          {"", "width=2", "rank=0", "rank=2,width=1", "rank=1,workers=1", "rank=1,law=ring",
           "rank=1,anchors=both", "rank=1,data=odd", "rank=1,payload=e5m2", "rank=1,codewords=65537",
           "rank=1,rounds=0", "rank=1,replicas=0", "rank=1,trainer=sgd", "rank=x", "rank=1,tokens"})
-        EXPECT_THROW(static_cast<void>(parse_case(wrong)), Error) << wrong;
+        EXPECT_THROW(static_cast<void>(spec().parse(wrong)), Error) << wrong;
 }
 
 TEST(MaplSchedules, EachMicroBatchGoesOnceAndComesBackOnce) {
@@ -78,7 +79,7 @@ TEST(MaplSchedules, EachMicroBatchGoesOnceAndComesBackOnce) {
 }
 
 TEST(MaplReplicas, RanksAreReplicaAfterReplica) {
-    const Scenario scenario = scenario_of(parse_case("rank=1,workers=3,replicas=2"));
+    const Scenario scenario = scenario_of(spec().parse("rank=1,workers=3,replicas=2"));
     EXPECT_EQ(scenario.run.ranks(), 6);
     EXPECT_EQ(scenario.ranks_of(1), (std::vector<int>{1, 4}));
     EXPECT_EQ(scenario.stage_of(5), 2);

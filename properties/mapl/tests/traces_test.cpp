@@ -32,7 +32,7 @@ class MaplTraces : public ::testing::Test {
 
     [[nodiscard]] Recording recorded(const Subjects& subjects, const std::string& line) const {
         const OnRanks candidate("any", subjects, gate::make_thread_group(std::chrono::seconds(20)));
-        const Scenario scenario = scenario_of(parse_case(line));
+        const Scenario scenario = scenario_of(spec().parse(line));
         return recording_of(scenario, candidate.run(scenario), 0);
     }
     [[nodiscard]] verify::TraceVerdict verified(const Recording& recording,
