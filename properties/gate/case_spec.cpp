@@ -20,7 +20,7 @@ std::vector<std::pair<std::string, std::string>> parts_of_line(const Line& line,
         known += (known.empty() ? "" : ", ") + key;
     std::vector<std::pair<std::string, std::string>> all;
     std::istringstream parts(line);
-    for (std::string part; std::getline(parts, part, ',');) {
+    for (std::string part; std::getline(parts, part, ',') || all.empty();) {
         const std::size_t equals = part.find('=');
         const std::string key = part.substr(0, equals);
         if (equals == std::string::npos || std::ranges::find(keys, key) == keys.end())

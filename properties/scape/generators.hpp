@@ -5,20 +5,18 @@
 
 #include <rapidcheck.h>
 
+#include <truestep/gate/setting.hpp>
 #include <truestep/properties/case.hpp>
 
 // The one generator of problems, in the flavours that the properties need.
 
 namespace truestep::properties {
 
-/// One of the values, shrinking towards the first: RapidCheck's own element() does not shrink, and its
-/// inRange() would seldom reach the last values.
-template <class Value>
-rc::Gen<Value> one_of(std::vector<Value> values) {
-    const std::size_t count = values.size();
-    return rc::gen::map(rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::size_t>(0, count)),
-                        [values = std::move(values)](std::size_t place) { return values[place]; });
-}
+using gate::one_of;
+
+/// The first stand where shrinking leads; more ranks than that are seldom, as a run takes as many threads.
+inline const std::vector<int> worker_counts{1, 2, 3, 4, 5, 7, 8, 2, 3, 4,  5,
+                                            7, 1, 2, 3, 4, 5, 7, 8, 9, 16, 33};
 
 /// Anything goes.
 [[nodiscard]] rc::Gen<Case> any_case();

@@ -36,9 +36,9 @@ TEST(Case, WhatIsUsualIsLeftOut) {
 
 TEST(Case, WrongTextIsRefusedInOneLineThatSaysWhat) {
     for (const auto& [line, part] : std::vector<std::pair<std::string, std::string>>{
-             {"", "not key=value"},
-             {"workers", "not key=value"},
-             {"colour=red", "not key=value"},
+             {"", "not KEY=VALUE"},
+             {"workers", "not KEY=VALUE"},
+             {"colour=red", "not KEY=VALUE"},
              {"workers=0", "workers"},
              {"groups=2+0", "at least 1 rank"},
              {"groups=2:1", "with commas between"},

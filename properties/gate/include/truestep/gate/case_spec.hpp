@@ -262,19 +262,16 @@ struct CaseSpec {
 
     /// Whether there is a case with all of these values, and of ranks that the implementation takes.
     [[nodiscard]] bool goes_together(const Implementation& implementation, const Pins& row) const {
-        try {
-            const Case run = pinned(Case{}, row);
-            for (const std::string& key : columns) {
-                const Setting<Case>& column = setting(key);
-                Case asked;
-                column.read(asked, "--" + column.option, row.at(column.option).front());
-                if (column.write(run) != column.write(asked))
-                    return false;
-            }
-            return implementation.takes(most_workers(run));
-        } catch (const Error&) {
-            return false;
-        }
+        const Case run = pinned(Case{}, row);
+        return std::ranges::all_of(columns,
+                                   [&](const std::string& key) {
+                                       const Setting<Case>& column = setting(key);
+                                       Case asked;
+                                       column.read(asked, "--" + column.option,
+                                                   row.at(column.option).front());
+                                       return column.write(run) == column.write(asked);
+                                   }) &&
+               implementation.takes(most_workers(run));
     }
 
     [[nodiscard]] Pin pin(const Setting<Case>& one) const {
