@@ -3,6 +3,7 @@
 #include <string>
 
 #include <truestep/problem/groups.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 
 namespace truestep::problem {
@@ -40,16 +41,11 @@ std::string model_text(const Problem& problem, const DensitySchedule& density) {
         text += " tensor " + std::to_string(tensor.name.size()) + ":" + tensor.name + " " +
                 std::to_string(tensor.size) + (tensor.always_dense ? " dense" : "") +
                 (tensor.param_group > 0 ? " group " + std::to_string(tensor.param_group) : "");
-    for (const double value :
-         {settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay, settings.clip_norm})
-        text += " " + shortest(value);
-    text += " " + std::string(name(settings.bias_correction)) + " " +
-            std::string(name(settings.decay_order)) + " " + std::string(name(settings.k_rounding));
-    // Only where it says something, so that checkpoints from before there was a choice are still known.
-    if (settings.clip_norm > 0.0 && settings.norm != NormVersion::ascending)
-        text += " norm " + std::string(name(settings.norm));
-    if (settings.payload != Payload::fp32)
-        text += " payload " + std::string(name(settings.payload));
+    visit_first_settings(settings,
+                         [&](const std::string&, const auto& value) { text += " " + setting_text(value); });
+    visit_said(settings, [&](const std::string& key, const auto& value) {
+        text += " " + key + " " + setting_text(value);
+    });
     for (const double decay : settings.more_weight_decays)
         text += " decay " + shortest(decay);
     return text + " density " + density.text();

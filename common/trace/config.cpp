@@ -28,6 +28,11 @@ double ObjectReader::number(const std::string& key) {
     return value.get<double>();
 }
 
+double ObjectReader::number_or(const std::string& key, double otherwise) {
+    known_.insert(key);
+    return object_.contains(key) ? number(key) : otherwise;
+}
+
 problem::Index ObjectReader::integer(const std::string& key) {
     const json& value = required(key);
     if (!value.is_number_integer() ||

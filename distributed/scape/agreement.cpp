@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <truestep/problem/digest.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/groups.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 
 namespace truestep::distributed {
@@ -75,7 +77,7 @@ void check_step(const problem::Layout& layout, const std::string& halted, std::s
 namespace {
 
 /// Each setting that the digest of a problem is made of stands here under its name.
-using NamedSettings = std::array<std::pair<std::string, std::string>, 16>;
+using NamedSettings = std::vector<std::pair<std::string, std::string>>;
 
 NamedSettings named_settings(const problem::Problem& problem, const std::vector<problem::Range>& ranges,
                              const problem::DensitySchedule& density, Reduction reduction) {
@@ -90,22 +92,20 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
                      std::to_string(segment.owner) + ",";
     for (const problem::Range& range : ranges)
         partition += std::to_string(range.begin) + "-" + std::to_string(range.end) + ",";
-    return {{{"algorithm", std::string(name(problem.algorithm))},
-             {"tensors", tensors},
-             {"beta1", shortest(settings.beta1)},
-             {"beta2", shortest(settings.beta2)},
-             {"epsilon", shortest(settings.epsilon)},
-             {"weight_decay", shortest(settings.weight_decay)},
-             {"clip_norm", shortest(settings.clip_norm)},
-             {"bias_correction", std::string(name(settings.bias_correction))},
-             {"decay_order", std::string(name(settings.decay_order))},
-             {"k_rounding", std::string(name(settings.k_rounding))},
-             {"norm", settings.clip_norm > 0.0 ? std::string(name(settings.norm)) : "without effect"},
-             {"payload", std::string(name(settings.payload))},
-             {"density", density.description()},
-             {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
-             {"reduction", std::string(name(reduction))},
-             {"partition", partition}}};
+    NamedSettings all{{"algorithm", std::string(name(problem.algorithm))}, {"tensors", tensors}};
+    const auto add = [&all](const std::string& key, const auto& value) {
+        all.emplace_back(key, problem::setting_text(value));
+    };
+    problem::visit_first_settings(settings, add);
+    problem::visit_later_settings(settings, add);
+    if (settings.clip_norm == 0.0)
+        std::ranges::find(all, "norm", &NamedSettings::value_type::first)->second = "without effect";
+    all.insert(all.end(),
+               {{"density", density.description()},
+                {"groups", settings.groups.empty() ? "none" : problem::groups_text(settings.groups)},
+                {"reduction", std::string(name(reduction))},
+                {"partition", partition}});
+    return all;
 }
 
 /// Names the first setting in which the problem of this rank differs from that of rank 0. All ranks call
@@ -115,8 +115,10 @@ std::string difference_of(Communicator& communicator, std::size_t rank, const Na
         std::uint64_t digest;
         std::array<char, 56> text;
     };
-    std::array<Setting, std::tuple_size_v<NamedSettings>> record{};
-    for (std::size_t i = 0; i < record.size(); ++i) {
+    std::array<Setting, 32> record{};
+    if (mine.size() > record.size())
+        throw std::logic_error("agreement.cpp has room for 32 settings");
+    for (std::size_t i = 0; i < mine.size(); ++i) {
         record[i].digest = empty_digest;
         for (const char letter : mine[i].second)
             record[i].digest = with(record[i].digest, static_cast<unsigned char>(letter));
@@ -124,7 +126,7 @@ std::string difference_of(Communicator& communicator, std::size_t rank, const Na
             std::ranges::copy(mine[i].second, record[i].text.begin());
     }
     const auto all = gather_records(communicator, record);
-    for (std::size_t i = 0; i < record.size(); ++i) {
+    for (std::size_t i = 0; i < mine.size(); ++i) {
         const Setting& here = all[rank][i];
         const Setting& first = all[0][i];
         if (here.digest == first.digest)

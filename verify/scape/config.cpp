@@ -2,10 +2,13 @@
 #include <truestep/verify/trace.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/trace/config.hpp>
 
@@ -73,11 +76,18 @@ void parse_weight_decays(ObjectReader& reader, problem::HyperParameters& setting
         settings.more_weight_decays.push_back(list[group].get<double>());
 }
 
-/// What is not said is version 1, and of no matter where nothing is clipped.
-problem::NormVersion norm_version(ObjectReader& reader, const problem::HyperParameters& settings) {
-    const Index unsaid =
-        static_cast<Index>(settings.clip_norm > 0.0 ? problem::NormVersion::ascending : settings.norm);
-    return problem::parse<problem::NormVersion>(std::to_string(reader.integer_or("norm", unsaid)));
+/// Those that old traces do not say.
+void parse_later_settings(ObjectReader& reader, problem::HyperParameters& settings) {
+    const problem::HyperParameters usual = problem::unsaid(settings);
+    problem::visit_later_settings(settings, [&]<class Value>(const std::string& key, Value& value) {
+        if constexpr (std::floating_point<Value>)
+            value = reader.number_or(key, value);
+        else if constexpr (std::is_same_v<Value, problem::NormVersion>) // a number
+            value = problem::parse<Value>(
+                std::to_string(reader.integer_or(key, static_cast<Index>(usual.norm))));
+        else
+            value = problem::parse<Value>(reader.text_or(key, std::string(name(value))));
+    });
 }
 
 } // namespace
@@ -101,8 +111,7 @@ Config parse_config(const std::string& text, const std::string& what) {
         settings.bias_correction = problem::parse<problem::BiasCorrection>(reader.text("bias_correction"));
         settings.decay_order = problem::parse<problem::DecayOrder>(reader.text_or("decay_order", "first"));
         settings.k_rounding = problem::parse<problem::KRounding>(reader.text_or("k_rounding", "floor"));
-        settings.norm = norm_version(reader, settings);
-        settings.payload = problem::parse<problem::Payload>(reader.text_or("payload", "fp32"));
+        parse_later_settings(reader, settings);
         if (object.contains("groups"))
             settings.groups = parse_group_sizes(reader.list("groups"), what);
         problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
@@ -149,10 +158,14 @@ std::string config_text(const problem::Problem& problem, Index steps, const Exte
     config["clip_norm"] = settings.clip_norm;
     config["k_rounding"] = name(settings.k_rounding);
     // Only where they say something: traces that were made before there was a choice keep their bytes.
-    if (settings.clip_norm > 0.0 && settings.norm != problem::NormVersion::ascending)
-        config["norm"] = static_cast<int>(settings.norm);
-    if (settings.payload != problem::Payload::fp32)
-        config["payload"] = name(settings.payload);
+    problem::visit_said(settings, [&config]<class Value>(const std::string& key, const Value& value) {
+        if constexpr (std::floating_point<Value>)
+            config[key] = value;
+        else if constexpr (std::is_same_v<Value, problem::NormVersion>)
+            config[key] = static_cast<int>(value);
+        else
+            config[key] = name(value);
+    });
     if (!settings.groups.empty())
         config["groups"] = settings.groups;
     if (extent.begin > 0)

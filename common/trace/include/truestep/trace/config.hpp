@@ -18,6 +18,7 @@ class ObjectReader {
 
     const nlohmann::json& required(const std::string& key);
     double number(const std::string& key);
+    double number_or(const std::string& key, double otherwise);
     problem::Index integer(const std::string& key);
     problem::Index integer_or(const std::string& key, problem::Index otherwise);
     std::string text(const std::string& key);
