@@ -29,6 +29,8 @@ struct State {
     std::map<std::string, std::vector<float>> vectors;
     std::map<std::string, std::vector<std::uint64_t>> words;
 
+    void fields(auto& visit) { visit(vectors, words); }
+
     friend bool operator==(const State&, const State&) = default;
 };
 

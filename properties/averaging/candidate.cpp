@@ -1,46 +1,14 @@
 #include "candidate.hpp"
 
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
 #include <truestep/averaging/worker.hpp>
+#include <truestep/gate/record.hpp>
 
 namespace truestep::averaging {
 
-namespace {
-
-using gate::Group;
-
-/// A record on its way between processes: both sides know from the case how long it is.
-Group::Bytes written(const Seen& seen) {
-    Group::Bytes bytes;
-    const auto add = [&bytes](const void* values, std::size_t size) {
-        const auto* begin = static_cast<const std::uint8_t*>(values);
-        bytes.insert(bytes.end(), begin, begin + size);
-    };
-    for (const std::vector<float>& x : seen.after)
-        add(x.data(), x.size() * sizeof(float));
-    add(seen.sent.data(), sizeof(seen.sent));
-    return bytes;
-}
-
-Seen read(const Group::Bytes& bytes, const Case& run) {
-    Seen seen;
-    seen.after.assign(static_cast<std::size_t>(run.rounds),
-                      std::vector<float>(static_cast<std::size_t>(run.size)));
-    const std::uint8_t* at = bytes.data();
-    for (std::vector<float>& x : seen.after) {
-        std::memcpy(x.data(), at, x.size() * sizeof(float));
-        at += x.size() * sizeof(float);
-    }
-    std::memcpy(seen.sent.data(), at, sizeof(seen.sent));
-    return seen;
-}
-
-} // namespace
-
-Candidate::Candidate(std::string name, Play play, std::shared_ptr<const Group> group)
+Candidate::Candidate(std::string name, Play play, std::shared_ptr<const gate::Group> group)
     : name_(std::move(name)), play_(std::move(play)), group_(std::move(group)) {}
 
 std::vector<Seen> Candidate::run(const Case& run) const {
@@ -58,12 +26,7 @@ std::vector<Seen> Candidate::run(const Case& run) const {
             throw std::runtime_error("parameters are not shown after each round");
         seen.sent = counted.bytes();
     });
-    std::vector<Seen> all;
-    for (const Group::Bytes& bytes :
-         group_->exchange(workers, [&](int rank) { return written(mine[static_cast<std::size_t>(rank)]); }))
-        if (!bytes.empty()) // of a process that had no part in it
-            all.push_back(read(bytes, run));
-    return all;
+    return gate::exchange_records(*group_, mine);
 }
 
 void play_worker(const Case& run, distributed::Communicator& ranks, const Show& show) {

@@ -18,6 +18,8 @@ namespace truestep::averaging {
 struct Seen {
     std::vector<std::vector<float>> after; ///< the parameters after each round
     distributed::Bytes sent{};             ///< counted outside the implementation
+
+    void fields(auto& visit) { visit(after, sent); }
 };
 
 /// Plays a case on one rank, and shows the parameters after each round.

@@ -15,79 +15,6 @@ using distributed::Traffic;
 using gate::Group;
 namespace fs = std::filesystem;
 
-/// With what a worker has.
-class Packed : public gate::Record {
-  public:
-    using Record::Record;
-
-    using Record::put;
-    void put(const std::string& text) { put_list(text); }
-    void put(const std::vector<float>& values) { put_list(values); }
-    void put(const State& state) {
-        put(static_cast<std::uint64_t>(state.rounds));
-        put(static_cast<std::uint64_t>(state.s));
-        for (const auto* part : {&state.theta, &state.before, &state.m, &state.v})
-            put(*part);
-    }
-
-    Index index() { return static_cast<Index>(number()); }
-    std::string text() { return list<std::string>(); }
-    std::vector<float> values() { return list<std::vector<float>>(); }
-    State state() {
-        State state;
-        state.rounds = index();
-        state.s = index();
-        for (auto* part : {&state.theta, &state.before, &state.m, &state.v})
-            *part = values();
-        return state;
-    }
-};
-
-Group::Bytes written(const Life& life) {
-    Packed packed;
-    packed.put(life.rounds.size());
-    for (const auto& [round, seen] : life.rounds) {
-        packed.put(static_cast<std::uint64_t>(round));
-        packed.put(seen.state);
-        packed.put(std::uint64_t{seen.skipped});
-        packed.put(seen.sent.size());
-        for (const auto& [peer, bytes] : seen.sent) {
-            packed.put(static_cast<std::uint64_t>(peer));
-            packed.put(bytes);
-        }
-    }
-    packed.put(life.begun);
-    packed.put(std::uint64_t{life.restarted});
-    packed.put(static_cast<std::uint64_t>(life.halted));
-    packed.put(static_cast<std::uint64_t>(life.left_alone));
-    packed.put(life.reason);
-    packed.put(life.refused);
-    packed.put(life.others);
-    return packed.bytes();
-}
-
-Life read(const Group::Bytes& bytes) {
-    Packed packed(bytes);
-    Life life;
-    for (std::uint64_t rounds = packed.number(); rounds > 0; --rounds) {
-        Seen& seen = life.rounds[packed.index()];
-        seen.state = packed.state();
-        seen.skipped = packed.number() != 0;
-        for (std::uint64_t peers = packed.number(); peers > 0; --peers) {
-            const int peer = static_cast<int>(packed.index());
-            seen.sent[peer] = packed.number();
-        }
-    }
-    life.begun = packed.state();
-    life.restarted = packed.number() != 0;
-    life.halted = packed.index();
-    life.left_alone = packed.index();
-    life.reason = packed.text();
-    life.refused = packed.text();
-    life.others = packed.number();
-    return life;
-}
-
 /// What a scenario's number of disturbances means. Not the same for all, and not for all the same.
 distributed::PeerDisturbance disturbance(Index late, int rank) {
     distributed::PeerDisturbance result;
@@ -138,12 +65,7 @@ std::vector<Life> Workers::run(const Scenario& scenario) const {
     part(scenario.workers, 1, restarts ? scenario.restart : scenario.rounds);
     if (restarts && !ended())
         part(scenario.workers_in(scenario.rounds), scenario.restart + 1, scenario.rounds);
-    std::vector<Life> all;
-    const int most = static_cast<int>(lives.size());
-    for (const Group::Bytes& bytes :
-         group_->exchange(most, [&](int rank) { return written(lives[static_cast<std::size_t>(rank)]); }))
-        if (!bytes.empty()) // of a process that had no part in it
-            all.push_back(read(bytes));
+    std::vector<Life> all = gate::exchange_records(*group_, lives);
     if (restarts && group_->speaks()) {
         std::error_code ignored;
         fs::remove_all(folder, ignored);

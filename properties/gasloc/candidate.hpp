@@ -21,6 +21,8 @@ struct Seen {
     State state; ///< after the round; that after a restart stands in `begun`
     bool skipped = false;
     std::map<int, std::uint64_t> sent; ///< parameters, by the worker that they went to
+
+    void fields(auto& visit) { visit(state, skipped, sent); }
 };
 
 /// Of one worker in a whole run.
@@ -33,6 +35,10 @@ struct Life {
     std::string reason;       ///< what it said then
     std::string refused;      ///< why it did not begin
     std::uint64_t others = 0; ///< bytes that were no parameters, after it had begun
+
+    void fields(auto& visit) {
+        visit(rounds, begun, restarted, halted, left_alone, reason, refused, others);
+    }
 };
 
 /// How its workers come into being. Both are called on all ranks, and throw truestep::Error where ranks or

@@ -29,6 +29,8 @@ struct Seen {
     /// What a call was refused with, "" where it was not; "ended": what a stage ended with before its time.
     std::map<std::string, std::string> refused;
     std::map<std::string, EndState> states; ///< s and r, at the end
+
+    void fields(auto& visit) { visit(values, wire, refused, states); }
     [[nodiscard]] const Floats& at(const std::string& key) const;
 };
 

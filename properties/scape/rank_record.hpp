@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <truestep/gate/group.hpp>
 #include <truestep/properties/implementation.hpp>
 
 namespace truestep::properties {
@@ -17,10 +16,8 @@ struct RankRecord {
     std::vector<std::uint8_t> coming;
     std::string ended;       ///< the error, where one ended it
     bool fault_came = false; ///< its own, of an action
-};
 
-/// On its way between processes.
-[[nodiscard]] gate::Group::Bytes packed(const RankRecord& record);
-[[nodiscard]] RankRecord unpacked(const gate::Group::Bytes& bytes);
+    void fields(auto& visit) { visit(views, outcomes, coming, ended, fault_came); }
+};
 
 } // namespace truestep::properties

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <truestep/distributed/scape.hpp>
+#include <truestep/gate/record.hpp>
 
 #include "live.hpp"
 #include "rank_record.hpp"
@@ -359,11 +360,7 @@ class RankedImplementation final : public Implementation {
     }
 
     void collect(const std::vector<RankRecord>& records, History& history) const {
-        const auto written = [&](int rank) { return packed(records[static_cast<std::size_t>(rank)]); };
-        std::vector<RankRecord> all;
-        for (const Group::Bytes& bytes : group_->exchange(static_cast<int>(records.size()), written))
-            if (!bytes.empty()) // of a process that had no part in it
-                all.push_back(unpacked(bytes));
+        const std::vector<RankRecord> all = gate::exchange_records(*group_, records);
         std::size_t actions = 0;
         for (const RankRecord& record : all)
             actions = std::max(actions, record.views.size());

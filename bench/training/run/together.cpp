@@ -15,34 +15,6 @@ namespace {
 
 using distributed::Communicator;
 
-std::vector<std::uint8_t> packed(const peers::State& state) {
-    gate::Record record;
-    const auto put_all = [&](const auto& named) {
-        record.put(named.size());
-        for (const auto& [name, values] : named) {
-            record.put_list(name);
-            record.put_list(values);
-        }
-    };
-    put_all(state.vectors);
-    put_all(state.words);
-    return std::move(record.bytes());
-}
-
-peers::State unpacked(std::vector<std::uint8_t> bytes) {
-    gate::Record record(std::move(bytes));
-    peers::State state;
-    const auto take_all = [&]<class Values>(std::map<std::string, Values>& named) {
-        for (std::uint64_t left = record.number(); left > 0; --left) {
-            const auto name = record.list<std::string>();
-            named[name] = record.list<Values>();
-        }
-    };
-    take_all(state.vectors);
-    take_all(state.words);
-    return state;
-}
-
 /// What one rank has found, in a record that all ranks see.
 struct Found {
     std::uint64_t begins = 0; ///< the step after the checkpoint's; 0: there is none
@@ -53,7 +25,7 @@ struct Found {
 std::uint64_t digest_of(const Checkpoint& checkpoint) {
     std::uint64_t digest = 0;
     for (const peers::State& state : checkpoint.ranks)
-        for (const std::uint8_t byte : packed(state))
+        for (const std::uint8_t byte : gate::packed(state))
             digest = problem::mix64(digest ^ byte);
     return digest;
 }
@@ -76,7 +48,7 @@ void bring_to_first(Checkpoint& kept, Communicator& ranks) {
         std::uint64_t sent = 0;
     };
     const auto rank = static_cast<std::size_t>(ranks.rank());
-    const std::vector<std::uint8_t> mine = packed(kept.ranks[rank]);
+    const std::vector<std::uint8_t> mine = gate::packed(kept.ranks[rank]);
     const std::vector<Mine> all = distributed::gather_records(ranks, Mine{mine.size(), kept.sent[rank]});
     std::vector<std::size_t> to(all.size(), 0);
     std::vector<std::size_t> from(all.size(), 0);
@@ -90,7 +62,7 @@ void bring_to_first(Checkpoint& kept, Communicator& ranks) {
     auto begin = received.begin();
     for (std::size_t other = 0; other < all.size(); ++other) {
         const auto end = begin + static_cast<std::ptrdiff_t>(from[other]);
-        kept.ranks[other] = unpacked({begin, end});
+        kept.ranks[other] = gate::unpacked<peers::State>({begin, end});
         kept.sent[other] = all[other].sent;
         begin = end;
     }

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <latch>
+#include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -15,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <truestep/distributed/counting_peers.hpp>
+#include <truestep/gate/record.hpp>
 
 // Ranks that send each other messages, as the gate runs them.
 
@@ -73,6 +76,37 @@ class NoPeers final : public Group {
 TEST(AnyGroup, SaysSoIfItHasNoPeers) {
     EXPECT_THAT([&] { NoPeers().run_peers(2, [](Peers&) {}); },
                 ThrowsMessage<std::logic_error>("the ranks of strangers send no messages to peers"));
+}
+
+struct Round {
+    std::vector<float> parameters;
+    std::optional<int> told;
+
+    void fields(auto& visit) { visit(parameters, told); }
+    friend bool operator==(const Round&, const Round&) = default;
+};
+
+/// Of every kind of value that a record holds.
+struct Seen {
+    bool ended = false;
+    std::string reason;
+    std::vector<Round> rounds;
+    std::map<std::string, Round> named;
+
+    void fields(auto& visit) { visit(ended, reason, rounds, named); }
+    friend bool operator==(const Seen&, const Seen&) = default;
+};
+
+TEST(Records, ComeBackAsTheyWereExchanged) {
+    const std::vector<Seen> mine{
+        {}, {true, "halted", {{{1.0F, -0.0F}, 7}, {{}, {}}}, {{"first", {{2.0F}, 8}}, {"last", {}}}}};
+    EXPECT_EQ(exchange_records(*make_thread_group(10s), mine), mine);
+}
+
+TEST(Records, OneThatIsTooShortIsNotRead) {
+    const Group::Bytes whole = packed(Seen{true, "halted", {{{1.0F}, 7}}, {}});
+    for (auto end = whole.begin(); end != whole.end(); ++end)
+        EXPECT_THROW(static_cast<void>(unpacked<Seen>({whole.begin(), end})), std::logic_error);
 }
 
 // Small problems are enumerated by threads that know nothing of each other. A sanitizer for threads sees

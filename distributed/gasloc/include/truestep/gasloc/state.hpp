@@ -16,6 +16,8 @@ struct State {
     std::vector<float> m; ///< of adams and adamw
     std::vector<float> v; ///< of adamw
 
+    void fields(auto& visit) { visit(rounds, s, theta, before, m, v); }
+
     friend bool operator==(const State&, const State&) = default;
 };
 

@@ -19,6 +19,8 @@ struct EndState {
     /// is given. Nothing without quantization.
     Floats codebooks{};
     Floats learned{}; ///< the sender's own copy, which goes ahead; like `codebooks` where none is given
+
+    void fields(auto& visit) { visit(steps, micro_batches, a, m, anchor, rows, codebooks, learned); }
 };
 
 /// Where both sides begin: from the same settings the same bits. E, if there are anchors, is the caller's.

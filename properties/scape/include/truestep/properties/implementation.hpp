@@ -62,6 +62,9 @@ struct View {
     std::vector<std::uint8_t>
         mask; ///< of the last step, as section 9 stores it, with its own bits beyond d
     std::optional<Told> told = std::nullopt; ///< one may say nothing
+
+    /// As all that travels between ranks has them, for gate::Record.
+    void fields(auto& visit) { visit(step, parameters, moment, residual, mask, told); }
 };
 
 /// One rank of an implementation under test. All ranks call the same functions in the same order.
@@ -170,6 +173,8 @@ struct Outcome {
     std::string damaged;
     distributed::Bytes sent{}; ///< in this action, counted outside the implementation
     distributed::CountingCommunicator::Counts exchanges{};
+
+    void fields(auto& visit) { visit(kind, text, rank, index, value, damaged, sent, exchanges); }
 };
 
 struct Snapshot {
