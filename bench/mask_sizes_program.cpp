@@ -258,8 +258,8 @@ void report(const Options& options, double density) {
     const std::vector<Taken> taken = take(all, masks.mask, options.rounds);
     for (std::size_t i = 0; i < all.size(); ++i) {
         size(all[i].name, 8.0 * static_cast<double>(taken[i].bytes));
-        std::printf(" %9.2f %9.2f\n", bench::median(taken[i].encoding) / bench::median(taken[0].encoding),
-                    bench::median(taken[i].decoding) / bench::median(taken[0].decoding));
+        std::printf(" %9.2f %9.2f\n", median(taken[i].encoding) / median(taken[0].encoding),
+                    median(taken[i].decoding) / median(taken[0].decoding));
     }
 #ifndef TRUESTEP_BENCH_ZSTD
     std::printf("  zstd: SKIPPED: built without it; Debian has it as libzstd-dev\n");

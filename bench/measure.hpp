@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <ctime>
@@ -10,6 +9,8 @@
 #include <malloc.h>
 
 #include <benchmark/benchmark.h>
+
+#include <truestep/problem/statistics.hpp>
 
 // What the programs over Google Benchmark share: clocks, the copy that every row is held against, turns
 // with a floor. Machines are shared and noisy, so rows report medians, and ratios within one process.
@@ -48,15 +49,6 @@ double seconds_of(const Action& action, ClockFunction now = thread_seconds) {
 }
 
 using Samples = std::vector<double>;
-
-inline double quantile(Samples values, double share) {
-    const auto place = values.begin() + std::lround(share * static_cast<double>(values.size() - 1));
-    std::nth_element(values.begin(), place, values.end());
-    return *place;
-}
-inline double median(const Samples& values) {
-    return quantile(values, 0.5);
-}
 
 /// The yardstick: bytes per second that a plain copy of 64 MiB reads and writes, the best of five, once a
 /// process.

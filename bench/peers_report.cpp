@@ -8,32 +8,16 @@
 #include <nlohmann/json.hpp>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/statistics.hpp>
 
 namespace truestep::bench {
 namespace {
-
-double median(std::vector<double> values) {
-    if (values.empty())
-        return 0;
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 double mean(const std::vector<double>& values) {
     double sum = 0;
     for (const double value : values)
         sum += value;
     return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
-/// Half of the distance between the quartiles, as a share of the median.
-double spread(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const auto at = [&](double share) {
-        return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-    };
-    return (at(0.75) - at(0.25)) / 2 / median(values);
 }
 
 /// "0.01", "H=30" or "-".

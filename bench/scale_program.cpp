@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/statistics.hpp>
 
 #include "model/fit.hpp"
 #include "model/plot.hpp"
@@ -52,17 +53,6 @@ struct Scheme {
 const std::vector<Scheme>& schemes() {
     static const std::vector<Scheme> all{{"scape", 0.01}, {"scape", 0.1}, {"dense", 1}, {"adamw", 1}};
     return all;
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
-/// Half of the distance between the quartiles, as a share of the median.
-double spread(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2 / values[values.size() / 2];
 }
 
 /// One setting, and what was measured of it, in seconds.

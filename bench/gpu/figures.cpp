@@ -24,13 +24,6 @@ std::string shortest(double value) {
     return text;
 }
 
-double quantile(std::vector<double>& sorted, double share) {
-    const double place = share * static_cast<double>(sorted.size() - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const auto above = std::min(below + 1, sorted.size() - 1);
-    return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 std::string size_text(Index d) {
     const auto bits = static_cast<std::uint64_t>(d);
     return std::has_single_bit(bits) ? "2^" + std::to_string(std::countr_zero(bits)) : std::to_string(d);
@@ -94,18 +87,6 @@ Goal launch_goal(const Report& report) {
 }
 
 } // namespace
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values.empty() ? std::nan("") : quantile(values, 0.5);
-}
-
-double spread(std::vector<double> values) {
-    if (values.empty())
-        return std::nan("");
-    std::ranges::sort(values);
-    return (quantile(values, 0.75) - quantile(values, 0.25)) / 2.0 / quantile(values, 0.5);
-}
 
 std::string_view name(Verdict verdict) {
     switch (verdict) {

@@ -10,14 +10,11 @@
 
 #include <truestep/gpu/guesses.hpp>
 #include <truestep/problem/layout.hpp>
+#include <truestep/problem/statistics.hpp>
 
 namespace truestep::gpu::bench {
 
 using problem::Index;
-
-[[nodiscard]] double median(std::vector<double> values);
-/// Half of the distance between the quartiles, as a share of the median.
-[[nodiscard]] double spread(std::vector<double> values);
 
 /// One thing at one size and density, timed many times.
 struct Row {

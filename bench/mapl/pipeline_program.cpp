@@ -21,6 +21,7 @@
 #include <truestep/mapl/ends.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/mix64.hpp>
+#include <truestep/problem/statistics.hpp>
 
 #include "pipeline_options.hpp"
 #include "plain_ends.hpp"
@@ -217,12 +218,6 @@ struct Row {
     std::uint64_t wrong = 0;
 };
 
-template <class Value>
-Value middle(std::vector<Value> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
-
 class Run {
   public:
     Run(const Options& options, Peers& bare)
@@ -297,12 +292,15 @@ bool print(const Options& options, const std::vector<Row>& rows, const std::stri
     std::printf("%-10s %10s %10s %8s %12s %12s %12s %8s %7s %6s\n", "boundary", "step ms", "least ms",
                 "x time", "formula B", "counted B", "kernel B", "x bytes", "share", "#wrong");
     bool good = true;
-    const double first = middle(rows.front().seconds);
+    const double first = median(rows.front().seconds);
     for (const Row& row : rows) {
-        const double seconds = middle(row.seconds);
+        const double seconds = median(row.seconds);
         const double time = first / seconds;
         const double bytes = static_cast<double>(rows.front().formula) / static_cast<double>(row.formula);
-        const std::string kernel = options.interface.empty() ? "-" : std::to_string(middle(row.kernel));
+        const std::string kernel = options.interface.empty()
+                                       ? "-"
+                                       : std::to_string(static_cast<std::uint64_t>(
+                                             median({row.kernel.begin(), row.kernel.end()})));
         const auto unlike = std::ranges::find_if(row.counted, [&](auto b) { return b != row.formula; });
         const std::uint64_t counted = unlike == row.counted.end() ? row.formula : *unlike;
         std::printf("%-10s %10.2f %10.2f %8.2f %12llu %12llu %12s %8.2f %7.2f %6llu\n", row.name.c_str(),

@@ -21,8 +21,8 @@
 namespace {
 
 using namespace truestep::mapl;
+using truestep::quantile;
 using truestep::bench::Beside;
-using truestep::bench::quantile;
 using truestep::bench::take_turns;
 
 constexpr std::size_t vocabulary = 32000;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <optional>
 
+#include <truestep/problem/statistics.hpp>
+
 namespace truestep::report::page {
 
 namespace {
@@ -83,11 +85,10 @@ std::vector<DrawnLine> least_middle_greatest(const ordered_json& lines) {
         for (const ordered_json& line : lines)
             if (i < list(line, "values").size() && list(line, "values")[i].is_number())
                 values.push_back(list(line, "values")[i].get<double>());
-        std::ranges::sort(values);
         const bool any = !values.empty();
-        told[0].push_back(any ? ordered_json(values.front()) : ordered_json());
-        told[1].push_back(any ? ordered_json(values[values.size() / 2]) : ordered_json());
-        told[2].push_back(any ? ordered_json(values.back()) : ordered_json());
+        told[0].push_back(any ? ordered_json(std::ranges::min(values)) : ordered_json());
+        told[1].push_back(any ? ordered_json(median(values)) : ordered_json());
+        told[2].push_back(any ? ordered_json(std::ranges::max(values)) : ordered_json());
     }
     const std::string of = " of " + std::to_string(lines.size());
     return {drawn("least" + of, told[0]), drawn("middle", told[1]), drawn("greatest", told[2])};

@@ -12,15 +12,6 @@
 namespace truestep::gpu::bench {
 namespace {
 
-TEST(Statistics, MedianAndSpread) {
-    EXPECT_EQ(median({3.0, 1.0, 2.0}), 2.0);
-    EXPECT_EQ(median({4.0, 1.0, 2.0, 3.0}), 2.5);
-    EXPECT_EQ(median({7.0}), 7.0);
-    EXPECT_TRUE(std::isnan(median({})));
-    EXPECT_EQ(spread({1.0, 2.0, 3.0, 4.0, 5.0}), 1.0 / 3.0) << "quartiles 2 and 4";
-    EXPECT_EQ(spread({2.0, 2.0, 2.0}), 0.0);
-}
-
 TEST(Row, RatesAreBytesOverTheMedian) {
     const Row row{"local pass", 100, 0.1, 1200.0, {2.0, 1.0, 9.0}, 800.0, {}};
     EXPECT_EQ(row.rate(), 600.0);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/statistics.hpp>
 #include <truestep/problem/text.hpp>
 
 namespace truestep::training {
@@ -51,13 +52,6 @@ double mean(const std::vector<double>& values) {
     for (const double value : values)
         sum += value;
     return sum / static_cast<double>(values.size());
-}
-
-double median(std::vector<double> values) {
-    // No order has a place for what is no number: it counts as the greatest.
-    std::ranges::sort(values, [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; });
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2.0;
 }
 
 /// What `of` a point is where the loss first comes down to this one.

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+// What a report tells of a measurement that was repeated.
+
+namespace truestep {
+
+/// The value that a `share` of the others lie below; between two values in proportion. NaN of none. What is
+/// no number counts as the greatest.
+[[nodiscard]] inline double quantile(std::vector<double> values, double share) {
+    if (values.empty())
+        return std::nan("");
+    std::ranges::sort(values, [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; });
+    const double place = share * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const double part = place - static_cast<double>(below);
+    return part == 0 ? values[below] : (1 - part) * values[below] + part * values[below + 1];
+}
+
+/// The middle value, or the mean of the two in the middle.
+[[nodiscard]] inline double median(std::vector<double> values) {
+    return quantile(std::move(values), 0.5);
+}
+
+/// Half of the distance between the quartiles, as a share of the median.
+[[nodiscard]] inline double spread(const std::vector<double>& values) {
+    return (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / median(values);
+}
+
+} // namespace truestep
