@@ -11,6 +11,7 @@
 
 #include <truestep/gate/exit_status.hpp>
 #include <truestep/gate/subcommands.hpp>
+#include <truestep/problem/statistics.hpp>
 
 #include "model_parts.hpp"
 
@@ -70,11 +71,10 @@ void compare(const std::string& title, const std::vector<Measured>& rows, const 
                     row.setting.density, row.setting.size, row.bandwidth * 8e-9, row.delay * 1e3,
                     row.seconds * 1e3, seconds * 1e3, (seconds / row.seconds - 1) * 100);
     }
-    std::sort(off.begin(), off.end());
     const auto within = std::count_if(off.begin(), off.end(), [](double share) { return share <= 0.15; });
     if (!off.empty())
         std::printf("within 15 %%: %td of %zu; median %.1f %%, worst %.1f %%\n", within, off.size(),
-                    off[off.size() / 2] * 100, off.back() * 100);
+                    median(off) * 100, std::ranges::max(off) * 100);
 }
 
 void fit_and_check(const std::vector<std::string>& fitted, const std::vector<std::string>& checked) {
