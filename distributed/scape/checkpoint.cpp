@@ -17,9 +17,8 @@
 
 #include <truestep/problem/digest.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/problem/text.hpp>
 #include <truestep/problem/tunable.hpp>
-#include <truestep/storage/safetensors.hpp>
+#include <truestep/storage/checkpoint.hpp>
 
 #include "manifest.hpp"
 #include "rank_files.hpp"
@@ -35,19 +34,6 @@ using storage::make_lasting_folder;
 using storage::require_none;
 
 using File = Manifest::File;
-
-std::string step_folder(Index step) {
-    std::array<char, 48> text{};
-    std::snprintf(text.data(), text.size(), "step-%010lld", static_cast<long long>(step));
-    return text.data();
-}
-
-/// The step in a folder's name; none if it is not a name that step_folder makes.
-std::optional<Index> step_in(const std::string& name) {
-    const std::size_t digits = std::string("step-").size();
-    const auto step = parse_number<Index>(std::string_view(name).substr(std::min(digits, name.size())));
-    return step && *step >= 0 && name == step_folder(*step) ? step : std::nullopt;
-}
 
 /// Calls take(bytes) with all of a file, in pieces of whole words but for the last.
 template <class Take>
@@ -148,7 +134,7 @@ storage::SafetensorsFile open_rank_file(const FileSystem& files, const fs::path&
 /// what it is not.
 void require_own_name(const fs::path& checkpoint, Index step) {
     const fs::path folder = checkpoint.has_filename() ? checkpoint : checkpoint.parent_path();
-    const std::optional<Index> named = step_in(folder.filename().string());
+    const auto named = storage::number_in("step", folder.filename().string());
     if (named && *named != step)
         throw Error(checkpoint.string() + ": its manifest is of step " + std::to_string(step) +
                     "; give the folder that name, or use another checkpoint");
@@ -210,8 +196,9 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
                          FileSystem& files) {
     const RankState state = optimizer.state();
     const fs::path place = folder.empty() ? "." : folder;
-    fs::path finished = folder / step_folder(state.step);
-    const fs::path partial = folder / (step_folder(state.step) + ".partial");
+    const std::string name = storage::numbered_name("step", state.step);
+    fs::path finished = folder / name;
+    const fs::path partial = folder / (name + ".partial");
     const auto me = static_cast<std::size_t>(communicator.rank());
     together(communicator, [&] {
         if (me != 0)
@@ -257,18 +244,9 @@ fs::path save_checkpoint(Scape& optimizer, Communicator& communicator, const fs:
 }
 
 std::optional<fs::path> latest_checkpoint(const fs::path& folder, const FileSystem& files) {
-    const fs::path place = folder.empty() ? "." : folder;
-    if (files.kind(place) == FileKind::none)
-        return std::nullopt;
-    std::error_code error;
-    std::optional<Index> latest;
-    for (const std::string& name : files.list(place, error))
-        if (const auto step = step_in(name);
-            step && files.kind(manifest_path(folder / name)) == FileKind::file)
-            latest = std::max(latest, step); // nothing is less than any step
-    require_none(error, place, "its checkpoints cannot be listed",
-                 "give the folder that they are saved to");
-    return latest ? std::optional(folder / step_folder(*latest)) : std::nullopt;
+    return storage::latest_numbered(files, folder, "step", [&](const fs::path& checkpoint) {
+        return files.kind(manifest_path(checkpoint)) == FileKind::file;
+    });
 }
 
 void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::path& checkpoint,

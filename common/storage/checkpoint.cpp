@@ -1,0 +1,45 @@
+#include <truestep/storage/checkpoint.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <system_error>
+
+namespace truestep::storage {
+
+namespace fs = std::filesystem;
+
+std::string numbered_name(std::string_view what, std::int64_t number) {
+    std::array<char, 48> text{};
+    std::snprintf(text.data(), text.size(), "-%010lld", static_cast<long long>(number));
+    return std::string(what) + text.data();
+}
+
+std::optional<std::int64_t> number_in(std::string_view what, const std::string& name) {
+    const auto number =
+        parse_number<std::int64_t>(std::string_view(name).substr(std::min(what.size() + 1, name.size())));
+    return number && *number >= 0 && name == numbered_name(what, *number) ? number : std::nullopt;
+}
+
+std::set<std::string> names_in(const FileSystem& files, const fs::path& folder) {
+    std::error_code error;
+    const std::vector<std::string> names = files.list(folder, error);
+    require_none(error, folder, "it cannot be read");
+    return {names.begin(), names.end()};
+}
+
+std::optional<fs::path> latest_numbered(const FileSystem& files, const fs::path& folder,
+                                        std::string_view what,
+                                        const std::function<bool(const fs::path&)>& complete) {
+    const fs::path place = folder.empty() ? "." : folder;
+    if (files.kind(place) == FileKind::none)
+        return std::nullopt;
+    std::optional<std::int64_t> latest;
+    for (const std::string& name : names_in(files, place))
+        if (const auto number = number_in(what, name);
+            number > latest && files.kind(folder / name) == FileKind::folder && complete(folder / name))
+            latest = number;
+    return latest ? std::optional(folder / numbered_name(what, *latest)) : std::nullopt;
+}
+
+} // namespace truestep::storage

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/mix64.hpp>
+#include <truestep/problem/text.hpp>
+#include <truestep/storage/safetensors.hpp>
+
+/// What checkpoints of several systems share: folders with a number in their names, and a state in a file
+/// of its own.
+namespace truestep::storage {
+
+/// "step-0000000012".
+[[nodiscard]] std::string numbered_name(std::string_view what, std::int64_t number);
+/// The number in such a name, nothing in any other.
+[[nodiscard]] std::optional<std::int64_t> number_in(std::string_view what, const std::string& name);
+/// Throws Error if the folder cannot be read.
+[[nodiscard]] std::set<std::string> names_in(const FileSystem& files, const std::filesystem::path& folder);
+/// The folder in `folder` with the greatest number of those that are complete; none if there is none, or
+/// no such `folder`. Throws Error if that cannot be read.
+[[nodiscard]] std::optional<std::filesystem::path>
+latest_numbered(const FileSystem& files, const std::filesystem::path& folder, std::string_view what,
+                const std::function<bool(const std::filesystem::path&)>& complete);
+
+/// How a file holds a state: whole numbers in the metadata, vectors as tensors.
+template <class State>
+struct StateFormat {
+    std::string name;
+    std::uint64_t seed; ///< of the checksum
+    std::vector<std::pair<std::string, std::int64_t State::*>> counts;
+    std::vector<std::pair<std::string, std::vector<float> State::*>> parts;
+};
+/// What the state is of, and must be where it is loaded: "settings", say.
+using Words = std::map<std::string, std::string>;
+
+/// In which a change of any one byte shows, of the metadata and of every value.
+template <class State>
+[[nodiscard]] std::string checksum(const StateFormat<State>& format, const Words& metadata,
+                                   const State& state) {
+    std::uint64_t sum = format.seed;
+    const auto add = [&sum](std::uint64_t word) { sum = problem::mix64(sum ^ word) + word; };
+    for (const auto& [key, value] : metadata)
+        if (key != "checksum")
+            for (const std::string& text : {key, value}) {
+                add(text.size());
+                for (const char letter : text)
+                    add(static_cast<unsigned char>(letter));
+            }
+    for (const auto& [name, part] : format.parts) {
+        add((state.*part).size());
+        for (const float value : state.*part)
+            add(std::bit_cast<std::uint32_t>(value));
+    }
+    return std::to_string(sum);
+}
+
+/// Makes the folder, too, and returns when both last.
+template <class State>
+void save_state(FileSystem& files, const std::filesystem::path& path, const StateFormat<State>& format,
+                Words words, const State& state) {
+    const std::filesystem::path folder = path.parent_path();
+    make_lasting_folder(files, folder);
+    words["format"] = format.name;
+    for (const auto& [name, count] : format.counts)
+        words[name] = std::to_string(state.*count);
+    words["checksum"] = checksum(format, words, state);
+    SafetensorsWriter writer(path, words, files);
+    for (const auto& [name, part] : format.parts)
+        writer.declare(name, DataType::f32, {(state.*part).size()});
+    for (const auto& [name, part] : format.parts)
+        writer.write_f32(name, state.*part);
+    writer.finish();
+    require_none(files.sync_folder(folder), folder, "could not be made to last");
+}
+
+/// Throws Error where the file is of other words, or not as it was saved.
+template <class State>
+[[nodiscard]] State load_state(const FileSystem& files, const std::filesystem::path& path,
+                               const StateFormat<State>& format, const Words& words) {
+    const SafetensorsFile file(path, files);
+    const auto wrong = [&path](const std::string& what) {
+        return Error(path.string() + ": " + one_line(what) + "; use another checkpoint");
+    };
+    const auto of = [&](const std::string& key) {
+        const auto found = file.metadata().find(key);
+        if (found == file.metadata().end())
+            throw wrong("it has no " + key);
+        return found->second;
+    };
+    if (of("format") != format.name)
+        throw wrong("it is no " + format.name);
+    for (const auto& [key, word] : words)
+        if (of(key) != word)
+            throw wrong(key == "settings" ? "it is of " + of(key) + ", and this run is of " + word
+                                          : "it was " + of(key));
+    State state;
+    bool whole = true;
+    for (const auto& [name, count] : format.counts) {
+        state.*count = parse_number<std::int64_t>(of(name)).value_or(-1);
+        whole = whole && state.*count >= 0;
+    }
+    for (const auto& [name, part] : format.parts)
+        state.*part = file.read_f32(name);
+    if (!whole || checksum(format, file.metadata(), state) != of("checksum"))
+        throw wrong("it is damaged: its checksum is not its content's");
+    return state;
+}
+
+} // namespace truestep::storage
