@@ -47,9 +47,9 @@ bool simulated() {
     return &truestep_simulator_schedule != nullptr;
 }
 
-void set_schedule(std::uint64_t seed) {
+void set_schedule(int rank) {
     if (simulated())
-        truestep_simulator_schedule(seed + ((chosen - 1) << 32U));
+        truestep_simulator_schedule(1 + 1024 * static_cast<std::uint64_t>(rank) + ((chosen - 1) << 32U));
 }
 
 #else
@@ -62,7 +62,7 @@ bool simulated() {
     return false;
 }
 
-void set_schedule(std::uint64_t /*seed*/) {}
+void set_schedule(int /*rank*/) {}
 
 #endif
 

@@ -9,12 +9,13 @@
 #include <truestep/gasloc/devices.hpp>
 #include <truestep/gasloc/planted_devices.hpp>
 #include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/forms.hpp>
 #include <truestep/gpu/local_rank.hpp>
-#include <truestep/gpu/peers.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
 #include <truestep/gpu/nccl.hpp>
 #endif
 
+#include "planted/numbers.hpp"
 #include "workers.hpp"
 
 namespace truestep::gasloc {
@@ -25,12 +26,11 @@ using device_mistakes::Mistake;
 using distributed::Peers;
 
 /// A worker over a backend on a stream, with the peers for it.
-template <class MakePeers>
-Housed housed(const Settings& settings, State state, const MakePeers& make_peers,
-              std::unique_ptr<Backend> backend) {
-    const std::shared_ptr<Peers> peers = make_peers();
+template <class Stream>
+Housed housed(Mistake mistake, const Settings& settings, State state, Peers& ranks, const Stream& stream) {
+    auto [peers, backend] = device_mistakes::on_stream(mistake, ranks, stream);
     auto worker = std::make_unique<Worker>(settings, std::move(state), *peers, std::move(backend));
-    return {peers, std::move(worker)};
+    return {std::move(peers), std::move(worker)};
 }
 
 /// Blocks of another size for another number of threads. Streams of different ranks are early and late with
@@ -41,66 +41,31 @@ gpu::HostStream stream_of(int threads, int rank) {
             1 + 16 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(threads)};
 }
 
-Subjects blocks() {
-    return subjects_of([](const Settings& settings, State state, Peers& ranks, int threads) {
-        const gpu::HostStream stream = stream_of(threads, ranks.rank());
-        return housed(
-            settings, std::move(state), [&] { return gpu::make_block_peers(ranks, stream); },
-            make_block_backend(stream));
-    });
-}
-
-Subjects blocks_with(Mistake mistake) {
+Subjects blocks(Mistake mistake) {
     return subjects_of([mistake](const Settings& settings, State state, Peers& ranks, int threads) {
-        const gpu::HostStream stream = stream_of(threads, ranks.rank());
-        return housed(
-            settings, std::move(state),
-            [&] { return device_mistakes::make_block_peers(mistake, ranks, stream); },
-            device_mistakes::make_block_backend(mistake, stream));
+        return housed(mistake, settings, std::move(state), ranks, stream_of(threads, ranks.rank()));
     });
 }
-
-#if defined(TRUESTEP_WITH_CUDA)
 
 /// All ranks on the first device. With more than one thread asked for, launches go through graphs.
-Subjects one_device() {
-    return subjects_of([](const Settings& settings, State state, Peers& ranks, int threads) {
-        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
-        const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = threads > 1});
-        return housed(
-            settings, std::move(state), [&] { return gpu::make_cuda_peers(ranks, stream); },
-            make_cuda_backend(stream));
+Subjects one_device([[maybe_unused]] Mistake mistake) {
+#if defined(TRUESTEP_WITH_CUDA)
+    return subjects_of([mistake](const Settings& settings, State state, Peers& ranks, int threads) {
+        gpu::set_schedule(ranks.rank());
+        const bool graphs = mistake == Mistake::none && threads > 1;
+        const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = graphs});
+        return housed(mistake, settings, std::move(state), ranks, stream);
     });
-}
-
-Subjects one_device_with(Mistake mistake) {
-    return subjects_of([mistake](const Settings& settings, State state, Peers& ranks, int) {
-        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
-        const gpu::CudaStream stream;
-        return housed(
-            settings, std::move(state),
-            [&] { return device_mistakes::make_cuda_peers(mistake, ranks, stream); },
-            device_mistakes::make_cuda_backend(mistake, stream));
-    });
-}
-
 #else
-
-Subjects one_device() {
     return {};
-}
-Subjects one_device_with(Mistake) {
-    return {};
-}
-
 #endif
-
-#if defined(TRUESTEP_WITH_NCCL)
+}
 
 /// A device for each rank of this machine.
-Subjects a_device_each(Peers& ranks) {
+Subjects a_device_each([[maybe_unused]] Peers& ranks) {
+#if defined(TRUESTEP_WITH_NCCL)
     const int devices = gpu::availability().devices;
-    gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
+    gpu::set_schedule(ranks.rank());
     const gpu::CudaStream stream(
         {.device = gpu::local_rank(ranks) % devices, .stream = nullptr, .graphs = false});
     Subjects subjects = subjects_of([stream](const Settings& settings, State state, Peers& counted, int) {
@@ -109,82 +74,38 @@ Subjects a_device_each(Peers& ranks) {
     });
     subjects.peers = gpu::make_nccl_peers(ranks, stream);
     return subjects;
-}
-std::string no_nccl() {
-    return {};
-}
-std::string nccl() {
-    return gpu::nccl_description();
-}
-
 #else
-
-Subjects a_device_each(Peers&) {
     return {};
-}
-std::string no_nccl() {
-    return "built without NCCL; TRUESTEP_NCCL_ROOT says where it is";
-}
-std::string nccl() {
-    return {};
-}
-
 #endif
-
-template <class Make>
-std::shared_ptr<Candidate> candidate(const std::string& name, const Make& make,
-                                     const std::shared_ptr<const gate::Group>& group, Seat seat = {}) {
-    return std::make_shared<Workers>(
-        name, [make](Peers& ranks) { return make(ranks); }, group, std::move(seat));
 }
 
-/// The simulator is no device, and no report may say so.
-Seat seat_of(const gpu::Availability& here) {
-    if (here.simulated)
-        return {};
-    return here.devices == 0 ? Seat{.unavailable = here.text} : Seat{.runs_on = here.text};
+Seat seat_in(const gpu::Form& form) {
+    return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
 }
 
 } // namespace
 
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
-    const gpu::Availability here = gpu::availability();
-    Seat each = seat_of(here);
-    if (here.simulated && group->name() != "in_process")
-        each.unavailable = "simulated NCCL joins the ranks of one process; leave out --communicator mpi";
-    if (each.unavailable.empty())
-        each = {.unavailable = no_nccl(),
-                .runs_on = here.simulated ? std::string() : nccl(),
-                .most_workers = here.devices};
+    const gpu::Form device = gpu::form_of_one_device();
+    const gpu::Form device_each = gpu::form_of_a_device_each(group->name() == "in_process");
+    Seat each = seat_in(device_each);
     each.left_out = {{"no_barrier", "a group waits until all neighbours are there (docs/gasloc.md)"}};
-    return {candidate(
-                "cuda-blocks", [](Peers&) { return blocks(); }, group),
-            candidate(
-                here.simulated ? "cuda-simulated" : "cuda", [](Peers&) { return one_device(); }, group,
-                seat_of(here)),
-            candidate(here.simulated ? "cuda-nccl-simulated" : "cuda-nccl", a_device_each, group,
-                      std::move(each))};
+    return {std::make_shared<Workers>("cuda-blocks", blocks(Mistake::none), group),
+            std::make_shared<Workers>(device.name, one_device(Mistake::none), group, seat_in(device)),
+            std::make_shared<Workers>(device_each.name, a_device_each, group, std::move(each))};
 }
 
-std::vector<gate::Mistake> mistakes_on_devices(int first) {
-    std::vector<gate::Mistake> all;
-    const bool simulated = gpu::availability().simulated;
-    for (const std::string where :
-         {"blocks, in the host's form", simulated ? "kernels, simulated" : "kernels on a device"})
-        for (const auto& mistake : device_mistakes::descriptions())
-            all.push_back({first++, where + ": " + mistake.name, mistake.shows});
+const gpu::DeviceMistakes& mistakes_on_devices() {
+    static const gpu::DeviceMistakes all{last_number + 1, device_mistakes::descriptions()};
     return all;
 }
 
 std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group) {
-    const auto count = static_cast<int>(device_mistakes::descriptions().size());
-    const auto mistake = static_cast<Mistake>(1 + number % count);
-    if (number < count)
-        return candidate(
-            name, [mistake](Peers&) { return blocks_with(mistake); }, group);
-    return candidate(
-        name, [mistake](Peers&) { return one_device_with(mistake); }, group, seat_of(gpu::availability()));
+    const auto mistake = static_cast<Mistake>(mistakes_on_devices().planted_as(number));
+    if (!mistakes_on_devices().on_device(number))
+        return std::make_shared<Workers>(name, blocks(mistake), group);
+    return std::make_shared<Workers>(name, one_device(mistake), group, seat_in(gpu::form_of_one_device()));
 }
 
 } // namespace truestep::gasloc

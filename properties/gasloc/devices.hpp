@@ -1,19 +1,19 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include <truestep/gate/group.hpp>
-#include <truestep/gate/system.hpp>
+#include <truestep/gate/implementation.hpp>
+#include <truestep/gpu/device_mistakes.hpp>
 
 namespace truestep::gasloc {
 
 /// Those of gpu/gasloc: the host's form, and the devices' with the reason why they cannot be run here.
 [[nodiscard]] gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group);
 
-/// The mistakes in code for devices, twice: in the host's form, then on a device. Numbered from `first` on.
-[[nodiscard]] std::vector<gate::Mistake> mistakes_on_devices(int first);
-/// The one with this number among them, counted from 0.
+/// The mistakes of gpu/gasloc/planted, among all of the system's.
+[[nodiscard]] const gpu::DeviceMistakes& mistakes_on_devices();
+/// The one with this number.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
 

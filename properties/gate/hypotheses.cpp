@@ -95,6 +95,8 @@ std::vector<Explanation> explanations(const Hypotheses& given) {
     std::vector<Explanation> all;
     std::vector<std::pair<Fit, const Mistake*>> fits;
     for (const Mistake& mistake : given.mistakes) {
+        if (mistake.of_devices)
+            continue;
         const std::optional<SeenBits> made = given.run(mistake.number);
         if (!made)
             continue;

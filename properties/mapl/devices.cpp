@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <truestep/gpu/availability.hpp>
+#include <truestep/gpu/forms.hpp>
 #include <truestep/gpu/local_rank.hpp>
 #include <truestep/gpu/peers.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
@@ -17,6 +18,7 @@
 #include <truestep/mapl/planted_devices.hpp>
 
 #include "candidate.hpp"
+#include "planted/plain.hpp"
 
 namespace truestep::mapl {
 
@@ -32,55 +34,40 @@ gpu::HostStream stream_of(int rank) {
             1 + 16 * static_cast<std::uint64_t>(rank)};
 }
 
-House blocks(Tapped& ranks, int /*peer*/) {
-    const gpu::HostStream stream = stream_of(ranks.rank());
-    return {mapl::make_block_peers(ranks, stream), make_block_backend(stream)};
+template <class Stream>
+House house(Mistake mistake, Peers& ranks, const Stream& stream) {
+    auto [peers, backend] = device_mistakes::on_stream(mistake, ranks, stream);
+    return {std::move(peers), std::move(backend)};
 }
 
-Builds blocks_with(Mistake mistake) {
-    return [mistake](Tapped& ranks, int) -> House {
-        const gpu::HostStream stream = stream_of(ranks.rank());
-        return {device_mistakes::make_block_peers(mistake, ranks, stream),
-                device_mistakes::make_block_backend(mistake, stream)};
-    };
-}
-
-#if defined(TRUESTEP_WITH_CUBLAS)
-
-std::string no_cublas() {
-    return products_unavailable();
+Subjects blocks(Mistake mistake) {
+    return ends_in(
+        [mistake](Tapped& ranks, int) -> House { return house(mistake, ranks, stream_of(ranks.rank())); });
 }
 
 /// All ranks on the first device, the first of them with launches through graphs: it has one end, and a
 /// thread that puts a graph together on one stream may not allocate memory for another.
-House one_device(Tapped& ranks, int /*peer*/) {
-    gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
-    const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = ranks.rank() == 0});
-    return {mapl::make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
-}
-
-Builds one_device_with(Mistake mistake) {
-    return [mistake](Tapped& ranks, int) -> House {
-        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
-        const gpu::CudaStream stream;
-        return {device_mistakes::make_cuda_peers(mistake, ranks, stream),
-                device_mistakes::make_cuda_backend(mistake, stream)};
-    };
-}
-
+Subjects one_device([[maybe_unused]] Mistake mistake) {
+#if defined(TRUESTEP_WITH_CUBLAS)
+    return ends_in([mistake](Tapped& ranks, int) -> House {
+        gpu::set_schedule(ranks.rank());
+        const bool graphs = mistake == Mistake::none && ranks.rank() == 0;
+        const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = graphs});
+        return house(mistake, ranks, stream);
+    });
 #else
-
-std::string no_cublas() {
-    return "built without cuBLAS, which multiplies matrices on a device";
-}
-House one_device(Tapped&, int) {
     return {};
-}
-Builds one_device_with(Mistake) {
-    return one_device;
+#endif
 }
 
+/// What only devices with products need, and this build or machine has not.
+std::string no_cublas() {
+#if defined(TRUESTEP_WITH_CUBLAS)
+    return products_unavailable();
+#else
+    return "built without cuBLAS, which multiplies matrices on a device";
 #endif
+}
 
 #if defined(TRUESTEP_WITH_CUBLAS) && defined(TRUESTEP_WITH_NCCL)
 
@@ -123,18 +110,12 @@ class TappedLinks final : public Peers {
 
 /// A device for each rank of this machine.
 Subjects a_device_each(Peers& ranks) {
-    gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
+    gpu::set_schedule(ranks.rank());
     const int device = gpu::local_rank(ranks) % gpu::availability().devices;
     return ends_in([device](Tapped& given, int peer) -> House {
         const gpu::CudaStream stream({.device = device, .stream = nullptr, .graphs = false});
         return {std::make_unique<TappedLinks>(given, stream, peer), make_cuda_backend(stream)};
     });
-}
-std::string no_nccl() {
-    return {};
-}
-std::string nccl() {
-    return gpu::nccl_description();
 }
 
 #else
@@ -142,61 +123,35 @@ std::string nccl() {
 Subjects a_device_each(Peers&) {
     return {};
 }
-std::string no_nccl() {
-    return "built without NCCL; TRUESTEP_NCCL_ROOT says where it is";
-}
-std::string nccl() {
-    return {};
-}
 
 #endif
 
-/// The simulator is no device, and no report may say so.
-Seat seat() {
-    const gpu::Availability here = gpu::availability();
-    if (!here.simulated && here.devices == 0)
-        return {.unavailable = here.text};
-    return {.unavailable = no_cublas(), .runs_on = here.simulated ? std::string() : here.text};
-}
-
-Seat a_seat_each(const gate::Group& group) {
-    Seat each = seat();
-    const gpu::Availability here = gpu::availability();
-    if (here.simulated && group.name() != "in_process")
-        each.unavailable = "simulated NCCL joins the ranks of one process; leave out --communicator mpi";
-    if (each.unavailable.empty())
-        each = {.unavailable = no_nccl(),
-                .runs_on = here.simulated ? std::string() : nccl(),
-                .most_workers = here.devices};
-    return each;
+Seat seat_in(const gpu::Form& form) {
+    return {.unavailable = form.unavailable, .runs_on = form.runs_on, .most_workers = form.most_ranks};
 }
 
 } // namespace
 
 gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group) {
-    const std::string simulated = gpu::availability().simulated ? "-simulated" : "";
-    return {std::make_shared<OnRanks>("cuda-blocks", ends_in(blocks), group),
-            std::make_shared<OnRanks>("cuda" + simulated, ends_in(one_device), group, seat()),
-            std::make_shared<OnRanks>("cuda-nccl" + simulated, a_device_each, group, a_seat_each(*group))};
+    const gpu::Form device = gpu::form_of_one_device(no_cublas());
+    const gpu::Form each = gpu::form_of_a_device_each(group->name() == "in_process", no_cublas());
+    return {std::make_shared<OnRanks>("cuda-blocks", blocks(Mistake::none), group),
+            std::make_shared<OnRanks>(device.name, one_device(Mistake::none), group, seat_in(device)),
+            std::make_shared<OnRanks>(each.name, a_device_each, group, seat_in(each))};
 }
 
-std::vector<gate::Mistake> mistakes_on_devices(int first) {
-    std::vector<gate::Mistake> all;
-    const bool simulated = gpu::availability().simulated;
-    for (const std::string where :
-         {"blocks, in the host's form", simulated ? "kernels, simulated" : "kernels on a device"})
-        for (const auto& mistake : device_mistakes::descriptions())
-            all.push_back({first++, where + ": " + mistake.name, mistake.shows});
+const gpu::DeviceMistakes& mistakes_on_devices() {
+    static const gpu::DeviceMistakes all{first_on_devices, device_mistakes::descriptions()};
     return all;
 }
 
 std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group) {
-    const auto count = static_cast<int>(device_mistakes::descriptions().size());
-    const auto mistake = static_cast<Mistake>(1 + number % count);
-    if (number < count)
-        return std::make_shared<OnRanks>(name, ends_in(blocks_with(mistake)), group);
-    return std::make_shared<OnRanks>(name, ends_in(one_device_with(mistake)), group, seat());
+    const auto mistake = static_cast<Mistake>(mistakes_on_devices().planted_as(number));
+    if (!mistakes_on_devices().on_device(number))
+        return std::make_shared<OnRanks>(name, blocks(mistake), group);
+    return std::make_shared<OnRanks>(name, one_device(mistake), group,
+                                     seat_in(gpu::form_of_one_device(no_cublas())));
 }
 
 } // namespace truestep::mapl

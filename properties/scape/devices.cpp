@@ -3,16 +3,13 @@
 #include <truestep/properties/sharded.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include <truestep/gpu/availability.hpp>
-#include <truestep/gpu/block_backend.hpp>
-#include <truestep/gpu/communicators.hpp>
-#include <truestep/gpu/local_rank.hpp>
-#if defined(TRUESTEP_WITH_CUDA)
 #include <truestep/gpu/cuda_backend.hpp>
-#endif
+#include <truestep/gpu/forms.hpp>
+#include <truestep/gpu/local_rank.hpp>
+#include <truestep/gpu/planted.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
 #include <truestep/gpu/nccl.hpp>
 #endif
@@ -24,6 +21,7 @@ namespace {
 using distributed::Communicator;
 using distributed::Reduction;
 using gpu::Exchange;
+using gpu::planted::Bug;
 
 bool same_process(const Group& group) {
     return group.name() == "in_process";
@@ -46,8 +44,8 @@ std::vector<std::string> names(const std::vector<gpu::BlockOptions>& variants) {
     return result;
 }
 
-MakePlace blocks(const Group& group, Reduction reduction) {
-    return [threads = same_process(group), reduction](const Setup& setup, Communicator& ranks) {
+MakePlace blocks(const Group& group, Reduction reduction, Bug bug = Bug::none) {
+    return [threads = same_process(group), reduction, bug](const Setup& setup, Communicator& ranks) {
         gpu::BlockOptions options = block_variants(reduction).at(setup.variant);
         if (!threads)
             options.exchange = Exchange::host;
@@ -56,47 +54,42 @@ MakePlace blocks(const Group& group, Reduction reduction) {
         const gpu::HostStream stream = gpu::make_block_stream(options);
         return std::make_unique<StreamPlace<gpu::HostStream>>(
             stream, ranks,
-            options.exchange == Exchange::device ? gpu::make_block_communicator(ranks, stream) : nullptr,
-            [options](const Setup& of, const gpu::HostStream& on) {
-                return gpu::make_block_backend(of.problem, of.parameters, options, on);
+            options.exchange == Exchange::device ? gpu::planted::make_communicator(bug, ranks, stream)
+                                                 : nullptr,
+            [bug, options](const Setup& of, const gpu::HostStream& on) {
+                return gpu::planted::make_backend(bug, of.problem, of.parameters, options, on);
             },
             reduction);
     };
 }
 
-#if defined(TRUESTEP_WITH_CUDA)
-
 /// All ranks on the first device. With the second variant its launches go through graphs.
-MakePlace one_device(const Group& group, Reduction reduction) {
+MakePlace one_device([[maybe_unused]] const Group& group, [[maybe_unused]] Reduction reduction,
+                     [[maybe_unused]] Bug bug = Bug::none) {
+#if defined(TRUESTEP_WITH_CUDA)
     const Exchange exchange = same_process(group) ? Exchange::device : Exchange::host;
-    return [exchange, reduction](const Setup& setup, Communicator& ranks) {
-        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
+    return [exchange, reduction, bug](const Setup& setup, Communicator& ranks) {
+        gpu::set_schedule(ranks.rank());
         const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = setup.variant == 1});
         return std::make_unique<StreamPlace<gpu::CudaStream>>(
             stream, ranks,
-            exchange == Exchange::device ? gpu::make_cuda_communicator(ranks, stream) : nullptr,
-            [exchange](const Setup& of, const gpu::CudaStream& on) {
-                return gpu::make_cuda_backend(of.problem, of.parameters, on, exchange);
+            exchange == Exchange::device ? gpu::planted::make_communicator(bug, ranks, stream) : nullptr,
+            [exchange, bug](const Setup& of, const gpu::CudaStream& on) {
+                return gpu::planted::make_backend(bug, of.problem, of.parameters, exchange, on);
             },
             reduction);
     };
-}
-
 #else
-
-MakePlace one_device(const Group&, Reduction) {
     return {};
-}
-
 #endif
-
-#if defined(TRUESTEP_WITH_NCCL)
+}
 
 /// A device for each rank of this machine.
-MakePlace a_device_each(Reduction reduction) {
+MakePlace a_device_each([[maybe_unused]] Reduction reduction) {
+#if defined(TRUESTEP_WITH_NCCL)
     return [reduction](const Setup& setup, Communicator& ranks) {
         const int devices = gpu::availability().devices;
-        gpu::set_schedule(1 + 1024 * static_cast<std::uint64_t>(ranks.rank()));
+        gpu::set_schedule(ranks.rank());
         const gpu::CudaStream stream(
             {.device = gpu::local_rank(ranks) % devices, .stream = nullptr, .graphs = setup.variant == 1});
         return std::make_unique<StreamPlace<gpu::CudaStream>>(
@@ -106,56 +99,21 @@ MakePlace a_device_each(Reduction reduction) {
             },
             reduction);
     };
-}
-
-/// Machines that mpirun has spread the ranks over, by what it tells them.
-int machines() {
-    const auto told = [](const char* name) {
-        const char* const text = std::getenv(name);
-        return text == nullptr ? 0
-                               : std::atoi(text); // NOLINT(cert-err34-c): 0 will do for what is no number
-    };
-    // Open MPI, and MPICH with those that come from it.
-    const int here = std::max(told("OMPI_COMM_WORLD_LOCAL_SIZE"), told("MPI_LOCALNRANKS"));
-    const int all = std::max(told("OMPI_COMM_WORLD_SIZE"), told("PMI_SIZE"));
-    return here == 0 ? 1 : std::max(1, all / here);
-}
-
-std::string nccl_is_missing() {
-    return {};
-}
-std::string nccl() {
-    return gpu::nccl_description();
-}
-
 #else
-
-MakePlace a_device_each(Reduction) {
     return {};
-}
-int machines() {
-    return 1;
-}
-std::string nccl_is_missing() {
-    return "built without NCCL; TRUESTEP_NCCL_ROOT says where it is";
-}
-std::string nccl() {
-    return {};
-}
-
 #endif
+}
+
+gate::LeftOut too_slow() {
+    return gpu::simulated() ? gate::LeftOut{{"many steps", "66 000 steps take minutes"}} : gate::LeftOut{};
+}
 
 } // namespace
 
 std::vector<Ranked> on_devices(const Group& group) {
     using verify::LevelKind;
-    const gpu::Availability here = gpu::availability();
-    const std::string none = here.devices == 0 ? here.text : std::string();
-    // The simulator is none, and no report may say so: what runs on it has a name of its own.
-    const std::string device = here.devices == 0 || here.simulated ? std::string() : here.text;
-    const gate::LeftOut slow =
-        here.simulated ? gate::LeftOut{{"many steps", "66 000 steps take minutes"}} : gate::LeftOut{};
-    const std::string cuda = here.simulated ? "cuda-simulated" : "cuda";
+    const gpu::Form device = gpu::form_of_one_device();
+    const gpu::Form each = gpu::form_of_a_device_each(same_process(group));
     constexpr Index small = 20'000;
     std::vector<Ranked> all;
     const auto add = [&](Ranked ranked) {
@@ -180,47 +138,53 @@ std::vector<Ranked> on_devices(const Group& group) {
          .takes_parts = true,
          .shares_folders = true,
          .most_parameters = small}); // of large ones: the blocks' above, and host-native's order of sums
-    add({.name = cuda,
+    add({.name = device.name,
          .level = LevelKind::exact,
          .variants = {"launches", "graphs"},
          .place = one_device(group, Reduction::ordered),
-         .unavailable = none,
-         .runs_on = device,
-         .left_out = slow,
+         .unavailable = device.unavailable,
+         .runs_on = device.runs_on,
+         .left_out = too_slow(),
          .takes_parts = true,
          .rounds_payloads = true,
          .adds_groups = true,
          .takes_states = true});
-    add({.name = cuda + "-native",
+    add({.name = device.name + "-native",
          .level = LevelKind::rel,
          .variants = {"launches", "graphs"},
          .place = one_device(group, Reduction::native),
-         .unavailable = none,
-         .runs_on = device,
-         .left_out = slow,
-         .like = cuda,
+         .unavailable = device.unavailable,
+         .runs_on = device.runs_on,
+         .left_out = too_slow(),
+         .like = device.name,
          .takes_parts = true});
-    const std::string apart =
-        here.simulated && !same_process(group)
-            ? "simulated NCCL joins the ranks of one process; leave out --communicator mpi"
-            : "";
-    const std::string no_nccl = !none.empty() ? none : apart.empty() ? nccl_is_missing() : apart;
-    const std::string with_nccl = here.simulated ? "cuda-nccl-simulated" : "cuda-nccl";
     for (const Reduction reduction : {Reduction::ordered, Reduction::native})
-        add({.name = with_nccl + (reduction == Reduction::ordered ? "" : "-native"),
+        add({.name = each.name + (reduction == Reduction::ordered ? "" : "-native"),
              .level = reduction == Reduction::ordered ? LevelKind::exact : LevelKind::rel,
              .variants = {"launches", "graphs"},
              .place = a_device_each(reduction),
-             .unavailable = no_nccl,
-             .most_workers = no_nccl.empty() ? here.devices * machines() : std::numeric_limits<int>::max(),
-             .runs_on = no_nccl.empty() && !here.simulated ? nccl() : std::string(),
-             .left_out = slow,
-             .like = reduction == Reduction::ordered ? "" : with_nccl,
+             .unavailable = each.unavailable,
+             .most_workers = each.most_ranks,
+             .runs_on = each.runs_on,
+             .left_out = too_slow(),
+             .like = reduction == Reduction::ordered ? "" : each.name,
              .takes_parts = true,
              .rounds_payloads = reduction == Reduction::ordered,
              .adds_groups = reduction == Reduction::ordered,
              .takes_states = reduction == Reduction::ordered});
     return all;
+}
+
+Ranked with_device_bug(const Group& group, int number, bool on_device) {
+    const auto bug = static_cast<Bug>(number);
+    if (!on_device)
+        return {.name = "", .place = blocks(group, Reduction::ordered, bug)};
+    const gpu::Form device = gpu::form_of_one_device();
+    return {.name = "",
+            .place = one_device(group, Reduction::ordered, bug),
+            .unavailable = device.unavailable,
+            .runs_on = device.runs_on,
+            .left_out = too_slow()};
 }
 
 } // namespace truestep::properties

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include <truestep/gpu/host_machine.hpp>
+#include <truestep/gpu/peers.hpp>
+#include <truestep/gpu/planted_machine.hpp>
 #include <truestep/gpu/staged_peers.hpp>
 
 #include "backend.hpp"
@@ -18,39 +20,22 @@ namespace {
 
 using gpu::Exchange;
 
-/// A machine that does what it is told, but for one mistake.
 template <class Base>
-class Machine : public Base {
+using WithMistake =
+    gpu::PlantedMachine<Base, Mistake,
+                        gpu::InPlaceOf<Mistake::fused_multiply_add, gpu::Drift, gpu::planted::FusedDrift>>;
+
+template <class Base>
+class Machine : public WithMistake<Base> {
   public:
-    Machine(Base base, Mistake mistake) : Base(std::move(base)), mistake_(mistake) {}
+    using WithMistake<Base>::WithMistake;
 
     template <class Algorithm>
-    void run(Index blocks, const typename Algorithm::Arguments& arguments) {
-        typename Algorithm::Arguments a = arguments;
-        if (mistake_ == Mistake::last_quad_left_out)
-            a.size -= a.size % gpu::quad_size; // whole loads of 16 bytes, and nothing after them
-        if constexpr (std::is_same_v<Algorithm, gpu::Drift>) {
-            if (mistake_ == Mistake::fused_multiply_add)
-                return Base::template run<gpu::planted::FusedDrift>(blocks, a);
-        }
-        if constexpr (std::is_same_v<Algorithm, gpu::Meet>) {
-            if (mistake_ == Mistake::gossip_in_place)
+    void run(Index blocks, const typename Algorithm::Arguments& a) {
+        if constexpr (std::is_same_v<Algorithm, gpu::Meet>)
+            if (this->has(Mistake::gossip_in_place))
                 return meet_one_by_one(blocks, a);
-        }
-        Base::template run<Algorithm>(blocks, a);
-    }
-
-    template <class T>
-    void download(T* to, const T* from, Index size) {
-        constexpr bool verdict = std::is_same_v<T, std::uint32_t>;
-        if (verdict && mistake_ == Mistake::verdict_not_waited_for)
-            return; // it would come into the caller's variable, which is 0 before
-        Base::download(to, from, size);
-    }
-
-    void finish() {
-        if (mistake_ != Mistake::sent_before_written)
-            Base::finish();
+        WithMistake<Base>::template run<Algorithm>(blocks, a);
     }
 
   private:
@@ -68,59 +53,49 @@ class Machine : public Base {
         a.met_count = 0;
         Base::template run<gpu::Meet>(blocks, a);
     }
-
-    Mistake mistake_;
 };
 
-template <class Base>
-std::unique_ptr<Backend> backend(Mistake mistake, Base base) {
+template <class Base, class Stream>
+OnStream made(Mistake mistake, distributed::Peers& ranks, const Stream& stream) {
+    using Mistaken = Machine<Base>;
+    auto peers = std::make_unique<gpu::StagedPeers<Mistaken>>(
+        ranks, Mistaken(Base(stream, Exchange::host), mistake));
+    Base base(stream, Exchange::device);
     // Of sending, the peers' machine alone makes the mistake.
     if (mistake == Mistake::sent_before_written)
-        return std::make_unique<BlockBackend<Base>>(std::move(base));
-    return std::make_unique<BlockBackend<Machine<Base>>>(Machine<Base>(std::move(base), mistake));
-}
-
-template <class Base>
-std::unique_ptr<distributed::Peers> peers(Mistake mistake, distributed::Peers& ranks, Base base) {
-    return std::make_unique<gpu::StagedPeers<Machine<Base>>>(ranks,
-                                                             Machine<Base>(std::move(base), mistake));
+        return {std::move(peers), std::make_unique<BlockBackend<Base>>(std::move(base))};
+    return {std::move(peers), std::make_unique<BlockBackend<Mistaken>>(Mistaken(std::move(base), mistake))};
 }
 
 } // namespace
 
-const std::vector<Description>& descriptions() {
-    static const std::vector<Description> all{
-        {"gossip in place, a launch for each neighbour",
+const std::vector<problem::Mistake>& descriptions() {
+    static const std::vector<problem::Mistake> all{
+        {1, "gossip in place, a launch for each neighbour",
          "The second neighbour's launch reads what the first has written. Needs a worker with two "
          "neighbours."},
-        {"the last quad is left out",
+        {2, "the last quad is left out",
          "The last one to three coordinates never move. Needs a d that does not divide by 4."},
-        {"y is sent before the stream has written it",
+        {3, "y is sent before the stream has written it",
          "Neighbours get what stood there before. Needs an edge, and a device that is late."},
-        {"the verdict on a gradient is not waited for",
+        {4, "the verdict on a gradient is not waited for",
          "A gradient that is not finite is taken, and nobody is told. Needs such a gradient."},
-        {"contraction", "The last bit of y differs. Needs products that are not exact."}};
+        {5, "contraction", "The last bit of y differs. Needs products that are not exact."}};
     return all;
 }
 
-std::unique_ptr<Backend> make_block_backend(Mistake mistake, const gpu::HostStream& stream) {
-    return backend(mistake, gpu::HostMachine(stream, Exchange::device));
-}
-std::unique_ptr<distributed::Peers> make_block_peers(Mistake mistake, distributed::Peers& ranks,
-                                                     const gpu::HostStream& stream) {
-    return peers(mistake, ranks, gpu::HostMachine(stream, Exchange::host));
+OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream) {
+    if (mistake == Mistake::none)
+        return {gpu::make_block_peers(ranks, stream), make_block_backend(stream)};
+    return made<gpu::HostMachine>(mistake, ranks, stream);
 }
 
 #if defined(TRUESTEP_WITH_CUDA)
-
-std::unique_ptr<Backend> make_cuda_backend(Mistake mistake, const gpu::CudaStream& stream) {
-    return backend(mistake, gpu::CudaMachine(stream, Exchange::device));
+OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream) {
+    if (mistake == Mistake::none)
+        return {gpu::make_cuda_peers(ranks, stream), make_cuda_backend(stream)};
+    return made<gpu::CudaMachine>(mistake, ranks, stream);
 }
-std::unique_ptr<distributed::Peers> make_cuda_peers(Mistake mistake, distributed::Peers& ranks,
-                                                    const gpu::CudaStream& stream) {
-    return peers(mistake, ranks, gpu::CudaMachine(stream, Exchange::host));
-}
-
 #endif
 
 } // namespace truestep::gasloc::device_mistakes

@@ -96,9 +96,8 @@ TEST_P(BlockWorkers, WhatIsPlantedGivesOtherBits) {
             const Settings settings = settings_of(GetParam(), Momentum::local);
             const State right = on_host(settings, peers, 4);
             const gpu::HostStream stream(64, 1 + 16 * static_cast<std::uint64_t>(peers.rank()));
-            const auto on_stream = device_mistakes::make_block_peers(mistake, peers, stream);
-            Worker worker(settings, first_state(settings, wave(0)), *on_stream,
-                          device_mistakes::make_block_backend(mistake, stream));
+            auto [on_stream, backend] = device_mistakes::on_stream(mistake, peers, stream);
+            Worker worker(settings, first_state(settings, wave(0)), *on_stream, std::move(backend));
             try {
                 train(worker, peers.rank(), 1, 4);
                 unlike += worker.state() == right ? 0 : 1;

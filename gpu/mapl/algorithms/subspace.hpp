@@ -68,9 +68,8 @@ struct SquareSumsArguments {
 };
 
 /// What the squares of a tile's values sum to, in one order whatever the number of threads: four values,
-/// then halves. `Waits` for each half, unless somebody has forgotten it.
-template <bool Waits>
-struct SquareSumsOf {
+/// then halves.
+struct SquareSums {
     using Arguments = SquareSumsArguments;
     static constexpr Index each = 4;
     static constexpr Index parts = tile / each;
@@ -81,7 +80,7 @@ struct SquareSumsOf {
     template <class Block>
     TRUESTEP_BLOCK static void run(Block& block, Shared& shared, const Arguments& a) {
         const Index begin = block.index() * tile;
-        const auto add_four = [&](int thread) {
+        block.phase([&](int thread) {
             for (Index part = thread; part < parts; part += block.threads()) {
                 double sum = 0.0;
                 TRUESTEP_UNROLL
@@ -92,29 +91,18 @@ struct SquareSumsOf {
                 }
                 shared.sums[part] = sum;
             }
-        };
-        const auto add_half = [&](int thread, Index half) {
-            for (Index part = thread; part < half; part += block.threads())
-                shared.sums[part] += shared.sums[part + half];
-        };
-        if constexpr (Waits) {
-            block.phase(add_four);
-            for (Index half = parts / 2; half > 0; half /= 2)
-                block.phase([&](int thread) { add_half(thread, half); });
-        } else {
+        });
+        for (Index half = parts / 2; half > 0; half /= 2)
             block.phase([&](int thread) {
-                add_four(thread);
-                for (Index half = parts / 2; half > 0; half /= 2)
-                    add_half(thread, half);
+                for (Index part = thread; part < half; part += block.threads())
+                    shared.sums[part] += shared.sums[part + half];
             });
-        }
         block.phase([&](int thread) {
             if (thread == 0)
                 a.sums[block.index()] = shared.sums[0];
         });
     }
 };
-struct SquareSums : SquareSumsOf<true> {};
 
 /// values times a double, rounded once.
 struct ScaleBy {

@@ -6,8 +6,6 @@
 
 namespace truestep::gpu::boundary::planted {
 
-struct UnbarredSums : SquareSumsOf<false> {};
-
 /// Each token's row added to that of its id, all at once: of those with the same id one is left.
 struct AddRowsAtOnce {
     using Arguments = AddRowsArguments;

@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include <truestep/gpu/algorithms/unbarred.hpp>
 #include <truestep/mapl/codec.hpp>
 #include <truestep/mapl/passes.hpp>
 
 #include "algorithms/subspace.hpp"
 #include "block_codec.hpp"
 #include "machine.hpp"
-#include "planted/algorithms.hpp"
 #include "token_order.hpp"
 
 namespace truestep::mapl {
@@ -181,7 +181,7 @@ TEST_P(MaplBlocks, WithoutItsBarrierASumIsAnother) {
     Floats values(gpu::tile);
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = static_cast<float>(i % 7);
-    EXPECT_NE(sums_by<boundary::planted::UnbarredSums>(machine, values),
+    EXPECT_NE(sums_by<gpu::planted::Unbarred<boundary::SquareSums>>(machine, values),
               sums_by<boundary::SquareSums>(machine, values));
 }
 

@@ -65,7 +65,7 @@ TEST(MaplBlockEnds, WhatIsPlantedGivesOtherBits) {
     using device_mistakes::Mistake;
     const Settings settings{.width = 7, .rank = 3, .vocabulary = 7, .anchors = Anchors::two};
     const Shown right = played(settings, blocks, 33, 1);
-    for (const Mistake mistake : {Mistake::barrier_missing, Mistake::last_values_left_out,
+    for (const Mistake mistake : {Mistake::barrier_missing, Mistake::last_quad_left_out,
                                   Mistake::sent_before_written, Mistake::rows_added_at_once}) {
         bool unlike = true;
         try {
@@ -73,8 +73,9 @@ TEST(MaplBlockEnds, WhatIsPlantedGivesOtherBits) {
                                     settings,
                                     [mistake](Peers& ranks) -> House {
                                         const gpu::HostStream stream = stream_of(ranks.rank());
-                                        return {device_mistakes::make_block_peers(mistake, ranks, stream),
-                                                device_mistakes::make_block_backend(mistake, stream)};
+                                        auto [peers, backend] =
+                                            device_mistakes::on_stream(mistake, ranks, stream);
+                                        return {std::move(peers), std::move(backend)};
                                     },
                                     33, 1));
         } catch (const std::exception& error) { // an id that nobody has sent, say

@@ -1,4 +1,5 @@
 #include "planted/algorithms.hpp"
+#include <truestep/gpu/algorithms/unbarred.hpp>
 #include <truestep/gpu/launch.cuh>
 
 TRUESTEP_LAUNCH(planted::FusedLocalPass<false>);

@@ -89,13 +89,6 @@ bool same_gradients(const Scenario& scenario) {
     return scenario.workers > 1;
 }
 
-/// Those of code for devices come last, and show what others show.
-std::vector<gate::Mistake> hypotheses_of_workers() {
-    std::vector<gate::Mistake> all = mistakes();
-    all.resize(static_cast<std::size_t>(mistakes_of_workers()));
-    return all;
-}
-
 } // namespace
 
 std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
@@ -120,8 +113,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
         const auto candidate = std::dynamic_pointer_cast<const Candidate>(planted(number, group));
         return candidate ? seen(config.settings, candidate->run(scenario), round) : std::nullopt;
     };
-    for (std::string& line :
-         gate::what_fits({hypotheses_of_workers(), config.workers, seen(trace, round), run}))
+    for (std::string& line : gate::what_fits({mistakes(), config.workers, seen(trace, round), run}))
         lines.push_back(std::move(line));
     return lines;
 }

@@ -113,13 +113,9 @@ std::vector<gate::Mistake> mistakes() {
         {eta_twice, "eta is applied twice", "Needs eta other than 1."},
         {edges_one_way, "an edge pulls at its lower end alone", "The mean is not kept. Needs an edge."},
     };
-    for (gate::Mistake& mistake : mistakes_on_devices(last_number + 1))
+    for (gate::Mistake& mistake : mistakes_on_devices().listed())
         all.push_back(std::move(mistake));
     return all;
-}
-
-int mistakes_of_workers() {
-    return last_number;
 }
 
 std::shared_ptr<const gate::Implementation> planted(int number,
@@ -127,8 +123,8 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     if (number < none || number > static_cast<int>(mistakes().size()))
         throw Error("there is no planted bug " + std::to_string(number) + "; see truestep planted --list");
     const std::string name = number == none ? "plain" : "planted-" + std::to_string(number);
-    if (number > last_number)
-        return device_mistake(number - last_number - 1, name, group);
+    if (mistakes_on_devices().has(number))
+        return device_mistake(number, name, group);
     return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group);
 }
 

@@ -11,8 +11,6 @@ namespace truestep::gasloc {
 /// Mistakes as they have been made, most of them in public code: section 18, and a few more; then those of
 /// code for devices, in ours.
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
-/// How many of them are no device's.
-[[nodiscard]] int mistakes_of_workers();
 /// An implementation with that mistake, a second, plain one where it is none of devices; 0 has none.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);

@@ -165,7 +165,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
             return std::nullopt; // it does not come so far
         }
     };
-    return gate::what_fits({plain_mistakes(), 1, recorded, run, "within rounding"});
+    return gate::what_fits({mistakes(), 1, recorded, run, "within rounding"});
 }
 
 } // namespace truestep::mapl

@@ -108,7 +108,7 @@ std::vector<gate::Mistake> mistakes() {
          "Needs steps of unequal numbers of them, and a restart inside a turn."},
         {oblique, "put back by another basis than A, in which Z is the same",
          "What was reached is reached again, but A B^T is not symmetric. Needs a rank below the width."}};
-    for (gate::Mistake& mistake : mistakes_on_devices(first_on_devices))
+    for (gate::Mistake& mistake : mistakes_on_devices().listed())
         all.push_back(std::move(mistake));
     for (const gate::Mistake& mistake : std::initializer_list<gate::Mistake>{
              {projected_where_taken, "momentum_first, and each share of m projected where it was taken",
@@ -127,21 +127,13 @@ std::vector<gate::Mistake> mistakes() {
     return all;
 }
 
-std::vector<gate::Mistake> plain_mistakes() {
-    std::vector<gate::Mistake> all = mistakes();
-    std::erase_if(all, [](const gate::Mistake& mistake) {
-        return mistake.number >= first_on_devices && mistake.number <= last_on_devices;
-    });
-    return all;
-}
-
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < 0 || number > static_cast<int>(mistakes().size()))
         throw Error("there is no planted bug " + std::to_string(number) + "; see truestep planted --list");
     const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
-    if (number >= first_on_devices && number <= last_on_devices)
-        return device_mistake(number - first_on_devices, name, group);
+    if (mistakes_on_devices().has(number))
+        return device_mistake(number, name, group);
     return std::make_shared<OnRanks>(name, plain_ends(static_cast<Wrong>(number)), group);
 }
 

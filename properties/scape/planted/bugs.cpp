@@ -1,6 +1,11 @@
 #include <truestep/planted/bugs.hpp>
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
+
+#include <truestep/gpu/planted.hpp>
 
 #include "devices.hpp"
 
@@ -354,12 +359,12 @@ std::vector<Description> all() {
     result.reserve(texts.size());
     for (const auto& [name, shows] : texts)
         result.push_back({static_cast<int>(result.size()) + 1, name, shows});
-    for (Description& bug : device_descriptions(first_of_devices))
+    for (Description& bug : on_devices_with(first_of_devices)->listed())
         result.push_back(std::move(bug));
     for (const auto& list : {shipped(), of_second_edition(), of_damage(), of_groups(), of_rounded_means()})
         for (const auto& [name, shows] : list)
             result.push_back({static_cast<int>(result.size()) + 1, name, shows});
-    for (Description& bug : device_descriptions(first_of_device_payloads))
+    for (Description& bug : on_devices_with(first_of_device_payloads)->listed())
         result.push_back(std::move(bug));
     for (const auto& list : {of_what_is_given(), other_halves()})
         for (const auto& [name, shows] : list)
@@ -368,6 +373,21 @@ std::vector<Description> all() {
 }
 
 } // namespace
+
+const gpu::DeviceMistakes* on_devices_with(int number) {
+    constexpr std::size_t of_payloads = 2; // which came later
+    const std::span<const Description> all = gpu::planted::bugs();
+    static const std::array together{
+        gpu::DeviceMistakes{first_of_devices, all.first(all.size() - of_payloads)},
+        gpu::DeviceMistakes{first_of_device_payloads, all.last(of_payloads)}};
+    const auto* const found =
+        std::ranges::find_if(together, [number](const auto& some) { return some.has(number); });
+    return found == together.end() ? nullptr : found;
+}
+
+bool is_of_devices(int number) {
+    return on_devices_with(number) != nullptr;
+}
 
 const std::vector<Description>& bugs() {
     static const std::vector<Description> descriptions = all();

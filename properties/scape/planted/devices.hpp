@@ -1,17 +1,10 @@
 #pragma once
 
-#include <vector>
-
-#include <truestep/planted/bugs.hpp>
-#include <truestep/properties/implementations.hpp>
+#include <truestep/gpu/device_mistakes.hpp>
 
 namespace truestep::planted {
 
-/// Bugs in code for devices, twice: in the host's form, then on a device. Those whose numbers begin with
-/// this one.
-[[nodiscard]] std::vector<Description> device_descriptions(int first);
-
-/// The one of this number. Its name is the caller's to give.
-[[nodiscard]] properties::Ranked device_bug(int number);
+/// The bugs of gpu/scape/planted that this number is one of, in either form; none where it is another's.
+[[nodiscard]] const gpu::DeviceMistakes* on_devices_with(int number);
 
 } // namespace truestep::planted

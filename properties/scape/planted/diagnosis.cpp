@@ -93,15 +93,6 @@ bool same_gradients_everywhere(const Scenario& scenario) {
            });
 }
 
-/// Those that a run of this problem can have.
-std::vector<gate::Mistake> hypotheses() {
-    std::vector<gate::Mistake> all;
-    for (const Description& bug : bugs())
-        if (!is_of_devices(bug.number))
-            all.push_back({bug.number, bug.name, bug.shows});
-    return all;
-}
-
 std::vector<gate::Explanation> what_fits(const verify::TraceReader& trace, Index step, const Replay& replay,
                                          const Scenario& scenario) {
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
@@ -110,7 +101,7 @@ std::vector<gate::Explanation> what_fits(const verify::TraceReader& trace, Index
         return seen(implementation(number, group, start)->run(scenario),
                     static_cast<std::size_t>(step - replay.begin), scenario.actions.size());
     };
-    return gate::explanations({hypotheses(), trace.head().problem.workers, seen(trace, step, replay), run});
+    return gate::explanations({bugs(), trace.head().problem.workers, seen(trace, step, replay), run});
 }
 
 } // namespace

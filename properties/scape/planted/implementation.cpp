@@ -15,9 +15,11 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
     if (number < 0 || number > count)
         throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
                     std::to_string(count));
-    if (is_of_devices(number)) {
-        properties::Ranked ranked = device_bug(number);
+    if (const gpu::DeviceMistakes* const bugs = on_devices_with(number)) {
+        properties::Ranked ranked =
+            properties::with_device_bug(*group, bugs->planted_as(number), bugs->on_device(number));
         ranked.name = "planted-" + std::to_string(number);
+        ranked.rounds_payloads = bugs->first == first_of_device_payloads;
         if (group->name() != "in_process")
             ranked.unavailable = "its ranks are threads; leave --communicator mpi out";
         return properties::on_ranks(std::move(ranked), group);

@@ -19,10 +19,10 @@ struct Availability {
 /// Whether this program has the simulator in the place of CUDA's runtime. Asks no driver.
 [[nodiscard]] bool simulated();
 
-/// On the simulator: in which order is done what may be done in any, on the streams that this thread makes
-/// from now on. Does nothing elsewhere.
-void set_schedule(std::uint64_t seed);
-/// Another order for the same seeds, for all threads from now on; 1 at first.
+/// On the simulator: in which order is done what may be done in any, on the streams that this thread, a
+/// rank's, makes from now on. Does nothing elsewhere.
+void set_schedule(int rank);
+/// Another order for the same ranks, for all threads from now on; 1 at first.
 void choose_schedule(std::uint64_t number);
 
 } // namespace truestep::gpu

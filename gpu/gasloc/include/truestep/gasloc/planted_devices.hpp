@@ -4,15 +4,16 @@
 // users to link.
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include <truestep/distributed/peers.hpp>
 #include <truestep/gasloc/devices.hpp>
+#include <truestep/problem/mistake.hpp>
 
 namespace truestep::gasloc::device_mistakes {
 
 enum class Mistake : int {
+    none = 0,
     gossip_in_place = 1,
     last_quad_left_out = 2,
     sent_before_written = 3,
@@ -20,22 +21,17 @@ enum class Mistake : int {
     fused_multiply_add = 5,
 };
 
-struct Description {
-    std::string name;
-    std::string shows; ///< what a user would see, and when it can be seen at all
-};
-
 /// In the order of their numbers, from 1 on.
-[[nodiscard]] const std::vector<Description>& descriptions();
+[[nodiscard]] const std::vector<problem::Mistake>& descriptions();
 
-/// make_block_backend() and gpu::make_block_peers() with a mistake. All ranks have the same.
-[[nodiscard]] std::unique_ptr<Backend> make_block_backend(Mistake mistake, const gpu::HostStream& stream);
-[[nodiscard]] std::unique_ptr<distributed::Peers>
-make_block_peers(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream);
-
-/// The same on a device. In builds without CUDA there are none.
-[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(Mistake mistake, const gpu::CudaStream& stream);
-[[nodiscard]] std::unique_ptr<distributed::Peers>
-make_cuda_peers(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream);
+/// What a worker computes and talks with.
+struct OnStream {
+    std::unique_ptr<distributed::Peers> peers;
+    std::unique_ptr<Backend> backend;
+};
+/// gpu::make_block_peers() and make_block_backend() with a mistake. All ranks have the same.
+[[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::HostStream& stream);
+/// The same on a device. In builds without CUDA there is none.
+[[nodiscard]] OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaStream& stream);
 
 } // namespace truestep::gasloc::device_mistakes

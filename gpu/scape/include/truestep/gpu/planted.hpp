@@ -5,16 +5,17 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
 #include <truestep/gpu/block_backend.hpp>
 #include <truestep/gpu/cuda_stream.hpp>
+#include <truestep/problem/mistake.hpp>
 
 namespace truestep::gpu::planted {
 
 enum class Bug : int {
+    none = 0,
     missing_barrier = 1,
     mask_buffer_not_waited_for = 2,
     offsets_of_previous_mask = 3,
@@ -25,27 +26,23 @@ enum class Bug : int {
     rounding_dropped = 8,
 };
 
-struct Description {
-    std::string name;
-    std::string shows; ///< what a user would see, and when it can be seen at all
-};
-
 /// In the order of their numbers, from 1 on.
-[[nodiscard]] const std::vector<Description>& bugs();
+[[nodiscard]] const std::vector<problem::Mistake>& bugs();
 
 /// make_block_backend() and make_block_communicator() with a bug. All ranks have the same.
-[[nodiscard]] std::unique_ptr<distributed::Backend>
-make_block_backend(Bug bug, const problem::Problem& problem, std::span<const float> parameters,
-                   const BlockOptions& options, const HostStream& stream);
+[[nodiscard]] std::unique_ptr<distributed::Backend> make_backend(Bug bug, const problem::Problem& problem,
+                                                                 std::span<const float> parameters,
+                                                                 const BlockOptions& options,
+                                                                 const HostStream& stream);
 [[nodiscard]] std::unique_ptr<distributed::Communicator>
-make_block_communicator(Bug bug, distributed::Communicator& ranks, const HostStream& stream);
+make_communicator(Bug bug, distributed::Communicator& ranks, const HostStream& stream);
 
 /// The same on a device. In builds without CUDA there are none.
-[[nodiscard]] std::unique_ptr<distributed::Backend> make_cuda_backend(Bug bug,
-                                                                      const problem::Problem& problem,
-                                                                      std::span<const float> parameters,
-                                                                      const CudaStream& stream);
+[[nodiscard]] std::unique_ptr<distributed::Backend> make_backend(Bug bug, const problem::Problem& problem,
+                                                                 std::span<const float> parameters,
+                                                                 Exchange exchange,
+                                                                 const CudaStream& stream);
 [[nodiscard]] std::unique_ptr<distributed::Communicator>
-make_cuda_communicator(Bug bug, distributed::Communicator& ranks, const CudaStream& stream);
+make_communicator(Bug bug, distributed::Communicator& ranks, const CudaStream& stream);
 
 } // namespace truestep::gpu::planted

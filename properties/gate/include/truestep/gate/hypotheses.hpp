@@ -22,7 +22,7 @@ template <class Values>
 [[nodiscard]] std::vector<std::uint32_t> seen_bits(const Values& values);
 
 struct Hypotheses {
-    std::vector<Mistake> mistakes;
+    std::vector<Mistake> mistakes; ///< of which those of code for devices are not tried
     int ranks = 1;
     SeenBits recorded;
     /// What a run with that mistake shows; 0 has none. Nothing where it does not come so far.

@@ -11,6 +11,7 @@
 #include <truestep/gate/learning.hpp>
 #include <truestep/gate/programs.hpp>
 #include <truestep/gate/property.hpp>
+#include <truestep/problem/mistake.hpp>
 #include <truestep/verify/traces.hpp>
 
 namespace truestep::gate {
@@ -24,12 +25,7 @@ struct Pin {
     std::function<void(const std::string&)> check = [](const std::string&) {};
 };
 
-/// A mistake made for real, that a property has to catch.
-struct Mistake {
-    int number = 0; ///< from 1 on, without gaps
-    std::string name;
-    std::string shows; ///< what a user would see, and when it can be seen at all
-};
+using problem::Mistake;
 
 /// Whose gradients a trace holds: of those that the gate has made up there is nothing to find out.
 enum class Gradients { recorded, made_up };

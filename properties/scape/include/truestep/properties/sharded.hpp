@@ -44,5 +44,8 @@ class StreamPlace final : public Place {
 
 /// Those of gpu/scape: the host's form, and the devices' with the reason why they cannot be run here.
 [[nodiscard]] std::vector<Ranked> on_devices(const Group& group);
+/// The same with a bug of gpu/scape/planted, in the host's form or on a device. Its name is the caller's to
+/// give.
+[[nodiscard]] Ranked with_device_bug(const Group& group, int number, bool on_device);
 
 } // namespace truestep::properties

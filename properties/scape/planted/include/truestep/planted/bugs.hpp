@@ -1,7 +1,8 @@
 #pragma once
 
-#include <string>
 #include <vector>
+
+#include <truestep/problem/mistake.hpp>
 
 namespace truestep::planted {
 
@@ -151,11 +152,8 @@ constexpr int first_of_device_payloads = 142; ///< and those of payloads there
 /// Whether a number is that of a bug which only code for devices has.
 [[nodiscard]] bool is_of_devices(int number);
 
-struct Description {
-    int number = 0;
-    std::string name;  ///< in the words of section 10, where it has any
-    std::string shows; ///< what a user would see, and when it can be seen at all
-};
+/// Its name is in the words of section 10, where it has any.
+using Description = problem::Mistake;
 
 /// All of them, in the order of their numbers: those of section 10, then those that only code for devices
 /// has, in the host's form and on a device, then those that shipped elsewhere, those of the second edition,

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <truestep/gpu/availability.hpp>
+#include <truestep/problem/mistake.hpp>
+
+// How a system numbers the mistakes of gpu/SYSTEM/planted among all of its own: each in the host's form,
+// and behind these each on a device.
+
+namespace truestep::gpu {
+
+struct DeviceMistakes {
+    int first = 0; ///< number of the first in the host's form
+    std::span<const problem::Mistake> planted;
+
+    [[nodiscard]] int count() const { return static_cast<int>(planted.size()); }
+    [[nodiscard]] bool has(int number) const { return number >= first && number < first + 2 * count(); }
+    [[nodiscard]] bool on_device(int number) const { return number >= first + count(); }
+    /// Its number in gpu/SYSTEM/planted.
+    [[nodiscard]] int planted_as(int number) const {
+        return planted[static_cast<std::size_t>((number - first) % count())].number;
+    }
+    [[nodiscard]] std::vector<problem::Mistake> listed() const {
+        std::vector<problem::Mistake> all;
+        int number = first;
+        for (const std::string where :
+             {"blocks, in the host's form", simulated() ? "kernels, simulated" : "kernels on a device"})
+            for (const problem::Mistake& one : planted)
+                all.push_back({number++, where + ": " + one.name, one.shows, true});
+        return all;
+    }
+};
+
+} // namespace truestep::gpu

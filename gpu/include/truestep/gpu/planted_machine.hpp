@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <truestep/gpu/algorithms/quad.hpp>
+
+// A machine, of a device or in the host's form, with a mistake of the kind that is made in code for
+// devices: for the gate's own test, never for users to link.
+
+namespace truestep::gpu {
+
+/// With the mistake `made`, Wrong is run where Right should be. Both take the same arguments.
+template <auto made, class Right, class Wrong>
+struct InPlaceOf {};
+
+/// Does what it is told, but for one mistake: one of the system's replacements, or one of those that any
+/// system can have, if its enumeration names it: last_quad_left_out, verdict_not_waited_for,
+/// sent_before_written.
+template <class Base, class Mistake, class... Replacements>
+class PlantedMachine : public Base {
+  public:
+    PlantedMachine(Base base, Mistake mistake) : Base(std::move(base)), mistake_(mistake) {}
+
+    [[nodiscard]] bool has(Mistake mistake) const { return mistake_ == mistake; }
+
+    template <class Algorithm>
+    void run(Index blocks, typename Algorithm::Arguments a) {
+        if constexpr (
+            requires { Mistake::last_quad_left_out; } && requires { a.size; })
+            if (has(Mistake::last_quad_left_out))
+                a.size -= a.size % quad_size; // whole loads of 16 bytes, and nothing after them
+        if (!(replaces<Algorithm>(Replacements{}, blocks, a) || ...))
+            Base::template run<Algorithm>(blocks, a);
+    }
+
+    template <class T>
+    void download(T* to, const T* from, Index size) {
+        if constexpr (std::is_same_v<T, std::uint32_t> && requires { Mistake::verdict_not_waited_for; })
+            if (size == 1 && has(Mistake::verdict_not_waited_for))
+                return; // it would come into the caller's variable, which is 0 before
+        Base::download(to, from, size);
+    }
+
+    void finish() {
+        if constexpr (requires { Mistake::sent_before_written; })
+            if (has(Mistake::sent_before_written))
+                return;
+        Base::finish();
+    }
+
+  private:
+    template <class Algorithm, auto made, class Right, class Wrong>
+    bool replaces(InPlaceOf<made, Right, Wrong> /*of*/, Index blocks,
+                  const typename Algorithm::Arguments& a) {
+        if constexpr (std::is_same_v<Algorithm, Right>)
+            if (has(made)) {
+                Base::template run<Wrong>(blocks, a);
+                return true;
+            }
+        return false;
+    }
+
+    Mistake mistake_;
+};
+
+} // namespace truestep::gpu
