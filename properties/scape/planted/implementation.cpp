@@ -4,6 +4,7 @@
 
 #include <truestep/planted/plain.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/properties/sharded.hpp>
 
 #include "devices.hpp"
 
