@@ -6,7 +6,7 @@
 namespace truestep::model {
 
 struct Curve {
-    std::string name; ///< none: it belongs to the curve before it, in its colour
+    std::string name; ///< none: it belongs to the curve before it, and looks like it
     std::vector<double> x;
     std::vector<double> y;
     bool points = false; ///< marks in place of a line

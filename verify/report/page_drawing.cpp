@@ -5,15 +5,14 @@
 #include "page_parts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
 #include <truestep/problem/text.hpp>
+#include <truestep/report/chart.hpp>
 
 namespace truestep::report::page {
 
@@ -28,13 +27,7 @@ constexpr std::size_t most_with_numbers = 12;
 /// Three digits are enough for the eye; the numbers in full are beside it.
 std::string shortened(const std::string& number) {
     const std::optional<double> value = parse_number<double>(number);
-    if (!value || number.size() <= 6)
-        return number;
-    std::array<char, 32> buffer{};
-    const auto end =
-        std::to_chars(buffer.data(), buffer.data() + buffer.size(), *value, std::chars_format::general, 3)
-            .ptr;
-    return {buffer.data(), end};
+    return !value || number.size() <= 6 ? number : rounded(*value, 3);
 }
 
 /// What stands beneath a wrong value: the right one, or how far it is where three digits do not tell them
@@ -125,16 +118,17 @@ class Drawing {
         // In em: the widths are fixed, so that long names of tensors cannot pull the columns apart.
         const double column = numbers ? 8.0 : 2.0;
         const std::string width = fixed(7.0 + column * static_cast<double>(columns_.size()), 1);
-        std::string html = "<figure class=\"drawing\"><div class=\"wide\" tabindex=\"0\" role=\"region\" "
-                           "aria-label=\"The shrunk problem\"><table class=\"grid";
-        html += std::string(numbers ? "" : " dense") + "\" style=\"width:" + width + "em\"><caption>" +
-                "The shrunk problem after " + escaped(drawing_, "after") +
-                "</caption><colgroup><col style=\"width:7em\"><col span=\"" +
-                std::to_string(columns_.size()) + "\" style=\"width:" + fixed(column, 1) +
-                "em\"></colgroup><thead>" + head() + "</thead>";
+        std::string table = element("caption", "The shrunk problem after " + escaped(drawing_, "after")) +
+                            "<colgroup><col style=\"width:7em\"><col span=\"" +
+                            std::to_string(columns_.size()) + "\" style=\"width:" + fixed(column, 1) +
+                            "em\"></colgroup>" + element("thead", head());
         for (const Band& band : bands_)
-            html += band_text(band, numbers);
-        return html + "</table></div>" + legend(numbers) + "</figure>" + all_numbers();
+            table += band_text(band, numbers);
+        return element("figure.drawing",
+                       wide("The shrunk problem", element(numbers ? "table.grid" : "table.grid.dense",
+                                                          table, {{"style", "width:" + width + "em"}})) +
+                           legend(numbers)) +
+               all_numbers();
     }
 
   private:
@@ -170,23 +164,23 @@ class Drawing {
     }
 
     [[nodiscard]] std::string edge(std::size_t i) const {
-        return columns_[i].owner_begins ? " owner-edge" : columns_[i].tensor_begins ? " tensor-edge" : "";
+        return columns_[i].owner_begins ? ".owner-edge" : columns_[i].tensor_begins ? ".tensor-edge" : "";
     }
 
     /// One header cell for each run of columns; `begins` says where one starts.
     template <class Begins, class Label>
     [[nodiscard]] std::string head_row(const std::string& what, Begins begins, Label label) const {
-        std::string html = "<tr><th scope=\"row\">" + what + "</th>";
+        std::string html = element("th", what, {{"scope", "row"}});
         for (std::size_t i = 0; i < columns_.size();) {
             std::size_t end = i + 1;
             while (end < columns_.size() && !begins(columns_[end]))
                 ++end;
-            const std::string name = escaped(label(columns_[i]));
-            html += "<th scope=\"colgroup\" class=\"group" + edge(i) + "\" colspan=\"" +
-                    std::to_string(end - i) + "\" title=\"" + name + "\"><span>" + name + "</span></th>";
+            const std::string name = label(columns_[i]);
+            html += element("th.group" + edge(i), element("span", escaped(name)),
+                            {{"scope", "colgroup"}, {"colspan", std::to_string(end - i)}, {"title", name}});
             i = end;
         }
-        return html + "</tr>";
+        return element("tr", html);
     }
 
     [[nodiscard]] std::string head() const {
@@ -202,27 +196,28 @@ class Drawing {
             [](const Column& column) {
                 return column.tensor + (column.note.empty() ? "" : " (" + column.note + ")");
             });
-        html += "<tr><th scope=\"row\">coordinate</th>";
+        std::string coordinates = element("th", "coordinate", {{"scope", "row"}});
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             const bool here = static_cast<double>(i) == here_;
-            html += "<th scope=\"col\" class=\"coordinate" + edge(i) + (here ? " here" : "") + "\">" +
-                    std::to_string(i) + (here ? "<span class=\"sr\"> (first divergence)</span>" : "") +
-                    "</th>";
+            coordinates +=
+                element("th.coordinate" + edge(i) + (here ? ".here" : ""),
+                        std::to_string(i) + (here ? element("span.sr", " (first divergence)") : ""),
+                        {{"scope", "col"}});
         }
-        return html + "</tr>";
+        return html + element("tr", coordinates);
     }
 
     [[nodiscard]] std::string band_text(const Band& band, bool numbers) const {
-        std::string html = "<tbody><tr class=\"rank\"><th scope=\"rowgroup\" colspan=\"" +
-                           std::to_string(columns_.size() + 1) + "\"><span>" + band.whose +
-                           "</span></th></tr>";
+        std::string html = element(
+            "tr.rank", element("th", element("span", band.whose),
+                               {{"scope", "rowgroup"}, {"colspan", std::to_string(columns_.size() + 1)}}));
         for (const Lane* lane : band.lanes) {
-            html += "<tr><th scope=\"row\">" + escaped(lane->name) + "</th>";
+            std::string row = element("th", escaped(lane->name), {{"scope", "row"}});
             for (std::size_t i = 0; i < columns_.size(); ++i)
-                html += cell(band, *lane, i, numbers);
-            html += "</tr>";
+                row += cell(band, *lane, i, numbers);
+            html += element("tr", row);
         }
-        return html + "</tbody>";
+        return element("tbody", html);
     }
 
     /// What the reference has there, if that is something else; "" if it is the same or not known.
@@ -237,7 +232,7 @@ class Drawing {
         const std::optional<double> value = parse_number<double>(actual);
         std::string look =
             lane.kind == LaneKind::bits ? (actual == "1" ? "on" : "off") : shade(value, lane.greatest);
-        look += edge(i) + (expected.empty() ? "" : " wrong");
+        look += edge(i) + (expected.empty() ? "" : ".wrong");
         std::string title = lane.name + " of " + band.whose + ", " + columns_[i].tensor + "[" +
                             std::to_string(columns_[i].index) + "]: " + actual;
         if (!expected.empty())
@@ -249,7 +244,7 @@ class Drawing {
                                                                          : expected) +
                                    "</small>"
                              : "<b>≠</b>";
-        return "<td class=\"" + look + "\" title=\"" + escaped(title) + "\">" + shown + "</td>";
+        return element("td." + look, shown, {{"title", title}});
     }
 
     [[nodiscard]] static std::string shown_value(LaneKind kind, const std::string& actual, bool numbers) {
@@ -299,33 +294,30 @@ class Drawing {
     }
 
     [[nodiscard]] std::string all_numbers() const {
-        std::string html =
-            "<details><summary>The numbers in full</summary><div class=\"wide\" tabindex=\"0\" "
-            "role=\"region\" aria-label=\"The numbers of the shrunk problem\"><table "
-            "class=\"numbers\"><caption class=\"sr\">Every value of the shrunk problem</caption>"
-            "<thead><tr><th scope=\"col\">of</th><th scope=\"col\">coordinate</th>"
-            "<th scope=\"col\">tensor</th>";
+        std::vector<HtmlTable::Column> columns{{"of", "head"}, {"coordinate"}, {"tensor"}};
         for (const Lane& lane : lanes_)
-            html += "<th scope=\"col\">" + escaped(lane.name) + "</th>";
-        html += "</tr></thead><tbody>";
+            columns.push_back({escaped(lane.name)});
+        HtmlTable table("numbers", "Every value of the shrunk problem", columns);
         for (const Band& band : bands_)
             for (std::size_t i = 0; i < columns_.size(); ++i)
-                html += numbers_row(band, i);
-        return html + "</tbody></table></div></details>";
+                table.row(numbers_row(band, i));
+        return folded("The numbers in full", wide("The numbers of the shrunk problem", table.html()));
     }
 
-    [[nodiscard]] std::string numbers_row(const Band& band, std::size_t i) const {
-        std::string html = "<tr><th scope=\"row\">" + band.whose + "</th><td>" + std::to_string(i) +
-                           "</td><td>" + escaped(columns_[i].tensor) + "[" +
-                           std::to_string(columns_[i].index) + "]</td>";
+    [[nodiscard]] std::vector<std::string> numbers_row(const Band& band, std::size_t i) const {
+        std::vector<std::string> cells{band.whose, std::to_string(i),
+                                       escaped(columns_[i].tensor) + "[" +
+                                           std::to_string(columns_[i].index) + "]"};
         for (const Lane& lane : lanes_) {
             const bool here = std::find(band.lanes.begin(), band.lanes.end(), &lane) != band.lanes.end();
             const std::string expected = here ? other(lane, band.row, i) : std::string();
-            html += (expected.empty() ? "<td>" : "<td class=\"wrong\">") +
-                    (here ? escaped(element_text(lane.values, band.row, i)) : "") +
-                    (expected.empty() ? "" : "<small>≠ " + escaped(expected) + "</small>") + "</td>";
+            const std::string actual = here ? escaped(element_text(lane.values, band.row, i)) : "";
+            cells.push_back(
+                expected.empty()
+                    ? actual
+                    : element("div.wrong", actual + element("small", "≠ " + escaped(expected))));
         }
-        return html + "</tr>";
+        return cells;
     }
 
     const ordered_json& drawing_;

@@ -31,10 +31,6 @@ std::string marked_bits(const std::string& bits, const std::string& others) {
     return html + "</code>";
 }
 
-std::string fact(const std::string& what, const std::string& value) {
-    return value.empty() ? value : "<div><dt>" + what + "</dt><dd>" + escaped(value) + "</dd></div>";
-}
-
 std::string first_divergence(const ordered_json& first) {
     const std::string expected = text(first, "expected_bits");
     const std::string actual = text(first, "actual_bits");
@@ -45,47 +41,45 @@ std::string first_divergence(const ordered_json& first) {
     const bool all_ranks = at(first, "rank").is_number() && number(first, "rank") < 0.0;
     const std::string index = place_text(first, "index");
     const std::string coordinate = place_text(first, "coordinate");
-    std::string html = "<h4>First divergence</h4><dl class=\"facts\">" +
-                       fact(word_for(first, "step"), text(first, "step")) +
-                       fact("phase", text(first, "phase")) + fact("result", text(first, "result")) +
-                       fact(word_for(first, "rank"),
-                            all_ranks ? "all " + word_for(first, "rank") + "s" : text(first, "rank")) +
-                       fact("tensor", text(first, "tensor")) + fact("index", index) +
-                       (coordinate == index ? "" : fact("coordinate", coordinate)) + "</dl>";
+    const std::string html =
+        "<h4>First divergence</h4>" +
+        element("dl.facts",
+                fact(word_for(first, "step"), text(first, "step")) + fact("phase", text(first, "phase")) +
+                    fact("result", text(first, "result")) +
+                    fact(word_for(first, "rank"),
+                         all_ranks ? "all " + word_for(first, "rank") + "s" : text(first, "rank")) +
+                    fact("tensor", text(first, "tensor")) + fact("index", index) +
+                    (coordinate == index ? "" : fact("coordinate", coordinate)));
     if (text(first, "expected").empty() && text(first, "actual").empty())
         return html; // a rule was broken, without a value that it should have been
-    html += "<dl class=\"pair\"><div><dt>expected</dt><dd><span class=\"value\">" +
-            escaped(first, "expected") + "</span>" + marked_bits(expected, actual) +
-            "</dd></div><div class=\"actual\"><dt>actual</dt>" + "<dd><span class=\"value\">" +
-            escaped(first, "actual") + "</span>" + marked_bits(actual, expected) + "</dd></div></dl>";
-    return html + (apart.empty()
-                       ? ""
-                       : "<p class=\"quiet\">" + apart + (apart.ends_with("ULP") ? " apart" : "") + "</p>");
+    const auto side = [&](const std::string& name, const std::string& bits, const std::string& others) {
+        return element("dt", name) +
+               element("dd", element("span.value", escaped(first, name)) + marked_bits(bits, others));
+    };
+    const std::string pair =
+        element("dl.pair", element("div", side("expected", expected, actual)) +
+                               element("div.actual", side("actual", actual, expected)));
+    return html + pair +
+           (apart.empty() ? "" : element("p.quiet", apart + (apart.ends_with("ULP") ? " apart" : "")));
 }
 
 std::string neighbourhood(const ordered_json& first) {
     const ordered_json& near = list(first, "near");
     if (near.empty())
         return {};
-    std::string html =
-        "<h4>Around it</h4><div class=\"wide\" tabindex=\"0\" role=\"region\" "
-        "aria-label=\"The neighbourhood\"><table class=\"near\"><caption class=\"sr\">Expected "
-        "and actual values around the first divergence</caption><thead><tr>"
-        "<th scope=\"col\">coordinate</th><th scope=\"col\">expected</th><th scope=\"col\">"
-        "actual</th></tr></thead><tbody>";
+    HtmlTable table("near", "Expected and actual values around the first divergence",
+                    {{"coordinate", "head"}, {"expected"}, {"actual"}});
     for (const ordered_json& value : near) {
         const bool good = at(value, "ok") == true;
         const std::string expected = text(value, "expected_bits");
         const std::string actual = text(value, "actual_bits");
-        html += std::string(good ? "<tr>" : "<tr class=\"bad\">") + "<th scope=\"row\">" +
-                (good ? "<span class=\"sign\" title=\"right\">✓</span> "
-                      : "<span class=\"sign\" title=\"wrong\">✕</span> ") +
-                escaped(value, "coordinate") + (good ? "" : "<span class=\"sr\"> (wrong)</span>") +
-                "</th><td>" + escaped(value, "expected") + marked_bits(expected, good ? expected : actual) +
-                "</td><td>" + escaped(value, "actual") + marked_bits(actual, good ? actual : expected) +
-                "</td></tr>";
+        table.row({element("span.sign", good ? "✓" : "✕", {{"title", good ? "right" : "wrong"}}) + " " +
+                       escaped(value, "coordinate") + (good ? "" : element("span.sr", " (wrong)")),
+                   escaped(value, "expected") + marked_bits(expected, good ? expected : actual),
+                   escaped(value, "actual") + marked_bits(actual, good ? actual : expected)},
+                  good ? "" : "bad");
     }
-    return html + "</tbody></table></div>";
+    return "<h4>Around it</h4>" + wide("The neighbourhood", table.html());
 }
 
 /// A value that is wrong says more than a rule that is broken, and a smaller case more than a larger one.
@@ -132,29 +126,30 @@ std::vector<Cause> causes(const Gathered& all) {
 std::string other_failures(const Cause& cause) {
     if (cause.others.empty())
         return {};
-    std::string html = "<details class=\"others\"><summary>" +
-                       count_of(cause.others.size(), "other failure") +
-                       ", perhaps of the same mistake <span class=\"quiet\">(" + escaped(cause.name) +
-                       ")</span></summary>";
+    std::string html;
     for (const Entry* entry : cause.others)
-        html += "<div class=\"other\" id=\"" + entry->anchor() + "\"><b>" + escaped(title(*entry)) +
-                "</b><span class=\"says\">" + escaped(at(*entry->json, "failure"), "message") +
-                "</span><pre>" + escaped(command_of(*entry)) + "</pre></div>";
-    return html + "</details>";
+        html += element("div.other",
+                        element("b", escaped(title(*entry))) +
+                            element("span.says", escaped(at(*entry->json, "failure"), "message")) +
+                            element("pre", escaped(command_of(*entry))),
+                        {{"id", entry->anchor()}});
+    return folded(count_of(cause.others.size(), "other failure") + ", perhaps of the same mistake " +
+                      element("span.quiet", "(" + escaped(cause.name) + ")"),
+                  html, "details.others");
 }
 
 std::string divergence(const ordered_json& first) {
-    return "<div class=\"beside\"><div>" + first_divergence(first) + "</div><div>" + neighbourhood(first) +
-           "</div></div>";
+    return element("div.beside",
+                   element("div", first_divergence(first)) + element("div", neighbourhood(first)));
 }
 
 std::string listed(const std::string& heading, const ordered_json& lines) {
     if (lines.empty())
         return {};
-    std::string html = "<h4>" + heading + "</h4><ul class=\"lines\">";
+    std::string html;
     for (const ordered_json& line : lines)
-        html += "<li>" + escaped(plain(line)) + "</li>";
-    return html + "</ul>";
+        html += element("li", escaped(plain(line)));
+    return element("h4", heading) + element("ul.lines", html);
 }
 
 std::string failure_body(const Entry& entry) {

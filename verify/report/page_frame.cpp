@@ -32,40 +32,38 @@ std::string quoted(const std::string& word) {
 } // namespace
 
 std::string section(const std::string& id, const std::string& heading, const std::string& content) {
-    return "<section id=\"" + id + "\" aria-labelledby=\"" + id + "-heading\"><h2 id=\"" + id +
-           "-heading\">" + heading + "</h2>" + content + "</section>\n";
+    return element("section", element("h2", heading, {{"id", id + "-heading"}}) + content,
+                   {{"id", id}, {"aria-labelledby", id + "-heading"}}) +
+           "\n";
 }
 
 std::string made(const std::vector<ordered_json>& results) {
-    std::string html = "<details id=\"made\"><summary>How this was made</summary>";
+    std::string html;
     for (const ordered_json& result : results) {
         std::string command;
         for (const ordered_json& word : list(result, "command"))
             if (word.is_string())
                 command += (command.empty() ? "" : " ") + quoted(word.get<std::string>());
-        html += "<div class=\"run\">";
-        if (!command.empty())
-            html += "<pre>" + escaped(command) + "</pre>";
-        html += "<dl class=\"environment\">";
-        if (!text(result, "seed").empty())
-            html += "<div><dt>seed</dt><dd>" + escaped(result, "seed") + "</dd></div>";
+        std::string facts = fact("seed", text(result, "seed"));
         if (at(result, "seconds").is_number())
-            html += "<div><dt>took</dt><dd>" + escaped(duration(number(result, "seconds"))) + "</dd></div>";
+            facts += fact("took", duration(number(result, "seconds")));
         if (const ordered_json& environment = at(result, "environment"); environment.is_object())
             for (const auto& [key, value] : environment.items())
-                html += "<div><dt>" + escaped(key) + "</dt><dd>" + escaped(plain(value)) + "</dd></div>";
-        html += "</dl></div>";
+                facts += fact(key, plain(value));
+        html += element("div.run", (command.empty() ? "" : element("pre", escaped(command))) +
+                                       element("dl.environment", facts));
     }
-    return html + "</details>\n";
+    return element("details", element("summary", "How this was made") + html, {{"id", "made"}}) + "\n";
 }
 
-std::string framed(const std::string& title, Status status, const std::string& content) {
+std::string framed(const std::string& title, Status status, const std::string& banner,
+                   const std::string& content) {
     return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
            "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
            escaped(title) + " – truestep</title>\n<link rel=\"icon\" href=\"" + icon(status) +
-           "\">\n<style>\n" + style() + "</style>\n</head>\n<body>\n<div class=\"page\">\n" + content +
-           "</div>\n</body>\n</html>\n";
+           "\">\n<style>\n" + style() + "</style>\n</head>\n<body>\n<div class=\"page\">\n" + banner +
+           "<main>\n" + content + "</main>\n</div>\n</body>\n</html>\n";
 }
 
 } // namespace truestep::report::page

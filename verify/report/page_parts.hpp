@@ -65,6 +65,8 @@ struct Gathered {
 
 /// The contents of the element <style>.
 [[nodiscard]] const char* style();
+/// Its part that a chart in a file of its own needs, too.
+[[nodiscard]] const char* chart_style();
 /// The shrunk problem as a grid: columns are coordinates, bands are ranks.
 [[nodiscard]] std::string drawing(const ordered_json& drawing, const ordered_json& first);
 /// Failures that may well be one mistake: one of them is shown, with the smallest case.

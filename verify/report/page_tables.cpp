@@ -79,35 +79,16 @@ int badness(Status status) {
     return 4;
 }
 
-/// Begins a table that fits on a phone because its rows become cards there. The roles keep it a table for
-/// those who have it read to them, in browsers that forget it when the style turns rows into blocks.
-std::string stacked(const std::string& caption, const std::vector<std::string>& columns) {
-    std::string html = "<table class=\"stack\" role=\"table\"><caption>" + caption +
-                       "</caption><thead role=\"rowgroup\"><tr role=\"row\">";
-    const std::set<std::string> of_numbers{"no.", "cases", "elements", "ranks", "steps", "time"};
-    for (const std::string& column : columns)
-        html += std::string("<th scope=\"col\" role=\"columnheader\"") +
-                (of_numbers.contains(column) ? " class=\"number\">" : ">") + column + "</th>";
-    return html + "</tr></thead><tbody role=\"rowgroup\">";
-}
-
-/// `content` is HTML. On a phone the label stands before it.
-std::string cell(const std::string& label, const std::string& content, const std::string& kind = "") {
-    return "<td role=\"cell\" data-label=\"" + label + "\"" +
-           (kind.empty() ? "" : " class=\"" + kind + "\"") + ">" + content + "</td>";
-}
-
 std::string linked(const Entry& entry, const std::string& html) {
     return entry.failure == 0 ? html : "<a href=\"#" + entry.anchor() + "\">" + html + "</a>";
 }
 
-std::string count_cell(const Entry& entry, const std::string& label, const std::string& key) {
-    return cell(label, text(*entry.json, key).empty() ? "–" : count_text(number(*entry.json, key)),
-                "number");
+std::string count_of_row(const Entry& entry, const std::string& key) {
+    return text(*entry.json, key).empty() ? "–" : count_text(number(*entry.json, key));
 }
 
-std::string time_cell(const Entry& entry) {
-    return cell("time", escaped(duration(number(*entry.json, "seconds"))), "number");
+std::string time_of(const Entry& entry) {
+    return escaped(duration(number(*entry.json, "seconds")));
 }
 
 /// A meter of up to 100 %.
@@ -118,7 +99,7 @@ std::string bar(double share) {
 
 std::string heat_cell(const std::vector<const Entry*>& entries) {
     if (entries.empty())
-        return "<td class=\"none\"><span class=\"sr\">no row</span></td>";
+        return element("td.none", element("span.sr", "no row"));
     const Entry* worst = entries.front();
     double share = 0.0;
     for (const Entry* entry : entries) {
@@ -131,15 +112,15 @@ std::string heat_cell(const std::vector<const Entry*>& entries) {
                            return text(*entry->json, "level") == "EXACT";
                        });
     const bool ran = badness(worst->status) != 1 || passed(entries) > 0;
-    std::string inside = "<span class=\"tally\"><span aria-hidden=\"true\">" + symbol(worst->status) +
-                         "</span><span class=\"sr\">" + name(worst->status) + "</span> " +
-                         std::to_string(passed(entries)) + "/" + std::to_string(entries.size()) +
-                         "</span><span class=\"share\">" +
-                         (!ran    ? "skipped"
-                          : exact ? "exact"
-                                  : escaped(percentage(share))) +
-                         "</span>" + (ran && !exact ? bar(share) : "");
-    return "<td class=\"heat " + class_of(worst->status) + "\">" + linked(*worst, inside) + "</td>";
+    const std::string inside =
+        element("span.tally", "<span aria-hidden=\"true\">" + symbol(worst->status) + "</span>" +
+                                  element("span.sr", name(worst->status)) + " " +
+                                  std::to_string(passed(entries)) + "/" + std::to_string(entries.size())) +
+        element("span.share", !ran    ? "skipped"
+                              : exact ? "exact"
+                                      : escaped(percentage(share))) +
+        (ran && !exact ? bar(share) : "");
+    return element("td.heat." + class_of(worst->status), linked(*worst, inside));
 }
 
 /// A value of a setting, as columns are ordered: numbers downwards, texts by the alphabet.
@@ -163,24 +144,24 @@ std::string heat_map(const Group& group) {
         columns.insert(column);
         cells[{worker_count, column}].push_back(entry);
     }
-    std::string html =
-        "<div class=\"map\"><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" +
-        escaped(group.first) + "\"><table class=\"heat-map\" style=\"max-width:" +
-        fixed(5.0 + 7.0 * static_cast<double>(columns.size()), 0) + "rem\"><caption><b>" +
-        escaped(group.first) + "</b><br><span class=\"quiet\">" + tally(group.second) +
-        "</span></caption><thead><tr><th scope=\"col\" class=\"corner\">workers \\ "
-        "<wbr>" +
-        escaped(across) + "</th>";
+    std::string head = element("th.corner", "workers \\ <wbr>" + escaped(across), {{"scope", "col"}});
     for (const Value& column : columns)
-        html += "<th scope=\"col\">" + escaped(column.second) + "</th>";
-    html += "</tr></thead><tbody>";
+        head += element("th", escaped(column.second), {{"scope", "col"}});
+    std::string rows;
     for (const double worker_count : workers) {
-        html += "<tr><th scope=\"row\">" + escaped(plain(worker_count)) + "</th>";
+        std::string row = element("th", escaped(plain(worker_count)), {{"scope", "row"}});
         for (const Value& column : columns)
-            html += heat_cell(cells[{worker_count, column}]);
-        html += "</tr>";
+            row += heat_cell(cells[{worker_count, column}]);
+        rows += element("tr", row);
     }
-    return html + "</tbody></table></div></div>";
+    const std::string width = fixed(5.0 + 7.0 * static_cast<double>(columns.size()), 0);
+    return element(
+        "div.map",
+        wide(group.first, element("table.heat-map",
+                                  element("caption", element("b", escaped(group.first)) + "<br>" +
+                                                         element("span.quiet", tally(group.second))) +
+                                      element("thead", element("tr", head)) + element("tbody", rows),
+                                  {{"style", "max-width:" + width + "rem"}})));
 }
 
 std::string also_by(const ordered_json& row) {
@@ -191,8 +172,7 @@ std::string also_by(const ordered_json& row) {
         names += (names.empty() ? "" : ", ") + escaped(plain(other));
     if (others.size() <= shown)
         return names.empty() ? "–" : names;
-    return "<details><summary>" + std::to_string(others.size()) + " others</summary>" + names +
-           "</details>";
+    return folded(std::to_string(others.size()) + " others", names);
 }
 
 /// How many of the cases were of each kind.
@@ -201,13 +181,13 @@ std::string classes(const ordered_json& property) {
     const double cases = number(property, "cases");
     if (!kinds.is_object() || kinds.empty())
         return "–";
-    std::string html = "<ul class=\"chips\">";
+    std::string html;
     for (const auto& [kind, count] : kinds.items())
-        html += "<li>" + escaped(kind) + " <b>" +
-                (cases > 0.0 && count.is_number() ? escaped(percentage(count.get<double>() / cases))
-                                                  : escaped(plain(count))) +
-                "</b></li>";
-    return html + "</ul>";
+        html += element("li", escaped(kind) + " " +
+                                  element("b", cases > 0.0 && count.is_number()
+                                                   ? escaped(percentage(count.get<double>() / cases))
+                                                   : escaped(plain(count))));
+    return element("ul.chips", html);
 }
 
 } // namespace
@@ -242,24 +222,21 @@ std::string property_tables(const Gathered& all) {
             html += line;
             continue;
         }
-        html += stacked("<b>" + escaped(group.first) + "</b> <span class=\"quiet\">" + tally(group.second) +
-                            "</span>",
-                        {"status", "no.", "property", "cases", "of which", "time"});
+        HtmlTable table(
+            "stack", element("b", escaped(group.first)) + " " + element("span.quiet", tally(group.second)),
+            "status:status, no.:number, property:head, cases:number, of which:words, time:number", true);
         for (const Entry* entry : group.second) {
             const ordered_json& row = *entry->json;
             const std::string number_text = text(row, "number");
-            html += "<tr role=\"row\">" + cell("status", linked(*entry, badge(*entry)), "status") +
-                    cell("no.", number_text.empty() || number_text == "0" ? "–" : escaped(number_text),
-                         "number") +
-                    "<th scope=\"row\" role=\"rowheader\">" + escaped(row, "property") +
-                    "<span class=\"says\">" + escaped(row, "says") + "</span>" +
-                    (entry->status == Status::skipped
-                         ? "<span class=\"says\">Skipped: " + escaped(row, "reason") + "</span>"
-                         : "") +
-                    "</th>" + count_cell(*entry, "cases", "cases") +
-                    cell("of which", classes(row), "words") + time_cell(*entry) + "</tr>";
+            table.row({linked(*entry, badge(*entry)),
+                       number_text.empty() || number_text == "0" ? "–" : escaped(number_text),
+                       escaped(row, "property") + element("span.says", escaped(row, "says")) +
+                           (entry->status == Status::skipped
+                                ? element("span.says", "Skipped: " + escaped(row, "reason"))
+                                : ""),
+                       count_of_row(*entry, "cases"), classes(row), time_of(*entry)});
         }
-        html += "</tbody></table>";
+        html += table.html();
     }
     return html;
 }
@@ -278,8 +255,9 @@ std::string planted_table(const Gathered& all) {
             "its own, and to shrink what it found. No bug took more than " +
             count_text(most) + (most == 1.0 ? " case" : " cases") + "; all the shrinking took " +
             count_text(evaluations) + " runs.</p>";
-    html += stacked("Planted bugs", {"status", "no.", "bug", "caught by", "also by", "cases", "elements",
-                                     "ranks", "steps", "time"});
+    HtmlTable table("stack", "Planted bugs",
+                    "status:status, no.:number, bug:head, caught by:words, also by:words, "
+                    "cases:number, elements:number, ranks:number, steps:number, time:number");
     std::string shrunk;
     for (std::size_t i = 0; i < all.planted.size(); ++i) {
         const Entry& entry = all.planted[i];
@@ -288,26 +266,20 @@ std::string planted_table(const Gathered& all) {
         std::string name_of_bug = escaped(row, "name");
         if (entry.failure == 0 && at(row, "failure").is_object()) {
             // The id is inside, so that following the link opens it.
-            shrunk += "<details class=\"case\"><summary>" + escaped(row, "number") + " · " + name_of_bug +
-                      "</summary><div id=\"" + anchor + "\">" + failure_body(entry) + "</div></details>";
-            name_of_bug = "<a href=\"#" + anchor + "\">" + name_of_bug + "</a>";
+            shrunk += folded(escaped(row, "number") + " · " + name_of_bug,
+                             element("div", failure_body(entry), {{"id", anchor}}), "details.case");
+            name_of_bug = element("a", name_of_bug, {{"href", "#" + anchor}});
         }
         const std::string first = text(row, "property");
-        html += "<tr role=\"row\">" + cell("status", linked(entry, badge(entry)), "status") +
-                cell("no.", escaped(row, "number"), "number") + "<th scope=\"row\" role=\"rowheader\">" +
-                name_of_bug + "</th>" + cell("caught by", first.empty() ? "–" : escaped(first), "words") +
-                cell("also by", also_by(row), "words");
-        for (const char* key : {"cases", "elements", "ranks", "steps"})
-            html += count_cell(entry, key, key);
-        html += time_cell(entry) + "</tr>";
+        table.row({linked(entry, badge(entry)), escaped(row, "number"), name_of_bug,
+                   first.empty() ? "–" : escaped(first), also_by(row), count_of_row(entry, "cases"),
+                   count_of_row(entry, "elements"), count_of_row(entry, "ranks"),
+                   count_of_row(entry, "steps"), time_of(entry)});
     }
-    html += "</tbody></table>";
+    html += table.html();
     return shrunk.empty()
                ? html
-               : html +
-                     "<details class=\"cases\"><summary>The smallest case that shows each bug, drawn"
-                     "</summary>" +
-                     shrunk + "</details>";
+               : html + folded("The smallest case that shows each bug, drawn", shrunk, "details.cases");
 }
 
 std::string slowest_table(const Gathered& all) {
@@ -320,15 +292,12 @@ std::string slowest_table(const Gathered& all) {
     std::stable_sort(entries.begin(), entries.end(),
                      [&](const Entry* a, const Entry* b) { return seconds(a) > seconds(b); });
     entries.resize(std::min(entries.size(), shown));
-    std::string html =
-        "<table class=\"slowest\"><caption class=\"sr\">The slowest rows</caption><thead><tr>"
-        "<th scope=\"col\">time</th><th scope=\"col\">row</th></tr></thead><tbody>";
+    HtmlTable table("slowest", "The slowest rows", "time:number, row:head");
     const double longest = entries.empty() ? 0.0 : seconds(entries.front());
     for (const Entry* entry : entries)
-        html += "<tr><td class=\"number\">" + escaped(duration(seconds(entry))) +
-                "</td><th scope=\"row\">" + escaped(title(*entry)) +
-                bar(longest > 0.0 ? seconds(entry) / longest : 0.0) + "</th></tr>";
-    return html + "</tbody></table>";
+        table.row({time_of(*entry),
+                   escaped(title(*entry)) + bar(longest > 0.0 ? seconds(entry) / longest : 0.0)});
+    return table.html();
 }
 
 std::string row_tables(const Gathered& all) {
@@ -336,35 +305,28 @@ std::string row_tables(const Gathered& all) {
     for (const Group& group : grouped(all.matrix, group_of_row)) {
         if (!skipped_line(group).empty())
             continue; // its line stands above, in the matrix
-        html += "<details><summary>" + escaped(group.first) + " <span class=\"quiet\">" +
-                tally(group.second) +
-                "</span></summary><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All rows "
-                "of " +
-                escaped(group.first) + "\"><table class=\"rows\"><caption class=\"sr\">All rows of " +
-                escaped(group.first) + "</caption><thead><tr>";
         const auto settings = settings_of(*group.second.front()->json);
-        std::vector<std::string> columns{"status"};
-        columns.insert(columns.end(), settings.begin(), settings.end());
+        std::vector<HtmlTable::Column> columns{{"status"}};
+        for (const std::string& setting : settings)
+            columns.push_back({escaped(setting)});
         for (const char* column : {"cases", "values", "wrong", "max ULP", "of limit", "time"})
-            columns.emplace_back(column);
-        for (const std::string& column : columns)
-            html += "<th scope=\"col\">" + escaped(column) + "</th>";
-        html += "</tr></thead><tbody>";
+            columns.push_back({column, "number"});
+        HtmlTable table("rows", "All rows of " + escaped(group.first), columns);
         for (const Entry* entry : group.second) {
             const ordered_json& row = *entry->json;
-            html += "<tr><td>" + linked(*entry, badge(*entry)) +
-                    (entry->status == Status::skipped
-                         ? "<span class=\"says\">" + escaped(row, "reason") + "</span>"
-                         : "") +
-                    "</td>";
+            std::vector<std::string> cells{
+                linked(*entry, badge(*entry)) +
+                (entry->status == Status::skipped ? element("span.says", escaped(row, "reason")) : "")};
             for (const std::string& key : settings)
-                html += "<td>" + escaped(row, key) + "</td>";
+                cells.emplace_back(escaped(row, key));
             for (const char* key : {"cases", "compared", "wrong", "max_ulp"})
-                html += "<td class=\"number\">" + count_text(number(row, key)) + "</td>";
-            html += "<td class=\"number\">" + escaped(percentage(number(row, "share_of_limit"))) +
-                    "</td><td class=\"number\">" + escaped(duration(number(row, "seconds"))) + "</td></tr>";
+                cells.emplace_back(count_text(number(row, key)));
+            cells.emplace_back(escaped(percentage(number(row, "share_of_limit"))));
+            cells.emplace_back(time_of(*entry));
+            table.row(cells);
         }
-        html += "</tbody></table></div></details>";
+        html += folded(escaped(group.first) + " " + element("span.quiet", tally(group.second)),
+                       wide("All rows of " + group.first, table.html()));
     }
     return html;
 }

@@ -3,23 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include <truestep/problem/statistics.hpp>
+#include <truestep/report/chart.hpp>
 
 namespace truestep::report::page {
 
 namespace {
 
-// In the drawing's own units.
 constexpr double chart_width = 360;
 constexpr double chart_height = 180;
-constexpr double left_edge = 50;
-constexpr double right_edge = 8;
-constexpr double top_edge = 12;
-constexpr double bottom_edge = 26;
 
 constexpr std::size_t most_points = 120; ///< more steps share one
 constexpr std::size_t most_lines = 8;    ///< more ranks are told by their least, middle and greatest
@@ -39,13 +34,9 @@ struct DrawnLine {
     std::vector<Point> points;
 };
 
-/// Three digits are enough for the eye.
+/// Enough for the eye.
 std::string three_digits(double value) {
-    std::array<char, 32> buffer{};
-    const auto end =
-        std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 3)
-            .ptr;
-    return {buffer.data(), end};
+    return rounded(value, 3);
 }
 
 Point point_of(const ordered_json& values, std::size_t first, std::size_t last) {
@@ -104,97 +95,39 @@ std::vector<DrawnLine> drawn_lines(const ordered_json& curve) {
     return all;
 }
 
-/// 1, 2 or 5 times a power of ten.
-double above(double value) {
-    if (!(value > 0.0))
-        return 1.0;
-    const double power = std::pow(10.0, std::floor(std::log10(value)));
-    for (const double part : {1.0, 2.0, 5.0})
-        if (part * power >= value)
-            return part * power;
-    return 10.0 * power;
-}
-
-class Chart {
-  public:
-    Chart(std::vector<DrawnLine> lines, std::string name, std::string step)
-        : lines_(std::move(lines)), name_(std::move(name)), step_(std::move(step)) {
-        for (const DrawnLine& line : lines_)
-            for (const Point& point : line.points) {
-                steps_ = std::max(steps_, point.last);
-                if (point.value)
-                    greatest_ = std::max(greatest_, point.greatest);
-            }
-        top_ = above(greatest_);
-    }
-
-    [[nodiscard]] std::string svg() const {
-        std::string html = svg_begin(chart_width, chart_height, name_ + " over the " + step_ + "s");
-        for (const double share : {0.0, 0.5, 1.0}) {
-            const double at = y(share * top_);
-            html += "<path class=\"rule\" d=\"M" + px(left_edge) + " " + px(at) + "H" +
-                    px(chart_width - right_edge) + "\"/><text class=\"tick\" text-anchor=\"end\" x=\"" +
-                    px(left_edge - 5) + "\" y=\"" + px(at + 3.5) + "\">" + three_digits(share * top_) +
-                    "</text>";
+std::string drawn_chart(const std::vector<DrawnLine>& lines, const std::string& name,
+                        const std::string& step) {
+    double steps = 1.0;
+    double greatest = 0.0;
+    for (const DrawnLine& line : lines)
+        for (const Point& point : line.points) {
+            steps = std::max(steps, static_cast<double>(point.last));
+            if (point.value)
+                greatest = std::max(greatest, point.greatest);
         }
-        html += step_label(1, "start");
-        if (steps_ > 1)
-            html += step_label(steps_, "end");
-        for (std::size_t i = 0; i < lines_.size(); ++i)
-            html += line(lines_[i], "line" + std::to_string(i));
-        return html + "</svg>";
-    }
-
-  private:
-    [[nodiscard]] double x(const Point& point) const {
-        const double middle = (static_cast<double>(point.first + point.last) / 2.0) - 1.0;
-        const double whole = std::max(1.0, static_cast<double>(steps_) - 1.0);
-        return left_edge + (middle / whole * (chart_width - left_edge - right_edge));
-    }
-    [[nodiscard]] double y(double value) const {
-        return top_edge + ((1.0 - value / top_) * (chart_height - top_edge - bottom_edge));
-    }
-
-    [[nodiscard]] std::string step_label(std::size_t step, const std::string& anchor) const {
-        return "<text class=\"tick\" text-anchor=\"" + anchor + "\" x=\"" +
-               px(x({.first = step, .last = step, .value = {}, .least = 0, .greatest = 0, .odd = {}})) +
-               "\" y=\"" + px(chart_height - 9) + "\">" + escaped(step_) + " " + std::to_string(step) +
-               "</text>";
-    }
-
-    /// Each run of points without a gap is a path; one that stands alone is a dot.
-    [[nodiscard]] std::string line(const DrawnLine& of, const std::string& look) const {
-        std::string path;
-        std::string dots;
+    const double top = round_part(greatest, 1);
+    const Chart chart(
+        {50, 12, 302, 142}, {.least = 1.0, .greatest = std::max(2.0, steps)},
+        {.text = three_digits, .least = 0.0, .greatest = top, .ticks = {0.0, top / 2.0, top}});
+    const auto step_label = [&](double at, const std::string& anchor) {
+        return label("tick", chart.x(at), chart_height - 9, anchor, step + " " + px(at));
+    };
+    std::string svg =
+        chart.axes() + step_label(1.0, "start") + (steps > 1.0 ? step_label(steps, "end") : "");
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        std::vector<Chart::Spot> spots;
         std::string ranges;
-        for (std::size_t i = 0; i < of.points.size(); ++i) {
-            const Point& point = of.points[i];
-            if (!point.value)
-                continue;
-            const bool before = i > 0 && of.points[i - 1].value;
-            const bool after = i + 1 < of.points.size() && of.points[i + 1].value;
-            const std::string place = px(x(point)) + " " + px(y(*point.value));
-            if (before || after)
-                path += (before ? "L" : "M") + place;
-            else
-                dots += "M" + place + "h0";
-            if (point.greatest > point.least)
-                ranges += "M" + px(x(point)) + " " + px(y(point.least)) + "V" + px(y(point.greatest));
+        for (const Point& point : lines[i].points) {
+            const double middle = static_cast<double>(point.first + point.last) / 2.0;
+            spots.push_back({middle, point.value.value_or(std::nan(""))});
+            if (point.value && point.greatest > point.least)
+                ranges += "M" + px(chart.x(middle)) + " " + px(chart.y(point.least)) + "V" +
+                          px(chart.y(point.greatest));
         }
-        const auto drawn_as = [&](const char* kind, const std::string& d) {
-            return d.empty() ? std::string()
-                             : std::string("<path class=\"") + kind + " " + look + "\" d=\"" + d + "\"/>";
-        };
-        return drawn_as("range", ranges) + drawn_as("curve", path) + drawn_as("dot", dots);
+        svg += path("range " + line_look(i), ranges) + chart.curve("curve", line_look(i), spots);
     }
-
-    std::vector<DrawnLine> lines_;
-    std::string name_;
-    std::string step_; ///< what the system calls it
-    std::size_t steps_ = 1;
-    double greatest_ = 0.0;
-    double top_ = 1.0;
-};
+    return drawing_in_page(chart_width, chart_height, name + " over the " + step + "s", svg);
+}
 
 /// What is not drawn, and why; "" where all is.
 std::string not_drawn(const std::vector<DrawnLine>& lines) {
@@ -218,37 +151,33 @@ std::string not_drawn(const std::vector<DrawnLine>& lines) {
 }
 
 std::string key_of(std::size_t i, const std::string& name) {
-    return "<span><svg class=\"key-line\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><path class=\"curve "
-           "line" +
-           std::to_string(i) + "\" d=\"M1 4H23\"/></svg> " + escaped(name) + "</span>";
+    return element("span", "<svg class=\"key-line\" viewBox=\"0 0 24 8\" aria-hidden=\"true\">" +
+                               path("curve " + line_look(i), "M1 4H23") + "</svg> " + escaped(name));
 }
 
 std::string figure(const ordered_json& curve, const std::string& step) {
     const std::vector<DrawnLine> lines = drawn_lines(curve);
     if (lines.empty())
         return {};
-    std::string html = "<figure class=\"chart\"><h5>" + escaped(curve, "name") + "</h5>";
     const std::string lack = not_drawn(lines);
-    if (lack == "not recorded")
-        html += "<p class=\"absent-chart\">not recorded</p>";
-    else
-        html += Chart(lines, text(curve, "name"), step).svg();
-    html += "<figcaption>";
+    const bool nothing = lack == "not recorded";
+    std::string caption;
     if (lines.size() > 1)
         for (std::size_t i = 0; i < lines.size(); ++i)
-            html += key_of(i, lines[i].name);
-    html += "<span>" + escaped(curve, "says") + "</span>";
-    if (!lack.empty() && lack != "not recorded")
-        html += "<span>" + escaped(lack) + "</span>";
-    return html + "</figcaption></figure>";
+            caption += key_of(i, lines[i].name);
+    caption += element("span", escaped(curve, "says"));
+    if (!lack.empty() && !nothing)
+        caption += element("span", escaped(lack));
+    return element("figure.chart", element("h5", escaped(curve, "name")) +
+                                       (nothing ? element("p.absent-chart", lack)
+                                                : drawn_chart(lines, text(curve, "name"), step)) +
+                                       element("figcaption", caption));
 }
 
-std::string number_cell(const Point& point) {
-    return "<td>" +
-           (point.value         ? three_digits(*point.value)
-            : point.odd.empty() ? std::string("–")
-                                : escaped(point.odd)) +
-           "</td>";
+std::string number_text(const Point& point) {
+    return point.value         ? three_digits(*point.value)
+           : point.odd.empty() ? std::string("–")
+                               : escaped(point.odd);
 }
 
 std::string steps_text(const Point& point) {
@@ -258,40 +187,25 @@ std::string steps_text(const Point& point) {
 
 std::string numbers_of_curves(const ordered_json& all, const std::string& step) {
     std::vector<DrawnLine> lines;
-    std::string heads;
+    std::vector<HtmlTable::Column> columns{{escaped(step), "head"}};
     for (const ordered_json& curve : all)
         for (DrawnLine& line : drawn_lines(curve)) {
-            heads += "<th scope=\"col\">" + escaped(curve, "name") + ", " + escaped(line.name) + "</th>";
+            columns.push_back({escaped(curve, "name") + ", " + escaped(line.name)});
             lines.push_back(std::move(line));
         }
     if (lines.empty())
         return {};
-    std::string html =
-        "<details><summary>The numbers of the curves</summary><div class=\"wide\" tabindex=\"0\" "
-        "role=\"region\" aria-label=\"The numbers of the curves\"><table class=\"numbers\"><caption "
-        "class=\"sr\">The numbers of the curves; –: not recorded</caption><thead><tr><th "
-        "scope=\"col\">" +
-        escaped(step) + "</th>" + heads + "</tr></thead><tbody>";
+    HtmlTable table("numbers", "The numbers of the curves; –: not recorded", columns);
     for (std::size_t i = 0; i < lines.front().points.size(); ++i) {
-        html += "<tr><th scope=\"row\">" + steps_text(lines.front().points[i]) + "</th>";
+        std::vector<std::string> cells{steps_text(lines.front().points[i])};
         for (const DrawnLine& line : lines)
-            html += i < line.points.size() ? number_cell(line.points[i]) : "<td>–</td>";
-        html += "</tr>";
+            cells.emplace_back(i < line.points.size() ? number_text(line.points[i]) : "–");
+        table.row(cells);
     }
-    return html + "</tbody></table></div></details>";
+    return folded("The numbers of the curves", wide("The numbers of the curves", table.html()));
 }
 
 } // namespace
-
-std::string px(double value) {
-    std::string result = fixed(value, 1);
-    return result.ends_with(".0") ? result.substr(0, result.size() - 2) : result;
-}
-
-std::string svg_begin(double width, double height, const std::string& label) {
-    return "<svg role=\"img\" viewBox=\"0 0 " + px(width) + " " + px(height) + "\" aria-label=\"" +
-           escaped(label) + "\">";
-}
 
 std::string curves(const ordered_json& run) {
     const ordered_json& all = list(run, "curves");
@@ -300,7 +214,7 @@ std::string curves(const ordered_json& run) {
     for (const ordered_json& curve : all)
         html += figure(curve, step);
     return html.empty() ? html
-                        : "<h4>What the run did</h4><div class=\"charts\">" + html + "</div>" +
+                        : element("h4", "What the run did") + element("div.charts", html) +
                               numbers_of_curves(all, step);
 }
 

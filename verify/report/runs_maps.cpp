@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include <truestep/report/chart.hpp>
+
 namespace truestep::report::page {
 
 namespace {
@@ -43,42 +45,42 @@ class Map {
         const std::string name = text(map_, "phase") == text(map_, "result")
                                      ? text(map_, "result")
                                      : text(map_, "phase") + ": " + text(map_, "result");
-        std::string html = "<figure class=\"chart\"><h5>" + escaped(name) + "</h5>";
-        if (compared_ == 0.0)
-            return html + "<p class=\"absent-chart\">not recorded</p></figure>";
-        return html + svg() + "<figcaption><span>" +
-               (wrong_ == 0.0 ? "no value differs"
-                              : count_text(wrong_) + " of " + count_text(compared_) + " values differ") +
-               "</span></figcaption></figure>";
+        return element(
+            "figure.chart",
+            element("h5", escaped(name)) +
+                (compared_ == 0.0
+                     ? element("p.absent-chart", "not recorded")
+                     : svg() + element("figcaption",
+                                       element("span", wrong_ == 0.0 ? "no value differs"
+                                                                     : count_text(wrong_) + " of " +
+                                                                           count_text(compared_) +
+                                                                           " values differ"))));
     }
 
   private:
     [[nodiscard]] std::string svg() const {
         const double row_height = cell_height + row_gap + (above_ ? name_above : 0.0);
         const double height = head_height + (row_height * static_cast<double>(rows_.size())) + 4;
-        std::string html = svg_begin(map_width, height, "What differs of " + text(map_, "result"));
-        html += head();
+        std::string svg = head();
         for (std::size_t i = 0; i < rows_.size(); ++i)
-            html += row(rows_[i], head_height + (row_height * static_cast<double>(i)));
-        return html + "</svg>";
+            svg += row(rows_[i], head_height + (row_height * static_cast<double>(i)));
+        return drawing_in_page(map_width, height, "What differs of " + text(map_, "result"), svg);
     }
 
     [[nodiscard]] std::string head() const {
         if (columns_.empty())
             return {};
-        const auto label = [this](double x, const std::string& anchor, const std::string& step) {
-            return "<text class=\"tick\" text-anchor=\"" + anchor + "\" x=\"" + px(x) + "\" y=\"11\">" +
-                   escaped(step_) + " " + escaped(step) + "</text>";
+        const auto step_label = [this](double x, const std::string& anchor, const std::string& step) {
+            return label("tick", x, 11, anchor, step_ + " " + step);
         };
-        return label(left_, "start", text(columns_.front(), "from")) +
-               (columns_.size() == 1 ? "" : label(map_width, "end", text(columns_.back(), "to")));
+        return step_label(left_, "start", text(columns_.front(), "from")) +
+               (columns_.size() == 1 ? "" : step_label(map_width, "end", text(columns_.back(), "to")));
     }
 
     /// Cells that are right are one ground; only what differs, or is not known, is drawn by itself.
     [[nodiscard]] std::string row(const ordered_json& of, double y) const {
-        std::string html = std::string("<text class=\"tick\" text-anchor=\"") + (above_ ? "start" : "end") +
-                           "\" x=\"" + px(above_ ? 0 : left_ - 5) + "\" y=\"" + px(y + 10) + "\">" +
-                           escaped(of, "name") + "</text>";
+        std::string html =
+            label("tick", above_ ? 0 : left_ - 5, y + 10, above_ ? "start" : "end", text(of, "name"));
         y += above_ ? name_above : 0.0;
         html += "<rect class=\"good\" x=\"" + px(left_) + "\" y=\"" + px(y) + "\" width=\"" +
                 px(map_width - left_) + "\" height=\"" + px(cell_height) + "\"/>";
@@ -86,12 +88,11 @@ class Map {
         for (std::size_t column = 0; column < cells.size() && column < columns_.size(); ++column) {
             const ordered_json& cell = cells[column];
             if (!cell.is_array())
-                html += rectangle("absent", column, y, "") + title(of, column, "not recorded") + "</rect>";
+                html += rectangle("absent", column, y, title(of, column, "not recorded"));
             else if (whole(cell, 0) > 0.0)
                 html += wrong_cell(of, column, y, whole(cell, 0), whole(cell, 1));
             if (of_first_ && holds_first(of, columns_[column]))
-                html +=
-                    rectangle("first-here", column, y, "") + "<title>the first divergence</title></rect>";
+                html += rectangle("first-here", column, y, element("title", "the first divergence"));
         }
         return html;
     }
@@ -101,26 +102,26 @@ class Map {
         const double share = std::clamp(wrong / std::max(1.0, compared), 0.0, 1.0);
         // By the square root, so that one value of many can be seen at all.
         const std::string strength = fixed(0.25 + (0.75 * std::sqrt(share)), 2);
-        return rectangle("bad", column, y, " fill-opacity=\"" + strength + "\"") +
-               title(of, column,
-                     count_text(wrong) + " of " + count_text(compared) + " values differ (" +
-                         percentage(share) + ")") +
-               "</rect>";
+        return rectangle("bad", column, y,
+                         title(of, column,
+                               count_text(wrong) + " of " + count_text(compared) + " values differ (" +
+                                   percentage(share) + ")"),
+                         " fill-opacity=\"" + strength + "\"");
     }
 
     [[nodiscard]] std::string rectangle(const std::string& look, std::size_t column, double y,
-                                        const std::string& more) const {
+                                        const std::string& title, const std::string& more = "") const {
         return "<rect class=\"" + look + "\" x=\"" + px(left_ + (cell_ * static_cast<double>(column))) +
                "\" y=\"" + px(y) + "\" width=\"" + px(std::max(1.0, cell_ - (cell_ > 4.0 ? 1.0 : 0.0))) +
-               "\" height=\"" + px(cell_height) + "\"" + more + ">";
+               "\" height=\"" + px(cell_height) + "\"" + more + ">" + title + "</rect>";
     }
 
     [[nodiscard]] std::string title(const ordered_json& of, std::size_t column,
                                     const std::string& says) const {
         const std::string from = text(columns_[column], "from");
         const std::string to = text(columns_[column], "to");
-        return "<title>" + escaped(step_) + " " + escaped(from) + (from == to ? "" : " to " + escaped(to)) +
-               ", " + escaped(of, "name") + ": " + escaped(says) + "</title>";
+        return element("title", escaped(step_ + " " + from + (from == to ? "" : " to " + to) + ", " +
+                                        text(of, "name") + ": " + says));
     }
 
     [[nodiscard]] bool holds_first(const ordered_json& of, const ordered_json& column) const {

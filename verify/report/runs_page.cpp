@@ -58,21 +58,6 @@ std::string anchor_of_run(std::size_t i) {
     return "run-" + std::to_string(i + 1);
 }
 
-std::string table_cell(const std::string& label, const std::string& content, const std::string& kind) {
-    return "<td role=\"cell\" data-label=\"" + label + "\" class=\"" + kind + "\">" + content + "</td>";
-}
-
-/// Begins a table whose rows are cards on a phone, as those of the gate's page are.
-std::string table_of(const std::string& caption, const std::vector<std::string>& columns,
-                     std::size_t numbers_from) {
-    std::string html = "<table class=\"stack\" role=\"table\"><caption class=\"sr\">" + caption +
-                       "</caption><thead role=\"rowgroup\"><tr role=\"row\">";
-    for (std::size_t i = 0; i < columns.size(); ++i)
-        html += std::string("<th scope=\"col\" role=\"columnheader\"") +
-                (i >= numbers_from ? " class=\"number\">" : ">") + columns[i] + "</th>";
-    return html + "</tr></thead><tbody role=\"rowgroup\">";
-}
-
 std::string share_text(const ordered_json& row) {
     return number(row, "compared") == 0.0    ? "–"
            : number(row, "mismatched") > 0.0 ? "&gt;100 %"
@@ -90,59 +75,48 @@ std::string row_status(const ordered_json& row) {
     const Status status = status_of(text(row, "status"));
     if (status != Status::untested)
         return badge(status, text(row, "status"));
-    return "<span class=\"quiet\">" +
-           std::string(number(row, "unbounded") > 0.0 ? "no finite bound" : "not recorded") + "</span>";
+    return element("span.quiet", number(row, "unbounded") > 0.0 ? "no finite bound" : "not recorded");
 }
 
 std::string phases(const ordered_json& run) {
-    std::string html = table_of("The verdict by phase",
-                                {"status", "phase", "result", "values", "wrong", "max ULP", "of limit"}, 3);
+    HtmlTable table("stack", "The verdict by phase",
+                    "status:status, phase:head, result:word, values:number, wrong:number, max "
+                    "ULP:number, of limit:number");
     for (const ordered_json& row : list(run, "rows"))
-        html += "<tr role=\"row\">" + table_cell("status", row_status(row), "status") +
-                "<th scope=\"row\" role=\"rowheader\">" + escaped(row, "phase") + "</th>" +
-                table_cell("result", escaped(row, "result"), "word") +
-                table_cell("values", count_text(number(row, "compared")), "number") +
-                table_cell("wrong", count_text(number(row, "mismatched")), "number") +
-                table_cell("max ULP", ulps_of(row), "number") +
-                table_cell("of limit", share_text(row), "number") + "</tr>";
-    html += "</tbody></table>";
+        table.row({row_status(row), escaped(row, "phase"), escaped(row, "result"),
+                   count_text(number(row, "compared")), count_text(number(row, "mismatched")), ulps_of(row),
+                   share_text(row)});
     const bool mistrusted = text(run, "status") == name(Status::mistrusted) ||
                             std::ranges::any_of(list(run, "rows"), [](const ordered_json& row) {
                                 return status_of(text(row, "status")) == Status::mistrusted;
                             });
     // What the level means stands above.
     const std::string words = explained_words(false, mistrusted);
-    return words.empty() ? html : html + "<p class=\"quiet\">" + words + "</p>";
+    return table.html() + (words.empty() ? "" : element("p.quiet", words));
 }
 
 std::string what_parts(const ordered_json& run) {
     const ordered_json& failure = at(run, "failure");
     if (!failure.is_object())
         return {};
-    std::string html = "<p class=\"message\">" + escaped(failure, "message") + "</p>";
+    std::string html = element("p.message", escaped(failure, "message"));
     if (!text(failure, "note").empty())
-        html += "<p class=\"message\">" + escaped(failure, "note") + "</p>";
+        html += element("p.message", escaped(failure, "note"));
     html += listed("What may be wrong", list(run, "fits"));
     return html + divergence(at(failure, "first"));
 }
 
 std::string told(const ordered_json& run, bool drawn) {
     if (unreadable(run))
-        return "<p class=\"message\">" + escaped(run, "error") + "</p>";
-    std::string html = "<dl class=\"environment\">";
-    for (const auto& [word, key] :
-         {std::pair{"run", "problem"}, {"source", "source"}, {"level", "level"}, {"begins at", "from"}})
-        html += "<div><dt>" +
-                (std::string_view(key) == "from" ? "each " + escaped(word_for(run, "step")) + " " : "") +
-                word + "</dt><dd>" + escaped(run, key) +
-                (std::string_view(key) == "level" ? ": " + escaped(run, "explains_level")
-                 : std::string_view(key) == "from"
-                     ? (text(run, key) == "recorded" ? ": the recorded state before it"
-                                                     : ": the reference runs free")
-                     : "") +
-                "</dd></div>";
-    html +=
-        "</dl>" + what_parts(run) + "<h4>By phase</h4>" + phases(run) + listed("Notes", list(run, "notes"));
+        return element("p.message", escaped(run, "error"));
+    const std::string from =
+        text(run, "from") == "recorded" ? ": the recorded state before it" : ": the reference runs free";
+    std::string html =
+        element("dl.environment",
+                fact("run", text(run, "problem")) + fact("source", text(run, "source")) +
+                    fact("level", text(run, "level") + ": " + text(run, "explains_level")) +
+                    fact("each " + word_for(run, "step") + " begins at", text(run, "from") + from)) +
+        what_parts(run) + "<h4>By phase</h4>" + phases(run) + listed("Notes", list(run, "notes"));
     if (drawn)
         html += difference_maps(run) + curves(run);
     else
@@ -157,16 +131,16 @@ std::string one_run(const ordered_json& run, std::size_t i, bool alone) {
     const Status status = status_of_run(run);
     const std::string name = badge(status, word_of_run(run)) + " <span>" + escaped(run, "path") + "</span>";
     const std::string body = told(run, i < most_drawn);
-    const std::string begin =
-        "<article class=\"failure " + class_of(status) + "\" id=\"" + anchor_of_run(i) + "\"><h3>";
     // Of many, what passed need not be read.
-    if (alone || status != Status::passed)
-        return begin + name + "</h3>" + body + "</article>";
-    return begin + name + "</h3><details><summary>What it did</summary>" + body + "</details></article>";
+    return element("article.failure." + class_of(status),
+                   element("h3", name) +
+                       (alone || status != Status::passed ? body : folded("What it did", body)),
+                   {{"id", anchor_of_run(i)}});
 }
 
 std::string overview(const std::vector<const ordered_json*>& all) {
-    std::string html = table_of("All runs", {"status", "run", "values", "wrong", "first divergence"}, 2);
+    HtmlTable table("stack", "All runs",
+                    "status:status, run:head, values:number, wrong:number, first divergence:words");
     for (std::size_t i = 0; i < all.size(); ++i) {
         const ordered_json& run = *all[i];
         double compared = 0.0;
@@ -176,31 +150,20 @@ std::string overview(const std::vector<const ordered_json*>& all) {
             wrong += number(row, "mismatched");
         }
         const ordered_json& first = at(at(run, "failure"), "first");
-        html += "<tr role=\"row\">" +
-                table_cell("status", badge(status_of_run(run), word_of_run(run)), "status") +
-                "<th scope=\"row\" role=\"rowheader\"><a href=\"#" + anchor_of_run(i) + "\">" +
-                escaped(run, "path") + "</a></th>" + table_cell("values", count_text(compared), "number") +
-                table_cell("wrong", count_text(wrong), "number") +
-                table_cell("first divergence", first.is_object() ? escaped(place(first)) : "–", "words") +
-                "</tr>";
+        table.row({badge(status_of_run(run), word_of_run(run)),
+                   element("a", escaped(run, "path"), {{"href", "#" + anchor_of_run(i)}}),
+                   count_text(compared), count_text(wrong),
+                   first.is_object() ? escaped(place(first)) : "–"});
     }
-    return html + "</tbody></table>";
+    return table.html();
 }
 
 std::string head_of_runs(const std::vector<const ordered_json*>& all, Status status) {
     const std::size_t passed = passed_of(all);
-    const auto chip = [](Status of, std::size_t count, const std::string& word) {
-        return "<li class=\"" + (count > 0 ? class_of(of) : "nothing") + "\"><b>" +
-               count_text(static_cast<double>(count)) + "</b> <span aria-hidden=\"true\">" + symbol(of) +
-               "</span> " + word + "</li>";
-    };
-    return "<header class=\"" + class_of(status) +
-           "\"><p class=\"what\">truestep: recorded runs beside the reference</p><div "
-           "class=\"verdict\"><span "
-           "class=\"sign\" aria-hidden=\"true\">" +
-           symbol(status) + "</span><h1>" + headline(all) + "</h1></div><ul class=\"counts\">" +
-           chip(Status::passed, passed, "passed") +
-           chip(Status::failed, all.size() - passed, "did not pass") + "</ul></header>\n";
+    return banner(status, "recorded runs beside the reference", headline(all),
+                  count_chip(Status::passed, count_text(static_cast<double>(passed)), "passed") +
+                      count_chip(Status::failed, count_text(static_cast<double>(all.size() - passed)),
+                                 "did not pass"));
 }
 
 Status overall_of(const std::vector<const ordered_json*>& all) {
@@ -223,7 +186,7 @@ Status overall_of(const std::vector<const ordered_json*>& all) {
 std::string runs_page(const nlohmann::ordered_json& runs) {
     const auto all = page::in_order(runs);
     const Status status = page::overall_of(all);
-    std::string html = page::head_of_runs(all, status) + "<main>\n" + page::made({runs});
+    std::string html = page::made({runs});
     if (all.size() > 1)
         html += page::section("runs", "All runs", page::overview(all));
     std::string told;
@@ -231,7 +194,7 @@ std::string runs_page(const nlohmann::ordered_json& runs) {
         told += page::one_run(*all[i], i, all.size() == 1);
     if (!told.empty())
         html += page::section("each", all.size() == 1 ? "The run" : "Each run", told);
-    return page::framed(page::headline(all), status, html + "</main>\n");
+    return page::framed(page::headline(all), status, page::head_of_runs(all, status), html);
 }
 
 } // namespace truestep::report

@@ -14,7 +14,4 @@ namespace truestep::report::page {
 /// first divergence, or null.
 [[nodiscard]] std::string difference_maps(const ordered_json& run);
 
-/// Begins a drawing that is as wide as there is room, and says what it is to those who cannot see it.
-[[nodiscard]] std::string svg_begin(double width, double height, const std::string& label);
-
 } // namespace truestep::report::page

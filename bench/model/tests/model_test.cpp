@@ -247,15 +247,15 @@ TEST(Plot, DrawsEveryCurveAndNamesIt) {
     const Plot plot{
         "title", "x", "y", {{"line", {1, 10, 100}, {1, 2, 3}}, {"marks", {1, 10}, {5, 6}, true}}};
     const std::string svg = plot.svg();
-    EXPECT_NE(svg.find("<polyline"), std::string::npos);
-    EXPECT_NE(svg.find("<circle"), std::string::npos);
+    EXPECT_NE(svg.find("<path class=\"curve line0\" d=\"M46 "), std::string::npos);
+    EXPECT_NE(svg.find("<path class=\"dot line1\" d=\"M46 "), std::string::npos);
     EXPECT_NE(svg.find(">line<"), std::string::npos);
     EXPECT_NE(svg.find(">marks<"), std::string::npos);
     EXPECT_NE(svg.find("prefers-color-scheme"), std::string::npos);
     EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
-TEST(Plot, AFitIsDrawnInTheColourOfItsPoints) {
+TEST(Plot, AFitLooksLikeItsPoints) {
     const Plot plot{"", "", "", {{"a", {1, 9}, {1, 9}, true}, {"", {1, 9}, {1, 9}}, {"b", {1, 9}, {9, 1}}}};
     const std::string svg = plot.svg();
     const auto times = [&](const std::string& text) {
@@ -264,9 +264,9 @@ TEST(Plot, AFitIsDrawnInTheColourOfItsPoints) {
             ++count;
         return count;
     };
-    EXPECT_EQ(times("#4477aa"), 4) << "two points, the line, the name";
-    EXPECT_EQ(times("#ee6677"), 2) << "the line, the name";
-    EXPECT_EQ(times("<rect"), 2) << "names";
+    EXPECT_EQ(times(" line0\""), 3) << "the points, the line, the name";
+    EXPECT_EQ(times(" line1\""), 2) << "the line, the name";
+    EXPECT_EQ(times("class=\"name\""), 2);
     EXPECT_EQ(times(">5<"), 2) << "the grid is finer where values span little";
 }
 

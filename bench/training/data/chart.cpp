@@ -4,43 +4,34 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include <truestep/report/chart.hpp>
 #include <truestep/report/frame.hpp>
-
-#include "svg.hpp"
 
 namespace truestep::training {
 
 namespace {
 
-using report::page::escaped;
-using report::page::fixed;
-using report::page::px;
+using namespace report::page;
 
 // In the drawing's own units.
 constexpr double width = 460;
-constexpr double plot_height = 240;
-constexpr double left = 40;
-constexpr double right = 92; ///< names of floors
-constexpr double top = 12;
-constexpr double bottom = 30;
+constexpr Chart::Box plot_box{
+    .left = 40, .top = 18, .width = 328, .height = 240}; ///< beside it: names of floors
+constexpr double under_plot = 30;
 constexpr double key_row = 15;
-constexpr std::size_t looks = 8;
+constexpr const char* loss_style = R"css(
+.over { paint-order: stroke; stroke: #ffffff; stroke-width: 3.5px; stroke-linejoin: round; }
+.t-seed { fill: none; stroke-width: .8; stroke-opacity: .5; } .t-median { fill: none; stroke-width: 2.2; stroke-linejoin: round; }
+.t-floor { fill: none; stroke: #6b7585; stroke-width: 1; stroke-dasharray: 4 3; }
+.t-entropy { fill: none; stroke: #1a2230; stroke-width: 1.4; stroke-dasharray: 1 3; stroke-linecap: round; }
+@media (prefers-color-scheme: dark) { .t-floor { stroke: #8793a3; } .over { stroke: #181e26; } .t-entropy { stroke: #e3e8ef; } }
+)css";
 
 /// "A", ..., "Z", "27", ...: of curves in the plot and its key.
 std::string letter(std::size_t i) {
     return i < 26 ? std::string(1, static_cast<char>('A' + i)) : std::to_string(i + 1);
-}
-
-/// 1, 2 or 5 times a power of ten, so that about `parts` of it make the whole.
-double nice(double whole, double parts) {
-    const double power = std::pow(10.0, std::floor(std::log10(whole / parts)));
-    for (const double times : {1.0, 2.0, 5.0})
-        if (times * power * parts >= whole)
-            return times * power;
-    return 10.0 * power;
 }
 
 /// "1.5 GB".
@@ -50,35 +41,6 @@ std::string bytes_text(double bytes) {
     for (; bytes >= 999.5 && unit + 1 < units.size(); ++unit)
         bytes /= 1000.0;
     return px(bytes) + " " + units[unit];
-}
-
-struct Axis {
-    double least = 0;
-    double greatest = 1;
-    bool logarithmic = false;
-    /// From 0 to 1.
-    [[nodiscard]] double share(double value) const {
-        const auto scaled = [&](double x) { return logarithmic ? std::log10(x) : x; };
-        const double whole = scaled(greatest) - scaled(least);
-        return whole > 0.0 ? (scaled(value) - scaled(least)) / whole : 0.5;
-    }
-    [[nodiscard]] std::vector<double> ticks(double parts) const;
-};
-
-std::vector<double> Axis::ticks(double parts) const {
-    std::vector<double> all;
-    if (logarithmic) {
-        const bool few = greatest / least < 1000.0;
-        for (double power = std::pow(10.0, std::floor(std::log10(least))); power <= greatest; power *= 10.0)
-            for (const double times : {1.0, 2.0, 5.0})
-                if ((few || times == 1.0) && times * power >= least && times * power <= greatest)
-                    all.push_back(times * power);
-        return all;
-    }
-    const double step = nice(std::max(greatest - least, 1e-9), parts);
-    for (double tick = std::ceil(least / step) * step; tick <= greatest * (1.0 + 1e-12); tick += step)
-        all.push_back(tick);
-    return all;
 }
 
 /// All that is drawn of one optimizer.
@@ -108,110 +70,78 @@ struct Across {
     std::string nowhere; ///< what the key says of a run with no place on it
 };
 
-class Chart {
+class LossChart {
   public:
-    Chart(const std::vector<Curve>& curves, Levels levels, Across across)
-        : groups_(groups_of(curves)), levels_(std::move(levels)), across_(std::move(across)) {
-        ranges();
-    }
+    LossChart(const std::vector<Curve>& curves, Levels levels, Across across)
+        : groups_(groups_of(curves)), levels_(std::move(levels)), across_(std::move(across)),
+          chart_(over_axes()) {}
 
     [[nodiscard]] std::string drawn() const {
-        const double height =
-            top + plot_height + bottom + (key_row * static_cast<double>(groups_.size())) + 4;
-        std::string svg = svg::begin(width, height, across_.label);
-        svg += axes();
+        std::string lines;
+        std::string keys;
+        for (std::size_t i = 0; i < groups_.size(); ++i) {
+            for (const std::vector<Curve::Point>& seed : groups_[i].seeds)
+                lines += chart_.curve("t-seed", line_look(i), spots(seed));
+            lines += chart_.curve("t-median", line_look(i), spots(groups_[i].median));
+            keys += key(i);
+        }
         // Within its own edges: what lies above is cut off.
-        svg += "<svg x=\"" + px(left) + "\" y=\"" + px(top) + "\" width=\"" + px(plot_width()) +
-               "\" height=\"" + px(plot_height) + "\" viewBox=\"" + px(left) + " " + px(top) + " " +
-               px(plot_width()) + " " + px(plot_height) + "\">";
-        for (std::size_t i = 0; i < groups_.size(); ++i)
-            svg += lines(i);
-        svg += "</svg>" + all_levels() + letters();
-        for (std::size_t i = 0; i < groups_.size(); ++i)
-            svg += key(i);
-        return svg + "</svg>";
+        const std::string edges = px(plot_box.left) + " " + px(plot_box.top) + " " + px(plot_box.width) +
+                                  " " + px(plot_box.height);
+        const Attributes place{{"x", px(plot_box.left)},
+                               {"y", px(plot_box.top)},
+                               {"width", px(plot_box.width)},
+                               {"height", px(plot_box.height)},
+                               {"viewBox", edges}};
+        return drawing_alone(
+            width, plot_box.bottom() + under_plot + (key_row * static_cast<double>(groups_.size())) + 4,
+            across_.label, chart_.axes() + element("svg", lines, place) + all_levels() + letters() + keys,
+            loss_style);
     }
 
   private:
-    static double plot_width() { return width - left - right; }
-    [[nodiscard]] double x(double value) const { return left + (x_.share(value) * plot_width()); }
-    [[nodiscard]] double y(double value) const { return top + ((1.0 - y_.share(value)) * plot_height); }
-
-    [[nodiscard]] bool has_place(const Curve::Point& point) const {
-        return std::isfinite(point.loss) && (!across_.logarithmic || across_.of(point) > 0.0);
+    [[nodiscard]] Chart::Spot spot(const Curve::Point& point) const {
+        return {across_.of(point), point.loss};
     }
+    [[nodiscard]] std::vector<Chart::Spot> spots(const std::vector<Curve::Point>& points) const {
+        std::vector<Chart::Spot> all;
+        for (const Curve::Point& point : points)
+            all.push_back(spot(point));
+        return all;
+    }
+    [[nodiscard]] bool has_place(const Curve::Point& point) const { return chart_.has_place(spot(point)); }
 
-    void ranges() {
-        constexpr double most = std::numeric_limits<double>::max();
-        x_ = {.least = most, .greatest = -most, .logarithmic = across_.logarithmic};
-        y_ = {.least = most, .greatest = -most, .logarithmic = false};
-        double highest_end = -most;
+    [[nodiscard]] Chart over_axes() const {
+        Axis x{.name = across_.name, .logarithmic = across_.logarithmic, .text = across_.tick};
+        Axis y{.name = "nats"};
+        Axis ends;
         for (const Group& group : groups_)
-            for (const std::vector<Curve::Point>& seed : group.seeds) {
+            for (const std::vector<Curve::Point>& seed : group.seeds)
                 for (const Curve::Point& point : seed) {
-                    if (!has_place(point))
+                    if (!x.has_place(across_.of(point)) || !y.has_place(point.loss))
                         continue;
-                    x_.least = std::min(x_.least, across_.of(point));
-                    x_.greatest = std::max(x_.greatest, across_.of(point));
-                    y_.least = std::min(y_.least, point.loss);
-                    y_.greatest = std::max(y_.greatest, point.loss);
+                    x.include(across_.of(point));
+                    y.include(point.loss);
+                    if (&point == &seed.back())
+                        ends.include(point.loss);
                 }
-                if (has_place(seed.back()))
-                    highest_end = std::max(highest_end, seed.back().loss);
-            }
-        if (x_.least > x_.greatest)
-            x_ = {.least = across_.logarithmic ? 1.0 : 0.0,
-                  .greatest = 1.0,
-                  .logarithmic = across_.logarithmic};
         for (const Floor& floor : levels_.floors)
-            y_.least = std::min(y_.least, floor.loss);
+            y.least = std::min(y.least, floor.loss);
         if (levels_.entropy)
-            y_.least = std::min(y_.least, *levels_.entropy);
+            y.least = std::min(y.least, *levels_.entropy);
         // The start is high and says little: what is drawn begins at the unigram, or where the worst run
         // ends.
-        const double start = levels_.floors.empty() ? y_.greatest : levels_.floors.front().loss;
-        y_.greatest = std::max(start, highest_end);
-        if (y_.least > y_.greatest)
-            y_ = {.least = 0.0, .greatest = 1.0, .logarithmic = false};
-        const double margin = std::max(0.03 * (y_.greatest - y_.least), 1e-6);
-        y_.least -= margin;
-        y_.greatest += margin;
-    }
-
-    [[nodiscard]] std::string axes() const {
-        std::string svg;
-        for (const double tick : y_.ticks(5))
-            svg += "<path class=\"t-rule\" d=\"M" + px(left) + " " + px(y(tick)) + "H" + px(width - right) +
-                   "\"/>" +
-                   svg::label("t-tick", left - 5, y(tick) + 3.5, "end",
-                              fixed(tick, y_.greatest - y_.least < 0.5 ? 2 : 1));
-        for (const double tick : x_.ticks(5))
-            svg += "<path class=\"t-rule\" d=\"M" + px(x(tick)) + " " + px(top + plot_height) + "v4\"/>" +
-                   svg::label("t-tick", x(tick), top + plot_height + 14, "middle", across_.tick(tick));
-        return svg +
-               svg::label("t-tick", left + (plot_width() / 2), top + plot_height + 26, "middle",
-                          across_.name) +
-               svg::label("t-tick", left - 5, top - 3, "end", "nats");
-    }
-
-    [[nodiscard]] std::string path(const std::string& look, const std::vector<Curve::Point>& points) const {
-        std::string d;
-        bool before = false;
-        for (const Curve::Point& point : points) {
-            const bool here = has_place(point);
-            if (here)
-                d += (before ? "L" : "M") + px(x(across_.of(point))) + " " + px(y(point.loss));
-            before = here;
-        }
-        return d.empty() ? d : "<path class=\"" + look + "\" d=\"" + d + "\"/>";
-    }
-
-    [[nodiscard]] std::string lines(std::size_t i) const {
-        const std::string look = "t-" + std::to_string(i % looks);
-        std::string svg;
-        for (const std::vector<Curve::Point>& seed : groups_[i].seeds)
-            svg += path("t-seed " + look, seed);
-        return svg + path("t-median " + look, groups_[i].median);
+        y.greatest =
+            std::max(levels_.floors.empty() ? y.greatest : levels_.floors.front().loss, ends.greatest);
+        if (y.least > y.greatest)
+            y = {.name = "nats", .least = 0.0, .greatest = 1.0};
+        const double margin = std::max(0.03 * (y.greatest - y.least), 1e-6);
+        y.least -= margin;
+        y.greatest += margin;
+        y.text = [digits = y.greatest - y.least < 0.5 ? 2 : 1](double loss) { return fixed(loss, digits); };
+        x.divide();
+        y.divide();
+        return {plot_box, x, y};
     }
 
     [[nodiscard]] std::string all_levels() const {
@@ -228,15 +158,16 @@ class Chart {
         std::vector<double> places;
         places.reserve(losses.size());
         for (const double loss : losses)
-            places.push_back(y(loss) + 3.5);
-        const std::vector<double> labels = svg::apart(places, 10.5, top + 7, top + plot_height + 4);
+            places.push_back(chart_.y(loss) + 3.5);
+        const std::vector<double> labels = apart(places, 10.5, plot_box.top + 7, plot_box.bottom() + 4);
         std::string svg;
         for (std::size_t i = 0; i < names.size(); ++i) {
-            const std::string look = i < levels_.floors.size() ? "t-floor" : "t-entropy";
-            svg += "<path class=\"" + look + "\" d=\"M" + px(left) + " " + px(y(losses[i])) + "H" +
-                   px(width - right) + "L" + px(width - right + 7) + " " + px(labels[i] - 3.5) + "\"/>" +
-                   svg::label("t-tick", width - right + 9, labels[i], "start",
-                              names[i] + " " + fixed(losses[i], 3));
+            svg +=
+                path(i < levels_.floors.size() ? "t-floor" : "t-entropy",
+                     "M" + px(plot_box.left) + " " + px(chart_.y(losses[i])) + "H" + px(plot_box.right()) +
+                         "L" + px(plot_box.right() + 7) + " " + px(labels[i] - 3.5)) +
+                label("tick", plot_box.right() + 9, labels[i], "start",
+                      names[i] + " " + fixed(losses[i], 3));
         }
         return svg;
     }
@@ -248,60 +179,60 @@ class Chart {
         for (std::size_t i = 0; i < groups_.size(); ++i)
             if (has_place(groups_[i].median.back())) {
                 shown.push_back(i);
-                places.push_back(std::max(y(groups_[i].median.back().loss) - 4, top + 9));
+                places.push_back(std::max(chart_.y(groups_[i].median.back().loss) - 4, plot_box.top + 9));
             }
-        const std::vector<double> at = svg::apart(places, 11, top + 9, top + plot_height);
+        const std::vector<double> at = apart(places, 11, plot_box.top + 9, plot_box.bottom());
         std::string svg;
         for (std::size_t i = 0; i < shown.size(); ++i)
-            svg += svg::label("t-letter t-over", x(across_.of(groups_[shown[i]].median.back())) - 3, at[i],
-                              "end", letter(shown[i]));
+            svg += label("letter over", chart_.x(across_.of(groups_[shown[i]].median.back())) - 3, at[i],
+                         "end", letter(shown[i]));
         return svg;
     }
 
     [[nodiscard]] std::string key(std::size_t i) const {
         constexpr std::size_t longest = 62;
         const Group& group = groups_[i];
-        const double at = top + plot_height + bottom + (key_row * static_cast<double>(i)) + 11;
+        const double at = plot_box.bottom() + under_plot + (key_row * static_cast<double>(i)) + 11;
         const bool any =
-            std::ranges::any_of(group.median, [&](const auto& point) { return has_place(point); });
+            std::ranges::any_of(group.median, [this](const auto& point) { return has_place(point); });
         const std::string more =
             any ? (group.seeds.size() == 1 ? "" : " (" + std::to_string(group.seeds.size()) + " seeds)")
                 : across_.nowhere;
-        return "<g class=\"t-key\"><title>" + escaped(group.name) + "</title><path class=\"t-median t-" +
-               std::to_string(i % looks) + "\" d=\"M" + px(left) + " " + px(at - 4) + "h26\"/>" +
-               svg::label("t-letter", left + 32, at, "start", letter(i)) +
-               svg::label("t-name", left + 48, at, "start", svg::clipped(group.name, longest) + more) +
-               "</g>";
+        return element(
+            "g.t-key",
+            element("title", escaped(group.name)) +
+                path("t-median " + line_look(i), "M" + px(plot_box.left) + " " + px(at - 4) + "h26") +
+                label("letter", plot_box.left + 32, at, "start", letter(i)) +
+                label("name", plot_box.left + 48, at, "start", clipped(group.name, longest) + more));
     }
 
     std::vector<Group> groups_;
     Levels levels_;
     Across across_;
-    Axis x_;
-    Axis y_;
+    Chart chart_;
 };
 
 } // namespace
 
 std::string loss_over_steps(const std::vector<Curve>& curves, const Levels& levels) {
-    return Chart(curves, levels,
-                 {.label = "Loss over steps",
-                  .name = "steps",
-                  .logarithmic = false,
-                  .of = [](const Curve::Point& point) { return static_cast<double>(point.step); },
-                  .tick = [](double steps) { return px(steps); },
-                  .nowhere = ": no finite loss"})
+    return LossChart(curves, levels,
+                     {.label = "Loss over steps",
+                      .name = "steps",
+                      .logarithmic = false,
+                      .of = [](const Curve::Point& point) { return static_cast<double>(point.step); },
+                      .tick = [](double steps) { return px(steps); },
+                      .nowhere = ": no finite loss"})
         .drawn();
 }
 
 std::string loss_over_bytes(const std::vector<Curve>& curves, const Levels& levels) {
-    return Chart(curves, levels,
-                 {.label = "Loss over bytes sent",
-                  .name = "bytes sent by all ranks",
-                  .logarithmic = true,
-                  .of = [](const Curve::Point& point) { return static_cast<double>(point.bytes); },
-                  .tick = bytes_text,
-                  .nowhere = ": sends nothing, or has no finite loss"})
+    return LossChart(curves, levels,
+                     {.label = "Loss over bytes sent",
+                      .name = "bytes sent by all ranks",
+                      .logarithmic = true,
+                      .of = [](const Curve::Point& point) { return static_cast<double>(point.bytes); },
+                      .tick = bytes_text,
+                      .nowhere = ": sends nothing, or has no finite loss"})
         .drawn();
 }
 

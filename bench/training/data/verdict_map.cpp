@@ -6,9 +6,8 @@
 #include <set>
 
 #include <truestep/problem/text.hpp>
+#include <truestep/report/chart.hpp>
 #include <truestep/report/frame.hpp>
-
-#include "svg.hpp"
 
 namespace truestep::training {
 
@@ -16,6 +15,7 @@ namespace {
 
 using report::page::escaped;
 using report::page::fixed;
+using report::page::label;
 using report::page::px;
 
 constexpr double map_width = 460;
@@ -24,23 +24,30 @@ constexpr double head_height = 44;
 constexpr double row_height = 38;
 constexpr double widest = 96;
 constexpr double key_height = 22;
+constexpr const char* map_style = R"css(
+.t-SAME { fill: #e3f3ea; } .t-WORSE { fill: #fce8e6; } .t-BETTER { fill: #dceafa; } .t-UNDECIDED { fill: #eceff3; } .t-MISTRUSTED { fill: #fcf0d4; }
+.t-absent { fill: none; stroke: #9aa4b2; stroke-width: .7; stroke-dasharray: 2 2; }
+@media (prefers-color-scheme: dark) {
+.t-SAME { fill: #14301f; } .t-WORSE { fill: #3d1b19; } .t-BETTER { fill: #152d4a; } .t-UNDECIDED { fill: #232a34; } .t-MISTRUSTED { fill: #362810; }
+}
+)css";
 
 /// "+0.012".
 std::string with_sign(double value) {
     return (value < 0.0 ? "−" : "+") + fixed(value < 0.0 ? -value : value, 3);
 }
 
-std::string cell(const MapCell* of, double x, double y, double cell_width) {
+std::string map_cell(const MapCell* of, double x, double y, double cell_width) {
     const std::string box = "x=\"" + px(x + 1.5) + "\" y=\"" + px(y + 1.5) + "\" width=\"" +
                             px(cell_width - 3) + "\" height=\"" + px(row_height - 3) + "\" rx=\"4\"";
     const double middle = x + (cell_width / 2);
     if (of == nullptr)
         return "<g><title>not run</title><rect class=\"t-absent\" " + box + "/>" +
-               svg::label("t-tick", middle, y + 23, "middle", "–") + "</g>";
+               label("tick", middle, y + 23, "middle", "–") + "</g>";
     const std::string word = name(of->verdict.outcome);
     return "<g class=\"t-cell\"><title>" + escaped(text(of->verdict)) + "</title><rect class=\"t-" + word +
-           "\" " + box + "/>" + svg::label("t-letter", middle, y + 17, "middle", word.substr(0, 1)) +
-           svg::label("t-tick", middle, y + 30, "middle", with_sign(of->verdict.difference)) + "</g>";
+           "\" " + box + "/>" + label("letter", middle, y + 17, "middle", word.substr(0, 1)) +
+           label("tick", middle, y + 30, "middle", with_sign(of->verdict.difference)) + "</g>";
 }
 
 /// The letters, and what they stand for.
@@ -52,8 +59,8 @@ std::string key(double y) {
         const std::string word = name(outcome);
         svg += "<rect class=\"t-" + word + "\" x=\"" + px(x) + "\" y=\"" + px(y) +
                "\" width=\"16\" height=\"15\" rx=\"3\"/>" +
-               svg::label("t-letter", x + 8, y + 11.5, "middle", word.substr(0, 1)) +
-               svg::label("t-tick", x + 20, y + 11.5, "start", word);
+               label("letter", x + 8, y + 11.5, "middle", word.substr(0, 1)) +
+               label("tick", x + 20, y + 11.5, "start", word);
         x += 34 + (7.2 * static_cast<double>(word.size()));
     }
     return svg;
@@ -71,27 +78,27 @@ std::string verdict_map(const std::string& title, const std::vector<MapCell>& ce
     const double cell_width =
         std::min(widest, (map_width - names - 8) / std::max(1.0, static_cast<double>(steps.size())));
     const double body = row_height * static_cast<double>(densities.size());
-    std::string svg = svg::begin(map_width, head_height + body + key_height + 10, title) +
-                      svg::label("t-letter", 8, 15, "start", title) +
-                      svg::label("t-tick", names - 6, 36, "end", "density");
+    std::string svg =
+        label("letter", 8, 15, "start", title) + label("tick", names - 6, 36, "end", "density");
     double x = names;
     for (const std::size_t column : steps) {
-        svg += svg::label("t-tick", x + (cell_width / 2), 36, "middle", std::to_string(column) + " steps");
+        svg += label("tick", x + (cell_width / 2), 36, "middle", std::to_string(column) + " steps");
         x += cell_width;
     }
     double y = head_height;
     for (const double density : densities) {
-        svg += svg::label("t-name", names - 6, y + 23, "end", shortest(density));
+        svg += label("name", names - 6, y + 23, "end", shortest(density));
         x = names;
         for (const std::size_t column : steps) {
             const auto found = std::ranges::find_if(
                 cells, [&](const MapCell& one) { return one.density == density && one.steps == column; });
-            svg += cell(found == cells.end() ? nullptr : &*found, x, y, cell_width);
+            svg += map_cell(found == cells.end() ? nullptr : &*found, x, y, cell_width);
             x += cell_width;
         }
         y += row_height;
     }
-    return svg + key(y + 8) + "</svg>";
+    return report::page::drawing_alone(map_width, head_height + body + key_height + 10, title,
+                                       svg + key(y + 8), map_style);
 }
 
 } // namespace truestep::training

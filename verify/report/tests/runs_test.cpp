@@ -165,7 +165,7 @@ TEST(RunsPage, ANameThatIsTooLongForItsRowStandsAboveItInFull) {
 }
 
 TEST(RunsPage, AFailedRowIsBeyondItsLimit) {
-    EXPECT_TRUE(contains(page_of(wrong_run()), "class=\"number\">&gt;100 %</td>"));
+    EXPECT_TRUE(contains(page_of(wrong_run()), "data-label=\"of limit\" role=\"cell\">&gt;100 %</td>"));
     EXPECT_FALSE(contains(page_of(good_run()), "&gt;100 %"));
 }
 

@@ -7,9 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <truestep/report/chart.hpp>
+
 #include "page_support.hpp"
 #include "sample_results.hpp"
-#include "svg.hpp"
 
 namespace truestep::training {
 namespace {
@@ -64,10 +65,10 @@ TEST(Drawing, NoNumberIsAGap) {
 }
 
 TEST(Drawing, LabelsKeepApartAndStayInside) {
-    const std::vector<double> at = svg::apart({50, 51, 52, 99, 10}, 10, 5, 100);
+    const std::vector<double> at = report::page::apart({50, 51, 52, 99, 10}, 10, 5, 100);
     EXPECT_EQ(at, (std::vector<double>{50, 60, 70, 99, 10}));
-    EXPECT_EQ(svg::apart({95, 96, 97}, 10, 5, 100), (std::vector<double>{80, 90, 100}));
-    EXPECT_EQ(svg::clipped("aä", 2), "a…");
+    EXPECT_EQ(report::page::apart({95, 96, 97}, 10, 5, 100), (std::vector<double>{80, 90, 100}));
+    EXPECT_EQ(report::page::clipped("aä", 2), "a…");
 }
 
 TEST(Drawing, TheMapHasALetterAColourAndTheDifferenceInEveryCell) {

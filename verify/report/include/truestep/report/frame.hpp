@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -31,10 +32,53 @@ namespace truestep::report::page {
                                   const std::string& content);
 /// Commands and environments, folded.
 [[nodiscard]] std::string made(const std::vector<nlohmann::ordered_json>& results);
-/// A whole page. `title` is plain text, `content` HTML.
-[[nodiscard]] std::string framed(const std::string& title, Status status, const std::string& content);
+/// A whole page. `title` is plain text, the rest HTML.
+[[nodiscard]] std::string framed(const std::string& title, Status status, const std::string& banner,
+                                 const std::string& content);
 
-/// A length in a drawing: "12.5".
-[[nodiscard]] std::string px(double value);
+using Attributes = std::vector<std::pair<const char*, std::string>>;
+/// An element as CSS selects it: "td.number", "article.failure.passed". `content` is HTML, attributes are
+/// plain text.
+[[nodiscard]] std::string element(const std::string& selector, const std::string& content,
+                                  const Attributes& attributes = {});
+/// A box in which something wide scrolls by itself.
+[[nodiscard]] std::string wide(const std::string& label, const std::string& content);
+/// Of a list of facts, plain text; "" without a value.
+[[nodiscard]] std::string fact(const std::string& what, const std::string& value);
+[[nodiscard]] std::string folded(const std::string& summary, const std::string& content,
+                                 const std::string& selector = "details");
+
+/// One of the counts of a banner: "12 ✓ passed". "0" is pale.
+[[nodiscard]] std::string count_chip(Status status, const std::string& count, const std::string& word);
+/// The top of a page. `headline` is plain text; the rest is HTML.
+[[nodiscard]] std::string banner(Status status, const std::string& what, const std::string& headline,
+                                 const std::string& counts, const std::string& links = "");
+
+/// A table with a caption and a head. One that looks like "stack" fits on a phone, because its rows become
+/// cards there, in which each cell stands behind its column's name. Its roles keep it a table for readers
+/// of screens in browsers that forget it when the style turns rows into blocks.
+class HtmlTable {
+  public:
+    struct Column {
+        std::string name;      ///< HTML
+        std::string kind = ""; ///< class of its cells; "head": they head their rows
+    };
+    /// `columns` also as "status:status, no.:number": names and kinds.
+    HtmlTable(const std::string& look, const std::string& caption, std::vector<Column> columns,
+              bool caption_shown = false);
+    HtmlTable(const std::string& look, const std::string& caption, const std::string& columns,
+              bool caption_shown = false);
+    void row(const std::vector<std::string>& cells, const std::string& look = "");
+    [[nodiscard]] std::string html() const;
+
+  private:
+    [[nodiscard]] Attributes roles(const std::string& role, Attributes attributes = {}) const;
+
+    std::vector<Column> columns_;
+    bool stacked_;
+    std::string look_;
+    std::string html_;
+    std::string rows_;
+};
 
 } // namespace truestep::report::page
