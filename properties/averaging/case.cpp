@@ -29,7 +29,7 @@ const gate::CaseSpec<Case>& spec() {
                  .draws(gate::one_of<DataClass>({DataClass::dyadic, DataClass::normal}), &Case::data)
                  .always()},
         .own_key = "local_steps",
-        .draws = {{"local_steps", "workers", "size", "rounds", "data", "seed"}},
+        .draws = {{"local_steps", "workers", "size", "rounds", "data"}},
         .fits = [](Case& run, const auto&) { problem::check_workers(run.workers); },
         .columns = {"workers", "local_steps"},
         .most_workers = [](const Case& run) { return static_cast<int>(run.workers); }};

@@ -3,6 +3,7 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/room.hpp>
+#include <truestep/properties/implementation.hpp>
 
 #include "case_words.hpp"
 #include "generators.hpp"
@@ -209,8 +210,8 @@ void give_workers(Case& run, const Case& drawn, const gate::Pins& pins) {
     if (found == pins.end() || found->second.empty())
         return;
     const auto given = [&](int workers) {
-        const std::string& text = gate::given_value(found->second, std::to_string(workers), "1");
-        return std::stoi(text);
+        return std::stoi(
+            gate::given_value(found->second, std::to_string(workers), "1", std::to_string(drawn.seed)));
     };
     run.other_workers = given(drawn.other_workers);
     for (Operation& operation : run.script)
@@ -266,10 +267,8 @@ const gate::CaseSpec<Case>& spec() {
     static const gate::CaseSpec<Case> all{
         .settings = settings(),
         .usual_line = "steps=1",
-        .draws = {{"workers",    "tensors", "steps",   "groups",  "partition", "owners", "density",
-                   "schedule",   "start",   "rate",    "epsilon", "warm_up",   "beta1",  "beta2",
-                   "correction", "decay",   "clip",    "norm",    "payload",   "data",   "silent",
-                   "seed",       "parts",   "buckets", "cuts",    "rank",      "place",  "other_workers"}},
+        .draws = {{"workers", "tensors", "steps", "groups", "partition", "owners", "density", "schedule",
+                   "start", "rate", "epsilon"}},
         .fits_drawn =
             [](Case& run) {
                 without_certain_halts(run);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -77,6 +78,35 @@ TEST(Drawn, TheSameSeedDrawsTheSameLines) {
     const std::string made = testing::TempDir() + "drawn.txt";
     std::ofstream(made) << found.str();
     ADD_FAILURE() << "other cases are drawn than before: diff " << TRUESTEP_DRAWN << " " << made;
+}
+
+/// Of a line; "" where it is as usual.
+std::string value_in(const gate::Line& line, const std::string& key) {
+    std::istringstream parts(line);
+    for (std::string part; std::getline(parts, part, ',');)
+        if (part.starts_with(key + "="))
+            return part;
+    return {};
+}
+
+TEST(Drawn, EachValueThatAUserGivesComes) {
+    for (const gate::System& system : all_systems()) {
+        const auto implementations = system.implementations(gate::make_thread_group({}));
+        for (const std::string& setting : system.settings) {
+            std::set<std::string> given;
+            for (const gate::Pins& row : system.rows(*implementations.front(), {}))
+                given.insert(row.at(system.option_of(setting)).front());
+            const gate::Pins pins{{system.option_of(setting), {given.begin(), given.end()}}};
+            rc::Random random(1);
+            std::set<std::string> come;
+            for (int drawn = 0; drawn < lines_of_a_property; ++drawn) {
+                const auto cases = system.property(system.reference_property).cases();
+                const gate::Line line = cases(random.split(), rc::kNominalSize).value();
+                come.insert(value_in(system.pinned(line, pins), setting));
+            }
+            EXPECT_EQ(come.size(), given.size()) << system.name << " " << setting;
+        }
+    }
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +18,10 @@
 namespace truestep::gate {
 
 /// Which of the values that a user gave a case gets: any of them may come, always the same for what was
-/// drawn, and shrinking to what is usual leads to the first.
+/// drawn and the seed, and shrinking to what is usual leads to the first.
 [[nodiscard]] const std::string& given_value(const std::vector<std::string>& values,
-                                             const std::string& drawn, const std::string& usual);
+                                             const std::string& drawn, const std::string& usual,
+                                             const std::string& seed);
 
 /// A line in its parts. Throws truestep::Error for a part whose key is none of these.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>>
@@ -40,8 +42,8 @@ struct CaseSpec {
     std::string own_key{};
     std::string usual_line{}; ///< of Case{}, where none of it would be written
     /// The keys, in the order in which they are drawn and shrunk; each list has a stream of random numbers
-    /// of its own. Empty: all in the order of the settings.
-    std::vector<std::vector<std::string>> draws{};
+    /// of its own. Settings that are in none follow in the last one, in their order.
+    std::vector<std::vector<std::string>> draws{{}};
     /// Makes a case that is one of what was drawn.
     std::function<void(Case&)> fits_drawn = [](Case&) {};
     /// What was not said follows from what was; what does not go together is refused by truestep::Error.
@@ -66,10 +68,13 @@ struct CaseSpec {
                                                                                        const Pins&) {};
 
     [[nodiscard]] const Setting<Case>& setting(const std::string& key) const {
-        return *std::ranges::find(settings, key, &Setting<Case>::key);
+        const auto found = std::ranges::find(settings, key, &Setting<Case>::key);
+        if (found == settings.end())
+            throw std::logic_error("there is no setting '" + key + "' in the specification of cases");
+        return *found;
     }
     [[nodiscard]] Setting<Case>& setting(const std::string& key) {
-        return *std::ranges::find(settings, key, &Setting<Case>::key);
+        return const_cast<Setting<Case>&>(std::as_const(*this).setting(key)); // NOLINT: it is not const
     }
 
     [[nodiscard]] Line text(const Case& run) const {
@@ -88,8 +93,9 @@ struct CaseSpec {
         Case run;
         std::set<std::string> said;
         for (const auto& [key, value] : parts_of_line(line, keys)) {
+            if (!said.insert(key).second)
+                throw Error("case: " + key + " is there twice; leave one out");
             setting(key).read(run, "case: " + key, value);
-            said.insert(key);
         }
         if (!own_key.empty() && !said.contains(own_key))
             throw Error("case: '" + line + "' has no " + own_key + "=VALUE");
@@ -99,22 +105,22 @@ struct CaseSpec {
 
     [[nodiscard]] rc::Gen<Case> cases() const {
         std::vector<std::vector<rc::Gen<Change>>> streams;
+        std::set<std::string> listed;
         for (const std::vector<std::string>& keys : draws) {
             streams.emplace_back();
             for (const std::string& key : keys)
-                streams.back().push_back(*setting(key).drawn);
+                streams.back().push_back(setting(key).drawn.value());
+            listed.insert(keys.begin(), keys.end());
         }
-        if (draws.empty()) {
-            streams.emplace_back();
-            for (const Setting<Case>& one : settings)
-                if (one.drawn)
-                    streams.back().push_back(*one.drawn);
-        }
+        for (const Setting<Case>& one : settings)
+            if (one.drawn && !listed.contains(one.key))
+                streams.back().push_back(*one.drawn);
         const auto drawn = [streams](const rc::Random& random, int size) {
             Parts parts;
             rc::Random outer = random;
             for (const std::vector<rc::Gen<Change>>& stream : streams) {
-                // One number is for the case itself, as RapidCheck's build() has it.
+                // A single stream begins behind the number that RapidCheck's build() takes for the case
+                // itself.
                 rc::Random inner = outer.split();
                 rc::Random& from = streams.size() == 1 ? outer : inner;
                 for (const rc::Gen<Change>& part : stream)
@@ -138,7 +144,8 @@ struct CaseSpec {
             if (const auto found = pins.find(one.option);
                 !one.option.empty() && found != pins.end() && !found->second.empty())
                 one.read(run, "--" + one.option,
-                         given_value(found->second, one.write(drawn), one.write(usual)));
+                         given_value(found->second, one.write(drawn), one.write(usual),
+                                     setting("seed").write(drawn)));
         }
         fits_pins(run, drawn, pins);
         fits(run, said);
@@ -214,6 +221,8 @@ struct CaseSpec {
         system.parsed = [this](const Line& line) { return text(parse(line)); };
         system.most_workers = [this](const Line& line) { return most_workers(parse(line)); };
         for (const std::string& key : columns) {
+            if (setting(key).option.empty() || setting(key).usual.empty())
+                throw std::logic_error("the column '" + key + "' lacks an option, or values for rows");
             system.settings.push_back(key);
             if (const Setting<Case>& column = setting(key); column.option != key)
                 system.options_of_settings[key] = column.option;
