@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <sstream>
 
+#include <truestep/problem/mix64.hpp>
+
 namespace truestep::gate {
 
 const std::string& given_value(const std::vector<std::string>& values, const std::string& drawn,
@@ -10,7 +12,7 @@ const std::string& given_value(const std::vector<std::string>& values, const std
     std::uint64_t hash = 0xcbf2'9ce4'8422'2325U;
     for (const char letter : drawn + ' ' + seed)
         hash = (hash ^ static_cast<unsigned char>(letter)) * 0x0000'0100'0000'01b3U;
-    return values[drawn == usual ? 0 : (hash >> 32U) % values.size()];
+    return values[drawn == usual ? 0 : problem::mix64(hash) % values.size()];
 }
 
 std::vector<std::pair<std::string, std::string>> parts_of_line(const Line& line,

@@ -282,7 +282,7 @@ const gate::CaseSpec<Case>& spec() {
             [](const gate::Implementation& implementation, const std::string& key, Strings values) {
                 const bool dense = dynamic_cast<const Implementation&>(implementation).algorithm() ==
                                    problem::Algorithm::adams;
-                return key == "density" && dense ? Strings{"1"} : values;
+                return key == "density" && dense ? Strings{"1"} : std::move(values);
             },
         .fits_pins = give_workers};
     return all;

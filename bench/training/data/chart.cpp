@@ -105,6 +105,7 @@ class LossChart {
     }
     [[nodiscard]] std::vector<Chart::Spot> spots(const std::vector<Curve::Point>& points) const {
         std::vector<Chart::Spot> all;
+        all.reserve(points.size());
         for (const Curve::Point& point : points)
             all.push_back(spot(point));
         return all;

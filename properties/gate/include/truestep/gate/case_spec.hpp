@@ -93,9 +93,8 @@ struct CaseSpec {
         Case run;
         std::set<std::string> said;
         for (const auto& [key, value] : parts_of_line(line, keys)) {
-            if (!said.insert(key).second)
-                throw Error("case: " + key + " is there twice; leave one out");
             setting(key).read(run, "case: " + key, value);
+            said.insert(key);
         }
         if (!own_key.empty() && !said.contains(own_key))
             throw Error("case: '" + line + "' has no " + own_key + "=VALUE");

@@ -42,7 +42,7 @@ namespace truestep::report::page {
 [[nodiscard]] double round_part(double whole, double parts);
 
 struct Axis {
-    std::string name = "";
+    std::string name{};
     bool logarithmic = false;
     std::function<std::string(double)> text = px; ///< of its ticks
     double least = std::numeric_limits<double>::max();

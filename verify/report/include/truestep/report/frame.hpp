@@ -60,8 +60,8 @@ using Attributes = std::vector<std::pair<const char*, std::string>>;
 class HtmlTable {
   public:
     struct Column {
-        std::string name;      ///< HTML
-        std::string kind = ""; ///< class of its cells; "head": they head their rows
+        std::string name;   ///< HTML
+        std::string kind{}; ///< class of its cells; "head": they head their rows
     };
     /// `columns` also as "status:status, no.:number": names and kinds.
     HtmlTable(const std::string& look, const std::string& caption, std::vector<Column> columns,
