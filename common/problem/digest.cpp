@@ -41,8 +41,8 @@ std::string model_text(const Problem& problem, const DensitySchedule& density) {
         text += " tensor " + std::to_string(tensor.name.size()) + ":" + tensor.name + " " +
                 std::to_string(tensor.size) + (tensor.always_dense ? " dense" : "") +
                 (tensor.param_group > 0 ? " group " + std::to_string(tensor.param_group) : "");
-    visit_first_settings(settings,
-                         [&](const std::string&, const auto& value) { text += " " + setting_text(value); });
+    visit_first_settings(
+        [&](const std::string&, auto member) { text += " " + setting_text(settings.*member); });
     visit_said(settings, [&](const std::string& key, const auto& value) {
         text += " " + key + " " + setting_text(value);
     });

@@ -93,11 +93,11 @@ NamedSettings named_settings(const problem::Problem& problem, const std::vector<
     for (const problem::Range& range : ranges)
         partition += std::to_string(range.begin) + "-" + std::to_string(range.end) + ",";
     NamedSettings all{{"algorithm", std::string(name(problem.algorithm))}, {"tensors", tensors}};
-    const auto add = [&all](const std::string& key, const auto& value) {
-        all.emplace_back(key, problem::setting_text(value));
+    const auto add = [&](const std::string& key, auto member) {
+        all.emplace_back(key, problem::setting_text(settings.*member));
     };
-    problem::visit_first_settings(settings, add);
-    problem::visit_later_settings(settings, add);
+    problem::visit_first_settings(add);
+    problem::visit_later_settings(add);
     if (settings.clip_norm == 0.0)
         std::ranges::find(all, "norm", &NamedSettings::value_type::first)->second = "without effect";
     all.insert(all.end(),

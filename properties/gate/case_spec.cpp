@@ -9,10 +9,10 @@ namespace truestep::gate {
 
 const std::string& given_value(const std::vector<std::string>& values, const std::string& drawn,
                                const std::string& usual, const std::string& seed) {
-    std::uint64_t hash = 0xcbf2'9ce4'8422'2325U;
+    std::uint64_t hash = 0;
     for (const char letter : drawn + ' ' + seed)
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x0000'0100'0000'01b3U;
-    return values[drawn == usual ? 0 : problem::mix64(hash) % values.size()];
+        hash = problem::mix64(hash + static_cast<unsigned char>(letter) + 1);
+    return values[drawn == usual ? 0 : hash % values.size()];
 }
 
 std::vector<std::pair<std::string, std::string>> parts_of_line(const Line& line,

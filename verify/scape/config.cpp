@@ -76,18 +76,20 @@ void parse_weight_decays(ObjectReader& reader, problem::HyperParameters& setting
         settings.more_weight_decays.push_back(list[group].get<double>());
 }
 
-/// Those that old traces do not say.
+/// Reads the settings that old traces do not have.
 void parse_later_settings(ObjectReader& reader, problem::HyperParameters& settings) {
     const problem::HyperParameters usual = problem::unsaid(settings);
-    problem::visit_later_settings(settings, [&]<class Value>(const std::string& key, Value& value) {
-        if constexpr (std::floating_point<Value>)
-            value = reader.number_or(key, value);
-        else if constexpr (std::is_same_v<Value, problem::NormVersion>) // a number
-            value = problem::parse<Value>(
-                std::to_string(reader.integer_or(key, static_cast<Index>(usual.norm))));
-        else
-            value = problem::parse<Value>(reader.text_or(key, std::string(name(value))));
-    });
+    problem::visit_later_settings(
+        [&]<class Value>(const std::string& key, Value problem::HyperParameters::*member) {
+            const Value otherwise = usual.*member;
+            if constexpr (std::floating_point<Value>)
+                settings.*member = reader.number_or(key, otherwise);
+            else if constexpr (std::is_same_v<Value, problem::NormVersion>) // written as a number
+                settings.*member = problem::parse<Value>(
+                    std::to_string(reader.integer_or(key, static_cast<Index>(otherwise))));
+            else
+                settings.*member = problem::parse<Value>(reader.text_or(key, std::string(name(otherwise))));
+        });
 }
 
 } // namespace

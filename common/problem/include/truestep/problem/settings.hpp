@@ -9,28 +9,29 @@
 
 namespace truestep::problem {
 
-/// visit(name, member) for each setting that files and digests leave out where it is as in unsaid(). A new
-/// setting stands here: ranks then agree on it, and traces, checkpoints and digests have it.
-template <class Settings, class Visit>
-void visit_later_settings(Settings& settings, const Visit& visit) {
-    visit("norm", settings.norm);
-    visit("payload", settings.payload);
+/// Calls visit(name, member) for each setting that files and digests leave out where it is as in unsaid().
+/// A new setting is added here: ranks then agree on it, and traces, checkpoints and digests have it.
+template <class Visit>
+void visit_later_settings(const Visit& visit) {
+    visit("norm", &HyperParameters::norm);
+    visit("payload", &HyperParameters::payload);
 }
 
-/// And for each that they always have, but for the groups of ranks and of parameters.
-template <class Settings, class Visit>
-void visit_first_settings(Settings& settings, const Visit& visit) {
-    visit("beta1", settings.beta1);
-    visit("beta2", settings.beta2);
-    visit("epsilon", settings.epsilon);
-    visit("weight_decay", settings.weight_decay);
-    visit("clip_norm", settings.clip_norm);
-    visit("bias_correction", settings.bias_correction);
-    visit("decay_order", settings.decay_order);
-    visit("k_rounding", settings.k_rounding);
+/// Calls visit(name, member) for each setting that they always have. The groups of ranks and of parameters
+/// are not among them, because each file writes them in its own way.
+template <class Visit>
+void visit_first_settings(const Visit& visit) {
+    visit("beta1", &HyperParameters::beta1);
+    visit("beta2", &HyperParameters::beta2);
+    visit("epsilon", &HyperParameters::epsilon);
+    visit("weight_decay", &HyperParameters::weight_decay);
+    visit("clip_norm", &HyperParameters::clip_norm);
+    visit("bias_correction", &HyperParameters::bias_correction);
+    visit("decay_order", &HyperParameters::decay_order);
+    visit("k_rounding", &HyperParameters::k_rounding);
 }
 
-/// As it stands in digests and messages.
+/// Digests and messages write a setting so.
 template <class Value>
 [[nodiscard]] std::string setting_text(Value value) {
     if constexpr (std::floating_point<Value>)
@@ -39,7 +40,7 @@ template <class Value>
         return std::string(name(value));
 }
 
-/// What a file means that leaves out the later settings: it may be from before there was a choice.
+/// A file that leaves out the later settings means these: it may be from before there was a choice.
 [[nodiscard]] inline HyperParameters unsaid(const HyperParameters& settings) {
     HyperParameters result;
     // The norm is of no matter where nothing is clipped.
@@ -47,16 +48,12 @@ template <class Value>
     return result;
 }
 
-/// visit(name, value) for each later setting that says something.
+/// Calls visit(name, value) for each later setting that differs from what a file means that leaves it out.
 template <class Visit>
 void visit_said(const HyperParameters& settings, const Visit& visit) {
-    const HyperParameters usual = unsaid(settings);
-    visit_later_settings(settings, [&](const std::string& key, const auto& value) {
-        visit_later_settings(usual, [&](const std::string& other, const auto& usual_value) {
-            if constexpr (std::equality_comparable_with<decltype(value), decltype(usual_value)>)
-                if (key == other && value != usual_value)
-                    visit(key, value);
-        });
+    visit_later_settings([&, usual = unsaid(settings)](const std::string& key, auto member) {
+        if (settings.*member != usual.*member)
+            visit(key, settings.*member);
     });
 }
 
