@@ -2,7 +2,7 @@
 
 #include <string>
 
-// What is known of a mistake that was made on purpose: one type for all systems, on hosts and on devices.
+// All systems describe their mistakes by this type, those of hosts and those of code for devices.
 
 namespace truestep::problem {
 
@@ -11,8 +11,8 @@ struct Mistake {
     int number = 0; ///< from 1 on, without gaps
     std::string name;
     std::string shows; ///< what a user would see, and when it can be seen at all
-    bool of_devices =
-        false; ///< only code for devices has it, and what it shows a mistake of hosts shows, too
+    /// Only code for devices has it, and a mistake of hosts shows the same.
+    bool of_devices = false;
 };
 
 } // namespace truestep::problem

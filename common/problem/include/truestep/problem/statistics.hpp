@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-// What a report tells of a measurement that was repeated.
+// Reports tell these of a measurement that was repeated.
 
 namespace truestep {
 

@@ -17,8 +17,8 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/storage/safetensors.hpp>
 
-/// What checkpoints of several systems share: folders with a number in their names, and a state in a file
-/// of its own.
+/// Checkpoints of several systems share this: their folders have a number in the name, and each state has a
+/// file.
 namespace truestep::storage {
 
 /// "step-0000000012".
@@ -41,7 +41,7 @@ struct StateFormat {
     std::vector<std::pair<std::string, std::int64_t State::*>> counts;
     std::vector<std::pair<std::string, std::vector<float> State::*>> parts;
 };
-/// What the state is of, and must be where it is loaded: "settings", say.
+/// A file says of which run the state is, as by "settings"; where it is loaded they must be the same.
 using Words = std::map<std::string, std::string>;
 
 /// In which a change of any one byte shows, of the metadata and of every value.
