@@ -41,7 +41,7 @@ std::string first_divergence(const ordered_json& first) {
     const bool all_ranks = at(first, "rank").is_number() && number(first, "rank") < 0.0;
     const std::string index = place_text(first, "index");
     const std::string coordinate = place_text(first, "coordinate");
-    const std::string html =
+    std::string html =
         "<h4>First divergence</h4>" +
         element("dl.facts",
                 fact(word_for(first, "step"), text(first, "step")) + fact("phase", text(first, "phase")) +
