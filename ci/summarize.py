@@ -71,9 +71,12 @@ class Summary:
 
 
 def tell_longest(what, seconds):
+    """A table, of what took a second or more."""
     seconds = sorted((entry for entry in seconds if entry[0] >= 1), reverse=True)
     if seconds:
-        print(f"{what}: {', '.join(f'{name} {round(taken)} s' for taken, name in seconds)}")
+        print(f"seconds  {what}")
+    for taken, name in seconds:
+        print(f"{round(taken):7}  {name}")
 
 
 def tell(summary, listed):
@@ -83,7 +86,7 @@ def tell(summary, listed):
     if summary.skipped:
         print(f"{len(summary.skipped)} skipped, counted as neither; each of them is in {listed}")
     tell_longest("the slowest tests", sorted(summary.tests_seconds, reverse=True)[:SLOWEST])
-    tell_longest(f"{round(sum(taken for taken, _ in summary.seconds))} s in all", summary.seconds)
+    tell_longest(f"the stages, {round(sum(taken for taken, _ in summary.seconds))} s in all", summary.seconds)
     for line, said in summary.failed:
         if said:
             print(f"\n-- {line}, the end of its output:")

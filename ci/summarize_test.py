@@ -47,7 +47,8 @@ class Summarize(unittest.TestCase):
         self.stage("format", True, seconds="0\n")
         status, lines = self.summary()
         self.assertEqual(status, 1)
-        self.assertEqual(lines[:2], ["the slowest tests: c (full) 30 s, a (quick) 3 s", "52 s in all: full 40 s, quick 12 s"])
+        self.assertEqual(lines[:3], ["seconds  the slowest tests", "     30  c (full)", "      3  a (quick)"])
+        self.assertEqual(lines[3:6], ["seconds  the stages, 52 s in all", "     40  full", "     12  quick"])
         self.assertEqual(lines[-1], "3 passed, 1 failed")
 
     def test_nothing_at_all_has_not_passed(self):
