@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <truestep/gate/program_hello.hpp>
-#include <truestep/problem/error.hpp>
+#include <truestep/gate/program_case.hpp>
+#include <truestep/gate/program_implementation.hpp>
 
 #include "properties.hpp"
 
@@ -61,22 +61,15 @@ Json case_message(const Scenario& scenario, int workers) {
 class ProgramRounds {
   public:
     ProgramRounds(Programs& programs, const Visible& visible, const Scenario& scenario)
-        : programs_(programs), scenario_(scenario), views_(views_of(scenario.settings, visible)),
-          workers_(scenario.workers), lives_(static_cast<std::size_t>(std::max(workers_, scenario.to))) {}
+        : session_(programs, scenario.workers), scenario_(scenario),
+          views_(views_of(scenario.settings, visible)),
+          lives_(static_cast<std::size_t>(std::max(scenario.workers, scenario.to))) {}
 
     std::vector<Life> run(const fs::path& folder);
 
   private:
-    [[nodiscard]] fs::path file(int rank, const std::string& what) {
-        return programs_.folder(workers_) / ("rank" + std::to_string(rank) + "." + what);
-    }
-    std::vector<Json> ask(std::vector<Json> messages, const std::vector<std::string>& expected) {
-        return programs_.ask(workers_, std::move(messages), expected);
-    }
     [[nodiscard]] Life& life(int rank) { return lives_[static_cast<std::size_t>(rank)]; }
-    std::string write(int rank, const std::string& what, const std::vector<float>& values);
     void begin_case(const std::vector<float>& parameters);
-    void with_folder(const char* what, const fs::path& folder);
     void restart(const fs::path& folder);
     [[nodiscard]] Json round_message(int rank, Index round, const Json& edges);
     /// False when a worker has ended.
@@ -85,17 +78,16 @@ class ProgramRounds {
     void end(int rank, Index round, const Json& answer);
     std::vector<State> look();
 
-    Programs& programs_;
+    gate::ProgramCase session_;
     const Scenario& scenario_;
     std::vector<View> views_;
-    int workers_; ///< of this part of the run
     std::vector<Life> lives_;
 };
 
 std::vector<Life> ProgramRounds::run(const fs::path& folder) {
     begin_case(scenario_.start);
     if (scenario_.watch)
-        for (int rank = 0; rank < workers_; ++rank)
+        for (int rank = 0; rank < session_.workers(); ++rank)
             scenario_.watch(rank, 0, first_state(scenario_.settings, scenario_.start));
     bool all_go_on = true;
     for (Index round = 1; round <= scenario_.rounds; ++round) {
@@ -109,38 +101,25 @@ std::vector<Life> ProgramRounds::run(const fs::path& folder) {
     return std::move(lives_);
 }
 
-std::string ProgramRounds::write(int rank, const std::string& what, const std::vector<float>& values) {
-    const fs::path path = file(rank, what);
-    gate::write_vector(path, values.data(), values.size() * sizeof(float));
-    return path.string();
-}
-
 void ProgramRounds::begin_case(const std::vector<float>& parameters) {
-    static_cast<void>(programs_.greeted(workers_)); // so that there is a folder
-    const Json common = case_message(scenario_, workers_);
-    std::vector<Json> messages;
-    for (int rank = 0; rank < workers_; ++rank) {
-        Json message = common;
-        message["rank"] = rank;
-        message["parameters"] = write(rank, "initial", parameters);
-        messages.push_back(std::move(message));
-    }
-    static_cast<void>(ask(std::move(messages), {"case"}));
-}
-
-void ProgramRounds::with_folder(const char* what, const fs::path& folder) {
-    const Json message{{"do", what}, {"folder", folder.string()}};
-    static_cast<void>(ask(std::vector<Json>(static_cast<std::size_t>(workers_), message), {what}));
+    const Json common = case_message(scenario_, session_.workers());
+    const auto message = [&](int rank) {
+        Json of_rank = common;
+        of_rank["rank"] = rank;
+        of_rank["parameters"] = session_.write(rank, "initial", parameters);
+        return of_rank;
+    };
+    static_cast<void>(session_.ask(message, {"case"}));
 }
 
 void ProgramRounds::restart(const fs::path& folder) {
-    with_folder("save", folder);
-    workers_ = scenario_.workers_in(scenario_.restart + 1);
+    session_.with_folder("save", folder);
+    session_.move_to(scenario_.workers_in(scenario_.restart + 1));
     // What is restored has to replace it.
     begin_case(std::vector<float>(scenario_.start.size(), 0.0F));
-    with_folder("restore", folder);
+    session_.with_folder("restore", folder);
     std::vector<State> begun = look();
-    for (int rank = 0; rank < workers_; ++rank) {
+    for (int rank = 0; rank < session_.workers(); ++rank) {
         life(rank).begun = std::move(begun[static_cast<std::size_t>(rank)]);
         life(rank).restarted = true;
     }
@@ -152,7 +131,7 @@ Json ProgramRounds::round_message(int rank, Index round, const Json& edges) {
     const bool ended = life(rank).halted > 0 || life(rank).left_alone > 0;
     for (Index step = 1; step <= (ended ? 0 : scenario_.steps(rank, round)); ++step) {
         gradients.push_back(
-            write(rank, "gradient" + std::to_string(step), scenario_.gradient(rank, round, step)));
+            session_.write(rank, "gradient" + std::to_string(step), scenario_.gradient(rank, round, step)));
         rates.push_back(scenario_.learning_rate(round, step));
     }
     return {{"do", "round"},
@@ -164,16 +143,13 @@ Json ProgramRounds::round_message(int rank, Index round, const Json& edges) {
 
 bool ProgramRounds::make_round(Index round) {
     Json edges = Json::array();
-    for (const Edge& edge : graph_of(scenario_.settings, round, workers_))
+    for (const Edge& edge : graph_of(scenario_.settings, round, session_.workers()))
         edges.push_back({edge.a, edge.b, edge.weight});
-    std::vector<Json> messages;
-    messages.reserve(static_cast<std::size_t>(workers_));
-    for (int rank = 0; rank < workers_; ++rank)
-        messages.push_back(round_message(rank, round, edges));
-    const std::vector<Json> answers = ask(std::move(messages), {"round", "halted", "alone"});
+    const std::vector<Json> answers = session_.ask(
+        [&](int rank) { return round_message(rank, round, edges); }, {"round", "halted", "alone"});
     std::vector<State> states = look();
     bool all_go_on = true;
-    for (int rank = 0; rank < workers_; ++rank) {
+    for (int rank = 0; rank < session_.workers(); ++rank) {
         const Json& answer = answers[static_cast<std::size_t>(rank)];
         Life& of_rank = life(rank);
         if (of_rank.halted == 0 && of_rank.left_alone == 0) {
@@ -182,7 +158,7 @@ bool ProgramRounds::make_round(Index round) {
                 keep(rank, round, std::move(states[static_cast<std::size_t>(rank)]),
                      answer.value("skipped", false));
         } else if (answer["did"] == "round") {
-            programs_.fail(workers_, rank, "goes on after it has ended");
+            session_.fail(rank, "goes on after it has ended");
         }
         all_go_on = all_go_on && answer["did"] == "round";
     }
@@ -198,7 +174,7 @@ void ProgramRounds::keep(int rank, Index round, State state, bool skipped) {
 
 void ProgramRounds::end(int rank, Index round, const Json& answer) {
     if (const auto skipped = answer.find("skipped"); skipped != answer.end() && !skipped->is_boolean())
-        programs_.fail(workers_, rank, "made a round, but \"skipped\" must be true or false");
+        session_.fail(rank, "made a round, but \"skipped\" must be true or false");
     if (answer["did"] == "round")
         return;
     (answer["did"] == "halted" ? life(rank).halted : life(rank).left_alone) = round;
@@ -206,32 +182,18 @@ void ProgramRounds::end(int rank, Index round, const Json& answer) {
 }
 
 std::vector<State> ProgramRounds::look() {
-    std::vector<Json> messages;
-    for (int rank = 0; rank < workers_; ++rank) {
-        Json into = Json::object();
+    std::vector<std::string> names;
+    for (const View& view : views_)
+        names.emplace_back(view.name);
+    std::vector<State> states;
+    for (const Json& answer : session_.view(names)) {
+        const int rank = static_cast<int>(states.size());
+        State& state = states.emplace_back();
+        state.rounds = session_.number(rank, answer, "rounds", "showed itself");
+        state.s = session_.number(rank, answer, "inner_steps", "showed itself");
         for (const View& view : views_)
-            into[view.name] = file(rank, view.name).string();
-        messages.push_back({{"do", "view"}, {"into", std::move(into)}});
-    }
-    const std::vector<Json> answers = ask(std::move(messages), {"view"});
-    std::vector<State> states(static_cast<std::size_t>(workers_));
-    for (int rank = 0; rank < workers_; ++rank) {
-        State& state = states[static_cast<std::size_t>(rank)];
-        try {
-            state.rounds = gate::whole_number(answers[static_cast<std::size_t>(rank)], "rounds");
-            state.s = gate::whole_number(answers[static_cast<std::size_t>(rank)], "inner_steps");
-        } catch (const Error& error) {
-            programs_.fail(workers_, rank, std::string("showed itself, but ") + error.what());
-        }
-        for (const View& view : views_) {
-            std::vector<float>& values = state.*view.part;
-            values.resize(static_cast<std::size_t>(scenario_.size));
-            const fs::path path = file(rank, view.name);
-            const std::string fault = gate::take_vector(path, values.data(), values.size() * sizeof(float));
-            if (!fault.empty())
-                programs_.fail(workers_, rank,
-                               std::string("left no '") + view.name + "': " + path.string() + " " + fault);
-        }
+            state.*view.part =
+                session_.take<float>(rank, view.name, static_cast<std::size_t>(scenario_.size));
     }
     return states;
 }
@@ -244,8 +206,14 @@ bool lacks(const std::string& property, const Visible& visible) {
            (of_moments && !(visible.first_moment && visible.second_moment));
 }
 
+Visible visible_of(const gate::ProgramHello& hello) {
+    return {hello.shows.contains("before"), hello.shows.contains("first_moment"),
+            hello.shows.contains("second_moment")};
+}
+
 /// What the gate cannot see or ask of processes that talk by themselves.
-void leave_out_what_is_not_seen(gate::ProgramHello& hello, const Visible& visible) {
+void leave_out_what_is_not_seen(const Json& /*answer*/, gate::ProgramHello& hello) {
+    const Visible visible = visible_of(hello);
     const char* const unseen = "a program's ranks talk by their own means, which the gate does not see";
     for (const char* property : {"traffic", "delay", "no_barrier"})
         hello.left_out.try_emplace(property, unseen);
@@ -260,51 +228,26 @@ void leave_out_what_is_not_seen(gate::ProgramHello& hello, const Visible& visibl
                                                       "first_moment and second_moment");
 }
 
-class ProgramCandidate final : public Candidate {
+gate::ProgramSystem programs_of_gasloc() {
+    return {"gasloc",
+            1,
+            {"parameters", "before", "first_moment", "second_moment"},
+            gate::names_of(properties()),
+            leave_out_what_is_not_seen};
+}
+
+class ProgramCandidate final : public gate::ProgramImplementation<Candidate> {
   public:
     ProgramCandidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group)
-        : group_(group),
-          programs_(settings, {{"do", "hello"}, {"protocol", gate::program_protocol}, {"system", "gasloc"}},
-                    *group) {
-        std::vector<std::string> names;
-        for (const gate::Property& property : properties())
-            names.push_back(property.name);
-        const Json& answer = programs_.greeted(1);
-        try {
-            hello_ = gate::program_hello(answer, settings,
-                                         {"parameters", "before", "first_moment", "second_moment"}, names);
-        } catch (const Error& error) {
-            throw Error(std::string("--program, in its answer to 'hello': ") + error.what());
-        }
-        visible_ = {hello_.shows.contains("before"), hello_.shows.contains("first_moment"),
-                    hello_.shows.contains("second_moment")};
-        leave_out_what_is_not_seen(hello_, visible_);
-    }
+        : ProgramImplementation(settings, group, programs_of_gasloc()) {}
 
-    std::string name() const override { return hello_.name; }
-    std::string communicator() const override { return "program"; }
-    bool communicates() const override { return false; }
-    verify::LevelKind level() const override { return hello_.level; }
-    bool takes(int workers) const override { return workers >= 1 && workers <= Programs::most_workers; }
-    /// Its processes are this one's, from case to case.
-    bool stays_here() const override { return true; }
-    std::string unavailable() const override { return programs_.gave_up(); }
-    gate::LeftOut left_out() const override { return hello_.left_out; }
     bool in_process() const override { return false; }
-    Visible visible() const override { return visible_; }
+    Visible visible() const override { return visible_of(hello()); }
 
     std::vector<Life> run(const Scenario& scenario) const override {
-        const fs::path folder = fs::absolute(gate::scratch_folder(*group_)) / "gasloc-restart";
-        fs::remove_all(folder);
-        fs::create_directories(folder);
-        return ProgramRounds(programs_, visible_, scenario).run(folder);
+        return ProgramRounds(programs(), visible(), scenario)
+            .run(gate::empty_folder(group(), "gasloc-restart"));
     }
-
-  private:
-    std::shared_ptr<const gate::Group> group_;
-    mutable Programs programs_; ///< which remembers nothing of a case that another would see
-    gate::ProgramHello hello_;
-    Visible visible_;
 };
 
 } // namespace

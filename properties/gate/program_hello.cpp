@@ -1,4 +1,4 @@
-#include <truestep/gate/program_hello.hpp>
+#include <truestep/gate/program_implementation.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -86,15 +86,27 @@ LeftOut left_out_in(const HelloJson& answer, const std::vector<std::string>& pro
 
 } // namespace
 
-ProgramHello program_hello(const Programs::Json& answer, const ProgramSettings& settings,
-                           const std::vector<std::string>& views,
-                           const std::vector<std::string>& properties) {
-    const std::int64_t version = whole_number(answer, "protocol");
-    if (version != program_protocol)
-        throw Error("\"protocol\" is " + std::to_string(version) + "; this gate speaks " +
-                    std::to_string(program_protocol));
-    return {name_in(answer, settings), level_in(answer, settings), shows_in(answer, views),
-            left_out_in(answer, properties)};
+ProgramHello greeted(Programs& programs, const ProgramSettings& settings, const ProgramSystem& system) {
+    const HelloJson& answer = programs.greeted(system.least_workers);
+    try {
+        const std::int64_t version = whole_number(answer, "protocol");
+        if (version != program_protocol)
+            throw Error("\"protocol\" is " + std::to_string(version) + "; this gate speaks " +
+                        std::to_string(program_protocol));
+        ProgramHello hello{name_in(answer, settings), level_in(answer, settings),
+                           shows_in(answer, system.views), left_out_in(answer, system.properties)};
+        system.leave_out(answer, hello);
+        return hello;
+    } catch (const Error& error) {
+        throw Error(std::string("--program, in its answer to 'hello': ") + error.what());
+    }
+}
+
+std::filesystem::path empty_folder(const Group& group, const std::string& name) {
+    std::filesystem::path folder = std::filesystem::absolute(scratch_folder(group)) / name;
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    return folder;
 }
 
 } // namespace truestep::gate

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -80,36 +81,51 @@ void Programs::World::greet(const Json& greeting, double seconds) {
     greeted_ = ask(std::move(messages), {"hello"}, seconds).front();
 }
 
+std::vector<std::size_t> Programs::World::all_ranks() const {
+    std::vector<std::size_t> all(ranks_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+}
+
 std::vector<Programs::Json> Programs::World::ask(std::vector<Json> messages,
                                                  const std::vector<std::string>& expected, double seconds) {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    const std::vector<std::size_t> all = all_ranks();
+    for (const std::size_t rank : all)
         expect_silence(rank);
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    for (const std::size_t rank : all)
         put(rank, std::move(messages[rank]));
-    std::vector<Json> answers(ranks_.size());
-    std::vector<bool> answered(ranks_.size(), false);
+    return answers_of(all, expected, seconds);
+}
+
+/// Looks at no other's process, which another thread may ask meanwhile.
+std::vector<Programs::Json> Programs::World::answers_of(const std::vector<std::size_t>& asked,
+                                                        const std::vector<std::string>& expected,
+                                                        double seconds) {
+    std::vector<Json> answers(asked.size());
+    std::vector<bool> answered(asked.size(), false);
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     while (true) {
-        for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-            if (answered[rank]) {
-                ranks_[rank]->work();
-            } else if (auto answer = take(rank, expected)) {
-                answers[rank] = std::move(*answer);
-                answered[rank] = true;
+        for (std::size_t place = 0; place < asked.size(); ++place) {
+            if (answered[place]) {
+                ranks_[asked[place]]->work();
+            } else if (auto answer = take(asked[place], expected)) {
+                answers[place] = std::move(*answer);
+                answered[place] = true;
             }
         }
         if (std::ranges::find(answered, false) == answered.end())
             return answers;
-        if (std::ranges::any_of(ranks_, [](const auto& rank) { return rank->output_is_closed(); }))
-            fail_for_the_ended(answered);
+        fail_for_the_ended(asked, answered);
+        if (const std::string other = failure(); !other.empty())
+            throw ProgramFailed(other);
         if (patience_is_over())
             throw ProgramFailed("interrupted");
         const double left = std::chrono::duration<double>(end - Clock::now()).count();
         if (left <= 0.0)
-            fail_for_the_silent(answered, seconds);
+            fail_for_the_silent(asked, answered, seconds);
         std::vector<pollfd> awaited;
-        for (const auto& rank : ranks_)
-            rank->add_to(awaited);
+        for (const std::size_t rank : asked)
+            ranks_[rank]->add_to(awaited);
         poll(awaited.data(), awaited.size(),
              static_cast<int>(std::ceil(std::min(left, look_every_seconds) * 1000.0)));
     }
@@ -138,34 +154,10 @@ Programs::Json Programs::World::ask_one(std::size_t rank, Json message, const st
     try {
         expect_silence(rank);
         put(rank, std::move(message));
-        return answer_of(rank, expected, seconds);
+        return std::move(answers_of({rank}, {expected}, seconds).front());
     } catch (const ProgramFailed& failed) {
         give_up(failed.what());
         throw;
-    }
-}
-
-Programs::Json Programs::World::answer_of(std::size_t rank, const std::string& expected, double seconds) {
-    ProgramProcess& process = *ranks_[rank];
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    while (true) {
-        if (auto answer = take(rank, {expected}))
-            return std::move(*answer);
-        if (process.output_is_closed()) {
-            const std::string how = process.end();
-            fail(static_cast<int>(rank), how.empty() ? "closed its standard output" : how);
-        }
-        if (const std::string other = failure(); !other.empty())
-            throw ProgramFailed(other);
-        if (patience_is_over())
-            throw ProgramFailed("interrupted");
-        const double left = std::chrono::duration<double>(end - Clock::now()).count();
-        if (left <= 0.0)
-            fail(static_cast<int>(rank), silent(rank, seconds));
-        std::vector<pollfd> awaited;
-        process.add_to(awaited);
-        poll(awaited.data(), awaited.size(),
-             static_cast<int>(std::ceil(std::min(left, look_every_seconds) * 1000.0)));
     }
 }
 
@@ -187,8 +179,7 @@ std::string Programs::World::whole_failure() {
     for (const auto& rank : ranks_)
         rank->work();
     try {
-        if (std::ranges::any_of(ranks_, [](const auto& rank) { return rank->output_is_closed(); }))
-            fail_for_the_ended(std::vector<bool>(ranks_.size(), false));
+        fail_for_the_ended(all_ranks(), std::vector<bool>(ranks_.size(), false));
     } catch (const ProgramFailed& all) {
         return all.what();
     }
@@ -255,29 +246,32 @@ void Programs::World::fail(int rank, const std::string& what) {
 }
 
 /// Those that follow another's end are told with it: which was the first is not known.
-void Programs::World::fail_for_the_ended(const std::vector<bool>& answered) {
+void Programs::World::fail_for_the_ended(const std::vector<std::size_t>& asked,
+                                         const std::vector<bool>& answered) {
     std::string told;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-        if (!ranks_[rank]->output_is_closed())
+    for (std::size_t place = 0; place < asked.size(); ++place) {
+        const ProgramProcess& process = *ranks_[asked[place]];
+        if (!process.output_is_closed())
             continue;
-        const std::string end = ranks_[rank]->end();
-        told +=
-            (told.empty() ? "" : "; ") + story(rank, (end.empty() ? "closed its standard output" : end) +
-                                                         (answered[rank] ? ", after its answer" : ""));
+        const std::string end = process.end();
+        told += (told.empty() ? "" : "; ") +
+                story(asked[place], (end.empty() ? "closed its standard output" : end) +
+                                        (answered[place] ? ", after its answer" : ""));
     }
-    throw ProgramFailed(told);
+    if (!told.empty())
+        throw ProgramFailed(told);
 }
 
-std::string Programs::World::silent(std::size_t rank, double seconds) const {
-    return "did not answer within " + shortest(seconds) + " s" +
-           (ranks_[rank]->left().empty() ? "" : ", but for a line without its end");
-}
-
-void Programs::World::fail_for_the_silent(const std::vector<bool>& answered, double seconds) {
+void Programs::World::fail_for_the_silent(const std::vector<std::size_t>& asked,
+                                          const std::vector<bool>& answered, double seconds) {
     std::string told;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-        if (!answered[rank])
-            told += (told.empty() ? "" : "; ") + story(rank, silent(rank, seconds));
+    for (std::size_t place = 0; place < asked.size(); ++place)
+        if (!answered[place])
+            told +=
+                (told.empty() ? "" : "; ") +
+                story(asked[place],
+                      "did not answer within " + shortest(seconds) + " s" +
+                          (ranks_[asked[place]]->left().empty() ? "" : ", but for a line without its end"));
     throw ProgramFailed(told);
 }
 

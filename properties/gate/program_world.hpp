@@ -47,12 +47,15 @@ class Programs::World {
     void put(std::size_t rank, Json message);
     std::optional<Json> take(std::size_t rank, const std::vector<std::string>& expected);
     void expect_silence(std::size_t rank);
-    Json answer_of(std::size_t rank, const std::string& expected, double seconds);
+    [[nodiscard]] std::vector<std::size_t> all_ranks() const;
+    std::vector<Json> answers_of(const std::vector<std::size_t>& asked,
+                                 const std::vector<std::string>& expected, double seconds);
     Json checked(std::size_t rank, const std::string& line, const std::vector<std::string>& expected);
     [[nodiscard]] std::string story(std::size_t rank, const std::string& what);
-    [[nodiscard]] std::string silent(std::size_t rank, double seconds) const;
-    [[noreturn]] void fail_for_the_ended(const std::vector<bool>& answered);
-    [[noreturn]] void fail_for_the_silent(const std::vector<bool>& answered, double seconds);
+    /// Where any has.
+    void fail_for_the_ended(const std::vector<std::size_t>& asked, const std::vector<bool>& answered);
+    [[noreturn]] void fail_for_the_silent(const std::vector<std::size_t>& asked,
+                                          const std::vector<bool>& answered, double seconds);
 
     std::filesystem::path folder_;
     std::vector<std::unique_ptr<ProgramProcess>> ranks_;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include <poll.h>
@@ -27,8 +25,10 @@ double seconds_to_start(int workers) {
 
 } // namespace
 
-Programs::Programs(const ProgramSettings& settings, Json greeting, const Group& group)
-    : settings_(settings), words_(words_of(settings.command)), greeting_(std::move(greeting)),
+Programs::Programs(const ProgramSettings& settings, const std::string& system, const Group& group)
+    : settings_(settings), words_(words_of(settings.command)), greeting_{{"do", "hello"},
+                                                                         {"protocol", program_protocol},
+                                                                         {"system", system}},
       scratch_(std::filesystem::absolute(scratch_folder(group))) {}
 
 Programs::~Programs() {
@@ -133,28 +133,6 @@ void Programs::fail(int workers, int rank, const std::string& what) {
         worlds_.pop_back();
         throw;
     }
-}
-
-void write_vector(const std::filesystem::path& path, const void* values, std::size_t bytes) {
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file.write(static_cast<const char*>(values), static_cast<std::streamsize>(bytes));
-    if (!file.flush())
-        throw Error(path.string() + " cannot be written; is there room for it? See TRUESTEP_SCRATCH");
-}
-
-std::string take_vector(const std::filesystem::path& path, void* values, std::size_t bytes) {
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error)
-        return "is no file";
-    if (size != bytes)
-        return "has " + std::to_string(size) + " bytes; it must have " + std::to_string(bytes);
-    std::ifstream file(path, std::ios::binary);
-    if (!file.read(static_cast<char*>(values), static_cast<std::streamsize>(bytes)))
-        return "cannot be read";
-    file.close();
-    std::filesystem::remove(path, error);
-    return {};
 }
 
 std::int64_t whole_number(const Programs::Json& answer, const char* key) {

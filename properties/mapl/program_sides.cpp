@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <truestep/gate/program_case.hpp>
 #include <truestep/mapl/quantization.hpp>
 
 namespace truestep::mapl {
@@ -19,30 +20,23 @@ using Bytes = std::vector<std::uint8_t>;
 /// The process of one rank.
 class Talk {
   public:
-    Talk(Programs& programs, int workers, int rank, std::filesystem::path folder)
-        : programs_(programs), workers_(workers), rank_(rank), folder_(std::move(folder)) {}
+    Talk(Programs& programs, int workers, int rank, const std::filesystem::path& folder)
+        : programs_(programs), workers_(workers), rank_(rank), files_(folder, rank) {}
 
     Json ask(Json message) {
         const std::string what = message["do"];
         return programs_.ask_one(workers_, rank_, std::move(message), what);
     }
-    [[nodiscard]] std::string file(const std::string& what) {
-        return (folder_ / ("rank" + std::to_string(rank_) + "." + what)).string();
-    }
+    [[nodiscard]] std::string file(const std::string& what) { return files_.path(what); }
     template <class Value>
     [[nodiscard]] std::string written(const std::string& what, std::span<const Value> values) {
-        std::string path = file(what);
-        gate::write_vector(path, values.data(), values.size_bytes());
-        return path;
+        return files_.write(what, std::as_bytes(values));
     }
     template <class Value>
     [[nodiscard]] std::vector<Value> taken(const std::string& what, std::size_t count) {
         std::vector<Value> values(count);
-        const std::string path = file(what);
-        const std::string fault = gate::take_vector(path, values.data(), count * sizeof(Value));
-        if (!fault.empty())
-            throw std::runtime_error("rank " + std::to_string(rank_) + " left no '" + what + "': " + path +
-                                     " " + fault);
+        if (const auto fault = files_.take(what, std::as_writable_bytes(std::span(values))); !fault.empty())
+            throw std::runtime_error("rank " + std::to_string(rank_) + " " + fault);
         return values;
     }
 
@@ -50,7 +44,7 @@ class Talk {
     Programs& programs_;
     int workers_;
     int rank_;
-    std::filesystem::path folder_;
+    gate::ProgramFiles files_;
 };
 
 /// What both sides have in common; `Any` is AnySender or AnyReceiver.

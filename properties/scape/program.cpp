@@ -5,8 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <truestep/gate/program_hello.hpp>
-#include <truestep/gate/programs.hpp>
+#include <truestep/gate/program_case.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/properties/implementations.hpp>
 
@@ -61,13 +60,13 @@ class ProgramRun {
     /// `ended`: by rank why it does not begin, or nothing, where somebody wants to know that.
     ProgramRun(Programs& programs, const Shows& shows, Setup setup, const std::optional<Odd>& odd = {},
                std::vector<std::string>* ended = nullptr)
-        : programs_(programs), shows_(shows), setup_(std::move(setup)) {
+        : session_(programs, setup.problem.workers), shows_(shows), setup_(std::move(setup)) {
         begin_case(odd, ended);
     }
 
     std::vector<Outcome> step(const Action& action);
-    void save(const fs::path& folder) { with_folder("save", folder); }
-    void restore(const fs::path& folder) { with_folder("restore", folder); }
+    void save(const fs::path& folder) { session_.with_folder("save", folder); }
+    void restore(const fs::path& folder) { session_.with_folder("restore", folder); }
     /// Other ranks go on.
     void restart(const Action& action, const fs::path& folder);
     /// A step that is taken back.
@@ -77,48 +76,32 @@ class ProgramRun {
     std::vector<View> views();
     std::vector<std::vector<std::uint8_t>> coming();
 
-    [[nodiscard]] std::size_t workers() const { return static_cast<std::size_t>(setup_.problem.workers); }
-    [[nodiscard]] fs::path folder() { return programs_.folder(setup_.problem.workers); }
+    [[nodiscard]] std::size_t workers() const { return static_cast<std::size_t>(session_.workers()); }
 
   private:
     [[nodiscard]] std::size_t size() const { return setup_.parameters.size(); }
-    [[nodiscard]] fs::path file(std::size_t rank, const std::string& what) {
-        return folder() / ("rank" + std::to_string(rank) + "." + what);
-    }
-    std::vector<Json> ask(std::vector<Json> messages, const std::vector<std::string>& expected) {
-        return programs_.ask(setup_.problem.workers, std::move(messages), expected);
-    }
-    [[noreturn]] void fail(std::size_t rank, const std::string& what) {
-        programs_.fail(setup_.problem.workers, static_cast<int>(rank), what);
-    }
     void begin_case(const std::optional<Odd>& odd = {}, std::vector<std::string>* ended = nullptr);
-    void with_folder(const char* what, const fs::path& folder);
-    /// Each rank's files of these names and sizes in bytes.
-    std::vector<Json> ask_for_views(const std::vector<std::string>& what);
-    template <class Values>
-    void take(std::size_t rank, const std::string& what, std::size_t count, Values& values);
-    Outcome outcome(std::size_t rank, const Action& action, const Json& answer);
+    [[nodiscard]] std::vector<std::uint8_t> mask(int rank, const char* what) {
+        return session_.take<std::uint8_t>(rank, what, (size() + 7) / 8);
+    }
+    Outcome outcome(int rank, const Action& action, const Json& answer);
 
-    Programs& programs_;
+    gate::ProgramCase session_;
     Shows shows_;
     Setup setup_;
     Index taken_ = 0; ///< steps
 };
 
 void ProgramRun::begin_case(const std::optional<Odd>& odd, std::vector<std::string>* ended) {
-    static_cast<void>(programs_.greeted(setup_.problem.workers)); // so that there is a folder
-    std::vector<Json> messages;
-    for (std::size_t rank = 0; rank < workers(); ++rank) {
-        const fs::path parameters = file(rank, "initial");
-        const Setup& given = odd && static_cast<std::size_t>(odd->rank) == rank ? odd->setup : setup_;
-        gate::write_vector(parameters, given.parameters.data(), size() * sizeof(float));
-        Json message = json_of(given);
-        message["rank"] = rank;
-        message["parameters"] = parameters.string();
-        messages.push_back(std::move(message));
-    }
+    const auto message = [&](int rank) {
+        const Setup& given = odd && odd->rank == rank ? odd->setup : setup_;
+        Json of_rank = json_of(given);
+        of_rank["rank"] = rank;
+        of_rank["parameters"] = session_.write(rank, "initial", given.parameters);
+        return of_rank;
+    };
     std::vector<std::string> refused;
-    for (const Json& answer : ask(std::move(messages), {"case", "refused"}))
+    for (const Json& answer : session_.ask(message, {"case", "refused"}))
         refused.push_back(answer["did"] == "refused" ? gate::text_of(answer) : "");
     if (ended != nullptr)
         *ended = refused;
@@ -127,7 +110,7 @@ void ProgramRun::begin_case(const std::optional<Odd>& odd, std::vector<std::stri
             throw std::runtime_error("a rank refuses to begin: " + why);
 }
 
-Outcome ProgramRun::outcome(std::size_t rank, const Action& action, const Json& answer) {
+Outcome ProgramRun::outcome(int rank, const Action& action, const Json& answer) {
     Outcome outcome;
     if (answer["did"] == "halted") {
         outcome.kind = Outcome::Kind::halted;
@@ -136,18 +119,13 @@ Outcome ProgramRun::outcome(std::size_t rank, const Action& action, const Json& 
     if (answer["did"] != "refused")
         return outcome;
     outcome.kind = Outcome::Kind::refused;
-    std::int64_t who = 0;
-    try {
-        who = gate::whole_number(answer, "rank");
-        outcome.index = gate::whole_number(answer, "index");
-    } catch (const Error& error) {
-        fail(rank, std::string("refused a step, but ") + error.what());
-    }
+    const std::int64_t who = session_.number(rank, answer, "rank", "refused a step");
+    outcome.index = session_.number(rank, answer, "index", "refused a step");
     if (who < 0 || static_cast<std::size_t>(who) >= workers() || outcome.index < 0 ||
         static_cast<std::size_t>(outcome.index) >= size())
-        fail(rank, "refused a step and named rank " + std::to_string(who) + ", index " +
-                       std::to_string(outcome.index) + "; there are " + std::to_string(workers()) +
-                       " ranks and " + std::to_string(size()) + " coordinates, from 0 on");
+        session_.fail(rank, "refused a step and named rank " + std::to_string(who) + ", index " +
+                                std::to_string(outcome.index) + "; there are " + std::to_string(workers()) +
+                                " ranks and " + std::to_string(size()) + " coordinates, from 0 on");
     outcome.rank = static_cast<int>(who);
     // A number that JSON may not have, and a place in words: both follow from where it is.
     outcome.value =
@@ -158,28 +136,20 @@ Outcome ProgramRun::outcome(std::size_t rank, const Action& action, const Json& 
 }
 
 std::vector<Outcome> ProgramRun::step(const Action& action) {
-    std::vector<Json> messages;
-    for (std::size_t rank = 0; rank < workers(); ++rank) {
-        const fs::path gradient = file(rank, "gradient");
-        gate::write_vector(gradient, action.gradients[rank].data(), size() * sizeof(float));
-        messages.push_back({{"do", "step"},
-                            {"step", taken_ + 1},
-                            {"learning_rate", action.learning_rate},
-                            {"next_density", setup_.density.at(taken_ + 2)},
-                            {"gradient", gradient.string()}});
-    }
-    const std::vector<Json> answers = ask(std::move(messages), {"taken", "refused", "halted"});
+    const auto message = [&](int rank) {
+        return Json{{"do", "step"},
+                    {"step", taken_ + 1},
+                    {"learning_rate", action.learning_rate},
+                    {"next_density", setup_.density.at(taken_ + 2)},
+                    {"gradient",
+                     session_.write(rank, "gradient", action.gradients[static_cast<std::size_t>(rank)])}};
+    };
     std::vector<Outcome> outcomes;
-    for (std::size_t rank = 0; rank < workers(); ++rank)
-        outcomes.push_back(outcome(rank, action, answers[rank]));
+    for (const Json& answer : session_.ask(message, {"taken", "refused", "halted"}))
+        outcomes.push_back(outcome(static_cast<int>(outcomes.size()), action, answer));
     if (outcomes.front().kind == Outcome::Kind::taken)
         ++taken_;
     return outcomes;
-}
-
-void ProgramRun::with_folder(const char* what, const fs::path& folder) {
-    const Json message{{"do", what}, {"folder", folder.string()}};
-    static_cast<void>(ask(std::vector<Json>(workers(), message), {what}));
 }
 
 void ProgramRun::restart(const Action& action, const fs::path& folder) {
@@ -187,6 +157,7 @@ void ProgramRun::restart(const Action& action, const fs::path& folder) {
     setup_.ranges = action.ranges;
     // What is restored has to replace it.
     setup_.parameters.assign(size(), 0.0F);
+    session_.move_to(setup_.problem.workers);
     begin_case();
     restore(folder);
 }
@@ -204,49 +175,30 @@ std::vector<Outcome> ProgramRun::damage(const Action& action, const fs::path& fo
     save(folder);
     for (const Outcome& outcome : step(action))
         if (outcome.kind != Outcome::Kind::taken)
-            fail(0, "did not take a step after it had saved: " + outcome.text);
+            session_.fail(0, "did not take a step after it had saved: " + outcome.text);
     Outcome common;
     common.damaged = make_damage(folder, action.damage);
     if (common.damaged.empty()) {
         std::vector<Outcome> untouched(workers(), common);
         return untouched;
     }
-    const Json message{{"do", "restore"}, {"folder", folder.string()}};
-    const std::vector<Json> answers = ask(std::vector<Json>(workers(), message), {"restore", "refused"});
     std::vector<Outcome> outcomes;
-    for (std::size_t rank = 0; rank < workers(); ++rank) {
+    for (const Json& answer : session_.with_folder("restore", folder, {"refused"})) {
         Outcome outcome = common;
-        if (answers[rank]["did"] == "refused") {
+        if (answer["did"] == "refused") {
             outcome.kind = Outcome::Kind::refused;
-            outcome.text = gate::text_of(answers[rank]);
+            outcome.text = gate::text_of(answer);
         }
-        if (rank > 0 && outcome.kind != outcomes.front().kind)
-            fail(rank, (outcome.kind == Outcome::Kind::refused ? "refuses" : "has restored") +
-                           std::string(" a checkpoint of which rank 0 says otherwise: ") + outcome.damaged);
+        if (!outcomes.empty() && outcome.kind != outcomes.front().kind)
+            session_.fail(static_cast<int>(outcomes.size()),
+                          (outcome.kind == Outcome::Kind::refused ? "refuses" : "has restored") +
+                              std::string(" a checkpoint of which rank 0 says otherwise: ") +
+                              outcome.damaged);
         outcomes.push_back(std::move(outcome));
     }
     if (outcomes.front().kind == Outcome::Kind::taken)
         --taken_;
     return outcomes;
-}
-
-std::vector<Json> ProgramRun::ask_for_views(const std::vector<std::string>& what) {
-    std::vector<Json> messages;
-    for (std::size_t rank = 0; rank < workers(); ++rank) {
-        Json into = Json::object();
-        for (const std::string& view : what)
-            into[view] = file(rank, view).string();
-        messages.push_back({{"do", "view"}, {"into", std::move(into)}});
-    }
-    return ask(std::move(messages), {"view"});
-}
-
-template <class Values>
-void ProgramRun::take(std::size_t rank, const std::string& what, std::size_t count, Values& values) {
-    values.resize(count);
-    const std::string fault = gate::take_vector(file(rank, what), values.data(), count * sizeof(values[0]));
-    if (!fault.empty())
-        fail(rank, "left no '" + what + "': " + file(rank, what).string() + " " + fault);
 }
 
 std::vector<View> ProgramRun::views() {
@@ -255,22 +207,18 @@ std::vector<View> ProgramRun::views() {
          {std::pair{shows_.moment, "moment"}, {shows_.residual, "residual"}, {shows_.mask, "mask"}})
         if (shown)
             what.emplace_back(name);
-    const std::vector<Json> answers = ask_for_views(what);
-    std::vector<View> views(workers());
-    for (std::size_t rank = 0; rank < workers(); ++rank) {
-        View& view = views[rank];
-        try {
-            view.step = gate::whole_number(answers[rank], "step");
-        } catch (const Error& error) {
-            fail(rank, std::string("showed itself, but ") + error.what() + ": the steps taken");
-        }
-        take(rank, "parameters", size(), view.parameters);
+    std::vector<View> views;
+    for (const Json& answer : session_.view(what)) {
+        const int rank = static_cast<int>(views.size());
+        View& view = views.emplace_back();
+        view.step = session_.number(rank, answer, "step", "showed itself", ": the steps taken");
+        view.parameters = session_.take<float>(rank, "parameters", size());
         if (shows_.moment)
-            take(rank, "moment", size(), view.moment);
+            view.moment = session_.take<float>(rank, "moment", size());
         if (shows_.residual)
-            take(rank, "residual", size(), view.residual);
+            view.residual = session_.take<float>(rank, "residual", size());
         if (shows_.mask)
-            take(rank, "mask", (size() + 7) / 8, view.mask);
+            view.mask = mask(rank, "mask");
     }
     return views;
 }
@@ -279,9 +227,9 @@ std::vector<std::vector<std::uint8_t>> ProgramRun::coming() {
     std::vector<std::vector<std::uint8_t>> masks(workers());
     if (!shows_.next_mask)
         return masks;
-    static_cast<void>(ask_for_views({"next_mask"}));
+    static_cast<void>(session_.view({"next_mask"}));
     for (std::size_t rank = 0; rank < workers(); ++rank)
-        take(rank, "next_mask", (size() + 7) / 8, masks[rank]);
+        masks[rank] = mask(static_cast<int>(rank), "next_mask");
     return masks;
 }
 
@@ -309,30 +257,13 @@ class TrainedProgram final : public Lockstep {
     std::optional<fs::path> folder_;
 };
 
-class ProgramImplementation final : public Implementation {
+class ProgramRanks final : public gate::ProgramImplementation<Implementation> {
   public:
-    ProgramImplementation(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group)
-        : group_(group),
-          programs_(settings, {{"do", "hello"}, {"protocol", gate::program_protocol}, {"system", "scape"}},
-                    *group) {
-        const Json& answer = programs_.greeted(1);
-        try {
-            hello_ = hello_of(answer, settings);
-        } catch (const Error& error) {
-            throw Error(std::string("--program, in its answer to 'hello': ") + error.what());
-        }
-    }
+    ProgramRanks(const gate::ProgramSettings& settings, const std::shared_ptr<const Group>& group)
+        : ProgramImplementation(settings, group, programs_of_scape()) {}
 
-    std::string name() const override { return hello_.name; }
-    std::string communicator() const override { return "program"; }
-    bool communicates() const override { return false; }
-    verify::LevelKind level() const override { return hello_.level; }
-    bool takes(int workers) const override { return workers >= 1 && workers <= Programs::most_workers; }
-    bool stays_here() const override { return true; } ///< its processes are this one's
-    std::string unavailable() const override { return programs_.gave_up(); }
-    gate::LeftOut left_out() const override { return hello_.left_out; }
-    bool compares_starts() const override { return !hello_.left_out.contains("starts"); }
-    Shows shows() const override { return hello_.shows; }
+    bool compares_starts() const override { return !hello().left_out.contains("starts"); }
+    Shows shows() const override { return shows_of(hello()); }
 
     History run(const Scenario& scenario) const override {
         History history;
@@ -347,25 +278,25 @@ class ProgramImplementation final : public Implementation {
     void train(const Setup& setup, Live& live) const override {
         std::optional<fs::path> folder;
         if (!left_out().contains("restart"))
-            folder = empty_folder("restart");
-        TrainedProgram ranks(programs_, setup, folder);
+            folder = gate::empty_folder(group(), "restart");
+        TrainedProgram ranks(programs(), setup, folder);
         train_in_lockstep(setup, live, ranks);
     }
 
   private:
     void run_through(const Scenario& scenario, History& history) const {
-        ProgramRun run(programs_, hello_.shows, scenario.setup, scenario.odd, &history.ended);
+        ProgramRun run(programs(), shows(), scenario.setup, scenario.odd, &history.ended);
         bool halted = false;
         for (const Action& action : scenario.actions) {
             Snapshot snapshot;
             if (action.kind == Action::Kind::step)
                 snapshot.outcomes = run.step(action);
             if (action.kind == Action::Kind::undo)
-                snapshot.outcomes = run.undo(action, empty_folder("undo"));
+                snapshot.outcomes = run.undo(action, gate::empty_folder(group(), "undo"));
             if (action.kind == Action::Kind::damage)
-                snapshot.outcomes = run.damage(action, empty_folder("damage"));
+                snapshot.outcomes = run.damage(action, gate::empty_folder(group(), "damage"));
             if (action.kind == Action::Kind::restart) {
-                const fs::path folder = empty_folder("restart");
+                const fs::path folder = gate::empty_folder(group(), "restart");
                 run.save(folder);
                 run.restart(action, folder);
             }
@@ -377,24 +308,13 @@ class ProgramImplementation final : public Implementation {
         }
         history.coming = halted ? std::vector<std::vector<std::uint8_t>>(run.workers()) : run.coming();
     }
-
-    [[nodiscard]] fs::path empty_folder(const char* name) const {
-        fs::path folder = fs::absolute(scratch_folder(*group_)) / name;
-        fs::remove_all(folder);
-        fs::create_directories(folder);
-        return folder;
-    }
-
-    std::shared_ptr<const Group> group_;
-    mutable Programs programs_; ///< which remembers nothing of a case that another would see
-    Hello hello_;
 };
 
 } // namespace
 
 std::shared_ptr<const Implementation> program_implementation(const gate::ProgramSettings& settings,
                                                              const std::shared_ptr<const Group>& group) {
-    return std::make_shared<ProgramImplementation>(settings, group);
+    return std::make_shared<ProgramRanks>(settings, group);
 }
 
 } // namespace truestep::properties

@@ -1,21 +1,11 @@
 #pragma once
 
-#include <string>
-
-#include <truestep/gate/programs.hpp>
+#include <truestep/gate/program_implementation.hpp>
 #include <truestep/properties/implementation.hpp>
 
 namespace truestep::properties {
 
-/// What a program says of itself.
-struct Hello {
-    std::string name;
-    verify::LevelKind level = verify::LevelKind::exact;
-    Shows shows;
-    gate::LeftOut left_out; ///< with what follows from what it does not show
-};
-
-/// Its answer to the greeting; the settings have the last word. Throws truestep::Error.
-[[nodiscard]] Hello hello_of(const gate::Programs::Json& answer, const gate::ProgramSettings& settings);
+[[nodiscard]] gate::ProgramSystem programs_of_scape();
+[[nodiscard]] Shows shows_of(const gate::ProgramHello& hello);
 
 } // namespace truestep::properties

@@ -18,6 +18,9 @@
 
 namespace truestep::gate {
 
+/// The version of docs/program-protocol.md.
+constexpr int program_protocol = 1;
+
 /// What was asked for: `--program` and the options that go with it.
 struct ProgramSettings {
     std::string command;                    ///< words as in a shell's line, without its operators
@@ -38,9 +41,8 @@ class Programs {
   public:
     using Json = nlohmann::ordered_json;
 
-    /// `greeting` is what every process is told first, beside its rank. Throws truestep::Error if the
-    /// command is none.
-    Programs(const ProgramSettings& settings, Json greeting, const Group& group);
+    /// Every process is told first of which system it is. Throws truestep::Error if the command is none.
+    Programs(const ProgramSettings& settings, const std::string& system, const Group& group);
     /// Asks them to end, and ends those that do not.
     ~Programs();
     Programs(const Programs&) = delete;
@@ -89,11 +91,6 @@ class Programs {
     int failed_starts_ = 0; ///< since one that did not fail
     std::string gave_up_;
 };
-
-/// `values` as the bytes of a file, from its beginning to its end. Throws truestep::Error.
-void write_vector(const std::filesystem::path& path, const void* values, std::size_t bytes);
-/// A file of exactly so many bytes, which goes; "" or why it is none.
-[[nodiscard]] std::string take_vector(const std::filesystem::path& path, void* values, std::size_t bytes);
 
 /// A member of an answer, if it is there and of that type; else an Error that says what is due.
 [[nodiscard]] std::int64_t whole_number(const Programs::Json& answer, const char* key);

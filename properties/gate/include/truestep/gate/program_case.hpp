@@ -1,0 +1,73 @@
+// A case on its way through a program's processes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <truestep/gate/programs.hpp>
+
+namespace truestep::gate {
+
+/// The files of one rank: the vectors that it is given, and those that it leaves.
+class ProgramFiles {
+  public:
+    ProgramFiles(const std::filesystem::path& folder, int rank)
+        : beginning_((folder / ("rank" + std::to_string(rank) + ".")).string()) {}
+
+    [[nodiscard]] std::string path(const std::string& what) const { return beginning_ + what; }
+    /// Returns the path. Throws truestep::Error.
+    [[nodiscard]] std::string write(const std::string& what, std::span<const std::byte> bytes) const;
+    /// A file of exactly so many bytes, which goes; "" or what is wrong with it.
+    [[nodiscard]] std::string take(const std::string& what, std::span<std::byte> bytes) const;
+
+  private:
+    std::string beginning_;
+};
+
+/// All ranks are asked the same thing at once. What is wrong with an answer ends the case by ProgramFailed.
+class ProgramCase {
+  public:
+    using Json = Programs::Json;
+
+    ProgramCase(Programs& programs, int workers) : programs_(programs) { move_to(workers); }
+
+    [[nodiscard]] int workers() const { return workers_; }
+    /// Goes on with the processes of another world, which know nothing of what was.
+    void move_to(int workers);
+
+    [[nodiscard]] std::vector<Json> ask(const std::function<Json(int rank)>& message,
+                                        const std::vector<std::string>& expected);
+    /// Asks them to save or restore; `expected`: more than that.
+    std::vector<Json> with_folder(const std::string& what, const std::filesystem::path& folder,
+                                  std::vector<std::string> expected = {});
+    /// Asks each for files of these names.
+    [[nodiscard]] std::vector<Json> view(const std::vector<std::string>& names);
+
+    [[nodiscard]] std::string write(int rank, const std::string& what, const std::vector<float>& values) {
+        return ProgramFiles(folder_, rank).write(what, std::as_bytes(std::span(values)));
+    }
+    template <class Value>
+    [[nodiscard]] std::vector<Value> take(int rank, const std::string& what, std::size_t count) {
+        std::vector<Value> values(count);
+        take(rank, what, std::as_writable_bytes(std::span(values)));
+        return values;
+    }
+    /// A whole number of an answer; where it is none, `said` begins what is wrong and `is` ends it.
+    [[nodiscard]] std::int64_t number(int rank, const Json& answer, const char* key,
+                                      const std::string& said, const std::string& is = "");
+    [[noreturn]] void fail(int rank, const std::string& what) { programs_.fail(workers_, rank, what); }
+
+  private:
+    void take(int rank, const std::string& what, std::span<std::byte> bytes);
+
+    Programs& programs_;
+    int workers_ = 0;
+    std::filesystem::path folder_;
+};
+
+} // namespace truestep::gate
