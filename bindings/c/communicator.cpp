@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -115,18 +114,17 @@ void check(const truestep_exchanges& exchanges) {
 }
 
 } // namespace
-} // namespace truestep::abi
+
+extern "C" {
 
 truestep_status truestep_communicator_create(const truestep_exchanges* exchanges,
                                              truestep_communicator** communicator) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(exchanges, "exchanges");
-        truestep::abi::need(communicator, "communicator");
-        truestep::abi::check(*exchanges);
-        auto made = std::make_unique<truestep_communicator>();
-        made->communicator = std::make_shared<truestep::abi::CalledCommunicator>(*exchanges);
-        made->sums = exchanges->reduce_scatter != nullptr;
-        *communicator = made.release();
+    return guarded([&] {
+        const truestep_exchanges& functions = need(exchanges, "exchanges");
+        need(communicator, "communicator");
+        check(functions);
+        *communicator = new truestep_communicator{std::make_shared<CalledCommunicator>(functions),
+                                                  functions.reduce_scatter != nullptr};
     });
 }
 
@@ -135,17 +133,14 @@ void truestep_communicator_destroy(truestep_communicator* communicator) {
 }
 
 truestep_status truestep_group_create(int32_t size, int64_t timeout_milliseconds, truestep_group** group) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(group, "group");
+    return guarded([&] {
+        need(group, "group");
         if (size < 1 || timeout_milliseconds < 1)
-            throw truestep::Error("a group of " + std::to_string(size) + " ranks with a timeout of " +
-                                  std::to_string(timeout_milliseconds) + " ms; both are at least 1");
+            throw Error("a group of " + std::to_string(size) + " ranks with a timeout of " +
+                        std::to_string(timeout_milliseconds) + " ms; both are at least 1");
         const std::chrono::milliseconds timeout(timeout_milliseconds);
-        using truestep::distributed::InProcessGroup;
-        using truestep::distributed::InProcessPeers;
-        *group = std::make_unique<truestep_group>(
-                     truestep_group{InProcessGroup(size, timeout), InProcessPeers(size, timeout)})
-                     .release();
+        *group = new truestep_group{distributed::InProcessGroup(size, timeout),
+                                    distributed::InProcessPeers(size, timeout)};
     });
 }
 
@@ -155,15 +150,14 @@ void truestep_group_destroy(truestep_group* group) {
 
 truestep_status truestep_group_communicator(truestep_group* group, int32_t rank,
                                             truestep_communicator** communicator) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(group, "group");
-        truestep::abi::need(communicator, "communicator");
-        auto made = std::make_unique<truestep_communicator>();
-        try {
-            made->communicator = group->group.communicator(rank);
-        } catch (const std::logic_error& error) { // the rank is none of the group's, or has been handed out
-            throw truestep::Error(error.what());
-        }
-        *communicator = made.release();
+    return guarded([&] {
+        need(group, "group");
+        need(communicator, "communicator");
+        *communicator =
+            new truestep_communicator{place_of([&] { return group->group.communicator(rank); })};
     });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 
 #include <truestep/distributed/communicator.hpp>
 #include <truestep/distributed/in_process.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/problem/error.hpp>
 
 #include "outcome.hpp"
 
@@ -17,3 +19,17 @@ struct truestep_group {
     truestep::distributed::InProcessGroup group;
     truestep::distributed::InProcessPeers peers;
 };
+
+namespace truestep::abi {
+
+/// A rank's place in a group, which it is given once.
+template <class Take>
+[[nodiscard]] auto place_of(const Take& take) {
+    try {
+        return take();
+    } catch (const std::logic_error& error) { // the rank is none of the group's, or has been handed out
+        throw Error(error.what());
+    }
+}
+
+} // namespace truestep::abi

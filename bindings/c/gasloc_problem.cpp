@@ -18,27 +18,6 @@ namespace truestep::abi {
 namespace {
 
 using Problem = truestep_gasloc_problem;
-using GaslocSetters = Setters<Problem>;
-
-template <class Owner, class Part>
-GaslocSetters::mapped_type number_setter(const std::string& key, Owner gasloc::Settings::*owner,
-                                         Part Owner::*part) {
-    return
-        [=](Problem& to, const std::string& text) { to.settings.*owner.*part = number<Part>(key, text); };
-}
-
-GaslocSetters::mapped_type number_setter(const std::string& key, double gasloc::Settings::*part) {
-    return [=](Problem& to, const std::string& text) { to.settings.*part = number<double>(key, text); };
-}
-
-std::vector<std::string> split(const std::string& text, char between) {
-    std::vector<std::string> parts;
-    std::istringstream all(text);
-    for (std::string part; std::getline(all, part, between);)
-        parts.push_back(part);
-    return parts;
-}
-
 /// ROUND:A:B:WEIGHT, with commas between.
 std::vector<gasloc::Graph> edges(const std::string& text) {
     constexpr gasloc::Index most_rounds = 1'000'000; // that are worth being written down
@@ -60,42 +39,31 @@ std::vector<gasloc::Graph> edges(const std::string& text) {
     return graphs;
 }
 
-bool truth(const std::string& key, const std::string& text) {
+bool truth(const std::string& text) {
     if (text != "yes" && text != "no")
-        throw Error("settings: " + key + " is '" + text + "'; give yes or no");
+        throw Error("settings: allow_unstable is '" + text + "'; give yes or no");
     return text == "yes";
 }
 
-GaslocSetters make_gasloc_setters() {
-    using Hyper = problem::HyperParameters;
-    using gasloc::Settings;
-    return {
-        {"inner",
-         [](Problem& to, const std::string& text) { to.settings.inner = gasloc::parse_inner(text); }},
-        {"beta1", number_setter("beta1", &Settings::hyper, &Hyper::beta1)},
-        {"beta2", number_setter("beta2", &Settings::hyper, &Hyper::beta2)},
-        {"epsilon", number_setter("epsilon", &Settings::hyper, &Hyper::epsilon)},
-        {"weight_decay", number_setter("weight_decay", &Settings::hyper, &Hyper::weight_decay)},
-        {"bias_correction",
-         [](Problem& to, const std::string& text) {
-             to.settings.hyper.bias_correction = problem::parse<problem::BiasCorrection>(text);
-         }},
-        {"eta", number_setter("eta", &Settings::eta)},
-        {"alpha", number_setter("alpha", &Settings::alpha)},
-        {"gamma", number_setter("gamma", &Settings::gamma)},
-        {"momentum",
-         [](Problem& to, const std::string& text) { to.settings.momentum = gasloc::parse_momentum(text); }},
-        {"law", [](Problem& to, const std::string& text) { to.settings.law = gasloc::parse_law(text); }},
-        {"seed", [](Problem& to,
-                    const std::string& text) { to.settings.seed = number<std::uint64_t>("seed", text); }},
-        {"edges", [](Problem& to, const std::string& text) { to.settings.given = edges(text); }},
-        {"allow_unstable",
-         [](Problem& to, const std::string& text) {
-             to.settings.allow_unstable = truth("allow_unstable", text);
-         }},
-        {"threads",
-         [](Problem& to, const std::string& text) { to.threads = number<int>("threads", text); }},
-    };
+void read_problem(const char* text, Problem& problem) {
+    gasloc::Settings& settings = problem.settings;
+    SettingsText given(text);
+    given.read("inner", settings.inner, gasloc::parse_inner);
+    given.read("beta1", settings.hyper.beta1);
+    given.read("beta2", settings.hyper.beta2);
+    given.read("epsilon", settings.hyper.epsilon);
+    given.read("weight_decay", settings.hyper.weight_decay);
+    given.read("bias_correction", settings.hyper.bias_correction);
+    given.read("eta", settings.eta);
+    given.read("alpha", settings.alpha);
+    given.read("gamma", settings.gamma);
+    given.read("momentum", settings.momentum, gasloc::parse_momentum);
+    given.read("law", settings.law, gasloc::parse_law);
+    given.read("seed", settings.seed);
+    given.read("edges", settings.given, edges);
+    given.read("allow_unstable", settings.allow_unstable, truth);
+    given.read("threads", problem.threads);
+    given.finish();
 }
 
 void check_problem(Problem& problem) {
@@ -115,18 +83,18 @@ void check_problem(Problem& problem) {
 }
 
 } // namespace
-} // namespace truestep::abi
+
+extern "C" {
 
 truestep_status truestep_gasloc_problem_create(const truestep_tensor* tensors, size_t tensor_count,
                                                int32_t workers, const char* settings,
                                                truestep_gasloc_problem** problem) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(problem, "problem");
-        static const auto setters = truestep::abi::make_gasloc_setters();
+    return guarded([&] {
+        need(problem, "problem");
         auto made = std::make_unique<truestep_gasloc_problem>(
-            truestep_gasloc_problem{truestep::abi::layout_of(tensors, tensor_count), workers});
-        truestep::abi::read_settings(settings == nullptr ? "" : settings, setters, *made);
-        truestep::abi::check_problem(*made);
+            truestep_gasloc_problem{layout_of(tensors, tensor_count), workers});
+        read_problem(settings, *made);
+        check_problem(*made);
         *problem = made.release();
     });
 }
@@ -138,3 +106,7 @@ void truestep_gasloc_problem_destroy(truestep_gasloc_problem* problem) {
 int64_t truestep_gasloc_problem_size(const truestep_gasloc_problem* problem) {
     return problem == nullptr ? 0 : problem->layout.size();
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

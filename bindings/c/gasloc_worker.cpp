@@ -31,14 +31,9 @@ namespace {
 using gasloc::State;
 using gasloc::Worker;
 
-truestep_gasloc_worker& alive(truestep_gasloc_worker* worker) {
-    need(worker, "worker");
-    return *worker;
-}
-
 /// One that may begin anew.
 truestep_gasloc_worker& going_on(truestep_gasloc_worker* worker) {
-    if (alive(worker).ended)
+    if (need(worker, "worker").ended)
         throw Error("the worker has ended in a round that failed; make another, over other peers");
     return *worker;
 }
@@ -108,14 +103,8 @@ State state_of(const truestep_gasloc_worker& handle, const truestep_gasloc_state
 }
 
 } // namespace
-} // namespace truestep::abi
 
-using truestep::abi::alive;
-using truestep::abi::going_on;
-using truestep::abi::guarded;
-using truestep::abi::need;
-using truestep::abi::need_size;
-using truestep::abi::view;
+extern "C" {
 
 truestep_status truestep_gasloc_worker_create(const truestep_gasloc_problem* problem, truestep_peers* peers,
                                               const truestep_values* parameters, size_t count,
@@ -123,9 +112,7 @@ truestep_status truestep_gasloc_worker_create(const truestep_gasloc_problem* pro
     return guarded([&] {
         need(problem, "problem");
         need(worker, "worker");
-        *worker = truestep::abi::make_worker(*problem, peers,
-                                             truestep::abi::pieces(parameters, count, "parameters"))
-                      .release();
+        *worker = make_worker(*problem, peers, pieces(parameters, count, "parameters")).release();
     });
 }
 
@@ -136,9 +123,9 @@ void truestep_gasloc_worker_destroy(truestep_gasloc_worker* worker) {
 truestep_status truestep_gasloc_worker_step(truestep_gasloc_worker* worker, const truestep_values* gradient,
                                             size_t count, double learning_rate, int32_t* counted) {
     return guarded([&] {
-        auto& mine = alive(worker);
-        const auto values = truestep::abi::floats(truestep::abi::pieces(gradient, count, "gradient"),
-                                                  mine.problem.layout.size(), mine.gathered, "gradient");
+        auto& mine = need(worker, "worker");
+        const auto values = floats(pieces(gradient, count, "gradient"), mine.problem.layout.size(),
+                                   mine.gathered, "gradient");
         const bool finite = mine.worker->step(values, learning_rate);
         if (counted != nullptr)
             *counted = finite ? 1 : 0;
@@ -147,10 +134,10 @@ truestep_status truestep_gasloc_worker_step(truestep_gasloc_worker* worker, cons
 
 truestep_status truestep_gasloc_worker_round(truestep_gasloc_worker* worker, truestep_gasloc_round* round) {
     return guarded([&] {
-        auto& mine = alive(worker);
+        auto& mine = need(worker, "worker");
         if (round != nullptr)
             need_size(round->struct_size, sizeof(truestep_gasloc_round), "truestep_gasloc_round");
-        const auto went = truestep::abi::make_round(mine);
+        const auto went = make_round(mine);
         if (round != nullptr)
             *round = {
                 sizeof(truestep_gasloc_round),         went.number, went.inner_steps, went.skipped ? 1 : 0,
@@ -164,47 +151,34 @@ int64_t truestep_gasloc_worker_rounds(const truestep_gasloc_worker* worker) {
 
 truestep_status truestep_gasloc_worker_parameters(truestep_gasloc_worker* worker,
                                                   truestep_values* parameters) {
-    return guarded([&] {
-        need(parameters, "parameters");
-        *parameters = view(alive(worker).worker->parameters());
-    });
+    return guarded(
+        [&] { need(parameters, "parameters") = view(need(worker, "worker").worker->parameters()); });
 }
 
 truestep_status truestep_gasloc_worker_state(truestep_gasloc_worker* worker, truestep_gasloc_state* state) {
     return guarded([&] {
-        need(state, "state");
-        need_size(state->struct_size, sizeof(truestep_gasloc_state), "truestep_gasloc_state");
-        auto& mine = alive(worker);
-        mine.looked_at = mine.worker->state();
-        const auto part = [](const std::vector<float>& values) {
-            return view(std::span<const float>(values));
-        };
-        const truestep::gasloc::State& now = mine.looked_at;
-        *state = {sizeof(truestep_gasloc_state),
-                  now.rounds,
-                  now.s,
-                  part(now.theta),
-                  part(now.before),
-                  part(now.m),
-                  part(now.v)};
+        need_size(need(state, "state").struct_size, sizeof *state, "truestep_gasloc_state");
+        auto& mine = need(worker, "worker");
+        const gasloc::State& now = mine.looked_at = mine.worker->state();
+        *state = {sizeof *state,    now.rounds,  now.s,      view(now.theta),
+                  view(now.before), view(now.m), view(now.v)};
     });
 }
 
 truestep_status truestep_gasloc_worker_restore(truestep_gasloc_worker* worker,
                                                const truestep_gasloc_state* state) {
     return guarded([&] {
-        need(state, "state");
         auto& mine = going_on(worker);
-        truestep::abi::begin(mine, truestep::abi::state_of(mine, *state));
+        begin(mine, state_of(mine, need(state, "state")));
     });
 }
 
 truestep_status truestep_gasloc_worker_save(truestep_gasloc_worker* worker, const char* folder) {
     return guarded([&] {
         need(folder, "folder");
-        auto& mine = alive(worker);
-        truestep::gasloc::save(folder, mine.problem.settings, mine.worker->state(),
-                               mine.peers.peers->rank(), mine.problem.workers);
+        auto& mine = need(worker, "worker");
+        gasloc::save(folder, mine.problem.settings, mine.worker->state(), mine.peers.peers->rank(),
+                     mine.problem.workers);
     });
 }
 
@@ -212,13 +186,16 @@ truestep_status truestep_gasloc_worker_load(truestep_gasloc_worker* worker, cons
     return guarded([&] {
         need(checkpoint, "checkpoint");
         auto& mine = going_on(worker);
-        auto state = truestep::gasloc::load(checkpoint, mine.problem.settings, mine.peers.peers->rank(),
-                                            mine.problem.workers);
+        auto state =
+            gasloc::load(checkpoint, mine.problem.settings, mine.peers.peers->rank(), mine.problem.workers);
         if (state.theta.size() != static_cast<std::size_t>(mine.problem.layout.size()))
-            throw truestep::Error(std::string(checkpoint) + ": it has " +
-                                  std::to_string(state.theta.size()) + " parameters, and the model " +
-                                  std::to_string(mine.problem.layout.size()) +
-                                  "; use a checkpoint of this model");
-        truestep::abi::begin(mine, std::move(state));
+            throw Error(std::string(checkpoint) + ": it has " + std::to_string(state.theta.size()) +
+                        " parameters, and the model " + std::to_string(mine.problem.layout.size()) +
+                        "; use a checkpoint of this model");
+        begin(mine, std::move(state));
     });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

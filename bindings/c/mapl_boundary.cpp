@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -142,35 +141,28 @@ void look_at_mapl(const truestep_mapl_boundary& boundary, truestep_mapl_state& s
         throw Error("state: a step goes on; end it by step or follow, or forget it");
     if (state.struct_size == sizeof state)
         look_at_mapl_codewords(boundary.codewords, state);
-    const auto look = [](const mapl::Floats& values) { return view(std::span<const float>(values)); };
     state.steps = boundary.steps;
-    state.subspace = look(boundary.a);
-    state.moment = look(boundary.m);
-    state.sender_rows = look(boundary.rows[0]);
-    state.receiver_rows = look(boundary.rows[1]);
+    state.subspace = view(boundary.a);
+    state.moment = view(boundary.m);
+    state.sender_rows = view(boundary.rows[0]);
+    state.receiver_rows = view(boundary.rows[1]);
 }
 
 } // namespace
-} // namespace truestep::abi
 
-using truestep::abi::guarded;
-using truestep::abi::mapl_alive;
-using truestep::abi::MaplPass;
-using truestep::abi::need;
+extern "C" {
 
 truestep_status truestep_mapl_boundary_create(const char* settings, const truestep_mapl_state* state,
                                               truestep_mapl_boundary** boundary) {
     return guarded([&] {
         need(settings, "settings");
         need(boundary, "boundary");
-        const truestep::abi::MaplSettings parsed = truestep::abi::parse_mapl_settings(settings);
-        const auto& form =
-            parsed.reference ? truestep::abi::reference_mapl() : truestep::abi::optimized_mapl();
+        const MaplSettings parsed = parse_mapl_settings(settings);
+        const auto& form = parsed.reference ? reference_mapl() : optimized_mapl();
         truestep_mapl_state none{};
         none.struct_size = sizeof none;
-        *boundary = std::make_unique<truestep_mapl_boundary>(
-                        truestep::abi::made_mapl(parsed.boundary, &form, state == nullptr ? none : *state))
-                        .release();
+        *boundary =
+            new truestep_mapl_boundary(made_mapl(parsed.boundary, &form, state == nullptr ? none : *state));
     });
 }
 
@@ -217,17 +209,13 @@ truestep_status truestep_mapl_boundary_compress_backward(truestep_mapl_boundary*
 
 truestep_status truestep_mapl_boundary_part(const truestep_mapl_boundary* boundary, int32_t side,
                                             truestep_values* part) {
-    return guarded([&] {
-        need(part, "part");
-        const auto& mine = mapl_alive(boundary);
-        *part = truestep::abi::view(std::span<const float>(mine.parts[truestep::abi::mapl_side(side)]));
-    });
+    return guarded([&] { need(part, "part") = view(need(boundary, "boundary").parts[mapl_side(side)]); });
 }
 
 truestep_status truestep_mapl_boundary_step(truestep_mapl_boundary* boundary, double rate,
                                             const truestep_values* receivers_part, int32_t* stepped) {
     return guarded([&] {
-        const bool went = truestep::abi::end_mapl_step(mapl_alive(boundary), rate, receivers_part);
+        const bool went = end_mapl_step(need(boundary, "boundary"), rate, receivers_part);
         if (stepped != nullptr)
             *stepped = went ? 1 : 0;
     });
@@ -236,8 +224,7 @@ truestep_status truestep_mapl_boundary_step(truestep_mapl_boundary* boundary, do
 truestep_status truestep_mapl_boundary_step_by(truestep_mapl_boundary* boundary, double rate,
                                                const truestep_values* gradient, int32_t* stepped) {
     return guarded([&] {
-        need(gradient, "gradient");
-        const bool went = truestep::abi::end_mapl_step_by(mapl_alive(boundary), rate, *gradient);
+        const bool went = end_mapl_step_by(need(boundary, "boundary"), rate, need(gradient, "gradient"));
         if (stepped != nullptr)
             *stepped = went ? 1 : 0;
     });
@@ -245,14 +232,11 @@ truestep_status truestep_mapl_boundary_step_by(truestep_mapl_boundary* boundary,
 
 truestep_status truestep_mapl_boundary_follow(truestep_mapl_boundary* boundary,
                                               const truestep_values* subspace) {
-    return guarded([&] {
-        need(subspace, "subspace");
-        truestep::abi::follow_mapl(mapl_alive(boundary), *subspace);
-    });
+    return guarded([&] { follow_mapl(need(boundary, "boundary"), need(subspace, "subspace")); });
 }
 
 truestep_status truestep_mapl_boundary_forget(truestep_mapl_boundary* boundary) {
-    return guarded([&] { truestep::abi::begin_mapl_step(mapl_alive(boundary)); });
+    return guarded([&] { begin_mapl_step(need(boundary, "boundary")); });
 }
 
 int64_t truestep_mapl_boundary_steps(const truestep_mapl_boundary* boundary) {
@@ -261,36 +245,31 @@ int64_t truestep_mapl_boundary_steps(const truestep_mapl_boundary* boundary) {
 
 truestep_status truestep_mapl_boundary_subspace(const truestep_mapl_boundary* boundary,
                                                 truestep_values* subspace) {
-    return guarded([&] {
-        need(subspace, "subspace");
-        *subspace = truestep::abi::view(std::span<const float>(mapl_alive(boundary).a));
-    });
+    return guarded([&] { need(subspace, "subspace") = view(need(boundary, "boundary").a); });
 }
 
 truestep_status truestep_mapl_boundary_distance(const truestep_mapl_boundary* boundary, double* distance,
                                                 double* bound) {
     return guarded([&] {
-        need(distance, "distance");
-        need(bound, "bound");
-        const auto& mine = mapl_alive(boundary);
-        *distance = truestep::mapl::distance_to_manifold(mine.a, mine.settings.rank);
-        *bound = truestep::mapl::manifold_bound(mine.settings, mine.steps);
+        const auto& mine = need(boundary, "boundary");
+        need(bound, "bound") = mapl::manifold_bound(mine.settings, mine.steps);
+        need(distance, "distance") = mapl::distance_to_manifold(mine.a, mine.settings.rank);
     });
 }
 
 truestep_status truestep_mapl_boundary_state(const truestep_mapl_boundary* boundary,
                                              truestep_mapl_state* state) {
-    return guarded([&] {
-        need(state, "state");
-        truestep::abi::look_at_mapl(mapl_alive(boundary), *state);
-    });
+    return guarded([&] { look_at_mapl(need(boundary, "boundary"), need(state, "state")); });
 }
 
 truestep_status truestep_mapl_boundary_restore(truestep_mapl_boundary* boundary,
                                                const truestep_mapl_state* state) {
     return guarded([&] {
-        need(state, "state");
-        auto& mine = mapl_alive(boundary);
-        mine = truestep::abi::made_mapl(mine.settings, mine.form, *state);
+        auto& mine = need(boundary, "boundary");
+        mine = made_mapl(mine.settings, mine.form, need(state, "state"));
     });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

@@ -31,11 +31,6 @@ struct truestep_mapl_boundary {
 
 namespace truestep::abi {
 
-template <class Boundary>
-[[nodiscard]] Boundary& mapl_alive(Boundary* boundary) {
-    need(boundary, "boundary");
-    return *boundary;
-}
 /// TRUESTEP_MAPL_SENDER or TRUESTEP_MAPL_RECEIVER. Throws truestep::Error for what is neither.
 [[nodiscard]] std::size_t mapl_side(int32_t side);
 

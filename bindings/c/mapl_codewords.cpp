@@ -168,18 +168,18 @@ MaplCodewords made_mapl_codewords(const mapl::Settings& settings, const truestep
 void look_at_mapl_codewords(const MaplCodewords& of, truestep_mapl_state& state) {
     const std::size_t side = side_that_is_ahead(of);
     state.micro_batches = of.through[side];
-    state.codebooks = view(std::span<const float>(of.books[side]));
-    state.learned = view(std::span<const float>(of.learned));
+    state.codebooks = view(of.books[side]);
+    state.learned = view(of.learned);
 }
 
-} // namespace truestep::abi
+extern "C" {
 
 int64_t truestep_mapl_boundary_message_bytes(const truestep_mapl_boundary* boundary, int64_t tokens) {
-    if (boundary == nullptr || !truestep::mapl::quantizes(boundary->settings))
+    if (boundary == nullptr || !mapl::quantizes(boundary->settings))
         return 0;
     try {
-        const std::size_t some = truestep::abi::mapl_tokens(boundary->settings, tokens);
-        return static_cast<int64_t>(truestep::abi::mapl_message_bytes(boundary->settings, some));
+        const std::size_t some = mapl_tokens(boundary->settings, tokens);
+        return static_cast<int64_t>(mapl_message_bytes(boundary->settings, some));
     } catch (const std::exception&) { // so many cannot be
         return 0;
     }
@@ -187,37 +187,37 @@ int64_t truestep_mapl_boundary_message_bytes(const truestep_mapl_boundary* bound
 
 truestep_status truestep_mapl_boundary_version(const truestep_mapl_boundary* boundary, int32_t side,
                                                uint64_t* version) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(version, "version");
-        const auto& mine = truestep::abi::mapl_alive(boundary);
-        truestep::abi::must_have_codewords(mine, "version");
-        *version = truestep::abi::mapl_version(mine.codewords, truestep::abi::mapl_side(side));
+    return guarded([&] {
+        const auto& mine = need(boundary, "boundary");
+        must_have_codewords(mine, "version");
+        need(version, "version") = mapl_version(mine.codewords, mapl_side(side));
     });
 }
 
 truestep_status truestep_mapl_boundary_encode(truestep_mapl_boundary* boundary, const truestep_values* z,
                                               int64_t tokens, void* message, float* decoded) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(z, "z");
-        truestep::abi::encode_mapl(truestep::abi::mapl_alive(boundary), *z, tokens,
-                                   static_cast<std::byte*>(message), decoded);
+    return guarded([&] {
+        encode_mapl(need(boundary, "boundary"), need(z, "z"), tokens, static_cast<std::byte*>(message),
+                    decoded);
     });
 }
 
 truestep_status truestep_mapl_boundary_decode(truestep_mapl_boundary* boundary, const void* message,
                                               int64_t bytes, const uint64_t* version, int64_t tokens,
                                               float* z) {
-    return truestep::abi::guarded([&] {
-        auto& mine = truestep::abi::mapl_alive(boundary);
-        truestep::abi::must_have_codewords(mine, "decode");
-        const std::size_t some = truestep::abi::mapl_tokens(mine.settings, tokens);
-        const std::size_t wanted = truestep::abi::mapl_message_bytes(mine.settings, some);
+    return guarded([&] {
+        auto& mine = need(boundary, "boundary");
+        must_have_codewords(mine, "decode");
+        const std::size_t some = mapl_tokens(mine.settings, tokens);
+        const std::size_t wanted = mapl_message_bytes(mine.settings, some);
         if (bytes < 0 || static_cast<std::size_t>(bytes) != wanted)
-            throw truestep::Error("message: it has " + std::to_string(bytes) + " bytes; " +
-                                  std::to_string(tokens) + " tokens of this boundary make it " +
-                                  std::to_string(wanted));
-        truestep::abi::need(message, "message");
-        truestep::abi::decode_mapl(mine, {static_cast<const std::byte*>(message), wanted}, version, some,
-                                   z);
+            throw Error("message: it has " + std::to_string(bytes) + " bytes; " + std::to_string(tokens) +
+                        " tokens of this boundary make it " + std::to_string(wanted));
+        need(message, "message");
+        decode_mapl(mine, {static_cast<const std::byte*>(message), wanted}, version, some, z);
     });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

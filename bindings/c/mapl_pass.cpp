@@ -11,7 +11,7 @@
 namespace truestep::abi {
 
 MaplPass::MaplPass(truestep_mapl_boundary* boundary, int side, const int64_t* ids, int64_t tokens)
-    : boundary_(mapl_alive(boundary)), side_(static_cast<std::size_t>(side)) {
+    : boundary_(need(boundary, "boundary")), side_(static_cast<std::size_t>(side)) {
     if (tokens < 0 || tokens > std::numeric_limits<int64_t>::max() / boundary_.settings.width)
         throw Error("tokens is " + std::to_string(tokens) + "; give as many as there are ids, 0 or more");
     if (tokens > 0)

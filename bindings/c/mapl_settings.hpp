@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include <truestep/mapl/settings.hpp>
 
 namespace truestep::abi {
@@ -13,6 +11,6 @@ struct MaplSettings {
 };
 
 /// Throws truestep::Error for what is no setting, and for a boundary that cannot be.
-[[nodiscard]] MaplSettings parse_mapl_settings(const std::string& text);
+[[nodiscard]] MaplSettings parse_mapl_settings(const char* text);
 
 } // namespace truestep::abi

@@ -36,8 +36,7 @@ using distributed::Mask;
 using distributed::RankState;
 
 distributed::Scape& of(truestep_optimizer* handle) {
-    need(handle, "optimizer");
-    return *handle->optimizer;
+    return *need(handle, "optimizer").optimizer;
 }
 
 std::shared_ptr<distributed::Communicator> communicator_for(const truestep_problem& problem,
@@ -172,7 +171,7 @@ truestep_values look(truestep_optimizer& handle, std::int32_t what) {
         return view(optimizer.parameters());
     case TRUESTEP_FIRST_MOMENT:
         handle.moment = optimizer.moment();
-        return view(std::span<const float>(handle.moment));
+        return view(handle.moment);
     case TRUESTEP_RESIDUAL:
         return view(optimizer.residual());
     case TRUESTEP_MASK:
@@ -235,11 +234,8 @@ void restore(distributed::Scape& optimizer, const truestep_state& given) {
 }
 
 } // namespace
-} // namespace truestep::abi
 
-using truestep::abi::guarded;
-using truestep::abi::need;
-using truestep::abi::of;
+extern "C" {
 
 truestep_status truestep_optimizer_create(const truestep_problem* problem,
                                           truestep_communicator* communicator,
@@ -248,9 +244,7 @@ truestep_status truestep_optimizer_create(const truestep_problem* problem,
     return guarded([&] {
         need(problem, "problem");
         need(optimizer, "optimizer");
-        *optimizer = truestep::abi::make(*problem, communicator,
-                                         truestep::abi::pieces(parameters, count, "parameters"))
-                         .release();
+        *optimizer = make(*problem, communicator, pieces(parameters, count, "parameters")).release();
     });
 }
 
@@ -262,20 +256,16 @@ truestep_status truestep_optimizer_step(truestep_optimizer* optimizer, const tru
                                         size_t count, double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
-        const auto whole = truestep::abi::prepared(*optimizer, learning_rate, [&] {
-            truestep::abi::refuse_after_buckets(*optimizer);
-            return truestep::abi::gradient_of(*optimizer, gradient, count);
+        const auto whole = prepared(*optimizer, learning_rate, [&] {
+            refuse_after_buckets(*optimizer);
+            return gradient_of(*optimizer, gradient, count);
         });
         of_rank.step(whole, learning_rate);
     });
 }
 
 truestep_status truestep_optimizer_gradient(truestep_optimizer* optimizer, truestep_values* room) {
-    return guarded([&] {
-        need(optimizer, "optimizer");
-        need(room, "room");
-        *room = truestep::abi::view(std::span<const float>(truestep::abi::gradient_room(*optimizer)));
-    });
+    return guarded([&] { need(room, "room") = view(gradient_room(need(optimizer, "optimizer"))); });
 }
 
 truestep_status truestep_optimizer_step_using_up(truestep_optimizer* optimizer,
@@ -283,10 +273,10 @@ truestep_status truestep_optimizer_step_using_up(truestep_optimizer* optimizer,
                                                  double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
-        auto& room = truestep::abi::gradient_room(*optimizer);
-        truestep::abi::prepared(*optimizer, learning_rate, [&] {
-            truestep::abi::refuse_after_buckets(*optimizer);
-            truestep::abi::gather(truestep::abi::pieces(gradient, count, "gradient"), room, "gradient");
+        auto& room = gradient_room(*optimizer);
+        prepared(*optimizer, learning_rate, [&] {
+            refuse_after_buckets(*optimizer);
+            gather(pieces(gradient, count, "gradient"), room, "gradient");
         });
         of_rank.step_using_up(room, learning_rate);
     });
@@ -294,23 +284,19 @@ truestep_status truestep_optimizer_step_using_up(truestep_optimizer* optimizer,
 
 truestep_status truestep_optimizer_accumulate(truestep_optimizer* optimizer,
                                               const truestep_values* gradient, size_t count) {
-    return guarded(
-        [&] { of(optimizer).accumulate(truestep::abi::gradient_of(*optimizer, gradient, count)); });
+    return guarded([&] { of(optimizer).accumulate(gradient_of(*optimizer, gradient, count)); });
 }
 
 truestep_status truestep_optimizer_bucket(truestep_optimizer* optimizer, const size_t* tensors,
                                           size_t tensor_count, const truestep_values* values,
                                           size_t count) {
-    return guarded([&] {
-        need(optimizer, "optimizer");
-        truestep::abi::bucket(*optimizer, tensors, tensor_count, values, count);
-    });
+    return guarded([&] { bucket(need(optimizer, "optimizer"), tensors, tensor_count, values, count); });
 }
 
 truestep_status truestep_optimizer_step_of_parts(truestep_optimizer* optimizer, double learning_rate) {
     return guarded([&] {
         auto& of_rank = of(optimizer);
-        truestep::abi::prepared(*optimizer, learning_rate, [] {});
+        prepared(*optimizer, learning_rate, [] {});
         if (!optimizer->in_buckets)
             return of_rank.step(learning_rate);
         optimizer->in_buckets = false;
@@ -335,23 +321,17 @@ int64_t truestep_optimizer_steps(const truestep_optimizer* optimizer) {
 
 truestep_status truestep_optimizer_view(truestep_optimizer* optimizer, int32_t what,
                                         truestep_values* view) {
-    return guarded([&] {
-        need(optimizer, "optimizer");
-        need(view, "view");
-        *view = truestep::abi::look(*optimizer, what);
-    });
+    return guarded([&] { need(view, "view") = look(need(optimizer, "optimizer"), what); });
 }
 
 truestep_status truestep_optimizer_statistics(const truestep_optimizer* optimizer,
                                               truestep_statistics* statistics) {
     return guarded([&] {
-        need(optimizer, "optimizer");
-        need(statistics, "statistics");
-        const size_t size = statistics->struct_size;
+        const auto& last = need(optimizer, "optimizer").optimizer->statistics();
+        const size_t size = need(statistics, "statistics").struct_size;
         if (size != offsetof(truestep_statistics, exponent))
-            truestep::abi::need_size(size, sizeof(truestep_statistics), "truestep_statistics");
-        const auto& last = optimizer->optimizer->statistics();
-        static_assert(TRUESTEP_TRAFFIC_KINDS == truestep::distributed::traffic_kinds);
+            need_size(size, sizeof(truestep_statistics), "truestep_statistics");
+        static_assert(TRUESTEP_TRAFFIC_KINDS == distributed::traffic_kinds);
         truestep_statistics all = {size,
                                    last.step,
                                    last.selected,
@@ -366,30 +346,28 @@ truestep_status truestep_optimizer_statistics(const truestep_optimizer* optimize
 }
 
 truestep_status truestep_optimizer_exponent(const truestep_optimizer* optimizer, int32_t* exponent) {
-    return guarded([&] {
-        need(optimizer, "optimizer");
-        need(exponent, "exponent");
-        *exponent = optimizer->optimizer->exponent();
-    });
+    return guarded(
+        [&] { need(exponent, "exponent") = need(optimizer, "optimizer").optimizer->exponent(); });
 }
 
 truestep_status truestep_optimizer_restore(truestep_optimizer* optimizer, const truestep_state* state) {
-    return guarded([&] {
-        need(state, "state");
-        truestep::abi::restore(of(optimizer), *state);
-    });
+    return guarded([&] { restore(of(optimizer), need(state, "state")); });
 }
 
 truestep_status truestep_optimizer_save(truestep_optimizer* optimizer, const char* folder) {
     return guarded([&] {
         need(folder, "folder");
-        truestep::distributed::save_checkpoint(of(optimizer), *optimizer->communicator, folder);
+        distributed::save_checkpoint(of(optimizer), *optimizer->communicator, folder);
     });
 }
 
 truestep_status truestep_optimizer_load(truestep_optimizer* optimizer, const char* checkpoint) {
     return guarded([&] {
         need(checkpoint, "checkpoint");
-        truestep::distributed::restore_checkpoint(of(optimizer), *optimizer->communicator, checkpoint);
+        distributed::restore_checkpoint(of(optimizer), *optimizer->communicator, checkpoint);
     });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

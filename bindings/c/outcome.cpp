@@ -91,7 +91,7 @@ void need_size(std::size_t given, std::size_t wanted, const char* name) {
                     "; set it to sizeof(" + name + "), " + std::to_string(wanted) + " in this library");
 }
 
-} // namespace truestep::abi
+extern "C" {
 
 int32_t truestep_abi_version(void) {
     return TRUESTEP_ABI_VERSION;
@@ -102,14 +102,18 @@ int32_t truestep_abi_minor_version(void) {
 }
 
 const char* truestep_version(void) {
-    static const std::string version = truestep::report::version();
+    static const std::string version = report::version();
     return version.c_str();
 }
 
 const char* truestep_last_error(void) {
-    return truestep::abi::last_error();
+    return last_error();
 }
 
 void truestep_set_error(const char* text) {
-    truestep::abi::set_error(text);
+    set_error(text);
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

@@ -29,6 +29,11 @@ template <class Body>
 
 /// Throws truestep::Error that names the argument where it is missing.
 void need(const void* argument, const char* name);
+template <class Argument>
+Argument& need(Argument* argument, const char* name) {
+    need(static_cast<const void*>(argument), name);
+    return *argument;
+}
 /// Of a struct that begins with its size.
 void need_size(std::size_t given, std::size_t wanted, const char* name);
 

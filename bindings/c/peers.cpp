@@ -148,33 +148,31 @@ void check_messages(const truestep_messages& messages) {
 }
 
 } // namespace
-} // namespace truestep::abi
+
+extern "C" {
 
 truestep_status truestep_peers_create(const truestep_messages* messages, truestep_peers** peers) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(messages, "messages");
-        truestep::abi::need(peers, "peers");
-        truestep::abi::check_messages(*messages);
-        auto called = std::make_shared<truestep::abi::CalledPeers>(*messages);
-        *peers = std::make_unique<truestep_peers>(truestep_peers{called, [called] { called->settle(); }})
-                     .release();
+    return guarded([&] {
+        const truestep_messages& functions = need(messages, "messages");
+        need(peers, "peers");
+        check_messages(functions);
+        auto called = std::make_shared<CalledPeers>(functions);
+        *peers = new truestep_peers{called, [called] { called->settle(); }};
     });
 }
 
 truestep_status truestep_group_peers(truestep_group* group, int32_t rank, truestep_peers** peers) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(group, "group");
-        truestep::abi::need(peers, "peers");
-        auto made = std::make_unique<truestep_peers>();
-        try {
-            made->peers = group->peers.peers(rank);
-        } catch (const std::logic_error& error) { // the rank is none of the group's, or has been handed out
-            throw truestep::Error(error.what());
-        }
-        *peers = made.release();
+    return guarded([&] {
+        need(group, "group");
+        need(peers, "peers");
+        *peers = new truestep_peers{place_of([&] { return group->peers.peers(rank); })};
     });
 }
 
 void truestep_peers_destroy(truestep_peers* peers) {
     delete peers;
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
-#include <memory>
-#include <sstream>
+#include <span>
 #include <utility>
 
 #include <truestep/problem/error.hpp>
@@ -18,10 +18,7 @@ namespace {
 
 /// "0.01", "constant:0.01", "geometric:1:0.01:10000".
 problem::DensitySchedule density(const std::string& text) {
-    std::vector<std::string> parts;
-    std::istringstream all(text);
-    for (std::string part; std::getline(all, part, ':');)
-        parts.push_back(part);
+    const std::vector<std::string> parts = split(text, ':');
     const auto real = [&](std::size_t part) { return number<double>("density", parts[part]); };
     if (parts.size() == 1)
         return problem::DensitySchedule::constant(real(0));
@@ -34,54 +31,6 @@ problem::DensitySchedule density(const std::string& text) {
     }
     throw Error("settings: density is '" + text +
                 "'; give a number, geometric:START:TARGET:STEPS or linear:START:TARGET:STEPS");
-}
-
-using Setter = Setters<Settings>::mapped_type;
-
-Setter real_setter(const std::string& key, double problem::HyperParameters::*member) {
-    return [=](Settings& settings, const std::string& text) {
-        settings.hyper.*member = number<double>(key, text);
-    };
-}
-
-Setters<Settings> make_setters() {
-    using Hyper = problem::HyperParameters;
-    return {
-        {"algorithm",
-         [](Settings& to, const std::string& text) {
-             to.algorithm = problem::parse<problem::Algorithm>(text);
-         }},
-        {"beta1", real_setter("beta1", &Hyper::beta1)},
-        {"beta2", real_setter("beta2", &Hyper::beta2)},
-        {"epsilon", real_setter("epsilon", &Hyper::epsilon)},
-        {"weight_decay",
-         [](Settings& to, const std::string& text) { problem::parse_weight_decays(text, to.hyper); }},
-        {"param_groups", [](Settings& to, const std::string& text) { to.param_groups = text; }},
-        {"clip_norm", real_setter("clip_norm", &Hyper::clip_norm)},
-        {"norm",
-         [](Settings& to, const std::string& text) {
-             to.hyper.norm = problem::parse<problem::NormVersion>(text);
-         }},
-        {"payload",
-         [](Settings& to, const std::string& text) {
-             to.hyper.payload = problem::parse<problem::Payload>(text);
-         }},
-        {"groups",
-         [](Settings& to, const std::string& text) { to.hyper.groups = problem::parse_groups(text); }},
-        {"bias_correction",
-         [](Settings& to, const std::string& text) {
-             to.hyper.bias_correction = problem::parse<problem::BiasCorrection>(text);
-         }},
-        {"density", [](Settings& to, const std::string& text) { to.density = density(text); }},
-        {"partition",
-         [](Settings& to, const std::string& text) {
-             to.partition = problem::parse<problem::PartitionRule>(text);
-         }},
-        {"reduction",
-         [](Settings& to, const std::string& text) { to.reduction = distributed::parse_reduction(text); }},
-        {"threads",
-         [](Settings& to, const std::string& text) { to.threads = number<int>("threads", text); }},
-    };
 }
 
 /// A flattened model is one vector, which Python's package takes for a bias: it would train dense at any
@@ -98,41 +47,61 @@ void check_sparse(const Settings& settings, const problem::Problem& problem) {
 
 } // namespace
 
-Settings parse_settings(const std::string& text) {
-    static const Setters<Settings> setters = make_setters();
+Settings parse_settings(const char* text) {
     Settings settings;
-    read_settings(text, setters, settings);
+    problem::HyperParameters& hyper = settings.hyper;
+    SettingsText given(text);
+    given.read("algorithm", settings.algorithm);
+    given.read("beta1", hyper.beta1);
+    given.read("beta2", hyper.beta2);
+    given.read("epsilon", hyper.epsilon);
+    given.read("weight_decay", hyper, [&hyper](const std::string& decays) {
+        problem::parse_weight_decays(decays, hyper);
+        return hyper;
+    });
+    given.read("param_groups", settings.param_groups, std::identity{});
+    given.read("clip_norm", hyper.clip_norm);
+    given.read("norm", hyper.norm);
+    given.read("payload", hyper.payload);
+    given.read("groups", hyper.groups, problem::parse_groups);
+    given.read("bias_correction", hyper.bias_correction);
+    given.read("density", settings.density, density);
+    given.read("partition", settings.partition);
+    given.read("reduction", settings.reduction, distributed::parse_reduction);
+    given.read("threads", settings.threads);
+    given.finish();
     check_threads(settings.threads);
     return settings;
+}
+
+double density_at(const truestep_problem& problem, problem::Index step) {
+    return problem.problem.algorithm == problem::Algorithm::adams ? 1.0 : problem.settings.density.at(step);
 }
 
 problem::Layout layout_of(const truestep_tensor* tensors, std::size_t count) {
     if (count > 0)
         need(tensors, "tensors");
     std::vector<problem::Tensor> all;
-    for (std::size_t i = 0; i < count; ++i) {
-        need(tensors[i].name, "a tensor's name");
-        all.push_back({tensors[i].name, tensors[i].size, tensors[i].always_dense != 0});
-    }
+    for (const truestep_tensor& tensor : std::span(tensors, count))
+        all.push_back({&need(tensor.name, "a tensor's name"), tensor.size, tensor.always_dense != 0});
     return problem::Layout(std::move(all));
 }
 
-} // namespace truestep::abi
+extern "C" {
 
 truestep_status truestep_problem_create(const truestep_tensor* tensors, size_t tensor_count,
                                         int32_t workers, const char* settings, truestep_problem** problem) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(problem, "problem");
-        auto parsed = truestep::abi::parse_settings(settings == nullptr ? "" : settings);
-        truestep::problem::check_workers(workers);
-        auto made = truestep::problem::make_problem(
-            parsed.algorithm, workers,
-            with_param_groups(truestep::abi::layout_of(tensors, tensor_count), parsed.param_groups),
-            parsed.partition, parsed.hyper);
-        truestep::problem::check(made);
-        truestep::abi::check_sparse(parsed, made);
-        *problem = std::make_unique<truestep_problem>(truestep_problem{std::move(parsed), std::move(made)})
-                       .release();
+    return guarded([&] {
+        need(problem, "problem");
+        auto parsed = parse_settings(settings);
+        problem::check_workers(workers);
+        auto made =
+            problem::make_problem(parsed.algorithm, workers,
+                                  with_param_groups(layout_of(tensors, tensor_count), parsed.param_groups),
+                                  parsed.partition, parsed.hyper);
+        problem::check(made);
+        check_sparse(parsed, made);
+        *problem = new truestep_problem{std::move(parsed), std::move(made)};
     });
 }
 
@@ -145,11 +114,9 @@ int64_t truestep_problem_size(const truestep_problem* problem) {
 }
 
 truestep_status truestep_problem_density(const truestep_problem* problem, int64_t step, double* density) {
-    return truestep::abi::guarded([&] {
-        truestep::abi::need(problem, "problem");
-        truestep::abi::need(density, "density");
-        *density = problem->problem.algorithm == truestep::problem::Algorithm::adams
-                       ? 1.0
-                       : problem->settings.density.at(step);
-    });
+    return guarded([&] { need(density, "density") = density_at(need(problem, "problem"), step); });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

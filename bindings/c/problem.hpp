@@ -24,7 +24,7 @@ struct Settings {
 };
 
 /// Throws truestep::Error for a key that is unknown or given twice, and for a value that is none.
-[[nodiscard]] Settings parse_settings(const std::string& text);
+[[nodiscard]] Settings parse_settings(const char* text);
 
 /// The model as it was given; of any system's problem.
 [[nodiscard]] problem::Layout layout_of(const truestep_tensor* tensors, std::size_t count);
@@ -35,3 +35,10 @@ struct truestep_problem {
     truestep::abi::Settings settings;
     truestep::problem::Problem problem;
 };
+
+namespace truestep::abi {
+
+/// Of the mask that a step uses.
+[[nodiscard]] double density_at(const truestep_problem& problem, problem::Index step);
+
+} // namespace truestep::abi

@@ -71,8 +71,7 @@ void add(truestep_recorder& recorder, const std::string& name, int rank,
 }
 
 RecordedStep& step_of(truestep_recorder* recorder) {
-    need(recorder, "recorder");
-    if (recorder->steps.empty())
+    if (need(recorder, "recorder").steps.empty())
         throw Error("recorder: no step has begun; call truestep_recorder_begin_step first");
     return recorder->steps.back();
 }
@@ -83,8 +82,7 @@ void check_rate(const std::string& what, double rate) {
 }
 
 truestep_recorder& before_the_first_step(truestep_recorder* recorder) {
-    need(recorder, "recorder");
-    if (!recorder->steps.empty())
+    if (!need(recorder, "recorder").steps.empty())
         throw Error("recorder: a step has begun already; say this before the first");
     if (!recorder->before.vectors.empty())
         throw Error("recorder: what it begins with has been given already; say this before");
@@ -92,10 +90,8 @@ truestep_recorder& before_the_first_step(truestep_recorder* recorder) {
 }
 
 } // namespace
-} // namespace truestep::abi
 
-using truestep::abi::guarded;
-using truestep::abi::need;
+extern "C" {
 
 truestep_status truestep_recorder_create(const truestep_problem* problem, const char* source,
                                          const truestep_values* parameters, size_t count,
@@ -105,8 +101,8 @@ truestep_status truestep_recorder_create(const truestep_problem* problem, const 
         need(source, "source");
         need(recorder, "recorder");
         std::vector<float> room;
-        const auto start = truestep::abi::floats(truestep::abi::pieces(parameters, count, "parameters"),
-                                                 problem->problem.layout.size(), room, "parameters");
+        const auto start = floats(pieces(parameters, count, "parameters"), problem->problem.layout.size(),
+                                  room, "parameters");
         *recorder = new truestep_recorder{*problem, source, {start.begin(), start.end()}};
     });
 }
@@ -117,10 +113,10 @@ void truestep_recorder_destroy(truestep_recorder* recorder) {
 
 truestep_status truestep_recorder_of_rank(truestep_recorder* recorder, int32_t rank) {
     return guarded([&] {
-        const int workers = truestep::abi::before_the_first_step(recorder).problem.problem.workers;
+        const int workers = before_the_first_step(recorder).problem.problem.workers;
         if (rank < 0 || rank >= workers)
-            throw truestep::Error("recorder: there is no rank " + std::to_string(rank) +
-                                  "; ranks are 0 to " + std::to_string(workers - 1));
+            throw Error("recorder: there is no rank " + std::to_string(rank) + "; ranks are 0 to " +
+                        std::to_string(workers - 1));
         recorder->rank = rank;
     });
 }
@@ -128,14 +124,14 @@ truestep_status truestep_recorder_of_rank(truestep_recorder* recorder, int32_t r
 truestep_status truestep_recorder_keep_in(truestep_recorder* recorder, const char* file) {
     return guarded([&] {
         need(file, "file");
-        truestep::abi::before_the_first_step(recorder).spool.open(file);
+        before_the_first_step(recorder).spool.open(file);
     });
 }
 
 truestep_status truestep_recorder_begin_step(truestep_recorder* recorder, double learning_rate) {
     return guarded([&] {
         need(recorder, "recorder");
-        truestep::abi::check_rate("recorder: the learning rate", learning_rate);
+        check_rate("recorder: the learning rate", learning_rate);
         recorder->steps.push_back({.learning_rates = {{0, learning_rate}}});
     });
 }
@@ -143,28 +139,27 @@ truestep_status truestep_recorder_begin_step(truestep_recorder* recorder, double
 truestep_status truestep_recorder_learning_rate(truestep_recorder* recorder, int64_t param_group,
                                                 double learning_rate) {
     return guarded([&] {
-        auto& step = truestep::abi::step_of(recorder);
+        auto& step = step_of(recorder);
         const std::string what =
             "recorder: the learning rate of parameter group " + std::to_string(param_group);
         const auto groups = recorder->problem.problem.layout.param_groups();
         if (param_group < 0 || param_group >= groups)
-            throw truestep::Error(what + ": the problem has the groups 0 to " + std::to_string(groups - 1));
-        truestep::abi::check_rate(what, learning_rate);
+            throw Error(what + ": the problem has the groups 0 to " + std::to_string(groups - 1));
+        check_rate(what, learning_rate);
         if (!step.learning_rates.emplace(param_group, learning_rate).second)
-            throw truestep::Error(what + ": given twice in step " + std::to_string(recorder->steps.size()) +
-                                  "; give it once" +
-                                  (param_group == 0 ? ", in truestep_recorder_begin_step" : ""));
+            throw Error(what + ": given twice in step " + std::to_string(recorder->steps.size()) +
+                        "; give it once" + (param_group == 0 ? ", in truestep_recorder_begin_step" : ""));
     });
 }
 
 truestep_status truestep_recorder_sample(truestep_recorder* recorder, const char* sample) {
     return guarded([&] {
         need(sample, "sample");
-        const auto& problem = truestep::abi::before_the_first_step(recorder).problem.problem;
+        const auto& problem = before_the_first_step(recorder).problem.problem;
         if (!recorder->extent.sample.empty())
-            throw truestep::Error("recorder: it has a sample already; give one");
+            throw Error("recorder: it has a sample already; give one");
         recorder->extent.sample = choose_sample(problem, sample);
-        recorder->parameters = truestep::abi::cut(recorder->parameters, recorder->held());
+        recorder->parameters = cut(recorder->parameters, recorder->held());
     });
 }
 
@@ -186,31 +181,28 @@ truestep_status truestep_recorder_held(const truestep_recorder* recorder, int64_
 truestep_status truestep_recorder_begin_at(truestep_recorder* recorder, int64_t steps_taken) {
     return guarded([&] {
         if (steps_taken < 0)
-            throw truestep::Error("recorder: " + std::to_string(steps_taken) +
-                                  " steps had been taken before the first; it is 0 or more");
-        truestep::abi::before_the_first_step(recorder).extent.begin = steps_taken;
+            throw Error("recorder: " + std::to_string(steps_taken) +
+                        " steps had been taken before the first; it is 0 or more");
+        before_the_first_step(recorder).extent.begin = steps_taken;
     });
 }
 
 truestep_status truestep_recorder_norm(truestep_recorder* recorder, double norm) {
     return guarded([&] {
-        auto& step = truestep::abi::step_of(recorder);
+        auto& step = step_of(recorder);
         if (!(norm >= 0.0))
-            throw truestep::Error("recorder: the norm is " + truestep::shortest(norm) +
-                                  "; it is 0 or more");
+            throw Error("recorder: the norm is " + shortest(norm) + "; it is 0 or more");
         step.norm = norm;
     });
 }
 
 truestep_status truestep_recorder_exponent(truestep_recorder* recorder, int32_t exponent) {
     return guarded([&] {
-        auto& step = truestep::abi::step_of(recorder);
-        if (format_of(recorder->problem.problem.settings.payload) != truestep::problem::Payload::e5m2)
-            throw truestep::Error(
-                "recorder: an exponent is of a payload of e5m2, and this problem has another");
+        auto& step = step_of(recorder);
+        if (format_of(recorder->problem.problem.settings.payload) != problem::Payload::e5m2)
+            throw Error("recorder: an exponent is of a payload of e5m2, and this problem has another");
         if (exponent < -126 || exponent > 127)
-            throw truestep::Error("recorder: the exponent is " + std::to_string(exponent) +
-                                  "; it is -126 to 127");
+            throw Error("recorder: the exponent is " + std::to_string(exponent) + "; it is -126 to 127");
         step.exponent = exponent;
     });
 }
@@ -220,7 +212,7 @@ truestep_status truestep_recorder_add(truestep_recorder* recorder, const char* n
     return guarded([&] {
         need(recorder, "recorder");
         need(name, "name");
-        truestep::abi::add(*recorder, name, rank, truestep::abi::pieces(values, count, "values"));
+        add(*recorder, name, rank, pieces(values, count, "values"));
     });
 }
 
@@ -228,6 +220,10 @@ truestep_status truestep_recorder_write(truestep_recorder* recorder, const char*
     return guarded([&] {
         need(recorder, "recorder");
         need(path, "path");
-        truestep::abi::write(*recorder, path);
+        write(*recorder, path);
     });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

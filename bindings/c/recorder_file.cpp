@@ -182,10 +182,6 @@ std::vector<double> exponents_of(const truestep_recorder& recorder) {
         "none");
 }
 
-double density_at(const truestep_problem& problem, Index step) {
-    return problem.problem.algorithm == problem::Algorithm::adams ? 1.0 : problem.settings.density.at(step);
-}
-
 } // namespace
 
 void write(const truestep_recorder& recorder, const std::filesystem::path& path) {

@@ -78,7 +78,7 @@ truestep_values look(truestep_reference& reference, Result what, std::int32_t ra
                     std::to_string(reference.problem.workers - 1));
     if (what == Result::mask || what == Result::next_mask) {
         reference.bits = verify::to_bits(reference.results.mask_of(what), reference.problem.layout.size());
-        return view(std::span<const std::uint8_t>(reference.bits));
+        return view(reference.bits);
     }
     const Floats* values = reference.results.values(what, rank);
     if (values == nullptr)
@@ -89,10 +89,8 @@ truestep_values look(truestep_reference& reference, Result what, std::int32_t ra
 }
 
 } // namespace
-} // namespace truestep::abi
 
-using truestep::abi::guarded;
-using truestep::abi::need;
+extern "C" {
 
 truestep_status truestep_reference_create(const truestep_problem* problem,
                                           const truestep_values* parameters, size_t count,
@@ -100,8 +98,7 @@ truestep_status truestep_reference_create(const truestep_problem* problem,
     return guarded([&] {
         need(problem, "problem");
         need(reference, "reference");
-        *reference =
-            truestep::abi::make(*problem, truestep::abi::pieces(parameters, count, "parameters")).release();
+        *reference = make(*problem, pieces(parameters, count, "parameters")).release();
     });
 }
 
@@ -112,17 +109,15 @@ void truestep_reference_destroy(truestep_reference* reference) {
 truestep_status truestep_reference_step(truestep_reference* reference, const truestep_values* gradients,
                                         size_t workers, double learning_rate) {
     return guarded([&] {
-        need(reference, "reference");
-        truestep::abi::step(*reference, truestep::abi::pieces(gradients, workers, "gradients"),
-                            learning_rate);
+        step(need(reference, "reference"), pieces(gradients, workers, "gradients"), learning_rate);
     });
 }
 
 truestep_status truestep_reference_view(truestep_reference* reference, int32_t what, int32_t rank,
                                         truestep_values* view) {
-    return guarded([&] {
-        need(reference, "reference");
-        need(view, "view");
-        *view = truestep::abi::look(*reference, truestep::abi::result_of(what), rank);
-    });
+    return guarded([&] { need(view, "view") = look(need(reference, "reference"), result_of(what), rank); });
 }
+
+} // extern "C"
+
+} // namespace truestep::abi

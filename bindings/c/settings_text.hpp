@@ -1,16 +1,17 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/problem.hpp>
 #include <truestep/problem/text.hpp>
 
-/// Settings as text, of any system: key=value, with white space between.
 namespace truestep::abi {
 
 template <class Number>
@@ -21,34 +22,61 @@ template <class Number>
     return *value;
 }
 
+[[nodiscard]] inline std::vector<std::string> split(const std::string& text, char between) {
+    std::vector<std::string> parts;
+    std::istringstream all(text);
+    for (std::string part; std::getline(all, part, between);)
+        parts.push_back(part);
+    return parts;
+}
+
 inline void check_threads(int threads) {
     if (threads < 1)
         throw Error("settings: threads is " + std::to_string(threads) + "; at least 1 is needed");
 }
 
-/// By key, what takes its value.
-template <class Settings>
-using Setters = std::map<std::string, std::function<void(Settings&, const std::string& value)>>;
-
-/// Throws truestep::Error for a key that is unknown or given twice.
-template <class Settings>
-void read_settings(const std::string& text, const Setters<Settings>& setters, Settings& settings) {
-    std::set<std::string> seen;
-    std::istringstream words(text);
-    for (std::string word; words >> word;) {
-        const std::size_t equals = word.find('=');
-        const std::string key = word.substr(0, equals);
-        const auto setter = setters.find(key);
-        if (equals == std::string::npos || setter == setters.end()) {
-            std::string known;
-            for (const auto& [name, unused] : setters)
-                known += (known.empty() ? "" : ", ") + name;
-            throw Error("settings: '" + word + "' is no setting; give key=value with one of " + known);
-        }
-        if (!seen.insert(key).second)
-            throw Error("settings: " + key + " is given twice; give it once");
-        setter->second(settings, word.substr(equals + 1));
+/// Settings as text, of any system: key=value, with white space between. Throws truestep::Error.
+class SettingsText {
+  public:
+    explicit SettingsText(const char* text) {
+        std::istringstream words(text == nullptr ? "" : text);
+        for (std::string word; words >> word; words_.push_back(word))
+            if (const std::size_t equals = word.find('='); equals != std::string::npos)
+                if (!given_.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+                    throw Error("settings: " + word.substr(0, equals) + " is given twice; give it once");
     }
-}
+
+    /// What is not given stays as it is.
+    template <class Value, class Parse>
+    void read(const std::string& key, Value& to, const Parse& parse) {
+        known_.insert(key);
+        if (const auto found = given_.find(key); found != given_.end())
+            to = parse(found->second);
+    }
+    template <class Value>
+    void read(const std::string& key, Value& to) {
+        read(key, to, [&key](const std::string& text) {
+            if constexpr (std::is_arithmetic_v<Value>)
+                return number<Value>(key, text);
+            else
+                return problem::parse<Value>(text);
+        });
+    }
+
+    /// All that is given has to be one of those that were read.
+    void finish() const {
+        std::string known;
+        for (const std::string& key : known_)
+            known += (known.empty() ? "" : ", ") + key;
+        for (const std::string& word : words_)
+            if (word.find('=') == std::string::npos || !known_.contains(word.substr(0, word.find('='))))
+                throw Error("settings: '" + word + "' is no setting; give key=value with one of " + known);
+    }
+
+  private:
+    std::vector<std::string> words_;
+    std::map<std::string, std::string> given_;
+    std::set<std::string> known_;
+};
 
 } // namespace truestep::abi

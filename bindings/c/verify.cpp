@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -67,26 +66,22 @@ verify::VerifyOptions options_of(const char* level, const char* from) {
 std::filesystem::path run_of(const char* const* paths, std::size_t count) {
     need(paths, "paths");
     std::vector<std::filesystem::path> files;
-    for (std::size_t i = 0; i < count; ++i) {
-        need(paths[i], "a path");
-        files.emplace_back(paths[i]);
-    }
+    for (std::size_t i = 0; i < count; ++i)
+        files.emplace_back(&need(paths[i], "a path"));
     return trace::run_of(files);
 }
 
 } // namespace
-} // namespace truestep::abi
 
-using truestep::abi::guarded;
-using truestep::abi::need;
+extern "C" {
 
 truestep_status truestep_verify(const char* path, const char* level, const char* from,
                                 truestep_verdict** verdict) {
     return guarded([&] {
         need(path, "path");
         need(verdict, "verdict");
-        const auto options = truestep::abi::options_of(level, from);
-        *verdict = std::make_unique<truestep_verdict>(truestep::abi::verify(path, options)).release();
+        const auto options = options_of(level, from);
+        *verdict = new truestep_verdict(verify(path, options));
     });
 }
 
@@ -94,16 +89,15 @@ truestep_status truestep_verify_ranks(const char* const* paths, size_t count, co
                                       const char* from, truestep_verdict** verdict) {
     return guarded([&] {
         need(verdict, "verdict");
-        const auto options = truestep::abi::options_of(level, from);
-        const std::filesystem::path run = truestep::abi::run_of(paths, count);
-        *verdict = std::make_unique<truestep_verdict>(truestep::abi::verify(run, options)).release();
+        const auto options = options_of(level, from);
+        *verdict = new truestep_verdict(verify(run_of(paths, count), options));
     });
 }
 
 truestep_status truestep_join(const char* const* paths, size_t count, const char* output) {
     return guarded([&] {
         need(output, "output");
-        truestep::trace::join(truestep::abi::run_of(paths, count), output);
+        trace::join(run_of(paths, count), output);
     });
 }
 
@@ -122,3 +116,7 @@ const char* truestep_verdict_text(const truestep_verdict* verdict) {
 const char* truestep_verdict_json(const truestep_verdict* verdict) {
     return verdict == nullptr ? "" : verdict->json.c_str();
 }
+
+} // extern "C"
+
+} // namespace truestep::abi
