@@ -7,45 +7,24 @@
 
 #include <truestep/problem/error.hpp>
 
+#include "called.hpp"
+
 namespace truestep::abi {
 
 namespace {
 
-using distributed::Aborted;
 using distributed::Exchange;
 using distributed::Traffic;
 
-[[noreturn]] void fail(int rank, const std::string& what) {
-    const std::string said = last_error();
-    throw Aborted("rank " + std::to_string(rank) + ": " + what + (said.empty() ? "" : ": " + said));
-}
-
-/// One that the caller's functions carry out. It is waited for once, whatever happens: its buffers are
-/// about to go.
 class CalledExchange final : public Exchange {
   public:
-    CalledExchange(const truestep_exchanges& functions, void* exchange)
-        : functions_(functions), exchange_(exchange) {}
-    CalledExchange(const CalledExchange&) = delete;
-    CalledExchange& operator=(const CalledExchange&) = delete;
-    ~CalledExchange() override {
-        if (!waited_)
-            functions_.wait(functions_.self, exchange_);
-    }
-
-    void wait() override {
-        if (waited_)
-            return;
-        waited_ = true;
-        clear_error();
-        if (functions_.wait(functions_.self, exchange_) != 0)
-            fail(functions_.rank, "an exchange has failed");
-    }
+    template <class Start>
+    CalledExchange(const truestep_exchanges& functions, const char* what, const Start& start)
+        : called_(functions, std::string("an ") + what, "an exchange", start) {}
+    void wait() override { called_.wait(); }
 
   private:
-    const truestep_exchanges functions_;
-    void* exchange_;
-    bool waited_ = false;
+    Called<truestep_exchanges> called_;
 };
 
 /// The caller's functions as a communicator.
@@ -92,21 +71,14 @@ class CalledCommunicator final : public distributed::Communicator {
   private:
     template <class Start>
     std::unique_ptr<Exchange> started(const char* what, const Start& start) {
-        void* exchange = nullptr;
-        clear_error();
-        if (start(&exchange) != 0)
-            fail(functions_.rank, "an " + std::string(what) + " could not be started");
-        return std::make_unique<CalledExchange>(functions_, exchange);
+        return std::make_unique<CalledExchange>(functions_, what, start);
     }
 
     truestep_exchanges functions_;
 };
 
 void check(const truestep_exchanges& exchanges) {
-    need_size(exchanges.struct_size, sizeof(truestep_exchanges), "truestep_exchanges");
-    if (exchanges.size < 1 || exchanges.rank < 0 || exchanges.rank >= exchanges.size)
-        throw Error("truestep_exchanges: rank is " + std::to_string(exchanges.rank) + " of " +
-                    std::to_string(exchanges.size) + "; ranks are 0 to size - 1");
+    check_place(exchanges, "truestep_exchanges");
     const bool complete =
         exchanges.all_to_all != nullptr && exchanges.all_gather != nullptr && exchanges.wait != nullptr;
     if (!complete)

@@ -20,36 +20,33 @@ std::string& text_of_thread() {
     return text;
 }
 
+truestep_status ended(const std::exception& error, truestep_status status) {
+    set_error(error.what());
+    return status;
+}
+
 truestep_status status_of_current() {
     try {
         throw;
     } catch (const Error& error) {
-        set_error(error.what());
-        return TRUESTEP_ERROR;
+        return ended(error, TRUESTEP_ERROR);
     } catch (const distributed::RefusedStep& error) {
-        set_error(error.what());
-        return TRUESTEP_REFUSED;
+        return ended(error, TRUESTEP_REFUSED);
     } catch (const reference::RefusedStep& error) {
-        set_error(error.what());
-        return TRUESTEP_REFUSED;
+        return ended(error, TRUESTEP_REFUSED);
     } catch (const distributed::Halted& error) {
-        set_error(error.what());
-        return TRUESTEP_HALTED;
+        return ended(error, TRUESTEP_HALTED);
     } catch (const reference::Halted& error) {
-        set_error(error.what());
-        return TRUESTEP_HALTED;
+        return ended(error, TRUESTEP_HALTED);
     } catch (const gasloc::Halted& error) {
-        set_error(error.what());
-        return TRUESTEP_HALTED;
+        return ended(error, TRUESTEP_HALTED);
     } catch (const distributed::Aborted& error) {
-        set_error(error.what());
-        return TRUESTEP_ABORTED;
+        return ended(error, TRUESTEP_ABORTED);
     } catch (const std::bad_alloc&) {
         set_error("out of memory");
         return TRUESTEP_INTERNAL;
     } catch (const std::exception& error) {
-        set_error(error.what());
-        return TRUESTEP_INTERNAL;
+        return ended(error, TRUESTEP_INTERNAL);
     }
 }
 

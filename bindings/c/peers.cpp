@@ -8,56 +8,17 @@
 
 #include <truestep/problem/error.hpp>
 
+#include "called.hpp"
 #include "communicator.hpp"
 
 namespace truestep::abi {
 
 namespace {
 
-using distributed::Aborted;
 using distributed::Incoming;
 using distributed::Traffic;
 
-/// A message that the caller's functions carry. It is waited for once, whatever happens.
-class CalledMessage {
-  public:
-    /// `start` puts it into its argument, or does not return 0.
-    template <class Start>
-    CalledMessage(const truestep_messages& functions, std::string what, const Start& start)
-        : functions_(functions), what_(std::move(what)) {
-        clear_error();
-        if (start(&message_) != 0)
-            fail("could not be started");
-    }
-    CalledMessage(const CalledMessage&) = delete;
-    CalledMessage& operator=(const CalledMessage&) = delete;
-    ~CalledMessage() {
-        if (!waited_)
-            functions_.wait(functions_.self, message_);
-    }
-
-    void wait() {
-        if (come_)
-            return;
-        clear_error();
-        if (std::exchange(waited_, true) || functions_.wait(functions_.self, message_) != 0)
-            fail("has failed");
-        come_ = true;
-    }
-
-  private:
-    [[noreturn]] void fail(const std::string& how) const {
-        const std::string said = last_error();
-        throw Aborted("rank " + std::to_string(functions_.rank) + ": " + what_ + " " + how +
-                      (said.empty() ? "" : ": " + said));
-    }
-
-    const truestep_messages functions_;
-    const std::string what_;
-    void* message_ = nullptr;
-    bool waited_ = false;
-    bool come_ = false;
-};
+using CalledMessage = Called<truestep_messages>;
 
 std::string told(const char* direction, int peer, std::uint64_t number) {
     return std::string("message ") + std::to_string(number) + direction + std::to_string(peer);
@@ -68,10 +29,11 @@ class CalledIncoming final : public Incoming {
     CalledIncoming(const truestep_messages& functions, Traffic traffic, int peer, std::uint64_t number,
                    std::size_t bytes)
         : bytes_(bytes), data_(std::make_unique_for_overwrite<std::byte[]>(bytes)),
-          message_(functions, told(" from rank ", peer, number), [&](void** message) {
-              return functions.receive(functions.self, static_cast<std::int32_t>(traffic), peer, number,
-                                       data_.get(), bytes, message);
-          }) {}
+          message_(functions, told(" from rank ", peer, number), told(" from rank ", peer, number),
+                   [&](void** message) {
+                       return functions.receive(functions.self, static_cast<std::int32_t>(traffic), peer,
+                                                number, data_.get(), bytes, message);
+                   }) {}
 
     /// Callbacks know of the whole alone.
     const std::byte* wait(std::size_t bytes) override {
@@ -99,11 +61,11 @@ class CalledPeers final : public distributed::Peers {
 
     void send(Traffic traffic, int peer, std::uint64_t number, std::shared_ptr<const void> message,
               std::size_t bytes) override {
-        auto carried = std::make_unique<CalledMessage>(
-            functions_, told(" to rank ", peer, number), [&](void** handle) {
-                return functions_.send(functions_.self, static_cast<std::int32_t>(traffic), peer, number,
-                                       message.get(), bytes, handle);
-            });
+        const std::string what = told(" to rank ", peer, number);
+        auto carried = std::make_unique<CalledMessage>(functions_, what, what, [&](void** handle) {
+            return functions_.send(functions_.self, static_cast<std::int32_t>(traffic), peer, number,
+                                   message.get(), bytes, handle);
+        });
         sent_.push_back({std::move(message), std::move(carried)});
     }
 
@@ -139,10 +101,7 @@ class CalledPeers final : public distributed::Peers {
 };
 
 void check_messages(const truestep_messages& messages) {
-    need_size(messages.struct_size, sizeof(truestep_messages), "truestep_messages");
-    if (messages.size < 1 || messages.rank < 0 || messages.rank >= messages.size)
-        throw Error("truestep_messages: rank is " + std::to_string(messages.rank) + " of " +
-                    std::to_string(messages.size) + "; ranks are 0 to size - 1");
+    check_place(messages, "truestep_messages");
     if (messages.send == nullptr || messages.receive == nullptr || messages.wait == nullptr)
         throw Error("truestep_messages: send, receive or wait is NULL; give all three");
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -49,27 +50,15 @@ void step(truestep_reference& reference, std::span<const truestep_values> gradie
 }
 
 Result result_of(std::int32_t what) {
-    switch (what) {
-    case TRUESTEP_PARAMETERS:
-        return Result::parameters;
-    case TRUESTEP_FIRST_MOMENT:
-        return Result::first_moment;
-    case TRUESTEP_RESIDUAL:
-        return Result::residual;
-    case TRUESTEP_MASK:
-        return Result::mask;
-    case TRUESTEP_NEXT_MASK:
-        return Result::next_mask;
-    case TRUESTEP_LOCAL:
-        return Result::local;
-    case TRUESTEP_EXCHANGED:
-        return Result::exchanged;
-    case TRUESTEP_RECONSTRUCTED:
-        return Result::reconstructed;
-    default:
+    // In the order of their numbers.
+    constexpr std::array results{Result::parameters, Result::first_moment, Result::residual,
+                                 Result::mask,       Result::next_mask,    Result::local,
+                                 Result::exchanged,  Result::reconstructed};
+    static_assert(TRUESTEP_PARAMETERS == 0 && TRUESTEP_RECONSTRUCTED + 1 == results.size());
+    if (what < 0 || what > TRUESTEP_RECONSTRUCTED)
         throw Error("view: there is no " + std::to_string(what) +
                     "; give TRUESTEP_PARAMETERS (0) to TRUESTEP_RECONSTRUCTED (7)");
-    }
+    return results[static_cast<std::size_t>(what)];
 }
 
 truestep_values look(truestep_reference& reference, Result what, std::int32_t rank) {
