@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _library, _values
 from ._communicator import Communicator, ThreadCommunicator, native_of
@@ -31,21 +31,63 @@ class Statistics:
     exponent: int  # E of a payload of e5m2, which the step was scaled by (section 21); else 0
 
 
-_open: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
+_open: "weakref.WeakSet[Stepper]" = weakref.WeakSet()
+_S = TypeVar("_S", bound="Stepper")
 
 
-def _finish_all() -> None:
-    """A process that ends takes its part in the last mask's exchange, so that no other waits for it. (Threads end together.)"""
-    for optimizer in list(_open):
-        if optimizer._native is None or optimizer._native.owner is None:
-            continue
-        optimizer._take_part()
+def _leave_all() -> None:
+    """Before the interpreter ends, and with it what carries messages."""
+    for stepper in list(_open):
+        stepper._leave()
 
 
-atexit.register(_finish_all)
+atexit.register(_leave_all)
 
 
-class Optimizer:
+class Stepper:
+    """What steps on this rank through a handle of libtruestep until it is closed, at a place among ranks (None: there is no other)."""
+
+    _kind: str  # of the handle
+    _called: str  # in messages
+
+    def __init__(self, problem: Any, parameters: Any, place: Any, place_kind: str) -> None:
+        self.problem = problem
+        self._handle: _library.Handle | None = None
+        self._native = native_of(place, place_kind)
+        given, count = _values.pieces(parameters, "parameters")
+        pointer = None if self._native is None else self._native.handle.pointer
+        with cause_of(self._native):
+            handle = _library.Handle(self._kind, problem._handle.pointer, pointer, given, count)
+        handle.calls = self._native  # callbacks live as long as what calls them
+        self._handle = handle
+        _open.add(self)
+
+    def _leave(self) -> None:
+        """Of what a process does that ends, so that no other waits for it. (Threads end together.)"""
+
+    def close(self) -> None:
+        """Takes no further part. A ThreadGroup's rank closes in its own thread."""
+        _open.discard(self)
+        self._handle = None
+
+    def __enter__(self: _S) -> _S:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _open_handle(self) -> _library.Handle:
+        if self._handle is None:
+            raise Error(f"this {self._called} has been closed; make a new one")
+        return self._handle
+
+    def _call(self, name: str, *arguments: object) -> None:
+        with cause_of(self._native):
+            _library.call(f"{self._kind}_{name}", self._open_handle.pointer, *arguments)
+
+
+class Optimizer(Stepper):
     """SCAPE on this rank, over a communicator (None: one rank alone). All ranks call the same functions in the same order.
 
         with truestep.Optimizer(problem, parameters) as optimizer:
@@ -53,17 +95,11 @@ class Optimizer:
             optimizer.parameters
     """
 
+    _kind = _called = "optimizer"
+
     def __init__(self, problem: Problem, parameters: Any, communicator: Communicator | ThreadCommunicator | None = None) -> None:
-        self.problem = problem
-        self._native = native_of(communicator, "communicator")
-        given, count = _values.pieces(parameters, "parameters")
-        pointer = None if self._native is None else self._native.handle.pointer
-        with cause_of(self._native):
-            handle = _library.Handle("optimizer", problem._handle.pointer, pointer, given, count)
-        handle.calls = self._native  # callbacks live as long as what calls them
-        self._handle: _library.Handle | None = handle
+        super().__init__(problem, parameters, communicator, "communicator")
         self.on_refusal: Callable[[], None] = lambda: None  # of a step that could not be made ready here, whose parts are forgotten
-        _open.add(self)
 
     def step(self, gradient: Any, learning_rate: float) -> None:
         """This rank's gradient, in one array or in pieces (fp32 or bf16), which are read where they stand. Raises RefusedStep on all
@@ -71,7 +107,7 @@ class Optimizer:
         with self.or_refuse():
             given, count = _values.pieces(gradient, "gradient")
             rate = _values.rate(learning_rate)
-        self._call("optimizer_step", given, count, rate)
+        self._call("step", given, count, rate)
 
     @contextmanager
     def or_refuse(self, bucket: bool = False) -> Iterator[None]:
@@ -81,9 +117,9 @@ class Optimizer:
         except Exception:
             try:
                 if bucket:
-                    self._call("optimizer_bucket", None, 0, None, 0)  # a bucket without tensors, which libtruestep refuses on all ranks
+                    self._call("bucket", None, 0, None, 0)  # a bucket without tensors, which libtruestep refuses on all ranks
                 else:
-                    self._call("optimizer_step", None, 0, 0.0)  # and a step without a gradient
+                    self._call("step", None, 0, 0.0)  # and a step without a gradient
             except Error:
                 pass  # what has failed here is the error to report
             self.on_refusal()
@@ -94,7 +130,7 @@ class Optimizer:
         """Room for a gradient that step_using_up() may write into: memory of the optimizer's own, zeros at first. To be written to until that
         step, and afterwards no more: ask for it again, for it may be elsewhere, and write all of it."""
         room = _library.Values()
-        self._call("optimizer_gradient", ctypes.byref(room))
+        self._call("gradient", ctypes.byref(room))
         return _values.look(self._open_handle, room)
 
     def step_using_up(self, gradient: Any, learning_rate: float) -> None:
@@ -104,12 +140,12 @@ class Optimizer:
         with self.or_refuse():
             given, count = _values.pieces(gradient, "gradient")
             rate = _values.rate(learning_rate)
-        self._call("optimizer_step_using_up", given, count, rate)
+        self._call("step_using_up", given, count, rate)
 
     def accumulate(self, gradient: Any) -> None:
         """A micro-batch (section 20): what is given here, in this order, and what step() is given are added, in fp32. Talks to nobody."""
         given, count = _values.pieces(gradient, "gradient")
-        self._call("optimizer_accumulate", given, count)
+        self._call("accumulate", given, count)
 
     def bucket(self, tensors: Sequence[int], values: Any) -> None:
         """Buckets of the last part: the values of these tensors of the problem, counted from 0, one after the other in this order. They are
@@ -120,22 +156,22 @@ class Optimizer:
             if any(number < 0 for number in numbers):
                 raise Error(f"bucket: its tensors are {numbers}; they are counted from 0")
             given, count = _values.pieces(values, "bucket")
-        self._call("optimizer_bucket", (ctypes.c_size_t * len(numbers))(*numbers), len(numbers), given, count)
+        self._call("bucket", (ctypes.c_size_t * len(numbers))(*numbers), len(numbers), given, count)
 
     def step_of_parts(self, learning_rate: float) -> None:
         """The step whose gradient is what has been accumulated, and the buckets where there are any; as step() otherwise. A step that
         raises has forgotten its parts."""
         with self.or_refuse():
             rate = _values.rate(learning_rate)
-        self._call("optimizer_step_of_parts", rate)
+        self._call("step_of_parts", rate)
 
     def forget_parts(self) -> None:
         """Gives up what has been given since the last step. On all ranks, where there are buckets."""
-        self._call("optimizer_forget_parts")
+        self._call("forget_parts")
 
     def progress(self) -> None:
         """Lets the coming mask move on, for whoever computes for long between two steps."""
-        self._call("optimizer_progress")
+        self._call("progress")
 
     @property
     def steps(self) -> int:
@@ -168,7 +204,7 @@ class Optimizer:
     @property
     def statistics(self) -> Statistics:
         entry = _library.StatisticsEntry(struct_size=ctypes.sizeof(_library.StatisticsEntry))
-        self._call("optimizer_statistics", ctypes.byref(entry))
+        self._call("statistics", ctypes.byref(entry))
         return Statistics(entry.step, entry.selected, entry.kept, dict(zip(TRAFFIC, entry.sent)), entry.gradient_norm,
                           entry.clip_factor, entry.exponent)
 
@@ -177,7 +213,7 @@ class Optimizer:
         """Of a payload of e5m2, for restore(): the greatest exponent of what this rank sent in the last step, before it was rounded; of a step
         in which all of it was below 2^-126, E of the step less 256."""
         value = ctypes.c_int32()
-        self._call("optimizer_exponent", ctypes.byref(value))
+        self._call("exponent", ctypes.byref(value))
         return value.value
 
     def restore(self, *, step: int, parameters: Any, first_moment: Any, residual: Any, mask: Any, next_mask: Any,
@@ -188,31 +224,28 @@ class Optimizer:
         state = _library.State(ctypes.sizeof(_library.State), _library.whole(step, "step", 64), _values.one(parameters, "parameters"),
                                _values.one(first_moment, "first_moment"), _values.one(residual, "residual"), mask_bits, next_bits,
                                _library.whole(exponent, "exponent"))
-        self._call("optimizer_restore", ctypes.byref(state))
+        self._call("restore", ctypes.byref(state))
         del kept, next_kept
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """A checkpoint `folder`/step-..., which outlasts crashes, for any number of workers. On all ranks."""
-        self._call("optimizer_save", _library.text(folder, "folder"))
+        self._call("save", _library.text(folder, "folder"))
 
     def load(self, checkpoint: str | os.PathLike[str]) -> None:
         """Restores a checkpoint, of any number of workers. On all ranks."""
-        self._call("optimizer_load", _library.text(checkpoint, "checkpoint"))
+        self._call("load", _library.text(checkpoint, "checkpoint"))
 
     def close(self) -> None:
         """Takes part in what is on its way, and ends; arrays of `parameters` stay as they are. A ThreadGroup's rank closes in its
         own thread."""
-        if self._handle is None:
-            return
-        _open.discard(self)
-        self._take_part()
-        self._handle = None
+        if self._handle is not None:
+            self._take_part()
+        super().close()
 
-    def __enter__(self) -> "Optimizer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _leave(self) -> None:
+        """A process that ends takes its part in the last mask's exchange."""
+        if self._native is not None and self._native.owner is not None:
+            self._take_part()
 
     def _take_part(self) -> None:
         """In what is on its way: buckets of a step that nobody takes, and the next mask."""
@@ -222,20 +255,10 @@ class Optimizer:
         except Error:
             pass  # it was told when the step failed
 
-    @property
-    def _open_handle(self) -> _library.Handle:
-        if self._handle is None:
-            raise Error("this optimizer has been closed; make a new one")
-        return self._handle
-
     def _view(self, what: int) -> _library.Values:
         view = _library.Values()
-        self._call("optimizer_view", what, ctypes.byref(view))
+        self._call("view", what, ctypes.byref(view))
         return view
-
-    def _call(self, name: str, *arguments: object) -> None:
-        with cause_of(self._native):
-            _library.call(name, self._open_handle.pointer, *arguments)
 
 
 class cause_of:

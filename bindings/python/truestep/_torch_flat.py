@@ -72,6 +72,22 @@ def one_vector(tensors: list[Any], parameters: list[torch.Tensor]) -> Floats:
     return torch.cat(parts).numpy().copy()
 
 
+def parts_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], system: str, lacks: Callable[[dict[str, Any], torch.Tensor], bool],
+             workers: int, rank: int) -> list[dict[str, Any]]:
+    """What each parameter has of this rank's state; `lacks`: it is no whole state of the system."""
+    parts = [state_dict.get("state", {}).get(i) for i in range(len(parameters))]
+    for i, (part, parameter) in enumerate(zip(parts, parameters)):
+        if part is None or lacks(part, parameter):
+            raise Error(f"load_state_dict: parameter {i} has no state of {system} of {parameter.numel()} values; "
+                        "give a state_dict() of the same model")
+    for part in parts:
+        saved = part.get("workers", workers), part.get("rank", rank)  # older ones have neither
+        if saved != (workers, rank):
+            raise Error(f"load_state_dict: it is of rank {saved[1]} of {saved[0]}, and this is rank {rank} of {workers}; each rank loads "
+                        "what it saved; for another number of ranks: optimizer.native.save(folder) and .load(checkpoint)")
+    return parts
+
+
 class FlatOptimizer(torch.optim.Optimizer):
     """What steps a whole model as one vector, by libtruestep: its groups have one lr, which may change, and settings, which may not."""
 

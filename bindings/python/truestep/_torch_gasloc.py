@@ -174,16 +174,11 @@ class GASLoC(flat_model.FlatOptimizer):
 
 def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], workers: int, rank: int) -> State:
     """A whole rank's state, from what each parameter has of it."""
-    parts = [state_dict.get("state", {}).get(i) for i in range(len(parameters))]
-    for i, (part, parameter) in enumerate(zip(parts, parameters)):
-        wrong = part is None or "rounds" not in part or any(part[name].numel() != parameter.numel() for name in _VECTORS if name in part)
-        if wrong or "parameters" not in part or "before" not in part:
-            raise Error(f"load_state_dict: parameter {i} has no state of GASLoC of {parameter.numel()} values; "
-                        "give a state_dict() of the same model")
-    for part in parts:
-        if (part["workers"], part["rank"]) != (workers, rank):
-            raise Error(f"load_state_dict: it is of rank {part['rank']} of {part['workers']}, and this is rank {rank} of {workers}; each "
-                        "rank loads what it saved; for another number of ranks: optimizer.native.save(folder) and .load(checkpoint)")
+    def lacks(part: dict[str, Any], parameter: torch.Tensor) -> bool:
+        wrong = any(part[name].numel() != parameter.numel() for name in _VECTORS if name in part)
+        return wrong or not {"rounds", "parameters", "before"} <= set(part)
+
+    parts = flat_model.parts_of(state_dict, parameters, "GASLoC", lacks, workers, rank)
     counters = {(int(part["rounds"]), int(part["inner_steps"])) for part in parts}
     if len(counters) != 1:
         raise Error(f"load_state_dict: the parameters are at the rounds {sorted(counters)}; give a state_dict() of one optimizer")

@@ -1,18 +1,16 @@
 """GASLoC: one worker, peers to write in Python, and a recorder. ``truestep.torch.GASLoC`` is the optimizer for PyTorch."""
 
-import atexit
 import ctypes
 import os
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import _library, _values
-from ._communicator import Bytes, Calls, Native, ThreadPeers, Wait, bytes_at, native_of
+from ._communicator import Bytes, Calls, Native, ThreadPeers, Wait, bytes_at
 from ._errors import Error
-from ._optimizer import cause_of
+from ._optimizer import Stepper
 from ._problem import Entry, handle_of, tensors_of
 from ._values import Floats
 
@@ -101,19 +99,7 @@ class State:
     second_moment: Floats
 
 
-_open: "weakref.WeakSet[Worker]" = weakref.WeakSet()
-
-
-def _close_all() -> None:
-    """Before the interpreter ends, and with it what carries messages."""
-    for worker in list(_open):
-        worker.close()
-
-
-atexit.register(_close_all)
-
-
-class Worker:
+class Worker(Stepper):
     """One worker of GASLoC, over peers (None: there is no other). Making one is done on all ranks together, all else is not.
 
         with truestep.gasloc.Worker(problem, parameters, peers) as worker:
@@ -122,30 +108,23 @@ class Worker:
             worker.parameters
     """
 
+    _kind, _called = "gasloc_worker", "worker"
+
     def __init__(self, problem: Problem, parameters: Any, peers: Peers | ThreadPeers | None = None) -> None:
-        self.problem = problem
-        self._handle: _library.Handle | None = None
-        self._native = native_of(peers, "peers")
-        given, count = _values.pieces(parameters, "parameters")
-        with cause_of(self._native):
-            handle = _library.Handle("gasloc_worker", problem._handle.pointer, None if self._native is None else self._native.handle.pointer,
-                                     given, count)
-        handle.calls = self._native  # callbacks live as long as what calls them
-        self._handle = handle
-        _open.add(self)
+        super().__init__(problem, parameters, peers, "peers")
 
     def step(self, gradient: Any, learning_rate: float) -> bool:
         """An inner step. The gradient, in one array or in pieces (fp32 or bf16), is read where it stands. False if it is not finite:
         then this round is a skipped one, and theta and moments are what they were when it began."""
         given, count = _values.pieces(gradient, "gradient")
         counted = ctypes.c_int32()
-        self._call("gasloc_worker_step", given, count, _values.rate(learning_rate), ctypes.byref(counted))
+        self._call("step", given, count, _values.rate(learning_rate), ctypes.byref(counted))
         return counted.value != 0
 
     def round(self) -> Round:
         """Drift, gossip, momentum. Raises Aborted or Halted, after which there is no further round."""
         entry = _library.RoundEntry(struct_size=ctypes.sizeof(_library.RoundEntry))
-        self._call("gasloc_worker_round", ctypes.byref(entry))
+        self._call("round", ctypes.byref(entry))
         return Round(entry.number, entry.inner_steps, bool(entry.skipped), entry.neighbours, entry.sent)
 
     @property
@@ -161,14 +140,14 @@ class Worker:
     def _look(self) -> Floats:
         """The parameters where they stand, until the next call."""
         view = _library.Values()
-        self._call("gasloc_worker_parameters", ctypes.byref(view))
+        self._call("parameters", ctypes.byref(view))
         return _floats(self._open_handle, view)
 
     @property
     def state(self) -> State:
         """Between two rounds."""
         entry = _library.GaslocState(struct_size=ctypes.sizeof(_library.GaslocState))
-        self._call("gasloc_worker_state", ctypes.byref(entry))
+        self._call("state", ctypes.byref(entry))
         parts = (entry.parameters, entry.before, entry.first_moment, entry.second_moment)
         return State(entry.rounds, entry.inner_steps, *(_floats(self._open_handle, part).copy() for part in parts))
 
@@ -177,37 +156,22 @@ class Worker:
         parts = [_values.one(getattr(state, name), name) for name in ("parameters", "before", "first_moment", "second_moment")]
         entry = _library.GaslocState(ctypes.sizeof(_library.GaslocState), _library.whole(state.rounds, "rounds", 64),
                                      _library.whole(state.inner_steps, "inner_steps", 64), *parts)
-        self._call("gasloc_worker_restore", ctypes.byref(entry))
+        self._call("restore", ctypes.byref(entry))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """This worker's file in `folder`/round-..., waiting for nobody; the checkpoint is complete with the last worker's."""
-        self._call("gasloc_worker_save", _library.text(folder, "folder"))
+        self._call("save", _library.text(folder, "folder"))
 
     def load(self, checkpoint: str | os.PathLike[str]) -> None:
         """The folder of a round, of any number of workers. On all ranks."""
-        self._call("gasloc_worker_load", _library.text(checkpoint, "checkpoint"))
+        self._call("load", _library.text(checkpoint, "checkpoint"))
 
     def close(self) -> None:
         """This worker takes no further part; neighbours that wait for it hear of that. A ThreadGroup's rank closes in its own thread."""
-        _open.discard(self)
-        self._handle = None
+        super().close()
         self._native = None
 
-    def __enter__(self) -> "Worker":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def _open_handle(self) -> _library.Handle:
-        if self._handle is None:
-            raise Error("this worker has been closed; make a new one")
-        return self._handle
-
-    def _call(self, name: str, *arguments: object) -> None:
-        with cause_of(self._native):
-            _library.call(name, self._open_handle.pointer, *arguments)
+    _leave = close
 
 
 def _floats(owner: object, view: _library.Values) -> Floats:

@@ -263,17 +263,11 @@ class Scape(flat_model.FlatOptimizer):
 
 def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], workers: int, rank: int) -> dict[str, Any]:
     """A whole rank's state, from what each parameter has of it."""
-    parts = [state_dict.get("state", {}).get(i) for i in range(len(parameters))]
-    for i, (part, parameter) in enumerate(zip(parts, parameters)):
+    def lacks(part: dict[str, Any], parameter: torch.Tensor) -> bool:
         needed = _STATE if parameter.dtype == torch.float32 else (*_STATE, "master")
-        if part is None or "step" not in part or any(name not in part or part[name].numel() != parameter.numel() for name in needed):
-            raise Error(f"load_state_dict: parameter {i} has no state of SCAPE of {parameter.numel()} values; "
-                        "give a state_dict() of the same model")
-    for part in parts:
-        saved = part.get("workers", workers), part.get("rank", rank)  # older ones have neither
-        if saved != (workers, rank):
-            raise Error(f"load_state_dict: it is of rank {saved[1]} of {saved[0]}, and this is rank {rank} of {workers}; each rank loads "
-                        "what it saved; for another number of ranks: optimizer.native.save(folder) and .load(checkpoint)")
+        return "step" not in part or any(name not in part or part[name].numel() != parameter.numel() for name in needed)
+
+    parts = flat_model.parts_of(state_dict, parameters, "SCAPE", lacks, workers, rank)
     steps = {int(part["step"]) for part in parts}
     if len(steps) != 1:
         raise Error(f"load_state_dict: the parameters are at the steps {sorted(steps)}; give a state_dict() of one optimizer")
