@@ -27,7 +27,7 @@ class Talk {
         const std::string what = message["do"];
         return programs_.ask_one(workers_, rank_, std::move(message), what);
     }
-    [[nodiscard]] std::string file(const std::string& what) { return files_.path(what); }
+    [[nodiscard]] std::string file(const std::string& what) const { return files_.path(what); }
     template <class Value>
     [[nodiscard]] std::string written(const std::string& what, std::span<const Value> values) {
         return files_.write(what, std::as_bytes(values));
@@ -65,7 +65,7 @@ class ProgramSide : public Any {
     Floats anchor() override { return anchored() ? view("anchor", table()) : Floats(); }
     Floats anchor_gradient() override { return trained() ? view("anchor_gradient", table()) : Floats(); }
     void set_anchor(std::span<const float> values) override {
-        talk_.ask({{"do", "anchor"}, {"side", side_}, {"values", talk_.written("trained", values)}});
+        ask("anchor", {{"values", talk_.written("trained", values)}});
     }
     EndState state() override {
         EndState state{.steps = steps_, .micro_batches = micro_batches_};
@@ -86,14 +86,26 @@ class ProgramSide : public Any {
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings_.rank); }
     [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings_.width); }
     [[nodiscard]] std::size_t values() const { return width() * rank(); }
-    [[nodiscard]] Json message(const char* what) const { return {{"do", what}, {"side", side_}}; }
-    [[nodiscard]] Json message(const char* what, Index micro) const {
-        return {{"do", what}, {"side", side_}, {"step", steps_ + 1}, {"micro", micro}};
+    [[nodiscard]] Json files(const std::vector<std::string>& names) const {
+        Json all = Json::object();
+        for (const std::string& name : names)
+            all[name] = talk_.file(name);
+        return all;
+    }
+    Json ask(const char* what, const Json& more = Json::object()) {
+        Json asked{{"do", what}, {"side", side_}};
+        asked.update(more);
+        return talk_.ask(std::move(asked));
+    }
+    /// Of a micro-batch. `into`: the files that it is to leave.
+    void ask(const char* what, Index micro, const Json& more, Json into) {
+        Json asked{{"step", steps_ + 1}, {"micro", micro}};
+        asked.update(more);
+        asked["into"] = std::move(into);
+        ask(what, asked);
     }
     Floats view(const char* what, std::size_t count) {
-        Json asked = message("view");
-        asked["into"] = {{what, talk_.file(what)}};
-        talk_.ask(std::move(asked));
+        ask("view", {{"into", files({what})}});
         return talk_.taken<float>(what, count);
     }
     /// Z or dZ, as it travels.
@@ -115,6 +127,7 @@ class ProgramSide : public Any {
         ++steps_;
         micro_batches_ += batches_;
         batches_ = 0;
+        tokens_.clear();
     }
 
     Talk talk_;
@@ -125,6 +138,7 @@ class ProgramSide : public Any {
     Index steps_;
     Index micro_batches_;
     Index batches_ = 0;
+    std::map<Index, std::size_t> tokens_; ///< of what is under way
 
   private:
     [[nodiscard]] bool anchored() const { return settings_.anchors != Anchors::none; }
@@ -136,9 +150,7 @@ class ProgramSide : public Any {
     }
     void begin(const EndState& state) {
         const Quantization& coded = settings_.quantization;
-        Json asked{{"do", "begin"},
-                   {"side", side_},
-                   {"peer", peer_},
+        Json asked{{"peer", peer_},
                    {"width", settings_.width},
                    {"subspace_rank", settings_.rank},
                    {"vocabulary", settings_.vocabulary},
@@ -172,7 +184,7 @@ class ProgramSide : public Any {
             if (senders_)
                 give("learned", state.learned.empty() ? books : state.learned);
         }
-        talk_.ask(std::move(asked));
+        ask("begin", asked);
     }
 
     Floats rows_;
@@ -185,15 +197,11 @@ class ProgramSender final : public ProgramSide<AnySender> {
         : ProgramSide(std::move(talk), settings, state, Side::sender, tapped, peer) {}
 
     void forward(Index micro, std::span<const float> activations, std::span<const Id> ids) override {
-        Json asked = message("compress", micro);
-        asked["tokens"] = ids.size();
-        asked["activations"] = talk_.written("activations", activations);
-        asked["ids"] = talk_.written("ids", ids);
-        if (quantizes(settings_))
-            asked["into"] = {{"indices", talk_.file("indices")}, {"codewords", talk_.file("codewords")}};
-        else
-            asked["into"] = {{"z", talk_.file("z")}};
-        talk_.ask(std::move(asked));
+        const Json given{{"tokens", ids.size()},
+                         {"activations", talk_.written("activations", activations)},
+                         {"ids", talk_.written("ids", ids)}};
+        ask("compress", micro, given,
+            quantizes(settings_) ? files({"indices", "codewords"}) : files({"z"}));
         Bytes bytes = quantizes(settings_) ? indices(ids.size())
                                            : payload(talk_.taken<float>("z", ids.size() * rank()), "Z");
         for (const Id id : ids)
@@ -208,21 +216,16 @@ class ProgramSender final : public ProgramSide<AnySender> {
         ++batches_;
     }
     Floats backward(Index micro) override {
-        Json asked = message("gradient", micro);
-        asked["into"] = {{"gradient", talk_.file("gradient")}};
-        talk_.ask(std::move(asked));
+        ask("gradient", micro, Json::object(), files({"gradient"}));
         return talk_.taken<float>("gradient", tokens_.at(micro) * width());
     }
     bool end_step(double rate) override {
-        Json asked = message("end");
-        asked["rate"] = rate;
-        const Json answer = talk_.ask(std::move(asked));
+        const Json answer = ask("end", {{"rate", rate}});
         const auto updated = answer.find("updated");
         if (updated == answer.end() || !updated->is_boolean())
             throw std::runtime_error("a sender has ended a step, but \"updated\" must be true or false");
         const Floats made = subspace();
         tapped_.note(peer_, made.data(), made.size() * sizeof(float));
-        tokens_.clear();
         next_step();
         return *updated;
     }
@@ -246,8 +249,6 @@ class ProgramSender final : public ProgramSide<AnySender> {
         }
         return bytes;
     }
-
-    std::map<Index, std::size_t> tokens_; ///< of what is under way
 };
 
 class ProgramReceiver final : public ProgramSide<AnyReceiver> {
@@ -256,30 +257,21 @@ class ProgramReceiver final : public ProgramSide<AnyReceiver> {
         : ProgramSide(std::move(talk), settings, state, Side::receiver, tapped, peer) {}
 
     Receiver::Arrived forward(Index micro, Index tokens) override {
-        Json asked = message("decompress", micro);
-        asked["tokens"] = tokens;
-        asked["into"] = {{"activations", talk_.file("arrived")}, {"ids", talk_.file("arrived_ids")}};
-        talk_.ask(std::move(asked));
+        ask("decompress", micro, {{"tokens", tokens}},
+            {{"activations", talk_.file("arrived")}, {"ids", talk_.file("arrived_ids")}});
         const auto count = static_cast<std::size_t>(tokens);
         tokens_[micro] = count;
         ++batches_;
         return {talk_.taken<float>("arrived", count * width()), talk_.taken<Id>("arrived_ids", count)};
     }
     void backward(Index micro, std::span<const float> gradient) override {
-        Json asked = message("return", micro);
-        asked["gradient"] = talk_.written("dxhat", gradient);
-        asked["into"] = {{"dz", talk_.file("dz")}};
-        talk_.ask(std::move(asked));
+        ask("return", micro, {{"gradient", talk_.written("dxhat", gradient)}}, files({"dz"}));
         note(payload(talk_.taken<float>("dz", tokens_.at(micro) * rank()), "dZ"));
     }
     void end_step() override {
-        talk_.ask(message("end"));
-        tokens_.clear();
+        ask("end");
         next_step();
     }
-
-  private:
-    std::map<Index, std::size_t> tokens_;
 };
 
 } // namespace
