@@ -183,10 +183,7 @@ class StepDiff {
 
     static Divergence divergence(Index step, std::string phase, std::string result, int rank,
                                  Comparison comparison) {
-        // Fingerprints differ at no index.
-        std::optional<Index> index;
-        if (!comparison.first.empty())
-            index = comparison.first.front().index;
+        const std::optional<Index> index = comparison.first_wrong();
         const std::string note =
             index ? ""
                   : "the fingerprints differ; which index needs traces with copies (--replicas copies)";

@@ -6,17 +6,13 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/verify/replicas.hpp>
+#include <truestep/verify/verdict_builder.hpp>
 
 namespace truestep::verify {
 
 namespace {
 
 using trace::Prints;
-
-std::string many(std::size_t count, const std::string& thing) {
-    return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
 
 std::string listed(const std::vector<std::string>& names) {
     std::string text;
@@ -271,7 +267,7 @@ std::string difference_text(const PrintsDifference& difference) {
     text += "\n";
     for (const PrintsDifference::Share& share : difference.shares)
         text += "           " + share.result + ": " + std::to_string(share.others) + " of " +
-                many(static_cast<std::size_t>(share.all), "tensor") + " at that step\n";
+                count_of(static_cast<std::size_t>(share.all), "tensor") + " at that step\n";
     return text;
 }
 
@@ -321,10 +317,10 @@ PrintsVerdict compare_prints(const PrintsOfRun& run, const PrintsOfRun& other) {
     Index parameters = 0;
     for (const problem::Tensor& tensor : first.tensors)
         parameters += tensor.size;
-    verdict.run = many(static_cast<std::size_t>(first.workers), "rank") + ", " +
-                  many(first.steps.size(), "step") + ", " +
-                  many(static_cast<std::size_t>(parameters), "parameter") + " in " +
-                  many(first.tensors.size(), "tensor");
+    verdict.run = count_of(static_cast<std::size_t>(first.workers), "rank") + ", " +
+                  count_of(first.steps.size(), "step") + ", " +
+                  count_of(static_cast<std::size_t>(parameters), "parameter") + " in " +
+                  count_of(first.tensors.size(), "tensor");
     note_ends(run, verdict);
     compare_ranks(run, verdict);
     verdict.has_other = !other.empty();
@@ -362,7 +358,7 @@ std::string text_report(const PrintsVerdict& verdict) {
     if (const auto& first = verdict.between_ranks ? verdict.between_ranks : verdict.between_runs; first)
         text += next_text(*first);
     return text + (verdict.same() ? "same: " : "different; compared: ") +
-           many(static_cast<std::size_t>(verdict.compared), "fingerprint") + "\n";
+           count_of(static_cast<std::size_t>(verdict.compared), "fingerprint") + "\n";
 }
 
 nlohmann::ordered_json json_report(const PrintsVerdict& verdict) {

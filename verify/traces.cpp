@@ -57,4 +57,11 @@ std::uint64_t Settings::seed(const std::string& option) const {
     return parsed<std::uint64_t>(option, text(option), "a whole number from 0 to 2^64 - 1");
 }
 
+bool Settings::truth(const std::string& option) const {
+    const std::string given = text(option);
+    if (given != "yes" && given != "no")
+        throw Error("--" + option + " is '" + given + "'; it must be yes or no");
+    return given == "yes";
+}
+
 } // namespace truestep::verify

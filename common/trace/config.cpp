@@ -46,6 +46,21 @@ problem::Index ObjectReader::integer_or(const std::string& key, problem::Index o
     return object_.contains(key) ? integer(key) : otherwise;
 }
 
+problem::Index ObjectReader::count(const std::string& key) {
+    const problem::Index value = integer(key);
+    if (value < 0)
+        throw Error(key + " is " + std::to_string(value) + "; it must not be negative");
+    return value;
+}
+
+problem::Index ObjectReader::within(const std::string& key, Range range) {
+    const problem::Index value = integer(key);
+    if (value < range.least || value > range.most)
+        throw Error(key + " is " + std::to_string(value) + "; it must be from " +
+                    std::to_string(range.least) + " to " + std::to_string(range.most));
+    return value;
+}
+
 std::string ObjectReader::text(const std::string& key) {
     const json& value = required(key);
     if (!value.is_string())

@@ -54,33 +54,16 @@ Config parse(const json& object, const std::string& what) {
     if (rounds < 1)
         throw Error("steps is " + std::to_string(rounds) + "; at least 1 round is needed");
     Settings settings;
-    settings.inner = parse_inner(reader.text("inner"));
-    settings.hyper.beta1 = reader.number("beta1");
-    settings.hyper.beta2 = reader.number("beta2");
-    settings.hyper.epsilon = reader.number("epsilon");
-    settings.hyper.weight_decay = reader.number("weight_decay");
-    const std::string bias =
-        settings.inner == Inner::adams // the others have no choice
-            ? reader.text("bias_correction")
-            : reader.text_or("bias_correction", std::string(name(problem::BiasCorrection::adam)));
-    settings.hyper.bias_correction = problem::parse<problem::BiasCorrection>(bias);
-    settings.eta = reader.number("eta");
-    settings.alpha = reader.number("alpha");
-    settings.gamma = reader.number("gamma");
-    settings.momentum = parse_momentum(reader.text("momentum"));
-    settings.law = parse_law(reader.text("law"));
-    const Index seed = reader.integer("seed");
-    if (seed < 0)
-        throw Error("seed is " + std::to_string(seed) + "; it must not be negative");
-    settings.seed = static_cast<std::uint64_t>(seed);
-    settings.allow_unstable = reader.truth("allow_unstable");
+    visit_settings(settings, [&](const std::string& key, auto& value, auto... parse) {
+        if (key == "bias_correction" && settings.inner != Inner::adams && !object.contains(key))
+            return; // the others have no choice
+        reader.read(key, value, parse...);
+    });
     problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
     if (layout.param_groups() > 1)
         throw Error(
             "tensors has a param_group, and GASLoC has one learning rate and weight decay; remove it");
-    const Index edges = reader.integer("edges");
-    if (edges < 0)
-        throw Error("edges is " + std::to_string(edges) + "; it must not be negative");
+    const Index edges = reader.count("edges");
     auto inner_steps = parse_inner_steps(reader.list("inner_steps"), rounds, workers);
     reader.finish();
     check(settings);
@@ -102,33 +85,17 @@ Index Config::most_steps() const {
 }
 
 Config parse_config(const std::string& text, const std::string& what) {
-    try {
-        return parse(trace::parse_json(text, what), what);
-    } catch (const Error& error) {
-        const std::string message = one_line(error.what());
-        throw Error(message.starts_with(what) ? message : what + ": " + message);
-    }
+    return trace::parse_config(text, what, [&](const json& object) { return parse(object, what); });
 }
 
 std::string config_text(const Config& config) {
-    const Settings& settings = config.settings;
     nlohmann::ordered_json json;
     json["algorithm"] = "gasloc";
     json["workers"] = config.workers;
     json["steps"] = config.rounds();
-    json["inner"] = name(settings.inner);
-    json["beta1"] = settings.hyper.beta1;
-    json["beta2"] = settings.hyper.beta2;
-    json["epsilon"] = settings.hyper.epsilon;
-    json["weight_decay"] = settings.hyper.weight_decay;
-    json["bias_correction"] = name(settings.hyper.bias_correction);
-    json["eta"] = settings.eta;
-    json["alpha"] = settings.alpha;
-    json["gamma"] = settings.gamma;
-    json["momentum"] = name(settings.momentum);
-    json["law"] = name(settings.law);
-    json["seed"] = settings.seed;
-    json["allow_unstable"] = settings.allow_unstable;
+    visit_settings(config.settings, [&](const std::string& key, const auto& value, auto...) {
+        trace::write_setting(json, key, value);
+    });
     json["tensors"] = trace::layout_json(config.layout);
     json["edges"] = config.edges;
     json["inner_steps"] = config.inner_steps;

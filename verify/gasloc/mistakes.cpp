@@ -1,17 +1,13 @@
 // What known mistakes make of a round, DiLoCo's among them, in the arithmetic of level REL.
-#include "mistakes.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <functional>
 #include <utility>
 #include <vector>
 
-#include <truestep/gasloc/reference.hpp>
-#include <truestep/gasloc/traces.hpp>
-#include <truestep/verify/beside.hpp>
 #include <truestep/verify/known_mistakes.hpp>
+
+#include "rounds.hpp"
 
 namespace truestep::gasloc {
 
@@ -23,8 +19,6 @@ using Vectors = std::vector<Vector<T>>; ///< one a worker
 
 /// So many values of all workers and inner steps are made with each mistake.
 constexpr Index most_values = 4'000'000;
-/// Mistakes that do the same to the first wrong round are told apart by the rounds after it.
-constexpr Index most_rounds = 4;
 
 struct Made {
     Vectors drifted;
@@ -120,102 +114,20 @@ const std::array<Mistake, 7> mistakes{{
      [](const RightRound& right, Made& made) { made.parameters = right.x; }},
 }};
 
-/// The recorded rounds beside the reference, each begun at the recorded state where there is one.
-class Trial {
-  public:
-    Trial(const TraceReader& trace, Index parted)
-        : trace_(trace), config_(trace.head().config), parted_(parted),
-          reference_(config_.settings, config_.workers, to_vector<T>(trace.head().initial_parameters)),
-          last_(workers(), to_vector<T>(trace.head().initial_parameters)),
-          known_(names(), config_.workers, words), later_(known_) {}
-
-    [[nodiscard]] std::string line() {
-        const bool recorded = trace_.states_recorded();
-        const Index last = recorded ? std::min(config_.rounds(), parted_ + most_rounds - 1) : parted_;
-        for (Index round = 1; round <= last; ++round) {
-            if (recorded && round > 1)
-                take_recorded(round - 1);
-            RightRound right = take(round);
-            if (round >= parted_)
-                compare(round, right, round == parted_ ? known_ : later_);
-            for (std::size_t i = 0; i < workers(); ++i)
-                last_[i] = right.before[i].theta;
-        }
-        return known_.line(parted_, later_);
+/// The recorded round beside the reference's: what each mistake makes of it.
+void compare(const TraceReader& trace, Index round, const RightRound& right, verify::KnownMistakes& known) {
+    for (std::size_t mistake = 0; mistake < mistakes.size(); ++mistake) {
+        Made made = right.made;
+        mistakes[mistake].make(right, made);
+        for (const auto& [which, part] :
+             {std::pair{Result::drifted, &Made::drifted}, std::pair{Result::gossiped, &Made::gossiped},
+              std::pair{Result::parameters, &Made::parameters}})
+            for (std::size_t i = 0; i < right.workers(); ++i)
+                if (const auto held = trace.values(result(which).kind, round, static_cast<int>(i)))
+                    known.add(mistake, round, static_cast<int>(i), *held, (right.made.*part)[i],
+                              (made.*part)[i]);
     }
-
-  private:
-    static std::vector<std::string> names() {
-        std::vector<std::string> all;
-        all.reserve(mistakes.size());
-        for (const Mistake& mistake : mistakes)
-            all.emplace_back(mistake.name);
-        return all;
-    }
-
-    [[nodiscard]] std::size_t workers() const { return static_cast<std::size_t>(config_.workers); }
-
-    void take_recorded(Index round) {
-        const auto values = [&](Result which, std::size_t worker) {
-            return to_vector<T>(trace_.values(result(which).kind, round, static_cast<int>(worker)).value());
-        };
-        for (std::size_t i = 0; i < workers(); ++i) {
-            WorkerState<T>& state = reference_.state[i];
-            state.theta = values(Result::parameters, i);
-            state.before = values(
-                config_.settings.momentum == Momentum::local ? Result::drifted : Result::gossiped, i);
-            if (has(config_.settings.inner, Result::first_moment))
-                state.m = values(Result::first_moment, i);
-            if (has(config_.settings.inner, Result::second_moment))
-                state.v = values(Result::second_moment, i);
-        }
-    }
-
-    [[nodiscard]] RightRound take(Index round) {
-        std::vector<Gradients<T>> gradients(workers());
-        for (std::size_t i = 0; i < workers(); ++i)
-            for (Index h = 1; h <= config_.steps(static_cast<int>(i), round); ++h)
-                gradients[i].push_back(
-                    to_vector<T>(trace_.input(gradient_kind(h), round, static_cast<int>(i))));
-        RightRound right{config_.settings,
-                         graph_of(config_.settings, round, config_.workers),
-                         reference_.state,
-                         last_,
-                         {},
-                         {}};
-        for (WorkerRound<T>& went :
-             reference_.round(gradients, trace_.head().learning_rates_of(round), right.graph)) {
-            right.x.push_back(std::move(went.x));
-            right.made.drifted.push_back(std::move(went.y));
-            right.made.gossiped.push_back(std::move(went.z));
-        }
-        for (const WorkerState<T>& state : reference_.state)
-            right.made.parameters.push_back(state.theta);
-        return right;
-    }
-
-    void compare(Index round, const RightRound& right, verify::KnownMistakes& tally) const {
-        for (std::size_t mistake = 0; mistake < mistakes.size(); ++mistake) {
-            Made made = right.made;
-            mistakes[mistake].make(right, made);
-            for (const auto& [which, part] :
-                 {std::pair{Result::drifted, &Made::drifted}, std::pair{Result::gossiped, &Made::gossiped},
-                  std::pair{Result::parameters, &Made::parameters}})
-                for (std::size_t i = 0; i < workers(); ++i)
-                    if (const auto held = trace_.values(result(which).kind, round, static_cast<int>(i)))
-                        tally.add(mistake, static_cast<int>(i), *held, (right.made.*part)[i],
-                                  (made.*part)[i]);
-        }
-    }
-
-    const TraceReader& trace_;
-    const Config& config_;
-    Index parted_;
-    Reference<T> reference_;
-    Vectors last_;
-    verify::KnownMistakes known_; ///< of the round at which it parts
-    verify::KnownMistakes later_; ///< of those after it
-};
+}
 
 } // namespace
 
@@ -227,7 +139,29 @@ std::string known_mistake(const verify::TraceVerdict& verdict) {
         steps += std::max<Index>(1, config.most_steps(round));
     if (steps * config.workers * config.layout.size() > most_values)
         return {};
-    return Trial(trace, verdict.first->step).line();
+    const Index parted = verdict.first->step;
+    const bool recorded = trace.states_recorded();
+    verify::KnownMistakes known(mistakes, config.workers, parted, words);
+    Rounds<T> rounds(trace.head());
+    Vectors last(rounds.reference.state.size(), to_vector<T>(trace.head().initial_parameters));
+    for (Index round = 1; round <= (recorded ? known.last(config.rounds()) : parted); ++round) {
+        RightRound right{config.settings, {}, rounds.reference.state, last, {}, {}};
+        rounds.take(trace);
+        right.graph = rounds.graph;
+        for (std::size_t i = 0; i < right.workers(); ++i) {
+            const auto value = [&](Result which) { return rounds.value(which, static_cast<int>(i)); };
+            right.x.push_back(value(Result::inner));
+            right.made.drifted.push_back(value(Result::drifted));
+            right.made.gossiped.push_back(value(Result::gossiped));
+            right.made.parameters.push_back(value(Result::parameters));
+            last[i] = right.before[i].theta;
+        }
+        if (round >= parted)
+            compare(trace, round, right, known);
+        if (recorded)
+            rounds.follow(trace);
+    }
+    return known.line();
 }
 
 } // namespace truestep::gasloc

@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include <truestep/gasloc/reference.hpp>
 #include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/error.hpp>
@@ -12,7 +11,7 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/verify/made_up.hpp>
 
-#include "mistakes.hpp"
+#include "rounds.hpp"
 
 namespace truestep::gasloc {
 
@@ -106,22 +105,9 @@ Config config_of(const verify::MadeUpRun& run) {
     problem::Layout layout(verify::parse_tensors(given.text("tensors")));
     verify::check_room(run.output, static_cast<int>(workers), layout.size(), rounds);
     Settings settings;
-    settings.inner = parse_inner(given.text("inner"));
-    settings.hyper.beta1 = given.number("beta1");
-    settings.hyper.beta2 = given.number("beta2");
-    settings.hyper.epsilon = given.number("epsilon");
-    settings.hyper.weight_decay = given.number("weight-decay");
-    settings.hyper.bias_correction = problem::parse<problem::BiasCorrection>(given.text("bias-correction"));
-    settings.eta = given.number("eta");
-    settings.alpha = given.number("alpha");
-    settings.gamma = given.number("gamma");
-    settings.momentum = parse_momentum(given.text("momentum"));
-    settings.law = parse_law(given.text("law"));
-    settings.seed = given.seed("seed");
-    const std::string unstable = given.text("allow-unstable");
-    if (unstable != "yes" && unstable != "no")
-        throw Error("--allow-unstable is '" + unstable + "'; it must be yes or no");
-    settings.allow_unstable = unstable == "yes";
+    visit_settings(settings, [&](const std::string& key, auto& value, auto... parse) {
+        given.read(key, value, parse...);
+    });
     check(settings);
     check_law(settings.law, static_cast<int>(workers));
     if (settings.law == Law::given)
@@ -197,47 +183,30 @@ void record(const verify::MadeUpRun& run) {
     for (Index i = 0; i < start.size(); ++i)
         start[i] = problem::initial_parameter(data, given.seed("seed"), i);
 
-    Reference<float> reference(config.settings, config.workers, start);
+    const Head head{config, rates, {start.begin(), start.end()}, {}};
+    Rounds<float> rounds(head);
     trace::Writer writer(run.output, schema(config), run.source, run.intermediates, run.replicas);
     writer.series("initial/parameters", span_of(start));
     writer.series("learning_rate", std::span<const double>(rates));
     writer.series("edges", std::span<const double>(edges));
-    const Head head{config, rates, {}, {}};
     for (Index round = 1; round <= config.rounds(); ++round) {
         run.progress(round, config.rounds());
         writer.begin_step();
         std::vector<Gradients<float>> gradients(static_cast<std::size_t>(config.workers));
-        for (int worker = 0; worker < config.workers; ++worker)
-            for (Index h = 1; h <= config.steps(worker, round); ++h)
-                gradients[static_cast<std::size_t>(worker)].push_back(
-                    gradient_of(config, given, injections, worker, round, h));
         // In the schema's order: step by step, and of each all workers.
         for (Index h = 1; h <= config.most_steps(); ++h)
             for (int worker = 0; worker < config.workers; ++worker)
-                if (h <= config.steps(worker, round))
-                    writer.input(
-                        gradient_kind(h), worker,
-                        span_of(
-                            gradients[static_cast<std::size_t>(worker)][static_cast<std::size_t>(h - 1)]));
-        const auto went = reference.round(gradients, head.learning_rates_of(round),
-                                          graph_of(config.settings, round, config.workers));
-        const auto write = [&](Result which, const auto& of_worker) {
-            if (has(config.settings.inner, which))
-                writer.result(result(which).kind, [&](int worker) {
-                    return span_of(of_worker(static_cast<std::size_t>(worker)));
-                });
-        };
-        write(Result::inner, [&](std::size_t i) -> const Vector<float>& { return went[i].x; });
-        write(Result::first_moment,
-              [&](std::size_t i) -> const Vector<float>& { return reference.state[i].m; });
-        write(Result::second_moment,
-              [&](std::size_t i) -> const Vector<float>& { return reference.state[i].v; });
-        write(Result::drifted, [&](std::size_t i) -> const Vector<float>& { return went[i].y; });
-        write(Result::gossiped, [&](std::size_t i) -> const Vector<float>& { return went[i].z; });
-        write(Result::parameters,
-              [&](std::size_t i) -> const Vector<float>& { return reference.state[i].theta; });
+                if (h <= config.steps(worker, round)) {
+                    Gradients<float>& of_worker = gradients[static_cast<std::size_t>(worker)];
+                    of_worker.push_back(gradient_of(config, given, injections, worker, round, h));
+                    writer.input(gradient_kind(h), worker, span_of(of_worker.back()));
+                }
+        rounds.take(gradients);
+        for (const Result which : results_of(config.settings.inner))
+            writer.result(result(which).kind,
+                          [&](int worker) { return span_of(rounds.value(which, worker)); });
         for (int worker = 0; worker < config.workers; ++worker)
-            if (reference.halted(worker))
+            if (rounds.reference.halted(worker))
                 throw Error(run.output.string() + ": not written: theta of worker " +
                             std::to_string(worker) + " is not finite after round " + std::to_string(round) +
                             " (choose other settings)");

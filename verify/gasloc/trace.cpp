@@ -53,14 +53,9 @@ Head read_head(const trace::Reader& file, const std::string& config) {
     head.graphs = graphs_of(file.series_f64("edges"), head.config, path);
     if (head.config.settings.law == Law::given)
         head.config.settings.given = head.graphs;
-    for (std::size_t i = 0; i < head.learning_rates.size(); ++i)
-        if (!std::isfinite(head.learning_rates[i]))
-            throw Error(path + ": learning_rate, entry " + std::to_string(i) + ", is " +
-                        shortest(head.learning_rates[i]) + "; it must be finite");
-    for (std::size_t i = 0; i < head.initial_parameters.size(); ++i)
-        if (!std::isfinite(head.initial_parameters[i]))
-            throw Error(path + ": initial/parameters, entry " + std::to_string(i) + ", is " +
-                        shortest(head.initial_parameters[i]) + "; it must be finite");
+    const auto finite = [](auto value) { return std::isfinite(value); };
+    trace::check_entries(file, "learning_rate", head.learning_rates, finite, "finite");
+    trace::check_entries(file, "initial/parameters", head.initial_parameters, finite, "finite");
     try {
         check_stable(head.config.settings, head.config.workers, head.config.settings.given);
     } catch (const Error& error) {
@@ -89,6 +84,18 @@ bool has(Inner inner, Result which) {
     return which != Result::second_moment || inner == Inner::adamw;
 }
 
+std::vector<Result> results_of(Inner inner) {
+    std::vector<Result> all;
+    for (std::size_t i = 0; i < result_count; ++i)
+        if (has(inner, static_cast<Result>(i)))
+            all.push_back(static_cast<Result>(i));
+    return all;
+}
+
+Result result_before(Momentum momentum) {
+    return momentum == Momentum::local ? Result::drifted : Result::gossiped;
+}
+
 trace::Kind gradient_kind(Index h) {
     return {"gradient", true, false, false, h};
 }
@@ -104,9 +111,8 @@ trace::Schema schema(const Config& config) {
         {"edges", DataType::f64, numbers_of_edge * static_cast<std::uint64_t>(config.edges)}};
     for (Index h = 1; h <= config.most_steps(); ++h)
         schema.inputs.push_back(gradient_kind(h));
-    for (std::size_t i = 0; i < result_count; ++i)
-        if (has(config.settings.inner, static_cast<Result>(i)))
-            schema.results.push_back(result(static_cast<Result>(i)));
+    for (const Result which : results_of(config.settings.inner))
+        schema.results.push_back(result(which));
     schema.has_input = [steps = config.inner_steps](const trace::Kind& kind, Index round, int rank) {
         return kind.part <= steps[static_cast<std::size_t>(round - 1)][static_cast<std::size_t>(rank)];
     };

@@ -1,21 +1,16 @@
 #include "head.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include <truestep/mapl/quantization.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/verify/verdict_builder.hpp>
 
 namespace truestep::mapl {
 
 namespace {
-
-bool holds(const trace::Reader& file, const char* name) {
-    return std::ranges::any_of(file.schema().series,
-                               [name](const trace::Series& one) { return one.name == name; });
-}
 
 std::string codewords_text(const Settings& settings) {
     const Quantization& of = settings.quantization;
@@ -28,9 +23,7 @@ std::string codewords_text(const Settings& settings) {
 } // namespace
 
 std::string describe(const Config& config) {
-    const auto count_of = [](Index count, const std::string& thing) {
-        return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-    };
+    using verify::count_of;
     return "mapl, " + count_of(config.steps, "step") + " of " + std::to_string(config.micro) +
            (config.micro == 1 ? " micro-batch of " : " micro-batches of ") +
            count_of(config.tokens, "token") + ", width " + std::to_string(config.settings.width) +
@@ -61,8 +54,8 @@ Head read_head(const trace::Reader& file) {
             head.ids.push_back(static_cast<Index>(id));
         }
         check_on_manifold(settings, head.a, 1); // it may be of a later step
-        head.m = holds(file, "initial/m") ? file.series_f32("initial/m")
-                                          : std::vector<float>(head.a.size(), 0.0F);
+        head.m = file.holds("initial/m") ? file.series_f32("initial/m")
+                                         : std::vector<float>(head.a.size(), 0.0F);
         if (settings.anchors != Anchors::none)
             head.rows[0] = file.series_f32("P_sender");
         head.rows[1] = settings.anchors == Anchors::two ? file.series_f32("P_receiver") : head.rows[0];
@@ -71,7 +64,7 @@ Head read_head(const trace::Reader& file) {
                 check_rows(settings, rows);
         if (quantizes(settings)) {
             head.codebooks = file.series_f32("initial/C");
-            head.learned = holds(file, "initial/L") ? file.series_f32("initial/L") : head.codebooks;
+            head.learned = file.holds("initial/L") ? file.series_f32("initial/L") : head.codebooks;
             check_codebooks(settings, head.codebooks, "initial/C");
             check_codebooks(settings, head.learned, "initial/L");
         }

@@ -3,10 +3,9 @@
 
 #include <cmath>
 #include <optional>
-#include <span>
+#include <string_view>
+#include <utility>
 
-#include <truestep/mapl/boundary.hpp>
-#include <truestep/mapl/spel.hpp>
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/mix64.hpp>
@@ -14,6 +13,8 @@
 #include <truestep/verify/made_up.hpp>
 
 #include "codewords.hpp"
+#include "step.hpp"
+#include "visit.hpp"
 
 namespace truestep::mapl {
 
@@ -53,21 +54,12 @@ Config config_of(const verify::MadeUpRun& run) {
     const verify::Settings& given = run.settings;
     Config config;
     Settings& settings = config.settings;
-    settings.width = given.integer("width");
-    settings.rank = given.integer("rank");
-    settings.vocabulary = given.integer("vocabulary");
-    settings.anchors = parse_anchors(given.text("anchors"));
-    settings.order = parse_order(given.text("order"));
-    settings.payload = parse_payload(given.text("payload"));
-    settings.beta = given.number("beta");
-    settings.direction_iterations = static_cast<int>(given.integer("direction-iterations"));
-    settings.retraction_iterations = static_cast<int>(given.integer("retraction-iterations"));
-    settings.seed = given.seed("seed");
-    settings.quantization = {given.integer("codewords"), given.integer("groups"), given.integer("rounds"),
-                             given.integer("subsets"), given.number("decay")};
-    config.steps = given.integer("steps");
-    config.micro = given.integer("micro-batches");
-    config.tokens = given.integer("tokens");
+    const auto read = [&](const std::string& key, auto& value, auto... how) {
+        given.read(key == "subspace_rank" ? "rank" : key, value, how...);
+    };
+    visit_settings(config, read);
+    given.read("codewords", settings.quantization.codewords);
+    visit_codewords(settings, read);
     const std::string back = given.text("back");
     if (back != "ascending" && back != "descending")
         throw Error("--back is '" + back + "'; it must be ascending or descending");
@@ -89,7 +81,7 @@ class Recorder {
         check_rate(rate_);
         recording_.config = config_;
         const Settings& of = config_.settings;
-        boundary_.A = from(first_subspace(of.width, of.rank, of.seed), of.rank);
+        boundary_.A = rows_of<float>(first_subspace(of.width, of.rank, of.seed), of.rank);
         boundary_.trains_anchors = config_.trains_anchors();
         boundary_.payload = of.payload;
         m_ = Matrix<float>::Zero(of.width, of.rank);
@@ -102,75 +94,46 @@ class Recorder {
         if (of.anchors == Anchors::none)
             return;
         boundary_.p = {made_up(of.vocabulary, of.rank, 1, 1),
-                       from(anchor_rows(of, Side::sender), of.width)};
+                       rows_of<float>(anchor_rows(of, Side::sender), of.width)};
         boundary_.q = boundary_.p;
         keep("P_sender", boundary_.p.P);
         if (of.anchors != Anchors::two)
             return;
         boundary_.q = {made_up(of.vocabulary, of.rank, 2, 1),
-                       from(anchor_rows(of, Side::receiver), of.width)};
+                       rows_of<float>(anchor_rows(of, Side::receiver), of.width)};
         keep("P_receiver", boundary_.q.P);
     }
 
     void step(Index step) {
         const Settings& of = config_.settings;
-        const auto kept = [&](const std::string& name, const Matrix<float>& values) {
-            keep(of_step(step, name), values);
-        };
         recording_.numbers["rate"].push_back(rate_);
         if (!boundary_.p.none())
-            kept("E_sender", boundary_.p.E);
+            keep(of_step(step, "E_sender"), boundary_.p.E);
         if (of.anchors == Anchors::two)
-            kept("E_receiver", boundary_.q.E);
-        Gradients<float> gradients = boundary_.no_gradients();
-        std::vector<Forward<float>> went;
-        for (Index micro = 1; micro <= config_.micro; ++micro) {
-            const Matrix<float> X = made_up(config_.tokens, of.width, 3, number(step, micro));
-            kept(of_micro("X", micro), X);
-            went.push_back(forward(X, step, micro));
-            if (of.payload == Payload::bf16)
-                require_finite(went.back().Z, "Z in bf16", step);
-            kept(of_micro("Z", micro), went.back().Z);
-            kept(of_micro("Xhat", micro), went.back().Xhat);
-        }
-        for (Index i = 1; i <= config_.micro; ++i) {
-            const Index micro = config_.ascending ? i : config_.micro + 1 - i;
-            const Matrix<float> G = made_up(config_.tokens, of.width, 4, number(step, micro));
-            const Backward<float> back =
-                boundary_.backward(G, went[static_cast<std::size_t>(micro - 1)], gradients);
-            if (of.payload == Payload::bf16)
-                require_finite(back.dZ, "dZ in bf16", step);
-            kept(of_micro("G", micro), G);
-            kept(of_micro("dZ", micro), back.dZ);
-            kept(of_micro("dX", micro), back.dX);
-        }
+            keep(of_step(step, "E_receiver"), boundary_.q.E);
+        const StepEnds<float> ends = ends_of(step);
+        const Gradients<float> gradients = pass_through(config_, boundary_, ends);
         if (quantizer_)
             keep_codebooks(step);
-        kept("gradient_sender", gradients.sender);
-        kept("gradient_receiver", gradients.receiver);
-        kept("gradient", gradients.of_basis());
-        if (config_.trains_anchors())
-            train_anchors(gradients, kept);
+        hand_on(config_, gradients, ends);
+        if (config_.trains_anchors()) {
+            const auto [of_p, of_q] = of_tables(config_, gradients);
+            boundary_.p.E = minus(boundary_.p.E, scaled(anchor_rate_, of_p));
+            boundary_.q.E = minus(boundary_.q.E, scaled(anchor_rate_, of_q));
+        }
         require_finite(boundary_.p.E, "an anchor", step);
         require_finite(boundary_.q.E, "an anchor", step);
-        const SpelStep<float> made = spel(of, boundary_.A, m_, gradients.of_basis(), rate_);
-        if (made.m.allFinite() && made.A.allFinite()) { // else neither changes: section 22
-            boundary_.A = made.A;
-            m_ = made.m;
-        }
-        kept("m", m_);
-        kept("A", boundary_.A);
-        kept("A_receiver", boundary_.A);
+        const SpelStep<float> made = spel_if_finite(of, boundary_.A, m_, gradients.of_basis(), rate_);
+        boundary_.A = made.A;
+        m_ = made.m;
+        for (const auto& [name, values] :
+             {std::pair("m", &m_), std::pair("A", &boundary_.A), std::pair("A_receiver", &boundary_.A)})
+            ends.result(name, 0, *values);
     }
 
     [[nodiscard]] const Recording& recording() const { return recording_; }
 
   private:
-    static Matrix<float> from(const std::vector<float>& values, Index columns) {
-        Matrix<float> made(static_cast<Index>(values.size()) / columns, columns);
-        std::copy(values.begin(), values.end(), made.data());
-        return made;
-    }
     void keep(const std::string& name, const Matrix<float>& values) {
         recording_.vectors[name] = {values.data(), values.data() + values.size()};
     }
@@ -195,19 +158,29 @@ class Recorder {
         return made;
     }
 
-    /// And what travels of it.
-    [[nodiscard]] Forward<float> forward(const Matrix<float>& X, Index step, Index micro) {
-        const Ids of_tokens = ids(step, micro);
-        if (!quantizer_)
-            return boundary_.forward(X, of_tokens);
-        Forward<float> made{of_tokens, boundary_.less_anchor(X, of_tokens), {}, {}};
-        made.Z = times(made.Q, boundary_.A);
-        const std::vector<Word> words = travelling(config_.settings, quantizer_->travelled);
-        const Indices indices = quantizer_->through(made.Z);
-        keep(of_step(step, of_micro("indices", micro)), indices.cast<float>());
-        keep(of_step(step, of_micro("codewords", micro)), in_one_row(quantizer_->C, words));
-        made.Xhat = boundary_.decompressed(made.Z, of_tokens);
-        return made;
+    [[nodiscard]] StepEnds<float> ends_of(Index step) {
+        StepEnds<float> ends;
+        ends.input = [this, step](const char* name, Index micro) {
+            const int what = name == std::string_view("X") ? 3 : 4;
+            Matrix<float> made = made_up(config_.tokens, config_.settings.width, what, number(step, micro));
+            keep(of_step(step, of_micro(name, micro)), made);
+            return made;
+        };
+        ends.ids = [this, step](Index micro) { return ids(step, micro); };
+        ends.result = [this, step](const std::string& name, Index micro, const Matrix<float>& values) {
+            if (config_.settings.payload == Payload::bf16 && (name == "Z" || name == "dZ"))
+                require_finite(values, name + " in bf16", step);
+            keep(of_step(step, of_micro(name, micro)), values);
+        };
+        if (quantizer_)
+            ends.coded = [this, step, kept = ends.result](Matrix<float> Z, Index micro) {
+                const std::vector<Word> words = travelling(config_.settings, quantizer_->travelled);
+                kept("indices", micro, quantizer_->through(Z).cast<float>());
+                kept("codewords", micro, in_one_row(quantizer_->C, words));
+                kept("Z", micro, Z);
+                return Z;
+            };
+        return ends;
     }
 
     /// What both sides of a boundary would refuse.
@@ -223,17 +196,6 @@ class Recorder {
         keep(of_step(step, "L"), learned);
         for (const char* side : {"C", "C_receiver"})
             keep(of_step(step, side), in_one_row(quantizer_->C));
-    }
-
-    template <class Kept>
-    void train_anchors(const Gradients<float>& gradients, const Kept& kept) {
-        const bool shared = config_.settings.anchors == Anchors::shared;
-        const Matrix<float> of_p = shared ? gradients.of_anchors() : gradients.dEp;
-        const Matrix<float> of_q = shared ? gradients.of_anchors() : gradients.dEq;
-        kept("dE_sender", of_p);
-        kept("dE_receiver", of_q);
-        boundary_.p.E = minus(boundary_.p.E, scaled(anchor_rate_, of_p));
-        boundary_.q.E = minus(boundary_.q.E, scaled(anchor_rate_, of_q));
     }
 
     Config config_;

@@ -1,7 +1,6 @@
 // A trace that was gathered in memory, or is taken into it.
 #include <truestep/mapl/traces.hpp>
 
-#include <algorithm>
 #include <utility>
 
 #include <truestep/mapl/quantization.hpp>
@@ -32,10 +31,6 @@ std::optional<Recording> steps_of(const std::filesystem::path& path, Index first
         all["initial/C"] = head.codebooks;
         all["initial/L"] = head.learned;
     }
-    const auto held = [&](const std::string& name) {
-        return std::ranges::any_of(file.schema().series,
-                                   [&](const trace::Series& one) { return one.name == name; });
-    };
     if (first > 1) {
         for (const auto& [name, initial] : {std::pair("A", "initial/A"), std::pair("m", "initial/m")}) {
             const auto values = file.values({name}, first - 1, 0);
@@ -45,7 +40,7 @@ std::optional<Recording> steps_of(const std::filesystem::path& path, Index first
         }
         for (const auto& [name, initial] : {std::pair("C", "initial/C"), std::pair("L", "initial/L")})
             if (quantizes(head.config.settings)) {
-                if (!held(of_step(first - 1, name)))
+                if (!file.holds(of_step(first - 1, name)))
                     return std::nullopt;
                 all[initial] = file.series_f32(of_step(first - 1, name));
             }

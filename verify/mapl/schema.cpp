@@ -24,7 +24,7 @@ Layout features(const Settings& settings) {
 } // namespace
 
 std::string of_micro(const std::string& what, Index micro) {
-    return what + "." + std::to_string(micro);
+    return micro == 0 ? what : what + "." + std::to_string(micro);
 }
 
 std::string of_step(Index step, const std::string& what) {

@@ -11,10 +11,7 @@
 
 #include <truestep/reference/folds.hpp>
 
-#include "findings.hpp"
-#include "in_order.hpp"
 #include "trace_check.hpp"
-#include "trace_piece.hpp"
 
 namespace truestep::verify {
 

@@ -92,53 +92,51 @@ void parse_later_settings(ObjectReader& reader, problem::HyperParameters& settin
         });
 }
 
+Config parse(const json& object, const std::string& what) {
+    ObjectReader reader(object, what);
+    const auto algorithm = problem::parse<problem::Algorithm>(reader.text("algorithm"));
+    const Index workers = reader.integer("workers");
+    problem::check_workers(workers);
+    const Index steps = reader.integer("steps");
+    if (steps < 1)
+        throw Error("steps is " + std::to_string(steps) + "; at least 1 is needed");
+    problem::HyperParameters settings;
+    settings.beta1 = reader.number("beta1");
+    settings.beta2 = reader.number("beta2");
+    settings.epsilon = reader.number("epsilon");
+    parse_weight_decays(reader, settings, what);
+    settings.clip_norm = reader.number("clip_norm");
+    settings.bias_correction = problem::parse<problem::BiasCorrection>(reader.text("bias_correction"));
+    settings.decay_order = problem::parse<problem::DecayOrder>(reader.text_or("decay_order", "first"));
+    settings.k_rounding = problem::parse<problem::KRounding>(reader.text_or("k_rounding", "floor"));
+    parse_later_settings(reader, settings);
+    if (object.contains("groups"))
+        settings.groups = parse_group_sizes(reader.list("groups"), what);
+    problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
+    auto segments = problem::checked_segments(layout, static_cast<int>(workers),
+                                              parse_segments(reader.list("segments"), what));
+    Extent extent;
+    extent.begin = reader.integer_or("begin", 0);
+    if (extent.begin < 0 || extent.begin > most_steps)
+        throw Error("begin is " + std::to_string(extent.begin) +
+                    "; it is the number of steps taken before the first, 0 or more");
+    const bool sampled = object.contains("sample");
+    if (sampled)
+        extent.sample = parse_sample(reader.list("sample"), what);
+    reader.finish();
+    problem::Problem problem{algorithm, static_cast<int>(workers), std::move(layout), std::move(segments),
+                             settings};
+    problem::check(problem);
+    problem::check_param_groups(problem.layout, problem.settings);
+    if (sampled)
+        problem::check(extent.sample, problem);
+    return {std::move(problem), steps, std::move(extent)};
+}
+
 } // namespace
 
 Config parse_config(const std::string& text, const std::string& what) {
-    try {
-        const json object = trace::parse_json(text, what);
-        ObjectReader reader(object, what);
-        const auto algorithm = problem::parse<problem::Algorithm>(reader.text("algorithm"));
-        const Index workers = reader.integer("workers");
-        problem::check_workers(workers);
-        const Index steps = reader.integer("steps");
-        if (steps < 1)
-            throw Error("steps is " + std::to_string(steps) + "; at least 1 is needed");
-        problem::HyperParameters settings;
-        settings.beta1 = reader.number("beta1");
-        settings.beta2 = reader.number("beta2");
-        settings.epsilon = reader.number("epsilon");
-        parse_weight_decays(reader, settings, what);
-        settings.clip_norm = reader.number("clip_norm");
-        settings.bias_correction = problem::parse<problem::BiasCorrection>(reader.text("bias_correction"));
-        settings.decay_order = problem::parse<problem::DecayOrder>(reader.text_or("decay_order", "first"));
-        settings.k_rounding = problem::parse<problem::KRounding>(reader.text_or("k_rounding", "floor"));
-        parse_later_settings(reader, settings);
-        if (object.contains("groups"))
-            settings.groups = parse_group_sizes(reader.list("groups"), what);
-        problem::Layout layout = trace::parse_layout(reader.list("tensors"), what);
-        auto segments = problem::checked_segments(layout, static_cast<int>(workers),
-                                                  parse_segments(reader.list("segments"), what));
-        Extent extent;
-        extent.begin = reader.integer_or("begin", 0);
-        if (extent.begin < 0 || extent.begin > most_steps)
-            throw Error("begin is " + std::to_string(extent.begin) +
-                        "; it is the number of steps taken before the first, 0 or more");
-        const bool sampled = object.contains("sample");
-        if (sampled)
-            extent.sample = parse_sample(reader.list("sample"), what);
-        reader.finish();
-        problem::Problem problem{algorithm, static_cast<int>(workers), std::move(layout),
-                                 std::move(segments), settings};
-        problem::check(problem);
-        problem::check_param_groups(problem.layout, problem.settings);
-        if (sampled)
-            problem::check(extent.sample, problem);
-        return {std::move(problem), steps, std::move(extent)};
-    } catch (const Error& error) {
-        const std::string message = one_line(error.what());
-        throw Error(message.starts_with(what) ? message : what + ": " + message);
-    }
+    return trace::parse_config(text, what, [&](const json& object) { return parse(object, what); });
 }
 
 std::string config_text(const problem::Problem& problem, Index steps, const Extent& extent) {

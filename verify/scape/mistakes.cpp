@@ -1,6 +1,4 @@
 // Known mistakes are tried on a trace, in the arithmetic of the levels with bounds.
-#include "mistakes.hpp"
-
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -8,13 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/verify/beside.hpp>
 #include <truestep/verify/known_mistakes.hpp>
-#include <truestep/verify/run.hpp>
 #include <truestep/verify/verify_trace.hpp>
-#include <truestep/verify/yardstick.hpp>
 
-#include "norms.hpp"
 #include "step_mistakes.hpp"
 #include "trace_piece.hpp"
 
@@ -24,30 +18,6 @@ namespace {
 
 /// So many values of all ranks are made with each mistake; of more, a piece around the first that differs.
 constexpr Index most_values = 1'000'000;
-/// Mistakes that do the same to the first wrong step are told apart by the steps after it.
-constexpr Index steps_tried = 4;
-
-/// The state before a step as it was recorded, in a piece of the trace.
-template <class T>
-typename Run<T>::State state_before(const TracePiece& trace, Index step, Index refused,
-                                    typename Run<T>::State state) {
-    state.step = trace.head().extent.begin + step - 1 - refused;
-    const auto recorded = [&](Result result, int rank) {
-        return to_vector<T>(trace.values(kind_of(result), step - 1, rank).value());
-    };
-    if (step > 1) {
-        state.w = recorded(Result::parameters, 0);
-        state.m = recorded(Result::first_moment, 0);
-        for (std::size_t rank = 0; rank < state.e.size(); ++rank)
-            state.e[rank] = recorded(Result::residual, static_cast<int>(rank));
-    } else if (state.step > 0) {
-        const InitialState held = trace.initial_state();
-        state.m = to_vector<T>(held.first_moment);
-        for (std::size_t rank = 0; rank < held.residual.size(); ++rank)
-            state.e[rank] = to_vector<T>(held.residual[rank]);
-    }
-    return state;
-}
 
 /// The steps of a piece beside the reference, each begun at the recorded state where there is one.
 template <class T>
@@ -58,52 +28,47 @@ class Trial {
           run_(piece_.problem(), trace.head().schedule(), to_vector<T>(piece_.initial_parameters())),
           mistakes_(
               mistakes_of_a_step<T>(piece_.problem(), trace.head().extent.begin + parted - 1 - refused)),
-          known_(names(), piece_.problem().workers), later_(known_) {}
+          known_(mistakes_, piece_.problem().workers, parted) {}
 
     [[nodiscard]] std::string line() {
         const bool recorded = trace_.states_recorded();
-        const Index last = recorded ? std::min(trace_.head().steps(), parted_ + steps_tried - 1) : parted_;
+        const Index last = recorded ? known_.last(trace_.head().steps()) : parted_;
         try {
             for (Index step = recorded ? parted_ - (lacks_mask() ? 1 : 0) : 1; step <= last; ++step) {
                 if (recorded)
-                    run_.restore(state_before<T>(piece_, step, refused_, run_.state()));
-                RightStep<T> right = take(step);
+                    begin_at_recorded(step);
+                const RightStep<T> right = take(step);
                 if (step >= parted_)
-                    compare(step, right, step == parted_ ? known_ : later_);
+                    compare(step, right);
             }
         } catch (const std::runtime_error&) {
             // A step that is refused, or the end of a run that breaks down: what came before it counts.
         }
-        return known_.line(parted_, later_);
+        return known_.line();
     }
 
   private:
-    [[nodiscard]] std::vector<std::string> names() const {
-        std::vector<std::string> all;
-        for (const Mistake<T>& mistake : mistakes_)
-            all.push_back(mistake.name);
-        return all;
-    }
-
-    [[nodiscard]] std::optional<Coordinates> mask(Result result, Index step) const {
-        const auto bits = piece_.mask(kind_of(result), step);
-        return bits ? std::optional(to_coordinates(*bits, piece_.problem().layout.size())) : std::nullopt;
+    void begin_at_recorded(Index step) {
+        auto state = run_.state();
+        state.step = trace_.head().extent.begin + step - 1 - refused_;
+        take_recorded<T>(piece_, step, state);
+        run_.restore(std::move(state));
     }
 
     /// Where no mask is recorded the step before makes it.
     [[nodiscard]] bool lacks_mask() const {
         return piece_.problem().algorithm == problem::Algorithm::scape && parted_ > 1 &&
-               !mask(Result::mask, parted_) && !mask(Result::next_mask, parted_ - 1);
+               !piece_.mask(Result::mask, parted_) && !piece_.mask(Result::next_mask, parted_ - 1);
     }
 
     /// The mask that the step uses, or should: as it was recorded.
     void give_mask(Index step) {
         auto state = run_.state();
-        std::optional<Coordinates> used = mask(Result::mask, step);
+        std::optional<Coordinates> used = piece_.coordinates(Result::mask, step);
         if (!used && step > 1)
-            used = mask(Result::next_mask, step - 1);
+            used = piece_.coordinates(Result::next_mask, step - 1);
         if (!used && step == 1 && state.step > 0 && !state.e.empty())
-            used = to_coordinates(piece_.initial_state().mask, piece_.problem().layout.size());
+            used = piece_.initial_mask();
         if (used && !state.e.empty()) {
             state.S = std::move(used);
             run_.restore(std::move(state));
@@ -137,8 +102,7 @@ class Trial {
                            {},
                            {},
                            {}};
-        for (int rank = 0; rank < problem.workers; ++rank)
-            right.g.push_back(to_vector<T>(piece_.gradient(step, rank)));
+        right.g = gradients_of<T>(piece_, step);
         const auto given = norm(step);
         right.results = run_.step(right.g, right.rates, given);
         const Coordinates& S = right.results.mask;
@@ -154,7 +118,7 @@ class Trial {
         }
         right.c = right.results.local;
         right.ghat = right.results.reconstructed(S);
-        right.next = mask(Result::next_mask, step);
+        right.next = piece_.coordinates(Result::next_mask, step);
         if (const double most = problem.settings.clip_norm; most > 0.0) {
             using Norm = typename Run<T>::Norm;
             const Norm of_all =
@@ -164,7 +128,7 @@ class Trial {
         return right;
     }
 
-    void compare(Index step, const RightStep<T>& right, KnownMistakes& tally) const {
+    void compare(Index step, const RightStep<T>& right) {
         const StepResults<T>& results = right.results;
         for (std::size_t i = 0; i < mistakes_.size(); ++i) {
             Made<T> made{results.residual, {results.first_moment}, {results.parameters}};
@@ -172,22 +136,21 @@ class Trial {
             for (std::size_t rank = 0; rank < results.residual.size(); ++rank)
                 if (const auto held =
                         piece_.values(kind_of(Result::residual), step, static_cast<int>(rank)))
-                    tally.add(i, static_cast<int>(rank), *held, results.residual[rank],
-                              made.residual[rank]);
-            compare_replicated(tally, i, Result::first_moment, step, results.first_moment,
-                               made.first_moment);
-            compare_replicated(tally, i, Result::parameters, step, results.parameters, made.parameters);
+                    known_.add(i, step, static_cast<int>(rank), *held, results.residual[rank],
+                               made.residual[rank]);
+            compare_replicated(i, Result::first_moment, step, results.first_moment, made.first_moment);
+            compare_replicated(i, Result::parameters, step, results.parameters, made.parameters);
         }
     }
 
-    void compare_replicated(KnownMistakes& tally, std::size_t mistake, Result result, Index step,
-                            const Vector<T>& right, const PerRank<T>& made) const {
+    void compare_replicated(std::size_t mistake, Result result, Index step, const Vector<T>& right,
+                            const PerRank<T>& made) {
         const auto held = piece_.replicated_values(kind_of(result), step);
         if (held.shared && held.copies.empty())
-            tally.add(mistake, KnownMistakes::all_ranks, *held.shared, right, made.front());
+            known_.add(mistake, step, KnownMistakes::all_ranks, *held.shared, right, made.front());
         for (std::size_t rank = 0; rank < held.copies.size(); ++rank)
-            tally.add(mistake, static_cast<int>(rank), held.copies[rank], right,
-                      made[made.size() == 1 ? 0 : rank]);
+            known_.add(mistake, step, static_cast<int>(rank), held.copies[rank], right,
+                       made[made.size() == 1 ? 0 : rank]);
     }
 
     const TraceReader& trace_;
@@ -196,8 +159,7 @@ class Trial {
     Index refused_; ///< steps before it, which do not count
     Run<T> run_;
     std::vector<Mistake<T>> mistakes_;
-    KnownMistakes known_; ///< of the step at which it parts
-    KnownMistakes later_; ///< of those after it
+    KnownMistakes known_;
 };
 
 /// What is tried of a trace: all, or the segments around the first value that differs. None: too much.

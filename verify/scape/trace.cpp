@@ -19,6 +19,10 @@ constexpr const char* moment_at_first = "initial/first_moment";
 constexpr const char* mask_at_first = "initial/mask";
 constexpr const char* exponents = "exponent";
 
+bool is_finite(float value) {
+    return std::isfinite(value);
+}
+
 std::string residual_at_first(int rank) {
     return "initial/residual/rank" + std::to_string(rank);
 }
@@ -34,14 +38,15 @@ std::vector<int> read_exponents(const trace::Reader& file) {
     if (std::ranges::find(file.schema().series, exponents, &trace::Series::name) ==
         file.schema().series.end())
         return {};
-    std::vector<int> read;
-    for (const double E : file.series_f64(exponents)) {
-        if (!(E >= reference::lowest_exponent && E <= reference::highest_exponent) || E != std::floor(E))
-            throw Error(file.path().string() + ": " + exponents + ", entry " + std::to_string(read.size()) +
-                        ", is " + shortest(E) + "; it must be a whole number from -126 to 127");
-        read.push_back(static_cast<int>(E));
-    }
-    return read;
+    const std::vector<double> read = file.series_f64(exponents);
+    trace::check_entries(
+        file, exponents, read,
+        [](double E) {
+            return E >= reference::lowest_exponent && E <= reference::highest_exponent &&
+                   E == std::floor(E);
+        },
+        "a whole number from -126 to 127");
+    return {read.begin(), read.end()};
 }
 
 /// Of what has to be said only in a part of a run, what this one says.
@@ -67,24 +72,16 @@ TraceHead read_head(const trace::Reader& file, const std::string& config) {
     head.exponent = read_exponents(file);
     if (sampled)
         head.sampled = std::move(read.problem);
-    const auto entry_error = [&](const std::string& tensor, std::size_t entry, double value,
-                                 const std::string& wanted) {
-        return Error(path + ": " + tensor + ", entry " + std::to_string(entry) + ", is " + shortest(value) +
-                     "; it must be " + wanted);
-    };
-    for (std::size_t i = 0; i < head.learning_rate.size(); ++i)
-        if (!(head.learning_rate[i] >= 0.0 && std::isfinite(head.learning_rate[i])))
-            throw entry_error("learning_rate", i, head.learning_rate[i], "finite and 0 or more");
-    for (std::size_t i = 0; i < head.density.size(); ++i)
-        if (!(head.density[i] > 0.0 && head.density[i] <= 1.0))
-            throw entry_error("density", i, head.density[i], "more than 0 and at most 1");
-    for (std::size_t i = 0; i < head.norm.size(); ++i)
-        if (!(head.norm[i] >= 0.0))
-            throw entry_error("norm", i, head.norm[i], "the norm of a gradient, 0 or more");
-    for (std::size_t i = 0; i < head.initial_parameters.size(); ++i)
-        if (!std::isfinite(head.initial_parameters[i]))
-            throw entry_error("initial/parameters", i, static_cast<double>(head.initial_parameters[i]),
-                              "finite");
+    trace::check_entries(
+        file, "learning_rate", head.learning_rate,
+        [](double rate) { return rate >= 0.0 && std::isfinite(rate); }, "finite and 0 or more");
+    trace::check_entries(
+        file, "density", head.density, [](double rho) { return rho > 0.0 && rho <= 1.0; },
+        "more than 0 and at most 1");
+    trace::check_entries(
+        file, "norm", head.norm, [](double norm) { return norm >= 0.0; },
+        "the norm of a gradient, 0 or more");
+    trace::check_entries(file, parameters_at_first, head.initial_parameters, is_finite, "finite");
     return head;
 }
 
@@ -93,6 +90,50 @@ std::span<const float> span_of(const Vector<float>& values) {
 }
 
 } // namespace
+
+std::string_view name(Phase phase) {
+    constexpr std::array<std::string_view, 8> names{"check",       "local",    "mask", "exchange",
+                                                    "reconstruct", "residual", "clip", "update"};
+    return names.at(static_cast<std::size_t>(phase));
+}
+
+Phase phase_of(Result result, const problem::Problem& problem) {
+    switch (result) {
+    case Result::local:
+        return Phase::local;
+    case Result::mask:
+    case Result::next_mask:
+        return Phase::mask;
+    case Result::exchanged:
+        return Phase::exchange;
+    case Result::reconstructed:
+        return Phase::reconstruct;
+    case Result::residual:
+        return Phase::residual;
+    case Result::first_moment:
+        return problem.settings.clip_norm > 0.0 ? Phase::clip : Phase::exchange;
+    case Result::parameters:
+        break;
+    }
+    return Phase::update;
+}
+
+std::vector<std::uint8_t> to_bits(const Coordinates& mask, Index size) {
+    std::vector<std::uint8_t> bits(static_cast<std::size_t>((size + 7) / 8), 0);
+    for (const Index coordinate : mask) {
+        std::uint8_t& byte = bits[static_cast<std::size_t>(coordinate / 8)];
+        byte = static_cast<std::uint8_t>(byte | (1U << static_cast<unsigned>(coordinate % 8)));
+    }
+    return bits;
+}
+
+Coordinates to_coordinates(const std::vector<std::uint8_t>& bits, Index size) {
+    Coordinates mask;
+    for (Index i = 0; i < size; ++i)
+        if (((bits[static_cast<std::size_t>(i / 8)] >> static_cast<unsigned>(i % 8)) & 1U) != 0)
+            mask.push_back(i);
+    return mask;
+}
 
 trace::Schema schema(const problem::Problem& problem, Index steps, const Extent& extent) {
     using storage::DataType;
@@ -145,16 +186,11 @@ void TraceReader::check_initial_state() const {
     constexpr Index at_a_time = Index{1} << 20;
     const Index size = head_.problem.layout.size();
     for (const trace::Series& series : Reader::schema().series)
-        for (Index begin = 0; series.type == storage::DataType::f32 && begin < size; begin += at_a_time) {
-            const auto values =
-                series_f32(series.name, trace::Window{begin, std::min(size, begin + at_a_time)});
-            const auto bad =
-                std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
-            if (bad != values.end())
-                throw Error(Reader::path().string() + ": " + series.name + ", entry " +
-                            std::to_string(begin + (bad - values.begin())) + ", is " + shortest(*bad) +
-                            "; it must be finite");
-        }
+        for (Index begin = 0; series.type == storage::DataType::f32 && begin < size; begin += at_a_time)
+            trace::check_entries(
+                *this, series.name,
+                series_f32(series.name, trace::Window{begin, std::min(size, begin + at_a_time)}), is_finite,
+                "finite", begin);
 }
 
 InitialState TraceReader::initial_state(Part part) const {

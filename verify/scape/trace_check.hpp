@@ -11,18 +11,63 @@
 
 #include <truestep/trace/fingerprint.hpp>
 #include <truestep/verify/run.hpp>
+#include <truestep/verify/scaled.hpp>
 
-#include "findings.hpp"
-#include "limits.hpp"
-#include "margin.hpp"
-#include "norms.hpp"
-#include "scales.hpp"
-#include "scaling.hpp"
-#include "slips.hpp"
+#include "masks.hpp"
+#include "step_findings.hpp"
 #include "trace_piece.hpp"
-#include "watch.hpp"
 
 namespace truestep::verify {
+
+/// Wrong results as a multiple of what the reference has, at each level.
+template <class T>
+[[nodiscard]] std::vector<double> centres_of(const Values<T>& values) {
+    std::vector<double> centres;
+    for (Index i = 0; i < values.size(); ++i)
+        if constexpr (std::is_same_v<T, float>)
+            centres.push_back(static_cast<double>(values[i]));
+        else
+            centres.push_back(values[i].value());
+    return centres;
+}
+
+template <class T>
+[[nodiscard]] std::vector<double> limits_of(const Values<T>& values) {
+    std::vector<double> limits(static_cast<std::size_t>(values.size()), 0.0);
+    if constexpr (!std::is_same_v<T, float>)
+        for (std::size_t i = 0; i < limits.size(); ++i)
+            limits[i] = rel_slack * values[static_cast<Index>(i)].error();
+    return limits;
+}
+
+template <class T>
+[[nodiscard]] Scaled values_scaled(int factor, const Values<T>& expected, const std::vector<float>& actual,
+                                   const std::vector<bool>& wrong) {
+    if constexpr (std::is_same_v<T, float>)
+        return scaled_by(factor,
+                         std::span<const float>(expected.data(), static_cast<std::size_t>(expected.size())),
+                         actual, wrong);
+    else
+        return scaled_by(factor, centres_of<T>(expected), limits_of<T>(expected), actual, wrong);
+}
+
+template <class T>
+[[nodiscard]] Scaled steps_scaled(int factor, const Values<T>& before, const Values<T>& expected,
+                                  const std::vector<float>& actual, const std::vector<bool>& wrong) {
+    return steps_scaled_by(factor, centres_of<T>(before), centres_of<T>(expected), limits_of<T>(expected),
+                           actual, wrong);
+}
+
+/// In double and in no particular order: to look at, not to compare.
+template <class T>
+[[nodiscard]] double squares_in_double(const Vector<T>& values) {
+    double squares = 0.0;
+    for (Index i = 0; i < values.size(); ++i) {
+        const auto value = static_cast<double>(values[i]);
+        squares += value * value;
+    }
+    return squares;
+}
 
 /// What a piece has to be told of all pieces before it takes a step.
 template <class T>
@@ -38,8 +83,15 @@ class TraceCheck {
     TraceCheck(const TracePiece& trace, From from)
         : trace_(trace), problem_(trace.problem()), from_(from), density_(trace.head().schedule()),
           run_(problem_, density_, to_vector<T>(trace.initial_parameters())) {
-        if (trace.head().extent.begin > 0)
-            run_.restore(initial_state());
+        if (trace.head().extent.begin == 0)
+            return;
+        auto state = run_.state();
+        state.step = trace.head().extent.begin;
+        take_recorded<T>(trace, 1, state);
+        if (problem_.algorithm == problem::Algorithm::scape)
+            state.S = trace.initial_mask();
+        run_.restore(std::move(state));
+        next_was_recorded_ = true; // it is as sure as one that a step has left
     }
 
     /// The steps in their order. After one that halts there is no other.
@@ -50,7 +102,8 @@ class TraceCheck {
         found.refused = all.refused;
         try {
             if (!found.refused)
-                check_taken(gradients(step_), rates(step_), all.norm ? all.norm : given_norm(), found);
+                check_taken(gradients_of<T>(trace_, step_), rates(step_),
+                            all.norm ? all.norm : given_norm(), found);
         } catch (const reference::RefusedStep& refused) {
             if (!trace_.whole())
                 throw NotByPieces();
@@ -62,7 +115,7 @@ class TraceCheck {
         }
         if (found.refused) {
             judge_unchanged(found);
-            follow(trace_.mask(kind_of(Result::next_mask), step_), false);
+            follow(trace_.mask(Result::next_mask, step_), false);
         }
         return found;
     }
@@ -73,10 +126,8 @@ class TraceCheck {
         wake();
         const Index step = step_ + 1;
         take_recorded_scale(step);
-        const auto used = trace_.mask(kind_of(Result::mask), step);
-        return run_.mean_gradient(gradients(step), rates(step).of(0),
-                                  used ? std::optional(to_coordinates(*used, problem_.layout.size()))
-                                       : std::nullopt);
+        return run_.mean_gradient(gradients_of<T>(trace_, step), rates(step).of(0),
+                                  trace_.coordinates(Result::mask, step));
     }
 
     /// Lets go of what can be read again. For whoever turns to other pieces before the next step.
@@ -91,8 +142,7 @@ class TraceCheck {
         asleep_ = true;
         // A mask that was recorded before it was used is kept to: nobody asks how close that choice was.
         const auto is_recorded = [this](Index step) {
-            return trace_.head().steps() < step ||
-                   trace_.mask(kind_of(Result::next_mask), step).has_value();
+            return trace_.head().steps() < step || trace_.mask(Result::next_mask, step).has_value();
         };
         if (next_was_recorded_ && is_recorded(step_ + 1))
             local_before_.clear();
@@ -103,18 +153,8 @@ class TraceCheck {
         if (!std::exchange(asleep_, false))
             return;
         auto state = run_.state();
-        if (step_ > 0)
-            take_recorded(state);
-        else
-            take_initial(state);
+        take_recorded<T>(trace_, step_ + 1, state);
         run_.restore(std::move(state));
-    }
-
-    [[nodiscard]] PerRank<T> gradients(Index step) const {
-        PerRank<T> gradients;
-        for (int rank = 0; rank < problem_.workers; ++rank)
-            gradients.push_back(to_vector<T>(trace_.gradient(step, rank)));
-        return gradients;
     }
 
     [[nodiscard]] problem::LearningRates rates(Index step) const { return trace_.head().rates(step); }
@@ -128,7 +168,7 @@ class TraceCheck {
         // The mask in use decides all the rest. Where the trace used another, the difference is reported
         // once, and the step is taken again with the trace's, so that what follows is still compared with
         // sense.
-        const auto used = trace_.mask(kind_of(Result::mask), step_);
+        const auto used = trace_.mask(Result::mask, step_);
         const PerRank<T>& made_from = before.step == 0 ? results.local : local_before_;
         const bool in_every_bit = before.step > 0 && next_was_recorded_;
         Comparison of_used;
@@ -153,7 +193,7 @@ class TraceCheck {
         if (const auto E = recorded_scale(step_))
             found.scale = scale_found(*E, results.local, results.mask);
 
-        const auto next = trace_.mask(kind_of(Result::next_mask), step_);
+        const auto next = trace_.mask(Result::next_mask, step_);
         Comparison of_next;
         if (next)
             of_next = compare_mask(results.next_mask, *next, results.local, before.step + 2, false);
@@ -175,8 +215,7 @@ class TraceCheck {
         }
         const bool looks_back = step_ > 1 && !of_used.ok();
         found.slips = mask_slips(
-            problem_,
-            {used, next, looks_back ? trace_.mask(kind_of(Result::mask), step_ - 1) : std::nullopt},
+            problem_, {used, next, looks_back ? trace_.mask(Result::mask, step_ - 1) : std::nullopt},
             of_used, of_next,
             [&] { return compare_mask(results.next_mask, *used, results.local, before.step + 2, false); });
         count_updates(before.w, results, found);
@@ -217,8 +256,9 @@ class TraceCheck {
             if (!trace_.whole() && is_replicated(kind) &&
                 (finding.between_ranks || finding.rank != Divergence::all_ranks))
                 throw NotByPieces();
-        found.kinds[static_cast<std::size_t>(&kind - result_kinds.data())] = {std::move(findings),
-                                                                              eligible};
+        for (Finding& finding : findings)
+            finding.eligible = finding.eligible.value_or(eligible);
+        found.kinds[static_cast<std::size_t>(kind.result)] = std::move(findings);
     }
 
     template <class Compare>
@@ -298,42 +338,11 @@ class TraceCheck {
     void follow(const std::optional<Bits>& next, bool next_is_right) {
         auto state = run_.state();
         if (from_ == From::recorded)
-            take_recorded(state);
+            take_recorded<T>(trace_, step_ + 1, state);
         next_was_recorded_ = next.has_value();
         if (next && state.S && (from_ == From::recorded || next_is_right))
             state.S = to_coordinates(*next, problem_.layout.size());
         run_.restore(std::move(state));
-    }
-
-    void take_recorded(typename Run<T>::State& state) const {
-        state.w = recorded(Result::parameters, 0);
-        state.m = recorded(Result::first_moment, 0);
-        for (std::size_t rank = 0; rank < state.e.size(); ++rank)
-            state.e[rank] = recorded(Result::residual, static_cast<int>(rank));
-    }
-
-    /// That the trace begins with, of which the coming mask is as sure as one that a step has left.
-    [[nodiscard]] typename Run<T>::State initial_state() {
-        auto state = run_.state();
-        state.step = trace_.head().extent.begin;
-        take_initial(state);
-        if (problem_.algorithm == problem::Algorithm::scape)
-            state.S = to_coordinates(trace_.initial_state().mask, problem_.layout.size());
-        next_was_recorded_ = true;
-        return state;
-    }
-
-    void take_initial(typename Run<T>::State& state) const {
-        state.w = to_vector<T>(trace_.initial_parameters());
-        if (state.step == 0) {
-            state.m = Vector<T>::Zero(state.w.size());
-            state.e.assign(state.e.size(), state.m);
-            return;
-        }
-        const InitialState held = trace_.initial_state();
-        state.m = to_vector<T>(held.first_moment);
-        for (std::size_t rank = 0; rank < held.residual.size(); ++rank)
-            state.e[rank] = to_vector<T>(held.residual[rank]);
     }
 
     /// Of a sample, whose own norm is not that of the whole.
@@ -356,10 +365,6 @@ class TraceCheck {
     void take_recorded_scale(Index step) {
         if (const auto E = recorded_scale(step))
             run_.scale_by(*E);
-    }
-
-    [[nodiscard]] Vector<T> recorded(Result result, int rank) const {
-        return to_vector<T>(trace_.values(kind_of(result), step_, rank).value());
     }
 
     const TracePiece& trace_;

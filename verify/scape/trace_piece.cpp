@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include <truestep/reference/folds.hpp>
+#include <truestep/verify/verify_trace.hpp>
+
 namespace truestep::verify {
 
 namespace {
@@ -23,6 +26,16 @@ bool has_stray_bits(const TraceReader& trace) {
     return false;
 }
 
+void begin_before(Run<float>& run, const TracePiece& piece, Index step) {
+    auto state = run.state();
+    state.step = piece.head().extent.begin + step - 1;
+    take_recorded<float>(piece, step, state);
+    state.S = step == 1 ? piece.initial_mask() : piece.coordinates(Result::next_mask, step - 1);
+    if (!state.S)
+        state.S = piece.coordinates(Result::mask, step).value();
+    run.restore(std::move(state));
+}
+
 } // namespace
 
 std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
@@ -40,6 +53,29 @@ std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
             begin = segment.end;
         }
     return pieces;
+}
+
+double norm_before_clipping(const TraceReader& trace, Index step) {
+    const TraceHead& head = trace.head();
+    const auto at = static_cast<std::size_t>(step - 1);
+    if (!head.norm.empty())
+        return head.norm[at];
+    const std::vector<trace::Window> windows = pieces_of(trace, Index{1} << 16);
+    reference::NormOfParts<Run<float>::Norm> norm;
+    in_order(
+        windows.size(), static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
+        [&](std::size_t i) {
+            const TracePiece piece(trace, windows[i]);
+            Run<float> run(piece.problem(), head.schedule(), to_vector<float>(piece.initial_parameters()));
+            if (head.extent.begin + step > 1)
+                begin_before(run, piece, step);
+            if (!head.exponent.empty())
+                run.scale_by(head.exponent[at]);
+            return run.mean_gradient(gradients_of<float>(piece, step), head.rates(step).of(0),
+                                     std::nullopt);
+        },
+        [&](std::size_t, const Vector<float>& gradient) { norm.add(gradient); });
+    return norm.norm(head.problem.settings.norm);
 }
 
 } // namespace truestep::verify

@@ -11,8 +11,6 @@
 #include <truestep/verify/trace.hpp>
 #include <truestep/verify/verify_trace.hpp>
 
-#include "mistakes.hpp"
-
 namespace truestep::verify {
 
 namespace {

@@ -9,28 +9,20 @@
 #include <truestep/problem/text.hpp>
 
 #include "by_pieces.hpp"
-#include "findings.hpp"
-#include "hints.hpp"
-#include "teller.hpp"
-#include "trace_check.hpp"
-#include "trace_piece.hpp"
-#include "watch.hpp"
+#include "step_verdict.hpp"
 
 namespace truestep::verify {
 
 namespace {
 
-std::string count_of(std::size_t count, const std::string& thing) {
-    return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
+constexpr const char* recorded_state = "parameters, first_moment and residual of every rank";
 
 std::string describe(const TraceHead& head) {
     const problem::Problem& problem = head.whole();
-    return std::string(name(problem.algorithm)) + ", " +
-           count_of(static_cast<std::size_t>(problem.workers), "worker") + ", " +
-           count_of(static_cast<std::size_t>(head.steps()), "step") +
+    return std::string(name(problem.algorithm)) + ", " + count_of(problem.workers, "worker") + ", " +
+           count_of(head.steps(), "step") +
            (head.extent.begin > 0 ? " after step " + std::to_string(head.extent.begin) : "") + ", " +
-           count_of(static_cast<std::size_t>(problem.layout.size()), "parameter") + " in " +
+           count_of(problem.layout.size(), "parameter") + " in " +
            count_of(problem.layout.tensors().size(), "tensor") +
            (problem.layout.param_groups() > 1
                 ? " of " + std::to_string(problem.layout.param_groups()) + " parameter groups"
@@ -43,12 +35,11 @@ std::string describe(const TraceHead& head) {
 void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
     const problem::Problem& whole = head.whole();
     if (head.sampled)
-        notes.push_back("sampled: " + std::to_string(head.problem.layout.size()) + " of " +
-                        count_of(static_cast<std::size_t>(whole.layout.size()), "coordinate") + ", " +
-                        std::to_string(head.extent.sample.size()) + " of " +
-                        count_of(whole.segments.size(), "segment") + " (" +
-                        describe(head.extent.sample, whole) +
-                        "): what goes wrong outside of them does not show");
+        notes.push_back(
+            "sampled: " + std::to_string(head.problem.layout.size()) + " of " +
+            count_of(whole.layout.size(), "coordinate") + ", " + std::to_string(head.extent.sample.size()) +
+            " of " + count_of(whole.segments.size(), "segment") + " (" +
+            describe(head.extent.sample, whole) + "): what goes wrong outside of them does not show");
     if (!head.norm.empty())
         notes.emplace_back("the norm that clips is the recorded one: that of the whole gradient cannot be "
                            "taken from a sample");
@@ -120,15 +111,11 @@ void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
             trace.path().string() +
             ": level BF16 cannot be had with --from start: what bf16 rounds grows from step to step "
             "until nothing is proved; use --from recorded");
-    const std::string unrecorded =
-        "not every step holds parameters, first_moment and residual of every rank; ";
     if (options.level.kind == LevelKind::bf16 && !trace.states_recorded())
         throw Error(trace.path().string() +
-                    ": level BF16 cannot be had: it begins each step at the recorded state, and " +
-                    unrecorded + "record them");
-    if (options.from == From::recorded && !trace.states_recorded())
-        throw Error(trace.path().string() + ": --from recorded cannot be had: " + unrecorded +
-                    "use --from start");
+                    ": level BF16 cannot be had: it begins each step at the recorded state, and not every "
+                    "step holds " +
+                    recorded_state + "; record them");
 }
 
 template <class T>
@@ -183,58 +170,40 @@ std::vector<StepFindings> check(const TraceReader& trace, From from, const Verif
 TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions& options) {
     const TraceReader trace(path);
     refuse_impossible(trace, options);
-    TraceVerdict verdict{path.string(),
-                         trace.head().source,
-                         describe(trace.head()),
-                         trace.head().whole().layout,
-                         trace.head().steps(),
-                         options.level,
-                         options.from.value_or(trace.states_recorded() ? From::recorded : From::start),
-                         {},
-                         {},
-                         std::nullopt,
-                         Status::untested,
-                         {}};
-    Teller teller(trace.head());
+    VerdictBuilder builder(trace, options, {describe(trace.head()), recorded_state});
+    TraceVerdict& verdict = builder.verdict;
+    verdict.layout = trace.head().whole().layout;
+    StepVerdicts steps(trace.head(), builder);
     Hints hints(trace.head(), options.level);
-    std::optional<Watch> watch;
-    if (options.look)
-        watch.emplace(trace);
+    RunPlots plots(trace);
     Index step = 0;
     Index updates = 0;
     Index hidden = 0;
     for (const StepFindings& found : check(trace, verdict.from, options)) {
-        teller.tell(found);
-        hints.see(found, teller.first().has_value());
-        if (watch)
-            watch->see(++step, found);
+        steps.add(found);
+        hints.see(found, verdict.first.has_value());
+        if (options.look)
+            plots.see(++step, found);
         updates += found.updates;
         hidden += found.hidden_updates;
     }
-    verdict.rows = teller.rows();
-    verdict.first = teller.first();
-    verdict.refused = teller.refused();
+    if (options.look)
+        verdict.seen.curves = plots.curves();
     if (verdict.first && trace.head().sampled)
         tell_places(trace.head(), *verdict.first);
-    if (watch)
-        verdict.seen = watch->seen();
-    verdict.status = overall(verdict.rows, verdict.first.has_value());
     verdict.hints = hints.lines();
     tell_extent(trace.head(), verdict.notes);
-    verdict.keeps_bf16 = verdict.status == Status::failed && keeps_bf16(trace);
+    verdict.keeps_bf16 = builder.status() == Status::failed && keeps_bf16(trace);
     if (verdict.keeps_bf16 && options.level.kind != LevelKind::bf16)
         verdict.notes.emplace_back("every recorded parameter and moment is a number of bf16: of an "
                                    "optimizer that keeps its state in it ask --level bf16");
     if (options.level.kind == LevelKind::bf16 && hidden > 0)
-        verdict.notes.push_back(std::to_string(hidden) + " of " +
-                                count_of(static_cast<std::size_t>(updates), "update") +
+        verdict.notes.push_back(std::to_string(hidden) + " of " + count_of(updates, "update") +
                                 " of a parameter are within its limit: were they missing, it would not "
                                 "show; a run with a larger learning rate shows more");
-    add_notes(
-        verdict, trace,
+    return builder.finish(
         "their gradients cancel to within rounding, so that no finite bound holds for the division by "
         "their size");
-    return verdict;
 }
 
 } // namespace truestep::verify

@@ -58,6 +58,10 @@ struct Comparison {
     Scaled scaled;               ///< of the bad ones, where somebody has asked
 
     [[nodiscard]] bool ok() const { return mismatched == 0 && expected_size == actual_size; }
+    /// None of fingerprints, which have no index.
+    [[nodiscard]] std::optional<Index> first_wrong() const {
+        return first.empty() ? std::nullopt : std::optional(first.front().index);
+    }
 };
 
 /// At EXACT, RERUN or ULP: bits against bits. (REL and BF16 need the bounds of the other form and are

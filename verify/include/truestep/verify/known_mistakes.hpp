@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -11,26 +12,41 @@
 /// of the gate are tried bit for bit; these are found in code of any arithmetic, too.
 namespace truestep::verify {
 
-/// Known mistakes under trial: each makes values, which are held against the recorded and the right ones.
+/// Known mistakes are tried on the step at which a run parts from the reference. Those that do the same to
+/// it are told apart by the steps after it.
 class KnownMistakes {
   public:
-    KnownMistakes(const std::vector<std::string>& names, int ranks, const Words& words = {});
+    /// Each of the mistakes has a `name`. `parted`: the step at which the run parts.
+    template <class Mistakes>
+    KnownMistakes(const Mistakes& mistakes, int ranks, Index parted, const Words& words = {})
+        : parted_(parted), words_(words) {
+        for (const auto& mistake : mistakes) {
+            Tally none{{}, std::vector<Fit>(static_cast<std::size_t>(ranks))};
+            for (int rank = 0; rank < ranks; ++rank)
+                none.alone[static_cast<std::size_t>(rank)].rank = rank;
+            tried_.push_back({mistake.name, none, none});
+        }
+    }
 
     static constexpr int all_ranks = -1;
+    /// The last step to try, of so many.
+    [[nodiscard]] Index last(Index steps) const { return std::min(steps, parted_ + 3); }
 
-    /// One recorded vector of a rank, or of all ranks together. `BoundedValues`: of BoundedIn.
+    /// One recorded vector of a rank, or of all ranks together: beside what is right, and what the mistake
+    /// makes. `BoundedValues`: of BoundedIn.
     template <class BoundedValues>
-    void add(std::size_t mistake, int rank, const std::vector<float>& recorded, const BoundedValues& right,
-             const BoundedValues& made) {
+    void add(std::size_t mistake, Index step, int rank, const std::vector<float>& recorded,
+             const BoundedValues& right, const BoundedValues& made) {
+        Tally& tally = step == parted_ ? tried_[mistake].here : tried_[mistake].later;
         for (Index i = 0; i < right.size(); ++i)
-            add(tried_[mistake], rank, static_cast<double>(recorded[static_cast<std::size_t>(i)]),
+            add(tally, rank, static_cast<double>(recorded[static_cast<std::size_t>(i)]),
                 {right[i].value(), rel_slack * right[i].error()},
                 {made[i].value(), rel_slack * made[i].error()});
     }
 
-    /// The mistake that explains most of this step, with those that explain as much; "" where none explains
-    /// nearly all. `later`: the same of the steps after it, by which those are told apart.
-    [[nodiscard]] std::string line(Index step, const KnownMistakes& later) const;
+    /// The mistake that explains most of the step, with those that explain as much; "" where none explains
+    /// nearly all.
+    [[nodiscard]] std::string line() const;
 
   private:
     struct Fit {
@@ -45,19 +61,25 @@ class KnownMistakes {
             return wrong > 0 && 10 * explained >= 9 * wrong && 10 * spoilt <= explained;
         }
     };
-    struct Tried {
-        std::string name;
+    struct Tally {
         Fit all;
         std::vector<Fit> alone; ///< by rank: if this one alone made the mistake
+
+        [[nodiscard]] Fit best() const;
+    };
+    struct Tried {
+        std::string name;
+        Tally here; ///< of the step at which the run parts
+        Tally later;
     };
     struct Limited {
         double value;
         double limit;
     };
 
-    static void add(Tried& tried, int rank, double recorded, Limited right, Limited made);
-    [[nodiscard]] static Fit best_of(const Tried& tried);
+    static void add(Tally& tally, int rank, double recorded, Limited right, Limited made);
 
+    Index parted_;
     Words words_;
     std::vector<Tried> tried_;
 };

@@ -41,6 +41,7 @@ class DifferenceMap {
     /// `again`: the values are counted already, and were compared with another rank's, too.
     void add(Index step, const Comparison& comparison, bool again = false);
 
+    [[nodiscard]] const std::string& result() const { return result_; }
     [[nodiscard]] nlohmann::ordered_json json() const;
     [[nodiscard]] const Cell& at(Index column, Index row) const {
         return cells_[static_cast<std::size_t>((row * columns_) + column)];

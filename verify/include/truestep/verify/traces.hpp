@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -7,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <truestep/trace/config.hpp>
 #include <truestep/trace/schema.hpp>
 #include <truestep/verify/verdict.hpp>
 
@@ -35,10 +38,32 @@ class Settings {
     [[nodiscard]] bool given(const std::string& option) const { return given_.contains(option); }
     [[nodiscard]] std::string text(const std::string& option) const;
     [[nodiscard]] std::vector<std::string> texts(const std::string& option) const;
-    /// Both throw truestep::Error for what is none.
+    /// These throw truestep::Error for what is none.
     [[nodiscard]] double number(const std::string& option) const;
     [[nodiscard]] Index integer(const std::string& option) const;
     [[nodiscard]] std::uint64_t seed(const std::string& option) const;
+    [[nodiscard]] bool truth(const std::string& option) const;
+
+    /// The setting that files call `key`, by the kind of its value; `parse` reads a word.
+    template <class Value, class... Parse>
+    void read(std::string key, Value& value, const Parse&... parse) const {
+        std::ranges::replace(key, '_', '-');
+        if constexpr (sizeof...(parse) > 0)
+            ((value = parse(text(key))), ...);
+        else if constexpr (std::same_as<Value, bool>)
+            value = truth(key);
+        else if constexpr (std::floating_point<Value>)
+            value = number(key);
+        else if constexpr (std::unsigned_integral<Value>)
+            value = seed(key);
+        else
+            value = static_cast<Value>(integer(key));
+    }
+    /// Whoever takes the value holds it to its range.
+    template <class Value>
+    void read(const std::string& key, Value& value, trace::Range) const {
+        read(key, value);
+    }
 
   private:
     Given given_;

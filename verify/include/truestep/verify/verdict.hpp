@@ -103,11 +103,4 @@ struct TraceVerdict {
     Index refused = 0; ///< steps before the first divergence, which have changed nothing
 };
 
-/// What the rows say, of which the first is no datum but the outcome of the steps.
-[[nodiscard]] Status overall(const std::vector<Row>& rows, bool diverged);
-
-/// What there is to say of the trace itself: tensors nobody reads, results it lacks, what had no bound,
-/// replicas. `unbounded_because` ends the sentence on values that were not compared.
-void add_notes(TraceVerdict& verdict, const trace::Reader& trace, const std::string& unbounded_because);
-
 } // namespace truestep::verify

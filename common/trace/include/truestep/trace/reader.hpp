@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -8,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <truestep/problem/error.hpp>
+#include <truestep/problem/text.hpp>
 #include <truestep/trace/bundle.hpp>
 #include <truestep/trace/schema.hpp>
 
@@ -49,6 +52,9 @@ class Reader {
     [[nodiscard]] const Schema& schema() const { return schema_; }
     [[nodiscard]] const std::string& source() const { return file_.source(); } ///< who made it, and how
     [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+
+    /// Is there such a tensor?
+    [[nodiscard]] bool holds(const std::string& tensor) const { return file_.holds(tensor); }
 
     /// All of a series, by its type.
     [[nodiscard]] std::vector<double> series_f64(const std::string& name) const;
@@ -96,5 +102,17 @@ class Reader {
     std::vector<std::string> missing_;
     ReplicaCounts replica_counts_;
 };
+
+/// Throws truestep::Error for the first entry of a series that is not as it has to be. `begin`: its number
+/// of the first of these values.
+template <class Value, class IsRight>
+void check_entries(const Reader& trace, const std::string& series, const std::vector<Value>& values,
+                   const IsRight& is_right, const std::string& wanted, Index begin = 0) {
+    const auto wrong = std::ranges::find_if_not(values, is_right);
+    if (wrong != values.end())
+        throw Error(trace.path().string() + ": " + series + ", entry " +
+                    std::to_string(begin + (wrong - values.begin())) + ", is " + shortest(*wrong) +
+                    "; it must be " + wanted);
+}
 
 } // namespace truestep::trace

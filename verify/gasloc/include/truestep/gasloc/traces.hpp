@@ -39,6 +39,9 @@ constexpr std::size_t result_count = 6;
 [[nodiscard]] const trace::Result& result(Result which);
 /// Whether runs of this inner optimizer have it.
 [[nodiscard]] bool has(Inner inner, Result which);
+[[nodiscard]] std::vector<Result> results_of(Inner inner);
+/// That the next round's momentum starts from.
+[[nodiscard]] Result result_before(Momentum momentum);
 
 [[nodiscard]] trace::Schema schema(const Config& config);
 /// The gradient of inner step h.
@@ -73,6 +76,10 @@ inline constexpr verify::Words words{"round", "worker"};
 /// A trace beside the reference.
 [[nodiscard]] verify::TraceVerdict verify_trace(const std::filesystem::path& path,
                                                 const verify::VerifyOptions& options);
+
+/// Each known mistake is made in the round at which a trace first parts, and in the rounds after it, from
+/// the recorded state before each. The one that makes the recorded values, or "".
+[[nodiscard]] std::string known_mistake(const verify::TraceVerdict& verdict);
 
 /// Runs the reference on made-up gradients and writes the trace.
 void record(const verify::MadeUpRun& run);

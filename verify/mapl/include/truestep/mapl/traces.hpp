@@ -32,7 +32,8 @@ struct Config {
 
 [[nodiscard]] trace::Schema schema(const Config& config);
 
-/// Those of a step that belong to a micro-batch, which are counted from 1: "Z.2".
+/// Those of a step that belong to a micro-batch, which are counted from 1: "Z.2"; others have micro-batch
+/// 0.
 [[nodiscard]] std::string of_micro(const std::string& what, Index micro);
 /// "step/0002/Z.1"; steps are counted from 1.
 [[nodiscard]] std::string of_step(Index step, const std::string& what);

@@ -35,6 +35,25 @@ struct Settings {
     friend bool operator==(const Settings&, const Settings&) = default;
 };
 
+/// Calls visit(name, member) for each setting but the given graphs, in the order in which files have them;
+/// of a word also what parses it.
+template <class AnySettings, class Visit>
+void visit_settings(AnySettings& settings, const Visit& visit) {
+    visit("inner", settings.inner, parse_inner);
+    visit("beta1", settings.hyper.beta1);
+    visit("beta2", settings.hyper.beta2);
+    visit("epsilon", settings.hyper.epsilon);
+    visit("weight_decay", settings.hyper.weight_decay);
+    visit("bias_correction", settings.hyper.bias_correction, problem::parse<problem::BiasCorrection>);
+    visit("eta", settings.eta);
+    visit("alpha", settings.alpha);
+    visit("gamma", settings.gamma);
+    visit("momentum", settings.momentum, parse_momentum);
+    visit("law", settings.law, parse_law);
+    visit("seed", settings.seed);
+    visit("allow_unstable", settings.allow_unstable);
+}
+
 constexpr std::uint64_t greatest_seed = std::uint64_t{1} << 53U; ///< that JSON can hold
 
 /// Throws truestep::Error, one line, for what no number of workers can have. What is stable is

@@ -1,4 +1,4 @@
-#include "findings.hpp"
+#include "step_findings.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -53,6 +53,30 @@ void append(Comparison& into, const Comparison& piece, Index offset) {
     into.scaled.divided += piece.scaled.divided;
 }
 
+std::string range(int least, int most) {
+    return std::to_string(least) + (least == most ? "" : " to " + std::to_string(most));
+}
+
+/// `from`: the step whose c tells E, which stays as it was where that has no exponent.
+std::string against_all(int recorded, const ScaleFound& from, int as_it_was, const std::string& where) {
+    if (from.least == reference::no_exponent && recorded == as_it_was)
+        return {};
+    const int least = std::max(from.least, reference::lowest_exponent);
+    if (from.most != reference::no_exponent && recorded >= least && recorded <= from.most)
+        return {};
+    return "E of the payload's scale is recorded as " + std::to_string(recorded) + ", and " +
+           (from.most == reference::no_exponent
+                ? where + " has nothing of 2^-126 or more: it stays " + std::to_string(as_it_was)
+                : "the greatest |c| on the mask of " + where + " has " + range(least, from.most));
+}
+
+std::string against_a_part(int recorded, const ScaleFound& from, const std::string& where) {
+    if (recorded >= from.least)
+        return {};
+    return "E of the payload's scale is recorded as " + std::to_string(recorded) +
+           ", and what this sample holds of " + where + " has " + std::to_string(from.least) + " already";
+}
+
 } // namespace
 
 void append(StepFindings& into, StepFindings piece, Index offset) {
@@ -67,19 +91,30 @@ void append(StepFindings& into, StepFindings piece, Index offset) {
     into.updates += piece.updates;
     into.hidden_updates += piece.hidden_updates;
     for (std::size_t i = 0; i < into.kinds.size(); ++i) {
-        auto& of_kind = into.kinds[i];
-        auto& more = piece.kinds[i];
-        if (of_kind.findings.size() != more.findings.size())
+        if (into.kinds[i].size() != piece.kinds[i].size())
             throw NotByPieces();
-        of_kind.eligible += more.eligible;
-        for (std::size_t j = 0; j < of_kind.findings.size(); ++j) {
-            Finding& finding = of_kind.findings[j];
+        for (std::size_t j = 0; j < into.kinds[i].size(); ++j) {
+            Finding& finding = into.kinds[i][j];
+            Finding& more = piece.kinds[i][j];
             if (finding.comparison.ok())
-                finding.note = std::move(more.findings[j].note); // what is said of the first that is wrong
-            shift(more.findings[j].comparison, offset);
-            append(finding.comparison, more.findings[j].comparison, offset);
+                finding.note = std::move(more.note); // what is said of the first that is wrong
+            finding.eligible = finding.eligible.value_or(0) + more.eligible.value_or(0);
+            shift(more.comparison, offset);
+            append(finding.comparison, more.comparison, offset);
         }
     }
+}
+
+std::string ScaleJudge::judge(const ScaleFound& found) {
+    const auto before = std::exchange(before_, found);
+    const bool first = std::exchange(begins_, false);
+    if (!first && !before)
+        return {}; // what the step before it had is not known
+    const ScaleFound& from = first ? found : *before;
+    const std::string where = first ? "this step, the first," : "the step before";
+    if (!holds_all_)
+        return against_a_part(found.recorded, from, where);
+    return against_all(found.recorded, from, first ? reference::lowest_exponent : before->recorded, where);
 }
 
 } // namespace truestep::verify

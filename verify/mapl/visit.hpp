@@ -1,0 +1,46 @@
+// The settings of a trace of MAPL by their names, in the order in which its config has them.
+#pragma once
+
+#include <truestep/mapl/traces.hpp>
+#include <truestep/trace/config.hpp>
+
+namespace truestep::mapl {
+
+/// Then no product of two or three sizes overflows.
+constexpr Index most_rows = 1 << 20;
+/// Of micro-batches, too. Vectors have names of their own: beyond this the names alone fill memory.
+constexpr Index most_steps = 1'000'000;
+
+/// Calls visit(name, member) for each, with the range of a whole number or what parses a word.
+template <class AnyConfig, class Visit>
+void visit_settings(AnyConfig& config, const Visit& visit) {
+    using trace::Range;
+    auto& settings = config.settings;
+    visit("steps", config.steps, Range{1, most_steps});
+    visit("micro_batches", config.micro, Range{1, most_steps});
+    visit("tokens", config.tokens, Range{1, most_rows});
+    visit("width", settings.width, Range{1, most_rows});
+    visit("subspace_rank", settings.rank, Range{1, most_rows});
+    visit("vocabulary", settings.vocabulary);
+    visit("anchors", settings.anchors, parse_anchors);
+    visit("order", settings.order, parse_order);
+    visit("beta", settings.beta);
+    visit("direction_iterations", settings.direction_iterations, Range{1, most_iterations});
+    visit("retraction_iterations", settings.retraction_iterations, Range{1, most_iterations});
+    visit("payload", settings.payload, parse_payload);
+}
+
+/// Those of codewords, but for their number, which says whether there are any. Orders of turns follow from
+/// the seed.
+template <class AnySettings, class Visit>
+void visit_codewords(AnySettings& settings, const Visit& visit) {
+    using trace::Range;
+    auto& of = settings.quantization;
+    visit("groups", of.groups, Range{1, most_rows});
+    visit("rounds", of.rounds, Range{1, most_rounds});
+    visit("subsets", of.subsets, Range{1, most_codewords});
+    visit("decay", of.decay);
+    visit("seed", settings.seed, Range{0, Index{1} << 62U});
+}
+
+} // namespace truestep::mapl
