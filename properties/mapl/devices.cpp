@@ -60,8 +60,8 @@ Subjects one_device([[maybe_unused]] Mistake mistake) {
 #endif
 }
 
-/// What only devices with products need, and this build or machine has not. Where there is no device nobody asks for it: cuBLAS takes
-/// 84 MB, which each process that tries a case would inherit.
+/// What only devices with products need, and this build or machine has not. Where there is no device nobody
+/// asks for it: cuBLAS takes 84 MB, which each process that tries a case would inherit.
 std::string no_cublas() {
 #if defined(TRUESTEP_WITH_CUBLAS)
     return gpu::availability().devices == 0 ? "" : products_unavailable();

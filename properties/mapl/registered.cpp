@@ -32,7 +32,8 @@ std::vector<gate::Line> standing_of_mapl(const gate::Implementation& /*of*/, con
 gate::System mapl_system();
 
 gate::System mapl_system() {
-    // Before any process is made for cases: said in each of them, it would begin OpenBLAS's threads there, which look for work for a while.
+    // Before any process is made for cases: said in each of them, it would begin OpenBLAS's threads there,
+    // which look for work for a while.
     mapl::one_thread_unless_asked();
     gate::System system;
     system.name = "mapl";
