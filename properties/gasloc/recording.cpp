@@ -2,28 +2,10 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
-
-#include <truestep/gasloc/traces.hpp>
 
 namespace truestep::gasloc {
 
 namespace {
-
-/// What a worker shows: y or z, by what its momentum is made of.
-using Shown = std::vector<std::pair<Result, std::vector<float> State::*>>;
-
-Shown shown(const Settings& settings) {
-    Shown all;
-    if (has(settings.inner, Result::first_moment))
-        all.emplace_back(Result::first_moment, &State::m);
-    if (has(settings.inner, Result::second_moment))
-        all.emplace_back(Result::second_moment, &State::v);
-    all.emplace_back(settings.momentum == Momentum::local ? Result::drifted : Result::gossiped,
-                     &State::before);
-    all.emplace_back(Result::parameters, &State::theta);
-    return all;
-}
 
 Index whole_rounds(const Scenario& scenario, const std::vector<Life>& lives) {
     Index rounds = 0;
@@ -54,6 +36,16 @@ Config config_of(const Scenario& scenario, Index rounds) {
 
 } // namespace
 
+std::vector<std::pair<Result, std::vector<float> State::*>> shown(const Settings& settings) {
+    std::vector<std::pair<Result, std::vector<float> State::*>> all{
+        {Result::first_moment, &State::m},
+        {Result::second_moment, &State::v},
+        {result_before(settings.momentum), &State::before},
+        {Result::parameters, &State::theta}};
+    std::erase_if(all, [&](const auto& one) { return !has(settings.inner, one.first); });
+    return all;
+}
+
 bool record_lives(const std::filesystem::path& path, const std::string& source, const Scenario& scenario,
                   const std::vector<Life>& lives) {
     const Index rounds =
@@ -61,7 +53,7 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
     if (rounds == 0)
         return false;
     const Config config = config_of(scenario, rounds);
-    Shown results = shown(scenario.settings);
+    auto results = shown(scenario.settings);
     std::erase_if(results, [&](const auto& shows) { // what a program does not show
         const State& seen = lives.front().rounds.at(1).state;
         return (seen.*shows.second).size() != seen.theta.size();

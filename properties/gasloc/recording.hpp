@@ -2,11 +2,18 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <truestep/gasloc/traces.hpp>
 
 #include "candidate.hpp"
 
 namespace truestep::gasloc {
+
+/// What a worker shows of its state after a round, and the results of a trace that hold it: y or z, by what
+/// its momentum is made of.
+[[nodiscard]] std::vector<std::pair<Result, std::vector<float> State::*>> shown(const Settings& settings);
 
 /// What workers were seen to do, as a trace: the rounds that all have ended. False, and no file, where
 /// there is none, or where the run began again with others.

@@ -215,14 +215,7 @@ void record(const verify::MadeUpRun& run) {
 }
 
 verify::Traces traces() {
-    return {
-        {"gasloc"},
-        [](const std::string& text, const std::string& what) { return schema(parse_config(text, what)); },
-        verify_trace,
-        settings(),
-        record,
-        known_mistake,
-        words};
+    return {{"gasloc"}, schema_of_config, verify_trace, settings(), record, known_mistake, words};
 }
 
 } // namespace truestep::gasloc

@@ -119,6 +119,10 @@ trace::Schema schema(const Config& config) {
     return schema;
 }
 
+trace::Schema schema_of_config(const std::string& text, const std::string& what) {
+    return schema(parse_config(text, what));
+}
+
 std::vector<double> Head::learning_rates_of(Index round) const {
     std::size_t begin = 0;
     for (Index before = 1; before < round; ++before)
@@ -139,8 +143,6 @@ std::vector<double> edges_series(const Config& config) {
 }
 
 TraceReader::TraceReader(const std::filesystem::path& path)
-    : Reader(path, [](const std::string& text,
-                      const std::string& what) { return gasloc::schema(parse_config(text, what)); }),
-      head_(read_head(*this, Reader::schema().config)) {}
+    : Reader(path, schema_of_config), head_(read_head(*this, Reader::schema().config)) {}
 
 } // namespace truestep::gasloc

@@ -12,9 +12,7 @@
 namespace truestep::mapl {
 
 std::optional<Recording> steps_of(const std::filesystem::path& path, Index first, Index last) {
-    const trace::Reader file(path, [](const std::string& text, const std::string& what) {
-        return schema(parse_config(text, what));
-    });
+    const trace::Reader file(path, schema_of_config);
     const Head head = read_head(file);
     Recording made{head.config, {}, {}};
     made.config.steps = last - first + 1;

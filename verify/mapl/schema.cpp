@@ -90,4 +90,8 @@ trace::Schema schema(const Config& config) {
     return schema;
 }
 
+trace::Schema schema_of_config(const std::string& text, const std::string& what) {
+    return schema(parse_config(text, what));
+}
+
 } // namespace truestep::mapl

@@ -293,9 +293,7 @@ void check(const trace::Reader& trace, const Head& head, const verify::VerifyOpt
 } // namespace
 
 verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verify::VerifyOptions& options) {
-    const trace::Reader trace(path, [](const std::string& text, const std::string& what) {
-        return schema(parse_config(text, what));
-    });
+    const trace::Reader trace(path, schema_of_config);
     const Head head = read_head(trace);
     const bool exact = options.level.kind == verify::LevelKind::exact;
     if (options.level.kind == verify::LevelKind::bf16)

@@ -71,9 +71,9 @@ Index wrong_in(const Comparison& comparison, const problem::Segment& segment) {
 
 /// Explained is a segment that is wrong, in which all of `as_other` is right and something in `changed`
 /// differs.
-MaskSlip slip(const problem::Problem& problem, const Comparison& as_it_should_be,
-              const Comparison& as_other, const std::optional<Comparison>& changed) {
-    MaskSlip found;
+MaskStepShift mask_step_shift(const problem::Problem& problem, const Comparison& as_it_should_be,
+                              const Comparison& as_other, const std::optional<Comparison>& changed) {
+    MaskStepShift found;
     for (const problem::Segment& segment : problem.segments) {
         if (segment.always_dense)
             continue; // the same at all steps
@@ -154,25 +154,25 @@ template std::string margin(const problem::Problem&, const PerRank<Bounded>&, co
 template std::string margin(const problem::Problem&, const PerRank<BoundedBf16>&, const Coordinates&,
                             const Bits&, Index);
 
-MaskSlips mask_slips(const problem::Problem& problem, const RecordedMasks& recorded,
-                     const Comparison& of_used, const Comparison& of_next,
-                     const std::function<Comparison()>& used_as_next) {
+MaskStepShifts mask_step_shifts(const problem::Problem& problem, const RecordedMasks& recorded,
+                                const Comparison& of_used, const Comparison& of_next,
+                                const std::function<Comparison()>& used_as_next) {
     const Index size = problem.layout.size();
-    MaskSlips slips;
+    MaskStepShifts shifts;
     if (recorded.used && !of_used.ok()) {
         // One that never changes is as much the next step's as the step's before.
         std::optional<Comparison> changed;
         if (recorded.used_before)
             changed = compare_masks(*recorded.used_before, *recorded.used, size);
-        slips.early = slip(problem, of_used, used_as_next(), changed);
+        shifts.early = mask_step_shift(problem, of_used, used_as_next(), changed);
     }
     if (recorded.used && recorded.next && !of_next.ok()) {
         // A segment that is used whole is what any step before a first sparse one has.
         const std::vector<std::uint8_t> whole(recorded.used->size(), 0xff);
-        slips.late = slip(problem, of_next, compare_masks(*recorded.used, *recorded.next, size),
-                          compare_masks(whole, *recorded.used, size));
+        shifts.late = mask_step_shift(problem, of_next, compare_masks(*recorded.used, *recorded.next, size),
+                                      compare_masks(whole, *recorded.used, size));
     }
-    return slips;
+    return shifts;
 }
 
 } // namespace truestep::verify

@@ -55,16 +55,16 @@ void tell_margin(std::vector<Finding>& findings, const problem::Problem& problem
 
 /// Of one mask that may be another step's, as of a recorder that looks a moment too early or late: in
 /// segments that choose.
-struct MaskSlip {
+struct MaskStepShift {
     Index wrong = 0;       ///< segments in which it is
     Index explained = 0;   ///< of them, those in which it is the other step's
     Index against = 0;     ///< segments, wrong or right, in which it is not the other step's
     Index coordinates = 0; ///< that are wrong in those that are explained
 
     /// It is the other step's all over: in one segment it may be so by chance.
-    [[nodiscard]] bool slipped() const { return wrong > 0 && explained == wrong && against == 0; }
+    [[nodiscard]] bool shifted() const { return wrong > 0 && explained == wrong && against == 0; }
     /// Of another piece.
-    void add(const MaskSlip& other) {
+    void add(const MaskStepShift& other) {
         wrong += other.wrong;
         explained += other.explained;
         against += other.against;
@@ -72,9 +72,9 @@ struct MaskSlip {
     }
 };
 
-struct MaskSlips {
-    MaskSlip early; ///< the mask that a step used is the one that it made for the next
-    MaskSlip late;  ///< the mask that it made is the one that it used
+struct MaskStepShifts {
+    MaskStepShift early; ///< the mask that a step used is the one that it made for the next
+    MaskStepShift late;  ///< the mask that it made is the one that it used
 };
 
 /// As bits, where the trace has them.
@@ -85,8 +85,9 @@ struct RecordedMasks {
 };
 
 /// Of one step; `used_as_next` holds the mask that it used against the one that it had to make.
-[[nodiscard]] MaskSlips mask_slips(const problem::Problem& problem, const RecordedMasks& recorded,
-                                   const Comparison& of_used, const Comparison& of_next,
-                                   const std::function<Comparison()>& used_as_next);
+[[nodiscard]] MaskStepShifts mask_step_shifts(const problem::Problem& problem,
+                                              const RecordedMasks& recorded, const Comparison& of_used,
+                                              const Comparison& of_next,
+                                              const std::function<Comparison()>& used_as_next);
 
 } // namespace truestep::verify

@@ -79,8 +79,8 @@ class Trial {
         const TraceHead& head = trace_.head();
         if (!(head.problem.settings.clip_norm > 0.0))
             return std::nullopt;
-        if (!head.norm.empty())
-            return norm_as_recorded<T>(head.norm[static_cast<std::size_t>(step - 1)]);
+        if (const auto recorded = head.norm_at(step))
+            return norm_as_recorded<T>(*recorded);
         return piece_.whole() ? std::nullopt
                               : std::optional(norm_as_recorded<T>(norm_before_clipping(trace_, step)));
     }
@@ -88,21 +88,11 @@ class Trial {
     [[nodiscard]] RightStep<T> take(Index step) {
         const problem::Problem& problem = piece_.problem();
         const TraceHead& head = trace_.head();
-        if (!head.exponent.empty())
-            run_.scale_by(head.exponent[static_cast<std::size_t>(step - 1)]);
+        if (const auto E = head.exponent_at(step))
+            run_.scale_by(*E);
         give_mask(step);
-        RightStep<T> right{problem,
-                           head.extent.begin + step - refused_,
-                           head.rates(step),
-                           {},
-                           run_.state(),
-                           {},
-                           {},
-                           {},
-                           {},
-                           {},
-                           {}};
-        right.g = gradients_of<T>(piece_, step);
+        RightStep<T> right{problem, head.extent.begin + step - refused_, head.rates(step),
+                           gradients_of<T>(piece_, step), run_.state()};
         const auto given = norm(step);
         right.results = run_.step(right.g, right.rates, given);
         const Coordinates& S = right.results.mask;

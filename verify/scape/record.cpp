@@ -147,15 +147,7 @@ class MadeUp {
         return step;
     }
 
-    struct State {
-        Index step = 0;
-        Vector<float> w;
-        Vector<float> m;
-        std::optional<Coordinates> S;
-        PerRank<float> e;
-    };
-
-    [[nodiscard]] State state() const {
+    [[nodiscard]] Run<float>::State state() const {
         auto now = run_.state();
         return {now.step, as_recorded(now.w), as_recorded(now.m), std::move(now.S), as_recorded(now.e)};
     }
@@ -218,8 +210,8 @@ std::vector<float> to_list(const Vector<float>& values) {
 }
 
 /// The state that the first written step begins with.
-template <class State>
-InitialState initial_state(const RecordOptions& options, const TraceHead& head, const State& held) {
+InitialState initial_state(const RecordOptions& options, const TraceHead& head,
+                           const Run<float>::State& held) {
     InitialState initial;
     if (options.begin == 0)
         return initial;

@@ -86,8 +86,8 @@ void append(StepFindings& into, StepFindings piece, Index offset) {
         into.scale->least = std::max(into.scale->least, piece.scale->least);
         into.scale->most = std::max(into.scale->most, piece.scale->most);
     }
-    into.slips.early.add(piece.slips.early);
-    into.slips.late.add(piece.slips.late);
+    into.mask_shifts.early.add(piece.mask_shifts.early);
+    into.mask_shifts.late.add(piece.mask_shifts.late);
     into.updates += piece.updates;
     into.hidden_updates += piece.hidden_updates;
     for (std::size_t i = 0; i < into.kinds.size(); ++i) {

@@ -66,7 +66,7 @@ struct StepFindings {
     std::string halted;                            ///< why the reference goes no further
     std::optional<GradientNorm> gradient;          ///< none where nothing clips
     std::optional<ScaleFound> scale;               ///< none where the trace says nothing of it
-    MaskSlips slips;                               ///< of masks that are wrong
+    MaskStepShifts mask_shifts;                    ///< of masks that are wrong
     Index updates = 0;                             ///< of parameters on the mask
     Index hidden_updates = 0; ///< of them, those that are within the parameter's limit: none would pass
 

@@ -30,10 +30,10 @@ struct RightStep {
     problem::LearningRates rates;
     PerRank<T> g;
     typename Run<T>::State before;
-    StepResults<T> results;
-    PerRank<T> c;                    ///< each rank's local vector
-    Vector<T> M, m, ghat;            ///< packed on the mask, after clipping
-    std::optional<Coordinates> next; ///< the mask of the next step, as recorded
+    StepResults<T> results{};
+    PerRank<T> c{};                    ///< each rank's local vector
+    Vector<T> M{}, m{}, ghat{};        ///< packed on the mask, after clipping
+    std::optional<Coordinates> next{}; ///< the mask of the next step, as recorded
 
     [[nodiscard]] Coefficients<T> scalars(Index exponent) const {
         return Coefficients<T>(problem.settings, exponent, rates.of(0));

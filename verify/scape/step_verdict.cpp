@@ -115,29 +115,28 @@ void StepVerdicts::add_refused(const StepFindings& found) {
         ++builder_.verdict.refused;
 }
 
-void Hints::Slipped::add(const MaskSlip& one) {
+void Hints::ShiftCount::add(const MaskStepShift& one) {
     wrong += one.wrong;
-    if (!one.slipped())
+    if (!one.shifted())
         return;
     explained += one.explained;
     coordinates += one.coordinates;
     ++steps;
 }
 
-bool Hints::Slipped::tells() const {
+bool Hints::ShiftCount::tells() const {
     return coordinates >= enough && verify::tells(wrong, explained);
 }
 
-std::string Hints::Slipped::count() const {
+std::string Hints::ShiftCount::count() const {
     return std::to_string(explained) + " of " + std::to_string(wrong) +
-           " segments in which it is wrong, at " + std::to_string(steps) +
-           (steps == 1 ? " step" : " steps");
+           " segments in which it is wrong, at " + count_of(steps, "step");
 }
 
 void Hints::see(const StepFindings& found, bool parted) {
     ++step_;
-    early_.add(found.slips.early);
-    late_.add(found.slips.late);
+    early_.add(found.mask_shifts.early);
+    late_.add(found.mask_shifts.late);
     // Later steps begin with what is wrong already.
     if (parted && !told_)
         tell_scales(found);

@@ -47,13 +47,13 @@ class Hints {
 
   private:
     /// Of a mask, over all steps.
-    struct Slipped {
+    struct ShiftCount {
         Index wrong = 0;       ///< segments
         Index explained = 0;   ///< of them, those of a step whose mask is the other step's
         Index coordinates = 0; ///< that are wrong in those
         Index steps = 0;       ///< of that kind
 
-        void add(const MaskSlip& one);
+        void add(const MaskStepShift& one);
         [[nodiscard]] bool tells() const;
         [[nodiscard]] std::string count() const;
     };
@@ -67,8 +67,8 @@ class Hints {
     Index step_ = 0;
     bool told_ = false; ///< the factors, of the step at which the run parts
     std::vector<std::string> scales_;
-    Slipped early_;
-    Slipped late_;
+    ShiftCount early_;
+    ShiftCount late_;
 };
 
 /// The curves that a page draws of a run, gathered step by step from what its trace holds.

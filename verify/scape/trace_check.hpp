@@ -21,26 +21,6 @@ namespace truestep::verify {
 
 /// Wrong results as a multiple of what the reference has, at each level.
 template <class T>
-[[nodiscard]] std::vector<double> centres_of(const Values<T>& values) {
-    std::vector<double> centres;
-    for (Index i = 0; i < values.size(); ++i)
-        if constexpr (std::is_same_v<T, float>)
-            centres.push_back(static_cast<double>(values[i]));
-        else
-            centres.push_back(values[i].value());
-    return centres;
-}
-
-template <class T>
-[[nodiscard]] std::vector<double> limits_of(const Values<T>& values) {
-    std::vector<double> limits(static_cast<std::size_t>(values.size()), 0.0);
-    if constexpr (!std::is_same_v<T, float>)
-        for (std::size_t i = 0; i < limits.size(); ++i)
-            limits[i] = rel_slack * values[static_cast<Index>(i)].error();
-    return limits;
-}
-
-template <class T>
 [[nodiscard]] Scaled values_scaled(int factor, const Values<T>& expected, const std::vector<float>& actual,
                                    const std::vector<bool>& wrong) {
     if constexpr (std::is_same_v<T, float>)
@@ -189,8 +169,8 @@ class TraceCheck {
         }
 
         if (problem_.settings.clip_norm > 0.0)
-            found.gradient = {squares_in_double(results.reconstructed), recorded_norm()};
-        if (const auto E = recorded_scale(step_))
+            found.gradient = {squares_in_double(results.reconstructed), trace_.head().norm_at(step_)};
+        if (const auto E = trace_.head().exponent_at(step_))
             found.scale = scale_found(*E, results.local, results.mask);
 
         const auto next = trace_.mask(Result::next_mask, step_);
@@ -214,7 +194,7 @@ class TraceCheck {
                 add(found, kind, judge_values(kind, results, &before.w), eligible(kind.result, results));
         }
         const bool looks_back = step_ > 1 && !of_used.ok();
-        found.slips = mask_slips(
+        found.mask_shifts = mask_step_shifts(
             problem_, {used, next, looks_back ? trace_.mask(Result::mask, step_ - 1) : std::nullopt},
             of_used, of_next,
             [&] { return compare_mask(results.next_mask, *used, results.local, before.step + 2, false); });
@@ -346,24 +326,13 @@ class TraceCheck {
     }
 
     /// Of a sample, whose own norm is not that of the whole.
-    [[nodiscard]] std::optional<double> recorded_norm() const {
-        const std::vector<double>& norm = trace_.head().norm;
-        return norm.empty() ? std::nullopt : std::optional(norm[static_cast<std::size_t>(step_ - 1)]);
-    }
-
     [[nodiscard]] std::optional<typename Run<T>::Norm> given_norm() const {
-        const auto norm = recorded_norm();
+        const auto norm = trace_.head().norm_at(step_);
         return norm ? std::optional(norm_as_recorded<T>(*norm)) : std::nullopt;
     }
 
-    [[nodiscard]] std::optional<int> recorded_scale(Index step) const {
-        const std::vector<int>& exponent = trace_.head().exponent;
-        return exponent.empty() ? std::nullopt
-                                : std::optional(exponent[static_cast<std::size_t>(step - 1)]);
-    }
-
     void take_recorded_scale(Index step) {
-        if (const auto E = recorded_scale(step))
+        if (const auto E = trace_.head().exponent_at(step))
             run_.scale_by(*E);
     }
 

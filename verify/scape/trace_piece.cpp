@@ -57,9 +57,8 @@ std::vector<trace::Window> pieces_of(const TraceReader& trace, Index least) {
 
 double norm_before_clipping(const TraceReader& trace, Index step) {
     const TraceHead& head = trace.head();
-    const auto at = static_cast<std::size_t>(step - 1);
-    if (!head.norm.empty())
-        return head.norm[at];
+    if (const auto recorded = head.norm_at(step))
+        return *recorded;
     const std::vector<trace::Window> windows = pieces_of(trace, Index{1} << 16);
     reference::NormOfParts<Run<float>::Norm> norm;
     in_order(
@@ -69,8 +68,8 @@ double norm_before_clipping(const TraceReader& trace, Index step) {
             Run<float> run(piece.problem(), head.schedule(), to_vector<float>(piece.initial_parameters()));
             if (head.extent.begin + step > 1)
                 begin_before(run, piece, step);
-            if (!head.exponent.empty())
-                run.scale_by(head.exponent[at]);
+            if (const auto E = head.exponent_at(step))
+                run.scale_by(*E);
             return run.mean_gradient(gradients_of<float>(piece, step), head.rates(step).of(0),
                                      std::nullopt);
         },

@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include <truestep/gasloc/traces.hpp>
 #include <truestep/gate/group.hpp>
 #include <truestep/gate/hypotheses.hpp>
 
 #include "candidate.hpp"
 #include "planted.hpp"
+#include "recording.hpp"
 
 namespace truestep::gasloc {
 
@@ -19,28 +19,11 @@ namespace {
 using gate::seen_bits;
 using gate::SeenBits;
 
-/// What both a trace and a worker show.
-struct Shown {
-    Result result;
-    std::vector<float> State::*part;
-};
-
-std::vector<Shown> shown_of(const Settings& settings) {
-    const Result before = settings.momentum == Momentum::local ? Result::drifted : Result::gossiped;
-    return {{Result::first_moment, &State::m},
-            {Result::second_moment, &State::v},
-            {before, &State::before},
-            {Result::parameters, &State::theta}};
-}
-
 SeenBits seen(const TraceReader& trace, Index round) {
-    const Config& config = trace.head().config;
     SeenBits all;
-    for (const Shown& shown : shown_of(config.settings))
-        for (int worker = 0; worker < config.workers; ++worker) {
-            const auto values = has(config.settings.inner, shown.result)
-                                    ? trace.values(result(shown.result).kind, round, worker)
-                                    : std::nullopt;
+    for (const auto& shows : shown(trace.head().config.settings))
+        for (int worker = 0; worker < trace.schema().workers; ++worker) {
+            const auto values = trace.values(result(shows.first).kind, round, worker);
             all.push_back(values ? seen_bits(*values) : std::vector<std::uint32_t>());
         }
     return all;
@@ -50,9 +33,9 @@ std::optional<SeenBits> seen(const Settings& settings, const std::vector<Life>& 
     if (!std::ranges::all_of(lives, [&](const Life& life) { return life.rounds.contains(round); }))
         return std::nullopt;
     SeenBits all;
-    for (const Shown& shown : shown_of(settings))
+    for (const auto& shows : shown(settings))
         for (const Life& life : lives)
-            all.push_back(seen_bits(life.rounds.at(round).state.*shown.part));
+            all.push_back(seen_bits(life.rounds.at(round).state.*shows.second));
     return all;
 }
 

@@ -32,16 +32,32 @@ Values<T> to_vector(const std::vector<float>& values) {
     return compare({expected.data(), static_cast<std::size_t>(expected.size())}, actual, Level::exact());
 }
 
+/// What the values should be, in double, and how far each may be from there: at EXACT not at all.
+template <class T>
+[[nodiscard]] std::vector<double> centres_of(const Values<T>& values) {
+    std::vector<double> centres;
+    for (const T& value : values)
+        if constexpr (std::is_same_v<T, float>)
+            centres.push_back(static_cast<double>(value));
+        else
+            centres.push_back(value.value());
+    return centres;
+}
+template <class T>
+[[nodiscard]] std::vector<double> limits_of(const Values<T>& values) {
+    std::vector<double> limits;
+    for (const T& value : values)
+        if constexpr (std::is_same_v<T, float>)
+            limits.push_back(0.0);
+        else
+            limits.push_back(rel_slack * value.error());
+    return limits;
+}
+
 template <class Format>
 [[nodiscard]] Comparison compare_with(const Values<BoundedIn<Format>>& expected,
                                       const std::vector<float>& actual) {
-    std::vector<double> centres;
-    std::vector<double> limits;
-    for (Index i = 0; i < expected.size(); ++i) {
-        centres.push_back(expected[i].value());
-        limits.push_back(rel_slack * expected[i].error());
-    }
-    return compare(centres, limits, actual);
+    return compare(centres_of(expected), limits_of(expected), actual);
 }
 
 } // namespace truestep::verify

@@ -44,6 +44,7 @@ constexpr std::size_t result_count = 6;
 [[nodiscard]] Result result_before(Momentum momentum);
 
 [[nodiscard]] trace::Schema schema(const Config& config);
+[[nodiscard]] trace::Schema schema_of_config(const std::string& text, const std::string& what);
 /// The gradient of inner step h.
 [[nodiscard]] trace::Kind gradient_kind(Index h);
 

@@ -31,6 +31,7 @@ struct Config {
 [[nodiscard]] std::string config_text(const Config& config);
 
 [[nodiscard]] trace::Schema schema(const Config& config);
+[[nodiscard]] trace::Schema schema_of_config(const std::string& text, const std::string& what);
 
 /// Those of a step that belong to a micro-batch, which are counted from 1: "Z.2"; others have micro-batch
 /// 0.

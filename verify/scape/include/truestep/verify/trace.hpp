@@ -50,6 +50,13 @@ struct TraceHead {
     [[nodiscard]] Index steps() const {
         return static_cast<Index>(learning_rate.size()) / whole().layout.param_groups();
     }
+    [[nodiscard]] std::optional<double> norm_at(Index step) const {
+        return norm.empty() ? std::nullopt : std::optional(norm[static_cast<std::size_t>(step - 1)]);
+    }
+    [[nodiscard]] std::optional<int> exponent_at(Index step) const {
+        return exponent.empty() ? std::nullopt
+                                : std::optional(exponent[static_cast<std::size_t>(step - 1)]);
+    }
     [[nodiscard]] problem::LearningRates rates(Index step) const {
         const Index groups = whole().layout.param_groups();
         const auto first = learning_rate.begin() + (step - 1) * groups;
