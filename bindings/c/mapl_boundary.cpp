@@ -252,8 +252,9 @@ truestep_status truestep_mapl_boundary_distance(const truestep_mapl_boundary* bo
                                                 double* bound) {
     return guarded([&] {
         const auto& mine = need(boundary, "boundary");
+        double& to = need(distance, "distance");
         need(bound, "bound") = mapl::manifold_bound(mine.settings, mine.steps);
-        need(distance, "distance") = mapl::distance_to_manifold(mine.a, mine.settings.rank);
+        to = mapl::distance_to_manifold(mine.a, mine.settings.rank);
     });
 }
 

@@ -292,7 +292,7 @@ TEST(ToolInfo, TellsVersionsAsTextAndAsJson) {
     EXPECT_TRUE(contains(parsed.at("arithmetic").get<std::string>(), "-ffp-contract=off"));
 }
 
-// Of several pieces, which threads share; too large for known mistakes to be tried, which takes a while.
+// Of several pieces, which threads share.
 TEST_F(ToolTest, ThreadsDoNotShowInAVerdict) {
     const ToolResult made = run_tool({"record", "-o", trace_, "--workers", "3", "--steps", "2", "--tensors",
                                       "a:70000,c:70000:dense,d:10"});

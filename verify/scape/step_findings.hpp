@@ -17,8 +17,8 @@
 
 namespace truestep::verify {
 
-/// E of section 21, where a trace says it: the steps use it, and it is held against what they have led to.
-/// Of one step that was taken.
+/// E of section 21 at one step that was taken, where a trace says it: the steps use it, and it is held
+/// against what they have led to.
 struct ScaleFound {
     int recorded = 0; ///< E that it was scaled by
     /// The greatest exponent that it had itself, of what is held: at REL any of these, or none.

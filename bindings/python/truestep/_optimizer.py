@@ -5,7 +5,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -36,9 +36,10 @@ _S = TypeVar("_S", bound="Stepper")
 
 
 def _leave_all() -> None:
-    """Before the interpreter ends, and with it what carries messages."""
-    for stepper in list(_open):
-        stepper._leave()
+    """Before the interpreter ends, and with it what carries messages. One that fails keeps no other from leaving."""
+    with ExitStack() as leaving:
+        for stepper in list(_open):
+            leaving.callback(stepper._leave)
 
 
 atexit.register(_leave_all)
@@ -238,6 +239,7 @@ class Optimizer(Stepper):
     def close(self) -> None:
         """Takes part in what is on its way, and ends; arrays of `parameters` stay as they are. A ThreadGroup's rank closes in its
         own thread."""
+        _open.discard(self)  # whatever follows, it takes part once
         if self._handle is not None:
             self._take_part()
         super().close()

@@ -176,7 +176,7 @@ def _state_of(state_dict: dict[str, Any], parameters: list[torch.Tensor], worker
     """A whole rank's state, from what each parameter has of it."""
     def lacks(part: dict[str, Any], parameter: torch.Tensor) -> bool:
         wrong = any(part[name].numel() != parameter.numel() for name in _VECTORS if name in part)
-        return wrong or not {"rounds", "parameters", "before"} <= set(part)
+        return wrong or not {"rounds", "parameters", "before", "workers", "rank"} <= set(part)
 
     parts = flat_model.parts_of(state_dict, parameters, "GASLoC", lacks, workers, rank)
     counters = {(int(part["rounds"]), int(part["inner_steps"])) for part in parts}
