@@ -55,12 +55,10 @@ class SettingsText {
     }
     template <class Value>
     void read(const std::string& key, Value& to) {
-        read(key, to, [&key](const std::string& text) {
-            if constexpr (std::is_arithmetic_v<Value>)
-                return number<Value>(key, text);
-            else
-                return problem::parse<Value>(text);
-        });
+        if constexpr (std::is_arithmetic_v<Value>)
+            read(key, to, [&key](const std::string& text) { return number<Value>(key, text); });
+        else
+            read(key, to, problem::parse<Value>);
     }
 
     /// All that is given has to be one of those that were read.

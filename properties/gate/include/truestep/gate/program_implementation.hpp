@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -37,6 +38,7 @@ struct ProgramSystem {
 template <class Properties>
 [[nodiscard]] std::vector<std::string> names_of(const Properties& properties) {
     std::vector<std::string> names;
+    names.reserve(std::size(properties));
     for (const auto& property : properties)
         names.push_back(property.name);
     return names;
