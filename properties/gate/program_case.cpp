@@ -9,7 +9,7 @@
 namespace truestep::gate {
 
 std::string ProgramFiles::write(const std::string& what, std::span<const std::byte> bytes) const {
-    const std::string name = path(what);
+    std::string name = path(what);
     std::ofstream file(name, std::ios::binary | std::ios::trunc);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     if (!file.flush())
@@ -43,6 +43,7 @@ void ProgramCase::move_to(int workers) {
 std::vector<Programs::Json> ProgramCase::ask(const std::function<Json(int rank)>& message,
                                              const std::vector<std::string>& expected) {
     std::vector<Json> messages;
+    messages.reserve(static_cast<std::size_t>(workers_));
     for (int rank = 0; rank < workers_; ++rank)
         messages.push_back(message(rank));
     return programs_.ask(workers_, std::move(messages), expected);

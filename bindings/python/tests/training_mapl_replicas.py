@@ -8,7 +8,9 @@ replica asks the others), "start" (replica 1 begins with another A), "sides" (it
 a rate that is NaN on replica 1, which ends it on all, and then taken.
 """
 
+import gc
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,16 @@ def main() -> None:
             step_of(boundary, mistake, f"the boundary's sender, rank {rank - 1}, cannot take this step", sender=rank - 1)
     if stage == 1:
         torch.save(boundary.subspace, folder / f"{size}-{replica}.pt")
+
+
+status = 0
+try:
+    main()
+except Exception:
+    traceback.print_exc()
+    status = 1
+# Also of one that was refused: gloo's threads, ended by the interpreter, may end the process with "terminate called".
+gc.collect()
+if dist.is_initialized():
     dist.destroy_process_group()
-
-
-main()
+sys.exit(status)
