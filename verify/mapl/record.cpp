@@ -173,7 +173,7 @@ class Recorder {
             keep(of_step(step, of_micro(name, micro)), values);
         };
         if (quantizer_)
-            ends.coded = [this, step, kept = ends.result](Matrix<float> Z, Index micro) {
+            ends.coded = [this, kept = ends.result](Matrix<float> Z, Index micro) {
                 const std::vector<Word> words = travelling(config_.settings, quantizer_->travelled);
                 kept("indices", micro, quantizer_->through(Z).cast<float>());
                 kept("codewords", micro, in_one_row(quantizer_->C, words));
