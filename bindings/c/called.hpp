@@ -1,4 +1,4 @@
-// What the caller's own functions carry out, for communicators and peers alike.
+// Communicators and peers may consist of the caller's own functions; this starts them and waits for them.
 #pragma once
 
 #include <string>

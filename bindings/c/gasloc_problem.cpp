@@ -39,29 +39,12 @@ std::vector<gasloc::Graph> edges(const std::string& text) {
     return graphs;
 }
 
-bool truth(const std::string& text) {
-    if (text != "yes" && text != "no")
-        throw Error("settings: allow_unstable is '" + text + "'; give yes or no");
-    return text == "yes";
-}
-
 void read_problem(const char* text, Problem& problem) {
-    gasloc::Settings& settings = problem.settings;
     SettingsText given(text);
-    given.read("inner", settings.inner, gasloc::parse_inner);
-    given.read("beta1", settings.hyper.beta1);
-    given.read("beta2", settings.hyper.beta2);
-    given.read("epsilon", settings.hyper.epsilon);
-    given.read("weight_decay", settings.hyper.weight_decay);
-    given.read("bias_correction", settings.hyper.bias_correction);
-    given.read("eta", settings.eta);
-    given.read("alpha", settings.alpha);
-    given.read("gamma", settings.gamma);
-    given.read("momentum", settings.momentum, gasloc::parse_momentum);
-    given.read("law", settings.law, gasloc::parse_law);
-    given.read("seed", settings.seed);
-    given.read("edges", settings.given, edges);
-    given.read("allow_unstable", settings.allow_unstable, truth);
+    gasloc::visit_settings(problem.settings, [&given](const char* key, auto& value, const auto&... parse) {
+        given.read(key, value, parse...);
+    });
+    given.read("edges", problem.settings.given, edges);
     given.read("threads", problem.threads);
     given.finish();
 }

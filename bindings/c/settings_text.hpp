@@ -22,6 +22,12 @@ template <class Number>
     return *value;
 }
 
+[[nodiscard]] inline bool truth(const std::string& key, const std::string& text) {
+    if (text != "yes" && text != "no")
+        throw Error("settings: " + key + " is '" + text + "'; give yes or no");
+    return text == "yes";
+}
+
 [[nodiscard]] inline std::vector<std::string> split(const std::string& text, char between) {
     std::vector<std::string> parts;
     std::istringstream all(text);
@@ -46,7 +52,7 @@ class SettingsText {
                     throw Error("settings: " + word.substr(0, equals) + " is given twice; give it once");
     }
 
-    /// What is not given stays as it is.
+    /// A value stays as it is where the text does not give the key.
     template <class Value, class Parse>
     void read(const std::string& key, Value& to, const Parse& parse) {
         known_.insert(key);
@@ -55,7 +61,9 @@ class SettingsText {
     }
     template <class Value>
     void read(const std::string& key, Value& to) {
-        if constexpr (std::is_arithmetic_v<Value>)
+        if constexpr (std::is_same_v<Value, bool>)
+            read(key, to, [&key](const std::string& text) { return truth(key, text); });
+        else if constexpr (std::is_arithmetic_v<Value>)
             read(key, to, [&key](const std::string& text) { return number<Value>(key, text); });
         else
             read(key, to, problem::parse<Value>);

@@ -1,14 +1,11 @@
 # What comes from outside: from the distribution's packages, which ci/setup installs, or, where nothing can be installed,
 # from a folder that ci/bundle made elsewhere.
-foreach(known GNU:12 Clang:14)
-  string(REPLACE ":" ";" known ${known})
-  list(GET known 0 name)
-  list(GET known 1 least)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL name AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS least)
-    message(FATAL_ERROR "truestep: ${CMAKE_CXX_COMPILER} is ${name} ${CMAKE_CXX_COMPILER_VERSION}, and ${least} or later is needed")
-  endif()
-endforeach()
-
+set(least_GNU 12)
+set(least_Clang 14)
+if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS "${least_${CMAKE_CXX_COMPILER_ID}}")
+  message(FATAL_ERROR
+    "truestep: ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, and ${least_${CMAKE_CXX_COMPILER_ID}} or later is needed")
+endif()
 set(TRUESTEP_BUNDLE "$ENV{TRUESTEP_BUNDLE}" CACHE PATH "a folder made by ci/bundle to take all packages from")
 option(TRUESTEP_LIBRARY_ONLY "build libtruestep (abi/) and nothing else; Eigen and nlohmann-json are all that it takes, and a BLAS where there is one" OFF)
 if(TRUESTEP_BUNDLE)

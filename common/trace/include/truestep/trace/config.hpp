@@ -13,7 +13,7 @@
 
 namespace truestep::trace {
 
-/// Of whole numbers, both ends among them.
+/// A setting that is a whole number has to be one of these; both ends are allowed.
 struct Range {
     problem::Index least = 0;
     problem::Index most = 0;
@@ -41,7 +41,7 @@ class ObjectReader {
     void read(const std::string& key, Value& value, Range range) {
         value = static_cast<Value>(within(key, range));
     }
-    /// By the kind of the value; `parse` reads a word.
+    /// The value's type says how its text is read, and `parse` reads a word.
     template <class Value, class... Parse>
     void read(const std::string& key, Value& value, const Parse&... parse) {
         if constexpr (sizeof...(parse) > 0)
@@ -77,7 +77,7 @@ void write_setting(nlohmann::ordered_json& json, const std::string& key, const V
 /// Text that trusts nothing: no key twice, no number that a double cannot hold.
 [[nodiscard]] nlohmann::json parse_json(const std::string& text, const std::string& what);
 
-/// What `parse` makes of such a text. Errors are one line that begins with `what`.
+/// Returns what `parse` makes of such a text. Each error is one line that begins with `what`.
 template <class Parse>
 [[nodiscard]] auto parse_config(const std::string& text, const std::string& what, const Parse& parse) {
     try {
