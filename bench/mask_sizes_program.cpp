@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -124,7 +125,7 @@ double enumerated(const Mask& mask) {
         const auto size = static_cast<double>(n);
         const double ways =
             (std::lgamma(size + 1) - std::lgamma(count + 1) - std::lgamma(size - count + 1)) /
-            std::log(2.0);
+            std::numbers::ln2;
         bits += 8 + std::ceil(ways - 1e-6);
     }
     return bits;

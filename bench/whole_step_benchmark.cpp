@@ -131,7 +131,7 @@ void whole_step(benchmark::State& state) {
         state.counters[phase_names[phase]] = quantile(phases[phase], 0.1) / floor;
 }
 
-void arguments(benchmark::internal::Benchmark* benchmark) {
+void whole_step_arguments(benchmark::internal::Benchmark* benchmark) {
     benchmark->ArgNames({"d", "P", "1/density"})->Unit(benchmark::kMillisecond)->UseManualTime();
     benchmark->Iterations(21);
     for (const int ranks : {1, 8})
@@ -140,7 +140,7 @@ void arguments(benchmark::internal::Benchmark* benchmark) {
                 benchmark->Args({size, ranks, density});
 }
 
-BENCHMARK(whole_step<false>)->Name("whole_step")->Apply(arguments);
-BENCHMARK(whole_step<true>)->Name("whole_step_using_up")->Apply(arguments);
+BENCHMARK(whole_step<false>)->Name("whole_step")->Apply(whole_step_arguments);
+BENCHMARK(whole_step<true>)->Name("whole_step_using_up")->Apply(whole_step_arguments);
 
 } // namespace

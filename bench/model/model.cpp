@@ -132,7 +132,7 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         return work;
     }
     const bool unsharded = scheme == "unsharded";
-    if (unsharded || scheme.substr(0, 5) == "scape") {
+    if (unsharded || scheme.starts_with("scape")) {
         const bool both = scheme == "scape-bf16-both" || scheme == "scape-e5m2-both";
         const bool bf16 = scheme == "scape-bf16" || scheme == "scape-bf16-both";
         const bool e5m2 = scheme == "scape-e5m2" || scheme == "scape-e5m2-both";

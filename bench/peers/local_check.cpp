@@ -1,5 +1,7 @@
 // The references of the peers that train in rounds: GASLoC's is the project's own; DiLoCo's stands here,
 // all ranks in one loop, in the order and the words of its authors.
+#include <utility>
+
 #include <truestep/gasloc/reference.hpp>
 #include <truestep/reference/coefficients.hpp>
 #include <truestep/reference/update.hpp>
@@ -14,8 +16,8 @@ using Vector = reference::Vector<float>;
 
 class DiLoCoReference final : public Sequential {
   public:
-    DiLoCoReference(const Setting& setting, int ranks, int rank, const std::vector<float>& start)
-        : setting_(setting), rank_(static_cast<std::size_t>(rank)), theta_(vector_of(start)),
+    DiLoCoReference(Setting setting, int ranks, int rank, const std::vector<float>& start)
+        : setting_(std::move(setting)), rank_(static_cast<std::size_t>(rank)), theta_(vector_of(start)),
           before_(theta_), replicas_(static_cast<std::size_t>(ranks), {theta_, 0.0F * theta_}) {}
 
     std::optional<std::vector<float>> step(const Gradients& gradients, double learning_rate) override {

@@ -94,7 +94,7 @@ class Parser {
     void take_header(std::string_view text) {
         if (text == "(")
             return;
-        if (text.starts_with(")")) {
+        if (text.starts_with(')')) {
             in_header_ = false;
             return;
         }

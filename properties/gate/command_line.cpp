@@ -82,7 +82,7 @@ std::string unknown_subcommand(const CLI::App& app, const std::vector<std::strin
         names.push_back(command->get_name());
         list += (list.empty() ? "" : ", ") + names.back();
     }
-    if (names.empty() || at >= words.size() || words[at].starts_with("-"))
+    if (names.empty() || at >= words.size() || words[at].starts_with('-'))
         return {};
     return (default_command(*within) == nullptr ? "there is no subcommand '" : "there is no system '") +
            one_line(words[at]) + "'" + meant(words[at], names) + " (there are " + list + ")";

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +25,7 @@ double normal(std::uint64_t bits) {
     double sum = 0;
     for (int piece = 0; piece < 4; ++piece)
         sum += static_cast<double>(bits >> (16U * static_cast<unsigned>(piece)) & 0xffffU) - 32767.5;
-    constexpr double deviation = 65536 * 0.57735026918962576;
+    constexpr double deviation = 65536 * std::numbers::inv_sqrt3;
     return sum / deviation;
 }
 
