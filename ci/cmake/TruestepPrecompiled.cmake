@@ -1,11 +1,19 @@
 # Headers from outside that most files that nobody waits for read: tests, and what a person types and sees. Parsing them was
-# two fifths of a build's time (docs/decisions.md). A launcher such as ccache has what was compiled before, and does not
-# keep what was compiled so.
-set(precompile ON)
-if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+# two fifths of a build's time (docs/decisions.md).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(precompile ON)
+else()
   set(precompile OFF)
 endif()
 option(TRUESTEP_PRECOMPILE "precompile the headers from outside for tests and tools" ${precompile})
+
+# What was compiled before comes from ccache, where there is one. It has to be allowed to keep what was compiled with precompiled headers.
+find_program(TRUESTEP_CCACHE ccache)
+if(TRUESTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT TRUESTEP_TIMED)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_ctime,include_file_mtime
+    ${TRUESTEP_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${TRUESTEP_CCACHE})
+endif()
 
 # What is not on the way of a step is compiled at -O1: nobody waits for it to run, and it is built in a third less time.
 add_library(truestep_cold_options INTERFACE)
@@ -17,6 +25,7 @@ function(truestep_precompiled name)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/${name}.cpp CONTENT "// Only for its headers.\n")
   add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/generated/${name}.cpp)
   target_link_libraries(${name} PRIVATE ${PRECOMPILED_LIBRARIES} truestep_cold_options truestep_options)
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>) # as those that read it
   target_precompile_headers(${name} PRIVATE ${PRECOMPILED_HEADERS}
     <algorithm> <chrono> <filesystem> <fstream> <functional> <iostream> <map> <memory> <mutex> <numeric> <random> <set>
     <sstream> <string> <thread> <vector>)
@@ -29,8 +38,8 @@ if(TRUESTEP_PRECOMPILE)
     HEADERS <nlohmann/json.hpp> <rapidcheck.h>)
 endif()
 
-# truestep_larger_pieces(TARGET): its files are compiled many at a time, which takes half as long from nothing and longer after a change: only
-# where no launcher has what did not change. GCC then takes a second gigabyte rather than an eighth of the time to collect its garbage
+# truestep_larger_pieces(TARGET): its files are compiled sixteen at a time, which takes half as long from nothing, and longer after a change:
+# who changes one file again and again configures with -DTRUESTEP_PRECOMPILE=OFF. GCC then takes a second gigabyte rather than an eighth of the time to collect its garbage
 # (docs/decisions.md).
 function(truestep_larger_pieces target)
   if(TRUESTEP_PRECOMPILE)
@@ -44,6 +53,7 @@ function(truestep_cold target kind)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:truestep_cold_options>)
   if(TRUESTEP_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM truestep_precompiled_${kind})
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>) # for ccache
     truestep_larger_pieces(${target})
   endif()
 endfunction()
