@@ -1,10 +1,13 @@
 """The command `truestep` of the Python package, also `python -m truestep`: verify and join, as the tool has them, over libtruestep.
+A wheel has the tool itself inside (ci/wheel), and then this is the tool.
 
 Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input or usage.
 """
 
 import argparse
 import json
+import os
+import pathlib
 import re
 import shlex
 import sys
@@ -63,6 +66,9 @@ def _join(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    tool = pathlib.Path(__file__).with_name("bin") / "truestep"
+    if tool.exists():
+        os.execv(tool, ["truestep", *(sys.argv[1:] if arguments is None else arguments)])
     parser = argparse.ArgumentParser("truestep", description="Check recorded runs against the reference.", epilog=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"truestep {version()}")
