@@ -1,5 +1,5 @@
 # Headers from outside that most files that nobody waits for read: tests, and what a person types and sees. Parsing them was
-# two fifths of a build's time (docs/decisions.md). A launcher such as ccache has what was compiled before, and does not
+# two fifths of a build's time (docs/decisions/build-and-ci.md). A launcher such as ccache has what was compiled before, and does not
 # keep what was compiled so.
 set(precompile ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -31,7 +31,7 @@ endif()
 
 # truestep_larger_pieces(TARGET): its files are compiled many at a time, which takes half as long from nothing and longer after a change: only
 # where no launcher has what did not change. GCC then takes a second gigabyte rather than an eighth of the time to collect its garbage
-# (docs/decisions.md).
+# (docs/decisions/build-and-ci.md).
 function(truestep_larger_pieces target)
   if(TRUESTEP_PRECOMPILE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
