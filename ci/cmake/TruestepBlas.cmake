@@ -1,4 +1,4 @@
-# Whose matrix products MAPL's optimized side uses: docs/decisions.md has the figures behind the order. Sets TRUESTEP_BLAS_CHOSEN
+# Whose matrix products MAPL's optimized side uses: docs/decisions/mapl.md has the figures behind the order. Sets TRUESTEP_BLAS_CHOSEN
 # (eigen, openblas, blis), and for the latter two TRUESTEP_BLAS_LIBRARY and TRUESTEP_BLAS_HEADERS.
 set(TRUESTEP_BLAS auto CACHE STRING "library of MAPL's matrix products: auto, openblas, blis, or eigen (OFF means eigen)")
 set_property(CACHE TRUESTEP_BLAS PROPERTY STRINGS auto openblas blis eigen)

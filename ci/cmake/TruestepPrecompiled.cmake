@@ -1,5 +1,5 @@
 # Headers from outside that most files that nobody waits for read: tests, and what a person types and sees. Parsing them was
-# two fifths of a build's time (docs/decisions.md).
+# two fifths of a build's time (docs/decisions/build-and-ci.md).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(precompile ON)
 else()
@@ -40,7 +40,7 @@ endif()
 
 # truestep_larger_pieces(TARGET): its files are compiled sixteen at a time, which takes half as long from nothing, and longer after a change:
 # who changes one file again and again configures with -DTRUESTEP_PRECOMPILE=OFF. GCC then takes a second gigabyte rather than an eighth of the time to collect its garbage
-# (docs/decisions.md).
+# (docs/decisions/build-and-ci.md).
 function(truestep_larger_pieces target)
   if(TRUESTEP_PRECOMPILE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)

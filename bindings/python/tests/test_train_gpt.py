@@ -27,7 +27,8 @@ class Template(unittest.TestCase):
         kept = tempfile.TemporaryDirectory()
         self.addCleanup(kept.cleanup)
         self.folder = Path(kept.name)
-        (self.folder / "tokens").write_bytes((ROOT / "docs/decisions.md").read_bytes()[:60000])
+        chapters = sorted((ROOT / "docs/specification").glob("*.md"))
+        (self.folder / "tokens").write_bytes(b"".join(chapter.read_bytes() for chapter in chapters)[:60000])
 
     def start(self, **more: str) -> subprocess.CompletedProcess[str]:
         settings = {"TRUESTEP_TOKENS": str(self.folder / "tokens"), "TRUESTEP_PYTHON": sys.executable, "TRUESTEP_RANKS": "2", "TRUESTEP_SEEDS": "1",

@@ -158,7 +158,7 @@ Habits drawn(std::mt19937& generator) {
 }
 
 /// Rounding is not pushed to its worst by chance: what honest runs use of the limit is measured here, and
-/// printed for docs/decisions.md.
+/// printed for docs/decisions/reference-and-arithmetic.md.
 TEST_F(Bf16LevelTest, NoHonestReformulationIsOutside) {
     constexpr unsigned seeds = 300;
     std::map<std::string, double> worst;
