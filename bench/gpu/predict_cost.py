@@ -13,7 +13,7 @@ THREADS, WARP = 256, 32
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Public figures; see bench/README.md for where they are from."""
+    """Public figures; bench/gpu/README.md has their sources."""
 
     name: str
     memory: float  # bytes
