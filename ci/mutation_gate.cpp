@@ -4,8 +4,8 @@
 #include <memory>
 
 #include <truestep/gate/gate_main.hpp>
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/system.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/system.hpp>
 
 namespace truestep::systems {
 gate::System gasloc_system();
@@ -14,10 +14,10 @@ gate::System mapl_system();
 
 int main(int count, char** values) {
     using namespace truestep;
-    gate::System system = properties::system_of_properties();
+    gate::System system = properties::scape::system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
-        for (const auto& implementation : properties::all_implementations(group))
+        for (const auto& implementation : properties::scape::all_implementations(group))
             all.push_back(implementation);
         return all;
     };

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <truestep/gpu/guesses.hpp>
+#include <truestep/gpu/scape/guesses.hpp>
 #include <truestep/problem/layout.hpp>
 #include <truestep/problem/statistics.hpp>
 

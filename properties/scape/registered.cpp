@@ -1,38 +1,38 @@
 // SCAPE with all that this build has of it, and the mistakes planted in it.
-#include <truestep/planted/bugs.hpp>
-#include <truestep/planted/diagnosis.hpp>
-#include <truestep/planted/implementation.hpp>
-#include <truestep/planted/tampered.hpp>
-#include <truestep/properties/system.hpp>
-#include <truestep/verify/scape_traces.hpp>
+#include <truestep/properties/scape/planted/bugs.hpp>
+#include <truestep/properties/scape/planted/diagnosis.hpp>
+#include <truestep/properties/scape/planted/implementation.hpp>
+#include <truestep/properties/scape/planted/tampered.hpp>
+#include <truestep/properties/scape/system.hpp>
+#include <truestep/verify/scape/traces.hpp>
 
 namespace truestep::systems {
 
 gate::System scape_system();
 
 gate::System scape_system() {
-    gate::System system = properties::system_of_properties();
+    gate::System system = properties::scape::system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
-        for (const auto& implementation : properties::all_implementations(group))
+        for (const auto& implementation : properties::scape::all_implementations(group))
             all.push_back(implementation);
-        all.push_back(planted::implementation(0, group));
+        all.push_back(properties::scape::planted::implementation(0, group));
         return all;
     };
-    for (const planted::Description& bug : planted::bugs())
+    for (const properties::scape::planted::Description& bug : properties::scape::planted::bugs())
         system.mistakes.push_back({bug.number, bug.name, bug.shows});
     system.planted = [](int number, const std::shared_ptr<const gate::Group>& group) {
-        return planted::implementation(number, group);
+        return properties::scape::planted::implementation(number, group);
     };
     system.clean = {"host"};
     system.learning.value().beside = [](const std::shared_ptr<const gate::Group>& group) {
         std::vector<gate::Learning::Beside> all;
-        for (const planted::Tampered& one : planted::all_tampered())
-            all.push_back({one.words, planted::tampered(one, group)});
+        for (const properties::scape::planted::Tampered& one : properties::scape::planted::all_tampered())
+            all.push_back({one.words, properties::scape::planted::tampered(one, group)});
         return all;
     };
-    system.traces = verify::scape_traces();
-    system.what_fits = planted::what_fits;
+    system.traces = verify::scape::scape_traces();
+    system.what_fits = properties::scape::planted::what_fits;
     return system;
 }
 
