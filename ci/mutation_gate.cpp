@@ -7,10 +7,12 @@
 #include <truestep/properties/scape/implementations.hpp>
 #include <truestep/properties/scape/system.hpp>
 
-namespace truestep::systems {
+namespace truestep::properties::gasloc {
 gate::System gasloc_system();
+}
+namespace truestep::properties::mapl {
 gate::System mapl_system();
-} // namespace truestep::systems
+}
 
 int main(int count, char** values) {
     using namespace truestep;
@@ -21,5 +23,6 @@ int main(int count, char** values) {
             all.push_back(implementation);
         return all;
     };
-    return gate::gate_main(count, values, {system, systems::gasloc_system(), systems::mapl_system()});
+    return gate::gate_main(count, values,
+                           {system, properties::gasloc::gasloc_system(), properties::mapl::mapl_system()});
 }

@@ -25,7 +25,7 @@ struct Row {
     std::vector<double> seconds;
     double copy = 0.0;          ///< bytes read and written per second of the copy beside it
     std::optional<Index> wrong; ///< values with other bits than the host's, just before the timing
-    std::optional<Guesses::Account> guesses{}; ///< of the selections that were timed
+    std::optional<scape::Guesses::Account> guesses{}; ///< of the selections that were timed
 
     [[nodiscard]] double rate() const { return bytes / median(seconds); }
     [[nodiscard]] double share_of_copy() const { return rate() / copy; }

@@ -138,7 +138,7 @@ class RankRows {
             report.rows.push_back({std::string(name), setting_.size, setting_.density, moved,
                                    std::move(seconds), rate, checked});
         };
-        const auto selected = [&](const Guesses::Account& account) {
+        const auto selected = [&](const scape::Guesses::Account& account) {
             report.rows.back().guesses = account;
         };
         for (const Phase phase : phases)
@@ -196,7 +196,7 @@ class RankRows {
     }
 
     /// Of each set's last selection.
-    void add_guesses(Guesses::Account& to) {
+    void add_guesses(scape::Guesses::Account& to) {
         for (Set& set : sets_)
             if (auto* const guesses = dynamic_cast<scape::Guesses*>(&set.rank->backend()))
                 to += guesses->account();
@@ -243,8 +243,8 @@ class RankRows {
     const Stream& stream_;
     Setting setting_;
     std::vector<Set> sets_;
-    Guesses::Account in_phases_;
-    Guesses::Account in_steps_;
+    scape::Guesses::Account in_phases_;
+    scape::Guesses::Account in_steps_;
     std::uint64_t seed_ = 100;
 };
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <new>
 
+#include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/scape/scape.hpp>
-#include <truestep/gasloc/worker.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/reference/scape/check.hpp>
@@ -38,7 +38,7 @@ truestep_status status_of_current() {
         return ended(error, TRUESTEP_HALTED);
     } catch (const reference::scape::Halted& error) {
         return ended(error, TRUESTEP_HALTED);
-    } catch (const gasloc::Halted& error) {
+    } catch (const distributed::gasloc::Halted& error) {
         return ended(error, TRUESTEP_HALTED);
     } catch (const distributed::Aborted& error) {
         return ended(error, TRUESTEP_ABORTED);

@@ -7,7 +7,7 @@
 
 #include "subject.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -74,4 +74,4 @@ StartsTrainer host_trainers() {
     };
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

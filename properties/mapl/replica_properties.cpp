@@ -9,7 +9,7 @@
 #include "family.hpp"
 #include "network.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -192,4 +192,4 @@ std::vector<gate::Property> replica_properties() {
     return {all_together};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -6,34 +6,34 @@
 #include <truestep/properties/scape/system.hpp>
 #include <truestep/verify/scape/traces.hpp>
 
-namespace truestep::systems {
+namespace truestep::properties::scape {
 
 gate::System scape_system();
 
 gate::System scape_system() {
-    gate::System system = properties::scape::system_of_properties();
+    gate::System system = system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
-        for (const auto& implementation : properties::scape::all_implementations(group))
+        for (const auto& implementation : all_implementations(group))
             all.push_back(implementation);
-        all.push_back(properties::scape::planted::implementation(0, group));
+        all.push_back(planted::implementation(0, group));
         return all;
     };
-    for (const properties::scape::planted::Description& bug : properties::scape::planted::bugs())
+    for (const planted::Description& bug : planted::bugs())
         system.mistakes.push_back({bug.number, bug.name, bug.shows});
     system.planted = [](int number, const std::shared_ptr<const gate::Group>& group) {
-        return properties::scape::planted::implementation(number, group);
+        return planted::implementation(number, group);
     };
     system.clean = {"host"};
     system.learning.value().beside = [](const std::shared_ptr<const gate::Group>& group) {
         std::vector<gate::Learning::Beside> all;
-        for (const properties::scape::planted::Tampered& one : properties::scape::planted::all_tampered())
-            all.push_back({one.words, properties::scape::planted::tampered(one, group)});
+        for (const planted::Tampered& one : planted::all_tampered())
+            all.push_back({one.words, planted::tampered(one, group)});
         return all;
     };
     system.traces = verify::scape::scape_traces();
-    system.what_fits = properties::scape::planted::what_fits;
+    system.what_fits = planted::what_fits;
     return system;
 }
 
-} // namespace truestep::systems
+} // namespace truestep::properties::scape

@@ -7,7 +7,7 @@
 #include <truestep/reference/scape/adams.hpp>
 #include <truestep/reference/scape/scape.hpp>
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 namespace {
 
@@ -126,4 +126,4 @@ StartsTrainer plain_trainers(Wrong wrong) {
     };
 }
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

@@ -25,7 +25,7 @@ testing::AssertionResult within(const Vector<Bounded>& bounds, const Vector<floa
     if (bounds.size() != values.size())
         return testing::AssertionFailure() << values.size() << " values, " << bounds.size() << " bounds";
     for (Index i = 0; i < values.size(); ++i)
-        if (const auto one = within(bounds[i], values[i]); !one)
+        if (const auto one = scape::within(bounds[i], values[i]); !one)
             return testing::AssertionFailure() << "index " << i << ": " << one.message();
     return testing::AssertionSuccess();
 }
