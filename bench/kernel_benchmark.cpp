@@ -16,7 +16,7 @@
 #include <benchmark/benchmark.h>
 
 #include <truestep/distributed/kernels.hpp>
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 
 #include "kernel_data.hpp"
 #include "measure.hpp"

@@ -22,11 +22,11 @@
 #include <nlohmann/json.hpp>
 
 #include <truestep/distributed/counting.hpp>
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/in_process.hpp>
 #include <truestep/distributed/levels.hpp>
 #include <truestep/distributed/mpi.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "model/fit.hpp"
@@ -142,9 +142,9 @@ Row of_rank(const Options& options, const Row& row, Communicator& communicator, 
     const auto problem = problem::make_problem(problem::Algorithm::scape, row.ranks, std::move(layout),
                                                problem::PartitionRule::by_shard, hyper);
     const std::vector<float> parameters(static_cast<std::size_t>(options.size), 1.0F);
-    distributed::Scape optimizer(problem, std::move(ranges),
-                                 problem::DensitySchedule::constant(options.density),
-                                 distributed::make_host_backend(problem, parameters), counting, {});
+    distributed::scape::Scape optimizer(
+        problem, std::move(ranges), problem::DensitySchedule::constant(options.density),
+        distributed::scape::make_host_backend(problem, parameters), counting, {});
     std::vector<float> gradient(parameters.size());
     const auto step = [&](int number) {
         bench::fill_with_random(gradient, communicator.rank(), number);

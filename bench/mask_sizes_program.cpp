@@ -17,7 +17,7 @@
 #include <CLI/CLI.hpp>
 
 #include <truestep/distributed/in_process.hpp>
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 #include <truestep/optimizer.hpp>
 
 #ifdef TRUESTEP_BENCH_ROARING
@@ -34,7 +34,7 @@ namespace {
 
 using namespace truestep;
 using distributed::Mask;
-using distributed::MaskCode;
+using distributed::scape::MaskCode;
 using problem::Index;
 using Bytes = std::vector<std::uint8_t>;
 
@@ -174,7 +174,7 @@ std::vector<Code> codes(Index k) {
         result.push_back({name + "the code in use",
                           [=](const Mask& mask) { return compressed(ours(mask), level); },
                           [=](const Bytes& code, Mask& mask) {
-                              Bytes bytes(distributed::coded_bytes(mask.size(), k));
+                              Bytes bytes(distributed::scape::coded_bytes(mask.size(), k));
                               ZSTD_decompress(bytes.data(), bytes.size(), code.data(), code.size());
                               decode_ours(bytes, mask);
                           }});

@@ -13,8 +13,8 @@
 #include <CLI/CLI.hpp>
 
 #include <truestep/distributed/in_process.hpp>
-#include <truestep/distributed/mask_code.hpp>
 #include <truestep/distributed/mpi.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 #include <truestep/optimizer.hpp>
 
 #include "random_gradient.hpp"
@@ -98,7 +98,8 @@ double formula_bytes(const Options& options) {
 double step_bytes(const Options& options, int ranks) {
     const auto d = static_cast<double>(options.size);
     const auto k = static_cast<Index>(options.density * d);
-    const double code = ranks == 1 ? 0.0 : static_cast<double>(distributed::coded_bytes(options.size, k));
+    const double code =
+        ranks == 1 ? 0.0 : static_cast<double>(distributed::scape::coded_bytes(options.size, k));
     return formula_bytes(options) + 4 * options.density * d + code + d / 8 / ranks;
 }
 

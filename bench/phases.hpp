@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/distributed/forwarding_backend.hpp>
+#include <truestep/distributed/scape/forwarding_backend.hpp>
 
 #include "measure.hpp"
 
@@ -20,12 +20,13 @@ constexpr std::array<const char*, 8> phase_names{"check",   "local", "select", "
 using PhaseSeconds = std::array<double, phase_names.size()>;
 
 /// Adds up, phase by phase, the processor time that a backend takes in the caller's thread.
-class PhasedBackend final : public distributed::ForwardingBackend, public distributed::ConsumedGradients {
-    using To = distributed::ForwardingBackend;
+class PhasedBackend final : public distributed::scape::ForwardingBackend,
+                            public distributed::scape::ConsumedGradients {
+    using To = distributed::scape::ForwardingBackend;
     using Index = distributed::Index;
-    using Refusal = distributed::Refusal;
+    using Refusal = distributed::scape::Refusal;
     using Scalars = distributed::Scalars;
-    using Parts = std::span<const distributed::MaskCode::Part>;
+    using Parts = std::span<const distributed::scape::MaskCode::Part>;
 
     template <class Work>
     auto in(Phase phase, const Work& work) {
@@ -41,8 +42,8 @@ class PhasedBackend final : public distributed::ForwardingBackend, public distri
     PhasedBackend(std::unique_ptr<Backend> backend, PhaseSeconds& seconds)
         : To(std::move(backend)), consumed_(To::capabilities().consumed), seconds_(seconds) {}
 
-    distributed::Capabilities capabilities() override {
-        distributed::Capabilities can = To::capabilities();
+    distributed::scape::Capabilities capabilities() override {
+        distributed::scape::Capabilities can = To::capabilities();
         can.consumed = can.consumed == nullptr ? nullptr : this;
         return can;
     }
@@ -78,7 +79,7 @@ class PhasedBackend final : public distributed::ForwardingBackend, public distri
     }
 
   private:
-    distributed::ConsumedGradients* consumed_;
+    distributed::scape::ConsumedGradients* consumed_;
     PhaseSeconds& seconds_;
 };
 

@@ -6,7 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include <truestep/problem/data.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include "measure.hpp"
 
@@ -41,9 +41,9 @@ void reference_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
     const double density = 1.0 / static_cast<double>(state.range(2));
-    reference::Scape<float> optimizer(make_problem(size, workers),
-                                      problem::DensitySchedule::constant(density),
-                                      reference::Vector<float>::Ones(size));
+    reference::scape::Scape<float> optimizer(make_problem(size, workers),
+                                             problem::DensitySchedule::constant(density),
+                                             reference::Vector<float>::Ones(size));
     const auto gradients = make_gradients(size, workers);
     bench::Samples seconds;
     for (auto _ : state)

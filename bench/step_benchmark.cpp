@@ -8,7 +8,7 @@
 #include <truestep/distributed/in_process.hpp>
 #include <truestep/optimizer.hpp>
 #include <truestep/problem/data.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include "step_counters.hpp"
 
@@ -33,11 +33,11 @@ void reference_step(benchmark::State& state) {
     const Index size = state.range(0);
     const int workers = static_cast<int>(state.range(1));
     const double heap_before = heap_bytes();
-    reference::Scape<float> optimizer(problem::make_problem(problem::Algorithm::scape, workers,
-                                                            Layout({{"all", size, false}}),
-                                                            PartitionRule::by_shard, hyper()),
-                                      DensitySchedule::constant(1.0 / static_cast<double>(state.range(2))),
-                                      reference::Vector<float>::Ones(size));
+    reference::scape::Scape<float> optimizer(
+        problem::make_problem(problem::Algorithm::scape, workers, Layout({{"all", size, false}}),
+                              PartitionRule::by_shard, hyper()),
+        DensitySchedule::constant(1.0 / static_cast<double>(state.range(2))),
+        reference::Vector<float>::Ones(size));
     reference::PerRank<float> gradients;
     for (int rank = 0; rank < workers; ++rank) {
         const auto g = make_gradient(size, rank);

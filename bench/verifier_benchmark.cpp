@@ -11,10 +11,10 @@
 
 #include <truestep/gate/search.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/system.hpp>
-#include <truestep/verify/record.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/system.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "measure.hpp"
 #include "scratch.hpp"
@@ -28,7 +28,7 @@ using namespace truestep::bench;
 void verify_row(benchmark::State& state, const verify::Level& level) {
     const Scratch folder;
     const auto path = folder.path() / "trace.safetensors";
-    verify::RecordOptions options{
+    verify::scape::RecordOptions options{
         .problem = problem::make_problem(problem::Algorithm::scape, static_cast<int>(state.range(1)),
                                          problem::Layout({{"all", state.range(0), false}}),
                                          problem::PartitionRule::by_shard, {}),
@@ -36,11 +36,11 @@ void verify_row(benchmark::State& state, const verify::Level& level) {
         .steps = 4,
         .injections = {},
         .source = "bench_verifier"};
-    verify::record(path, options);
+    verify::scape::record(path, options);
     verify::VerifyOptions how;
     how.level = level;
     const auto judge = [&] {
-        if (verify::verify_trace(path, how).status != verify::Status::passed)
+        if (verify::scape::verify_trace(path, how).status != verify::Status::passed)
             throw Error(path.string() + ": the reference's own trace has not passed");
     };
     Samples seconds;
@@ -59,9 +59,9 @@ void verify_rel(benchmark::State& state) {
     verify_row(state, verify::Level::rel());
 }
 
-std::shared_ptr<const properties::Implementation> implementation(const std::string& name) {
+std::shared_ptr<const properties::scape::Implementation> implementation(const std::string& name) {
     for (const auto& one :
-         properties::all_implementations(gate::make_thread_group(std::chrono::seconds(60))))
+         properties::scape::all_implementations(gate::make_thread_group(std::chrono::seconds(60))))
         if (one->name() == name)
             return one;
     throw Error("this build has no implementation " + name);
@@ -72,7 +72,7 @@ std::shared_ptr<const properties::Implementation> implementation(const std::stri
 /// time of all threads: who waits for whom is the scheduler's business.
 void cases_row(benchmark::State& state, const std::string& name) {
     constexpr int cases = 100;
-    static const gate::System system = properties::system_of_properties();
+    static const gate::System system = properties::scape::system_of_properties();
     const gate::Property& property = system.property(name);
     gate::SearchOptions options;
     options.cases = cases;

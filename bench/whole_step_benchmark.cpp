@@ -8,8 +8,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 #include <truestep/optimizer.hpp>
 
 #include "kernel_data.hpp"
@@ -35,7 +35,7 @@ class MeasuredRank {
                                              PartitionRule::by_shard, {});
         const std::vector<float> start(static_cast<std::size_t>(size), 1.0F);
         auto backend =
-            std::make_unique<PhasedBackend>(distributed::make_host_backend(problem, start), phases_);
+            std::make_unique<PhasedBackend>(distributed::scape::make_host_backend(problem, start), phases_);
         optimizer_ = std::make_unique<Optimizer>(
             problem, problem::ranges(model, communicator.size(), PartitionRule::by_shard),
             DensitySchedule::constant(density), std::move(backend), communicator, Optimizer::Options{});

@@ -4,22 +4,25 @@
 #include <memory>
 
 #include <truestep/gate/gate_main.hpp>
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/system.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/system.hpp>
 
-namespace truestep::systems {
+namespace truestep::properties::gasloc {
 gate::System gasloc_system();
+}
+namespace truestep::properties::mapl {
 gate::System mapl_system();
-} // namespace truestep::systems
+}
 
 int main(int count, char** values) {
     using namespace truestep;
-    gate::System system = properties::system_of_properties();
+    gate::System system = properties::scape::system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
-        for (const auto& implementation : properties::all_implementations(group))
+        for (const auto& implementation : properties::scape::all_implementations(group))
             all.push_back(implementation);
         return all;
     };
-    return gate::gate_main(count, values, {system, systems::gasloc_system(), systems::mapl_system()});
+    return gate::gate_main(count, values,
+                           {system, properties::gasloc::gasloc_system(), properties::mapl::mapl_system()});
 }

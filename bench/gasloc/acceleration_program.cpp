@@ -10,16 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 
 #include "model/plot.hpp"
 
 namespace {
 
 using namespace truestep;
-using gasloc::Best;
-using gasloc::Index;
+using problem::gasloc::Best;
+using problem::gasloc::Index;
 
 constexpr double gone = 1e-6;
 constexpr Index most_rounds = 5000;
@@ -75,8 +75,8 @@ std::vector<double> predicted(int workers, const Best& choice) {
     std::vector<double> eigenvalues;
     for (int k = 1; k < workers; ++k)
         eigenvalues.push_back(1 - std::cos(2 * std::numbers::pi * k / workers));
-    return gasloc::disagreement(eigenvalues, choice.alpha, choice.gamma, gasloc::Momentum::local,
-                                most_rounds);
+    return problem::gasloc::disagreement(eigenvalues, choice.alpha, choice.gamma,
+                                         problem::gasloc::Momentum::local, most_rounds);
 }
 
 int rounds_until_gone(const std::vector<double>& left) {
@@ -136,8 +136,8 @@ void run(const std::string& folder) {
                 "times");
     for (const int workers : {8, 16, 32, 64}) {
         const double least = 1 - std::cos(2 * std::numbers::pi / workers);
-        const Rounds plain = add(plot, workers, "plain", gasloc::best_plain(least, 2));
-        const Rounds accelerated = add(plot, workers, "accelerated", gasloc::best(least, 2));
+        const Rounds plain = add(plot, workers, "plain", problem::gasloc::best_plain(least, 2));
+        const Rounds accelerated = add(plot, workers, "accelerated", problem::gasloc::best(least, 2));
         std::printf("%7d %9d %9d %12d %9d %7.1f\n", workers, plain.predicted, plain.played,
                     accelerated.predicted, accelerated.played,
                     static_cast<double>(plain.predicted) / accelerated.predicted);

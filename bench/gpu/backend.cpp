@@ -3,16 +3,16 @@
 
 #include <truestep/distributed/in_process.hpp>
 #include <truestep/gpu/communicators.hpp>
-#include <truestep/gpu/cuda_backend.hpp>
+#include <truestep/gpu/scape/cuda_backend.hpp>
 
 namespace truestep::gpu::bench {
 
-std::unique_ptr<distributed::Backend> make_backend(const problem::Problem& problem,
-                                                   std::span<const float> parameters, int device,
-                                                   const Stream& stream) {
-    return make_cuda_backend(problem, parameters,
-                             CudaStream({.device = device, .stream = stream.handle(), .graphs = false}),
-                             Exchange::device);
+std::unique_ptr<distributed::scape::Backend> make_backend(const problem::Problem& problem,
+                                                          std::span<const float> parameters, int device,
+                                                          const Stream& stream) {
+    return scape::make_cuda_backend(
+        problem, parameters, CudaStream({.device = device, .stream = stream.handle(), .graphs = false}),
+        Exchange::device);
 }
 
 Alone make_alone(const problem::Problem& problem, std::span<const float> parameters, int device,
@@ -21,7 +21,7 @@ Alone make_alone(const problem::Problem& problem, std::span<const float> paramet
     Alone alone;
     alone.ranks = distributed::InProcessGroup(1).communicator(0);
     alone.communicator = make_cuda_communicator(*alone.ranks, stream);
-    alone.backend = make_cuda_backend(problem, parameters, stream, Exchange::device);
+    alone.backend = scape::make_cuda_backend(problem, parameters, stream, Exchange::device);
     return alone;
 }
 

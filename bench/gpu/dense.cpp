@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstdint>
 
-#include <truestep/distributed/adams.hpp>
 #include <truestep/distributed/in_process.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/distributed/scape/adams.hpp>
 
 #include "gpu/algorithms.hpp"
 #include "peers/arithmetic.hpp"
@@ -39,7 +39,7 @@ std::vector<float> by_the_host(const DenseSteps& steps) {
     if (steps.kind == Dense::adamw)
         return take(*peers::make_peer("adamw", {size, 1.0, {}}, {*communicator, *alone}, steps.parameters));
     const problem::Layout layout({{"all", size, false}});
-    distributed::AdamS adams(
+    distributed::scape::AdamS adams(
         problem::make_problem(problem::Algorithm::adams, 1, layout, problem::PartitionRule::by_shard, {}),
         {{0, size}}, steps.parameters, *communicator, {});
     return take(adams);

@@ -21,8 +21,8 @@ struct DenseSteps {
 };
 using TakeDenseSteps = std::function<std::vector<float>(const DenseSteps&)>;
 
-/// Three steps of `take` beside distributed::AdamS, or the peer AdamW, of one rank: how many parameters
-/// have other bits after the last.
+/// Three steps of `take` beside distributed::scape::AdamS, or the peer AdamW, of one rank: how many
+/// parameters have other bits after the last.
 [[nodiscard]] Index wrong_parameters(Dense kind, Index size, const TakeDenseSteps& take);
 
 } // namespace truestep::gpu::bench

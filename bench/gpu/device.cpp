@@ -6,15 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <truestep/gpu/cuda_device_stream.hpp>
 #include <truestep/report/environment.hpp>
-
-namespace truestep::gpu {
-
-/// gpu/kernels/launch.cuh
-template <class Algorithm>
-void launch(Index blocks, const typename Algorithm::Arguments& arguments, cudaStream_t stream);
-
-} // namespace truestep::gpu
 
 namespace truestep::gpu::bench {
 

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <truestep/gpu/guesses.hpp>
+#include <truestep/gpu/scape/guesses.hpp>
 #include <truestep/problem/layout.hpp>
 #include <truestep/problem/statistics.hpp>
 
@@ -25,7 +25,7 @@ struct Row {
     std::vector<double> seconds;
     double copy = 0.0;          ///< bytes read and written per second of the copy beside it
     std::optional<Index> wrong; ///< values with other bits than the host's, just before the timing
-    std::optional<Guesses::Account> guesses{}; ///< of the selections that were timed
+    std::optional<scape::Guesses::Account> guesses{}; ///< of the selections that were timed
 
     [[nodiscard]] double rate() const { return bytes / median(seconds); }
     [[nodiscard]] double share_of_copy() const { return rate() / copy; }

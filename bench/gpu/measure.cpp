@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "gpu/backend.hpp"
 #include "gpu/dense.hpp"
@@ -138,7 +138,7 @@ class RankRows {
             report.rows.push_back({std::string(name), setting_.size, setting_.density, moved,
                                    std::move(seconds), rate, checked});
         };
-        const auto selected = [&](const Guesses::Account& account) {
+        const auto selected = [&](const scape::Guesses::Account& account) {
             report.rows.back().guesses = account;
         };
         for (const Phase phase : phases)
@@ -196,9 +196,9 @@ class RankRows {
     }
 
     /// Of each set's last selection.
-    void add_guesses(Guesses::Account& to) {
+    void add_guesses(scape::Guesses::Account& to) {
         for (Set& set : sets_)
-            if (auto* const guesses = dynamic_cast<Guesses*>(&set.rank->backend()))
+            if (auto* const guesses = dynamic_cast<scape::Guesses*>(&set.rank->backend()))
                 to += guesses->account();
     }
 
@@ -243,8 +243,8 @@ class RankRows {
     const Stream& stream_;
     Setting setting_;
     std::vector<Set> sets_;
-    Guesses::Account in_phases_;
-    Guesses::Account in_steps_;
+    scape::Guesses::Account in_phases_;
+    scape::Guesses::Account in_steps_;
     std::uint64_t seed_ = 100;
 };
 
@@ -329,8 +329,8 @@ void measure_dense(Report& report, const Options& options, const Stream& stream,
                            rate, wrong_dense(Dense::adamw, options, stream)});
 }
 
-/// Whole steps of distributed::Scape, one rank alone, by the host's clock: the check's verdict and the last
-/// one are waited for.
+/// Whole steps of distributed::scape::Scape, one rank alone, by the host's clock: the check's verdict and
+/// the last one are waited for.
 void measure_launches(Report& report, const Options& options, const Stream& stream, bool graph) {
     using Clock = std::chrono::steady_clock;
     constexpr int warm_steps = 10;
@@ -340,9 +340,9 @@ void measure_launches(Report& report, const Options& options, const Stream& stre
     for (std::size_t i = 0; i < w.size(); ++i)
         w[i] = counter_value(1, static_cast<Index>(i));
     Alone alone = make_alone(setting.problem, w, options.device, graph);
-    distributed::Scape optimizer(setting.problem, {{0, setting.size}},
-                                 problem::DensitySchedule::constant(setting.density),
-                                 std::move(alone.backend), *alone.communicator, {});
+    distributed::scape::Scape optimizer(setting.problem, {{0, setting.size}},
+                                        problem::DensitySchedule::constant(setting.density),
+                                        std::move(alone.backend), *alone.communicator, {});
     const Floats g(setting.size);
     Launch launch{setting.size, graph, {}, 0.0};
     for (int step = -warm_steps; step < steps; ++step) {

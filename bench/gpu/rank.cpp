@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 
 #include "gpu/algorithms.hpp"
 #include "peers/arithmetic.hpp"
@@ -25,7 +25,7 @@ problem::Layout layout_of(Index size) {
     return problem::Layout(std::move(tensors));
 }
 
-Index count(const std::vector<distributed::MaskCode::Part>& parts) {
+Index count(const std::vector<distributed::scape::MaskCode::Part>& parts) {
     Index sum = 0;
     for (const auto& part : parts)
         sum += part.k;
@@ -55,7 +55,7 @@ Setting::Setting(Index d, double share, int workers)
                                     problem::PartitionRule::by_shard, {})),
       size(d), density(share) {
     for (const problem::Segment& segment : problem.segments) {
-        const distributed::MaskCode::Part part{
+        const distributed::scape::MaskCode::Part part{
             segment.begin, segment.end,
             problem::selected_count(segment, density, problem.settings.k_rounding)};
         all.push_back(part);
@@ -66,8 +66,8 @@ Setting::Setting(Index d, double share, int workers)
     }
     selected = count(all);
     own_selected = count(own);
-    code = distributed::MaskCode::bytes(all);
-    own_code = distributed::MaskCode::bytes(own);
+    code = distributed::scape::MaskCode::bytes(all);
+    own_code = distributed::scape::MaskCode::bytes(own);
 }
 
 double least_bytes(Phase phase, const Setting& setting) {
@@ -170,9 +170,10 @@ void LocalRank::run(Phase phase, const float* gradient) {
 namespace {
 
 /// A rank alone codes no mask, and here all are given one.
-std::unique_ptr<distributed::Backend> host_backend(problem::Problem problem, std::span<const float> w) {
+std::unique_ptr<distributed::scape::Backend> host_backend(problem::Problem problem,
+                                                          std::span<const float> w) {
     problem.workers = std::max(problem.workers, 2);
-    return distributed::make_host_backend(problem, w);
+    return distributed::scape::make_host_backend(problem, w);
 }
 
 } // namespace

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include <truestep/distributed/backend.hpp>
+#include <truestep/distributed/scape/backend.hpp>
 #include <truestep/problem/problem.hpp>
 
 namespace truestep::gpu::bench {
 
 using problem::Index;
 
-/// A rank's work in a step, in the order of distributed::Scape, whose exchanges are copies here.
+/// A rank's work in a step, in the order of distributed::scape::Scape, whose exchanges are copies here.
 enum class Phase : std::uint8_t {
     check,       ///< section 4.1
     decode,      ///< of the gathered mask
@@ -37,8 +37,8 @@ struct Setting {
     Setting(Index size, double density, int workers);
 
     problem::Problem problem;
-    std::vector<distributed::MaskCode::Part> all;
-    std::vector<distributed::MaskCode::Part> own;
+    std::vector<distributed::scape::MaskCode::Part> all;
+    std::vector<distributed::scape::MaskCode::Part> own;
     Index size;
     Index shard = 0;        ///< coordinates of the own range
     Index selected = 0;     ///< k of all
@@ -60,7 +60,7 @@ using Copy = std::function<void(void* to, const void* from, std::size_t bytes)>;
 /// Drives one backend through steps.
 class LocalRank {
   public:
-    LocalRank(const Setting& setting, std::unique_ptr<distributed::Backend> backend, Copy copy)
+    LocalRank(const Setting& setting, std::unique_ptr<distributed::scape::Backend> backend, Copy copy)
         : setting_(setting), backend_(std::move(backend)), copy_(std::move(copy)) {}
 
     /// Instead of start(): selects on all shards, and returns the code. That a rank can lay its hands on
@@ -72,20 +72,20 @@ class LocalRank {
     /// The phases of one step after the other. Throws std::runtime_error if the step goes wrong.
     void run(Phase phase, const float* gradient);
 
-    [[nodiscard]] distributed::Backend& backend() { return *backend_; }
+    [[nodiscard]] distributed::scape::Backend& backend() { return *backend_; }
 
   private:
     [[nodiscard]] distributed::Scalars scalars() const;
 
     const Setting& setting_;
-    std::unique_ptr<distributed::Backend> backend_;
+    std::unique_ptr<distributed::scape::Backend> backend_;
     Copy copy_;
     Index step_ = 1;
 };
 
 /// What a backend is made by: from a problem and its first parameters.
-using MakeBackend =
-    std::function<std::unique_ptr<distributed::Backend>(const problem::Problem&, std::span<const float>)>;
+using MakeBackend = std::function<std::unique_ptr<distributed::scape::Backend>(const problem::Problem&,
+                                                                               std::span<const float>)>;
 
 /// A few steps of a backend beside the host's: how many parameters, residuals, moments and words of masks
 /// have other bits, over all steps. A timing without this is the timing of something else.

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include <truestep/mapl/settings.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mapl/settings.hpp>
 
 // What bench_pipeline is told.
 
-namespace truestep::bench {
+namespace truestep::bench::mapl {
 
-using mapl::Index;
+using problem::mapl::Index;
 
 struct Options {
     Index size = Index{1} << 20; ///< values of a micro-batch's activations
@@ -46,4 +46,4 @@ inline Index times_of(const std::string& row, Index width) {
     return times;
 }
 
-} // namespace truestep::bench
+} // namespace truestep::bench::mapl

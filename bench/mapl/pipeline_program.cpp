@@ -17,8 +17,8 @@
 
 #include <truestep/distributed/counting_peers.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 #include <truestep/distributed/mpi.hpp>
-#include <truestep/mapl/ends.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/mix64.hpp>
 #include <truestep/problem/statistics.hpp>
@@ -29,15 +29,15 @@
 namespace {
 
 using namespace truestep;
-using bench::Options;
-using bench::PlainReceiver;
-using bench::PlainSender;
-using bench::times_of;
+using bench::mapl::Options;
+using bench::mapl::PlainReceiver;
+using bench::mapl::PlainSender;
+using bench::mapl::times_of;
 using distributed::Peers;
-using mapl::Floats;
-using mapl::Id;
-using mapl::Index;
-using mapl::Side;
+using distributed::mapl::Floats;
+using distributed::mapl::Id;
+using problem::mapl::Index;
+using problem::mapl::Side;
 
 float input(Index micro, std::size_t at) {
     const std::uint64_t bits = problem::mix64(static_cast<std::uint64_t>(micro) * 0x9e3779b97f4a7c15U + at);
@@ -135,12 +135,12 @@ Runner plain_runner(Stage& stage, Peers& peers) {
 }
 
 /// Of a boundary; the same on both sides.
-mapl::Settings settings_of(const Options& options, Index times, int sender) {
-    mapl::Settings settings;
+problem::mapl::Settings settings_of(const Options& options, Index times, int sender) {
+    problem::mapl::Settings settings;
     settings.width = options.width;
     settings.rank = options.width / times;
     settings.vocabulary = options.vocabulary;
-    settings.anchors = mapl::Anchors::two;
+    settings.anchors = problem::mapl::Anchors::two;
     settings.seed = static_cast<std::uint64_t>(sender) + 1;
     return settings;
 }
@@ -154,23 +154,23 @@ std::uint64_t sum_of(const Floats& values) {
 
 Runner mapl_runner(Stage& stage, Peers& peers, Index times) {
     struct Ends {
-        std::optional<mapl::Sender> sender{};
-        std::optional<mapl::Receiver> receiver{};
+        std::optional<distributed::mapl::Sender> sender{};
+        std::optional<distributed::mapl::Receiver> receiver{};
         std::vector<Floats> got{};
     };
     const auto ends = std::make_shared<Ends>();
-    const auto state = [&](const mapl::Settings& settings, Side side) {
+    const auto state = [&](const problem::mapl::Settings& settings, Side side) {
         const auto size = static_cast<std::size_t>(settings.vocabulary * settings.rank);
         return first_state(settings, side,
-                           mapl::first_subspace(settings.width, settings.rank, settings.seed),
+                           problem::mapl::first_subspace(settings.width, settings.rank, settings.seed),
                            Floats(size));
     };
     if (!stage.is_first()) {
-        const mapl::Settings settings = settings_of(stage.options(), times, peers.rank() - 1);
+        const problem::mapl::Settings settings = settings_of(stage.options(), times, peers.rank() - 1);
         ends->receiver.emplace(settings, state(settings, Side::receiver), peers, peers.rank() - 1);
     }
     if (!stage.is_last()) {
-        const mapl::Settings settings = settings_of(stage.options(), times, peers.rank());
+        const problem::mapl::Settings settings = settings_of(stage.options(), times, peers.rank());
         ends->sender.emplace(settings, state(settings, Side::sender), peers, peers.rank() + 1);
     }
     return {[ends, &stage] { stage.step(ends->sender, ends->receiver, ends->got); },
@@ -198,7 +198,8 @@ std::uint64_t formula(const Options& options, Index times) {
     if (times == 0)
         return boundaries * micro_batches * tokens * 8 * D;
     const std::uint64_t r = D / static_cast<std::uint64_t>(times);
-    return boundaries * (micro_batches * tokens * (8 * r + mapl::id_bytes(options.vocabulary)) + 8 * D * r);
+    return boundaries *
+           (micro_batches * tokens * (8 * r + problem::mapl::id_bytes(options.vocabulary)) + 8 * D * r);
 }
 
 std::uint64_t kernel_bytes(const std::string& interface) {

@@ -7,17 +7,17 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/mapl/ends.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 
 // A boundary that compresses nothing, behind the interface of the ends that do.
 
-namespace truestep::bench {
+namespace truestep::bench::mapl {
 
 using distributed::Peers;
 using distributed::Traffic;
-using mapl::Floats;
-using mapl::Id;
-using mapl::Index;
+using distributed::mapl::Floats;
+using distributed::mapl::Id;
+using problem::mapl::Index;
 
 /// Sends activations as they are.
 class PlainSender {
@@ -62,7 +62,7 @@ class PlainReceiver {
         expected_[micro] = peers_.receive(Traffic::payload, peer_, number(micro),
                                           static_cast<std::size_t>(tokens) * width_ * sizeof(float));
     }
-    mapl::Receiver::Arrived forward(Index micro, Index tokens) {
+    distributed::mapl::Receiver::Arrived forward(Index micro, Index tokens) {
         const std::size_t size = static_cast<std::size_t>(tokens) * width_;
         const auto incoming = std::exchange(expected_[micro], nullptr);
         const auto* values = reinterpret_cast<const float*>(incoming->wait(size * sizeof(float)));
@@ -87,4 +87,4 @@ class PlainReceiver {
     std::map<Index, std::unique_ptr<distributed::Incoming>> expected_;
 };
 
-} // namespace truestep::bench
+} // namespace truestep::bench::mapl

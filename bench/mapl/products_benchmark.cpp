@@ -10,17 +10,18 @@
 
 #include <benchmark/benchmark.h>
 
-#include <truestep/mapl/codec.hpp>
-#include <truestep/mapl/passes.hpp>
-#include <truestep/mapl/products.hpp>
-#include <truestep/mapl/quantization.hpp>
-#include <truestep/mapl/spel_step.hpp>
+#include <truestep/distributed/mapl/codec.hpp>
+#include <truestep/distributed/mapl/passes.hpp>
+#include <truestep/distributed/mapl/products.hpp>
+#include <truestep/distributed/mapl/spel_step.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 
 #include "measure.hpp"
 
 namespace {
 
-using namespace truestep::mapl;
+using namespace truestep::distributed::mapl;
+using namespace truestep::problem::mapl;
 using truestep::quantile;
 using truestep::bench::Beside;
 using truestep::bench::take_turns;

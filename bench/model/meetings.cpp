@@ -6,9 +6,9 @@
 
 namespace truestep::model {
 
-double meetings(gasloc::Law law, double workers) {
-    using gasloc::Law;
-    gasloc::check_law(law, static_cast<int>(workers));
+double meetings(problem::gasloc::Law law, double workers) {
+    using problem::gasloc::Law;
+    problem::gasloc::check_law(law, static_cast<int>(workers));
     if (law == Law::given)
         throw Error(
             "law: how many meet in an explicit graph does not follow from the number of workers; use "

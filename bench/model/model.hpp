@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <truestep/gasloc/graph.hpp>
+#include <truestep/problem/gasloc/graph.hpp>
 
 // What a step costs, from d, P, density and six constants of a machine: docs/cost-model.md has the
 // formulas. Pure functions of numbers; nothing here runs anything.
@@ -28,8 +28,8 @@ struct Setting {
     double density = 0.01;
     double compute = 0;      ///< seconds of forward and backward in a step, behind which a mask may hide
     double inner_steps = 30; ///< H: of which the local ones end a round with an exchange
-    gasloc::Law law = gasloc::Law::pairs; ///< who meets whom in it, of gasloc
-    double group = 0;                     ///< ranks in each group, of scape-hierarchy; 0: sqrt(P)
+    problem::gasloc::Law law = problem::gasloc::Law::pairs; ///< who meets whom in it, of gasloc
+    double group = 0; ///< ranks in each group, of scape-hierarchy; 0: sqrt(P)
 };
 
 /// How each of the schemes works, as far as its costs go. Those that bench_peers times have its names.

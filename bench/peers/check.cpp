@@ -12,9 +12,9 @@
 #include <optional>
 
 #include <truestep/problem/data.hpp>
-#include <truestep/reference/adams.hpp>
-#include <truestep/reference/adamw.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/adams.hpp>
+#include <truestep/reference/scape/adamw.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include "peers/kinds.hpp"
 #include "peers/ok_topk.hpp"
@@ -68,7 +68,7 @@ class DenseReference final : public Sequential {
     }
 
   private:
-    reference::AdamS<float> adams_;
+    reference::scape::AdamS<float> adams_;
     bool bf16_gradients_;
     bool bf16_parameters_;
 };
@@ -84,7 +84,7 @@ class AdamWReference final : public Sequential {
     }
 
   private:
-    reference::AdamW<float> adamw_;
+    reference::scape::AdamW<float> adamw_;
 };
 
 class ScapeReference final : public Sequential {
@@ -109,7 +109,7 @@ class ScapeReference final : public Sequential {
         return problem;
     }
 
-    reference::Scape<float> truestep_;
+    reference::scape::Scape<float> truestep_;
 };
 
 /// AdamS on the coordinates whose sums came, decay of all.

@@ -1,8 +1,8 @@
 // AdamS as it stands in distributed/, and SCAPE, behind the peers' interface.
 #include <utility>
 
-#include <truestep/distributed/adams.hpp>
-#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape/adams.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 #include <truestep/optimizer.hpp>
 
 #include "peers/kinds.hpp"
@@ -35,7 +35,7 @@ class Dense final : public Peer {
     }
 
   private:
-    distributed::AdamS optimizer_;
+    distributed::scape::AdamS optimizer_;
 };
 
 class Sparse : public Peer {
@@ -48,7 +48,7 @@ class Sparse : public Peer {
         problem.settings.payload = payload;
         auto ranges =
             problem::ranges(problem.layout, communicator.size(), problem::PartitionRule::by_shard);
-        auto backend = distributed::make_host_backend(problem, parameters, setting.threads);
+        auto backend = distributed::scape::make_host_backend(problem, parameters, setting.threads);
         optimizer_ = std::make_unique<Optimizer>(std::move(problem), std::move(ranges), density_of(setting),
                                                  std::move(backend), communicator, Optimizer::Options{});
     }
@@ -60,7 +60,7 @@ class Sparse : public Peer {
     [[nodiscard]] std::span<const float> parameters() const override { return optimizer_->parameters(); }
 
     [[nodiscard]] State state() override {
-        distributed::RankState state = optimizer_->state();
+        distributed::scape::RankState state = optimizer_->state();
         return State{{{"w", std::move(state.parameters)},
                       {"e", std::move(state.residual)},
                       {"m", std::move(state.packed_moment)}},

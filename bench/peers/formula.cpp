@@ -1,5 +1,5 @@
 // What each peer sends, worked out from its settings.
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 
 #include "model/meetings.hpp"
 #include "peers/kinds.hpp"
@@ -42,7 +42,7 @@ double formula_bytes(std::string_view name, const Setting& setting, int ranks, i
     const Index n = ranges[me].size();
     const Index own = count_at(n, setting.density);
     const auto mask = static_cast<double>(unsharded ? static_cast<std::size_t>((n + 7) / 8)
-                                                    : distributed::coded_bytes(n, own));
+                                                    : distributed::scape::coded_bytes(n, own));
     const double value = kind == "scape-bf16" ? 2 : 4;
     return value * (selected - static_cast<double>(own)) + 4 * static_cast<double>(own) * others +
            mask * others + (unsharded ? 0.0 : verdict * others);

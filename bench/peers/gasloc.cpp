@@ -1,7 +1,7 @@
 // GASLoC as it stands in distributed/, behind the peers' interface.
 #include <utility>
 
-#include <truestep/gasloc/worker.hpp>
+#include <truestep/distributed/gasloc/worker.hpp>
 
 #include "peers/kinds.hpp"
 
@@ -20,7 +20,7 @@ class GasLoc final : public LocalPeer {
     [[nodiscard]] std::span<const float> parameters() const override { return worker_.parameters(); }
 
     [[nodiscard]] State state() override {
-        gasloc::State state = worker_.state();
+        distributed::gasloc::State state = worker_.state();
         return State{{{"theta", std::move(state.theta)},
                       {"before", std::move(state.before)},
                       {"m", std::move(state.m)}},
@@ -38,7 +38,7 @@ class GasLoc final : public LocalPeer {
     }
 
   private:
-    gasloc::Worker worker_;
+    distributed::gasloc::Worker worker_;
 };
 
 } // namespace

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <truestep/distributed/mask.hpp>
-#include <truestep/gasloc/settings.hpp>
 #include <truestep/problem/density.hpp>
+#include <truestep/problem/gasloc/settings.hpp>
 #include <truestep/problem/partition.hpp>
 
 #include "peers/peer.hpp"
@@ -29,7 +29,7 @@ std::unique_ptr<Peer> make_gasloc(const Setting&, distributed::Peers&, std::span
 /// DiLoCo's outer optimizer as its authors have it: rate and Nesterov's momentum.
 constexpr float diloco_rate = 0.7F;
 constexpr float diloco_momentum = 0.9F;
-[[nodiscard]] gasloc::Settings gasloc_settings(const Setting& setting);
+[[nodiscard]] problem::gasloc::Settings gasloc_settings(const Setting& setting);
 
 /// One tensor of d parameters.
 [[nodiscard]] problem::Layout one_tensor(Index size);

@@ -2,8 +2,8 @@
 // all ranks in one loop, in the order and the words of its authors.
 #include <utility>
 
-#include <truestep/gasloc/reference.hpp>
 #include <truestep/reference/coefficients.hpp>
+#include <truestep/reference/gasloc/reference.hpp>
 #include <truestep/reference/update.hpp>
 
 #include "peers/kinds.hpp"
@@ -76,7 +76,7 @@ class GasLocReference final : public Sequential {
             return std::nullopt;
         const int ranks = static_cast<int>(gradients_.size());
         reference_.round(gradients_, learning_rates_,
-                         gasloc::graph_of(settings_, reference_.rounds + 1, ranks));
+                         problem::gasloc::graph_of(settings_, reference_.rounds + 1, ranks));
         for (auto& of_rank : gradients_)
             of_rank.clear();
         learning_rates_.clear();
@@ -84,12 +84,12 @@ class GasLocReference final : public Sequential {
     }
 
   private:
-    gasloc::Settings settings_;
+    problem::gasloc::Settings settings_;
     Index inner_steps_;
     int rank_;
-    std::vector<gasloc::Gradients<float>> gradients_; ///< of this round so far
+    std::vector<reference::gasloc::Gradients<float>> gradients_; ///< of this round so far
     std::vector<double> learning_rates_;
-    gasloc::Reference<float> reference_;
+    reference::gasloc::Reference<float> reference_;
 };
 
 } // namespace

@@ -155,12 +155,12 @@ Index count_at(Index size, double density) {
     return size == 0 ? 0 : problem::selected_count({0, size, 0, false}, density, problem::KRounding::floor);
 }
 
-gasloc::Settings gasloc_settings(const Setting& setting) {
-    gasloc::Settings settings;
-    settings.inner = gasloc::Inner::adams;
+problem::gasloc::Settings gasloc_settings(const Setting& setting) {
+    problem::gasloc::Settings settings;
+    settings.inner = problem::gasloc::Inner::adams;
     settings.hyper = setting.hyper;
     settings.law = setting.law;
-    if (setting.law == gasloc::Law::exponential)
+    if (setting.law == problem::gasloc::Law::exponential)
         settings.alpha = 0.5; // the default diverges under it (section 15)
     return settings;
 }

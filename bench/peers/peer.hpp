@@ -11,7 +11,7 @@
 #include <truestep/distributed/aligned.hpp>
 #include <truestep/distributed/communicator.hpp>
 #include <truestep/distributed/peers.hpp>
-#include <truestep/gasloc/graph.hpp>
+#include <truestep/problem/gasloc/graph.hpp>
 #include <truestep/problem/problem.hpp>
 
 namespace truestep::peers {
@@ -96,8 +96,8 @@ struct Setting {
     Index size = 0;        ///< d
     double density = 0.01; ///< of the sparse ones
     problem::HyperParameters hyper{};
-    Index inner_steps = 30;               ///< H, of the local ones
-    gasloc::Law law = gasloc::Law::pairs; ///< of gasloc
+    Index inner_steps = 30;                                 ///< H, of the local ones
+    problem::gasloc::Law law = problem::gasloc::Law::pairs; ///< of gasloc
     /// Of scape: falls from 1 to the density, geometrically, over so many steps.
     Index density_warm_up = 0;
     std::vector<problem::Tensor> tensors{}; ///< of scape, d parameters in all; none: they are one tensor

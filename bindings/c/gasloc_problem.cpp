@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/partition.hpp>
 
 #include "problem.hpp"
@@ -19,14 +19,14 @@ namespace {
 
 using Problem = truestep_gasloc_problem;
 /// ROUND:A:B:WEIGHT, with commas between.
-std::vector<gasloc::Graph> edges(const std::string& text) {
-    constexpr gasloc::Index most_rounds = 1'000'000; // that are worth being written down
-    std::vector<gasloc::Graph> graphs;
+std::vector<problem::gasloc::Graph> edges(const std::string& text) {
+    constexpr problem::gasloc::Index most_rounds = 1'000'000; // that are worth being written down
+    std::vector<problem::gasloc::Graph> graphs;
     for (const std::string& entry : split(text, ',')) {
         const std::vector<std::string> fields = split(entry, ':');
         if (fields.size() != 4)
             throw Error("settings: edges has '" + entry + "'; give ROUND:A:B:WEIGHT, as in 1:0:2:0.5");
-        const auto round = number<gasloc::Index>("edges", fields[0]);
+        const auto round = number<problem::gasloc::Index>("edges", fields[0]);
         if (round < 1 || round > most_rounds)
             throw Error("settings: edges has '" + entry + "'; rounds are 1 to " +
                         std::to_string(most_rounds));
@@ -41,21 +41,21 @@ std::vector<gasloc::Graph> edges(const std::string& text) {
 
 void read_problem(const char* text, Problem& problem) {
     SettingsText given(text);
-    gasloc::visit_settings(problem.settings, [&given](const char* key, auto& value, const auto&... parse) {
-        given.read(key, value, parse...);
-    });
+    problem::gasloc::visit_settings(
+        problem.settings,
+        [&given](const char* key, auto& value, const auto&... parse) { given.read(key, value, parse...); });
     given.read("edges", problem.settings.given, edges);
     given.read("threads", problem.threads);
     given.finish();
 }
 
 void check_problem(Problem& problem) {
-    gasloc::Settings& settings = problem.settings;
+    problem::gasloc::Settings& settings = problem.settings;
     check_threads(problem.threads);
     problem::check_workers(problem.workers);
     check(settings);
     check_law(settings.law, problem.workers);
-    if ((settings.law == gasloc::Law::given) == settings.given.empty())
+    if ((settings.law == problem::gasloc::Law::given) == settings.given.empty())
         throw Error(settings.given.empty() ? "settings: law is explicit, and there are no edges; give them"
                                            : "settings: edges are for law=explicit; this is law=" +
                                                  std::string(name(settings.law)));

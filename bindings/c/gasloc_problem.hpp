@@ -1,6 +1,6 @@
 #pragma once
 
-#include <truestep/gasloc/settings.hpp>
+#include <truestep/problem/gasloc/settings.hpp>
 #include <truestep/problem/layout.hpp>
 
 #include "outcome.hpp"
@@ -8,6 +8,6 @@
 struct truestep_gasloc_problem {
     truestep::problem::Layout layout;
     int workers = 1;
-    truestep::gasloc::Settings settings{};
+    truestep::problem::gasloc::Settings settings{};
     int threads = 1;
 };

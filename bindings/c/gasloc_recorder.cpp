@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/gasloc/traces.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/trace/writer.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
 #include "gasloc_problem.hpp"
 #include "settings_text.hpp"
@@ -42,7 +42,7 @@ namespace truestep::abi {
 
 namespace {
 
-using gasloc::Config;
+using verify::gasloc::Config;
 
 std::string of_round(std::size_t index) {
     return "recorder: round " + std::to_string(index + 1);
@@ -56,8 +56,8 @@ std::size_t inner_step_of(const std::string& name) {
 
 void check_result(const truestep_gasloc_recorder& recorder, const std::string& name) {
     std::string known = "gradient.1, gradient.2";
-    for (std::size_t i = 0; i < gasloc::result_count; ++i) {
-        const auto which = static_cast<gasloc::Result>(i);
+    for (std::size_t i = 0; i < verify::gasloc::result_count; ++i) {
+        const auto which = static_cast<verify::gasloc::Result>(i);
         if (!has(recorder.problem.settings.inner, which))
             continue;
         if (result(which).kind.name == name)
@@ -106,11 +106,11 @@ Config config_of(const truestep_gasloc_recorder& recorder) {
     for (const RecordedRound& round : recorder.rounds) {
         auto& steps = config.inner_steps.emplace_back();
         for (const auto& gradients : round.gradients)
-            steps.push_back(static_cast<gasloc::Index>(gradients.size()));
-        const gasloc::Index number = config.rounds();
+            steps.push_back(static_cast<problem::gasloc::Index>(gradients.size()));
+        const problem::gasloc::Index number = config.rounds();
         config.edges +=
-            static_cast<gasloc::Index>(graph_of(config.settings, number, config.workers).size());
-        if (static_cast<gasloc::Index>(round.learning_rates.size()) != config.most_steps(number))
+            static_cast<problem::gasloc::Index>(graph_of(config.settings, number, config.workers).size());
+        if (static_cast<problem::gasloc::Index>(round.learning_rates.size()) != config.most_steps(number))
             throw Error(of_round(config.inner_steps.size() - 1) + " has " +
                         std::to_string(round.learning_rates.size()) + " learning rates, and at most " +
                         std::to_string(config.most_steps(number)) +
@@ -152,7 +152,7 @@ void write_rounds(const truestep_gasloc_recorder& recorder, const std::filesyste
     if (recorder.rounds.empty())
         throw Error("recorder: no round has been recorded; a trace has at least one");
     const Config config = config_of(recorder);
-    trace::Schema schema = gasloc::schema(config);
+    trace::Schema schema = verify::gasloc::schema(config);
     std::erase_if(schema.results, [&](const trace::Result& result) {
         return !is_recorded(recorder, trace::name(result.kind));
     });

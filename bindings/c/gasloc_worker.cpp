@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include <truestep/distributed/gasloc/checkpoint.hpp>
+#include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/gasloc/checkpoint.hpp>
-#include <truestep/gasloc/worker.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "gasloc_problem.hpp"
@@ -17,19 +17,19 @@
 struct truestep_gasloc_worker {
     truestep_gasloc_problem problem;
     truestep_peers peers;
-    std::unique_ptr<truestep::gasloc::Worker> worker{};
-    truestep::gasloc::Index rounds = 0;
-    bool ended = false;                  ///< by a round that failed
-    std::vector<float> gathered{};       ///< a gradient that came in pieces
-    truestep::gasloc::State looked_at{}; ///< by whoever looked last
+    std::unique_ptr<truestep::distributed::gasloc::Worker> worker{};
+    truestep::problem::gasloc::Index rounds = 0;
+    bool ended = false;                               ///< by a round that failed
+    std::vector<float> gathered{};                    ///< a gradient that came in pieces
+    truestep::distributed::gasloc::State looked_at{}; ///< by whoever looked last
 };
 
 namespace truestep::abi {
 
 namespace {
 
-using gasloc::State;
-using gasloc::Worker;
+using distributed::gasloc::State;
+using distributed::gasloc::Worker;
 
 /// One that may begin anew.
 truestep_gasloc_worker& going_on(truestep_gasloc_worker* worker) {
@@ -49,13 +49,13 @@ truestep_peers peers_for(const truestep_gasloc_problem& problem, const truestep_
 
 /// Where it cannot be had, what there is stays.
 void begin(truestep_gasloc_worker& handle, State state) {
-    const gasloc::Index rounds = state.rounds;
+    const problem::gasloc::Index rounds = state.rounds;
     if (handle.worker)
         handle.worker->restore(std::move(state));
     else
         handle.worker =
             std::make_unique<Worker>(handle.problem.settings, std::move(state), *handle.peers.peers,
-                                     gasloc::Options{handle.problem.threads});
+                                     distributed::gasloc::Options{handle.problem.threads});
     handle.peers.settle();
     handle.rounds = rounds;
 }
@@ -66,15 +66,15 @@ std::unique_ptr<truestep_gasloc_worker> make_worker(const truestep_gasloc_proble
     auto handle = std::make_unique<truestep_gasloc_worker>(
         truestep_gasloc_worker{problem, peers_for(problem, peers)});
     const auto start = floats(parameters, problem.layout.size(), handle->gathered, "parameters");
-    begin(*handle, gasloc::first_state(problem.settings, start));
+    begin(*handle, distributed::gasloc::first_state(problem.settings, start));
     handle->gathered = {};
     return handle;
 }
 
-gasloc::Round make_round(truestep_gasloc_worker& handle) {
+distributed::gasloc::Round make_round(truestep_gasloc_worker& handle) {
     // Unless it returns: whoever has waited in vain knows less than its neighbours.
     handle.ended = true;
-    gasloc::Round round = handle.worker->round();
+    distributed::gasloc::Round round = handle.worker->round();
     handle.rounds = round.number;
     handle.peers.settle();
     handle.ended = false;
@@ -93,13 +93,14 @@ State state_of(const truestep_gasloc_worker& handle, const truestep_gasloc_state
         throw Error("restore: it has " + std::to_string(given.rounds) + " rounds and " +
                     std::to_string(given.inner_steps) + " inner steps; both are 0 or more");
     const auto size = static_cast<std::size_t>(handle.problem.layout.size());
-    const gasloc::Inner inner = handle.problem.settings.inner;
-    return {given.rounds,
-            given.inner_steps,
-            copied(given.parameters, size, "parameters"),
-            copied(given.before, size, "before"),
-            copied(given.first_moment, inner == gasloc::Inner::sgd ? 0 : size, "first_moment"),
-            copied(given.second_moment, inner == gasloc::Inner::adamw ? size : 0, "second_moment")};
+    const problem::gasloc::Inner inner = handle.problem.settings.inner;
+    return {
+        given.rounds,
+        given.inner_steps,
+        copied(given.parameters, size, "parameters"),
+        copied(given.before, size, "before"),
+        copied(given.first_moment, inner == problem::gasloc::Inner::sgd ? 0 : size, "first_moment"),
+        copied(given.second_moment, inner == problem::gasloc::Inner::adamw ? size : 0, "second_moment")};
 }
 
 } // namespace
@@ -159,7 +160,7 @@ truestep_status truestep_gasloc_worker_state(truestep_gasloc_worker* worker, tru
     return guarded([&] {
         need_size(need(state, "state").struct_size, sizeof *state, "truestep_gasloc_state");
         auto& mine = need(worker, "worker");
-        const gasloc::State& now = mine.looked_at = mine.worker->state();
+        const distributed::gasloc::State& now = mine.looked_at = mine.worker->state();
         *state = {sizeof *state,    now.rounds,  now.s,      view(now.theta),
                   view(now.before), view(now.m), view(now.v)};
     });
@@ -177,8 +178,8 @@ truestep_status truestep_gasloc_worker_save(truestep_gasloc_worker* worker, cons
     return guarded([&] {
         need(folder, "folder");
         auto& mine = need(worker, "worker");
-        gasloc::save(folder, mine.problem.settings, mine.worker->state(), mine.peers.peers->rank(),
-                     mine.problem.workers);
+        distributed::gasloc::save(folder, mine.problem.settings, mine.worker->state(),
+                                  mine.peers.peers->rank(), mine.problem.workers);
     });
 }
 
@@ -186,8 +187,8 @@ truestep_status truestep_gasloc_worker_load(truestep_gasloc_worker* worker, cons
     return guarded([&] {
         need(checkpoint, "checkpoint");
         auto& mine = going_on(worker);
-        auto state =
-            gasloc::load(checkpoint, mine.problem.settings, mine.peers.peers->rank(), mine.problem.workers);
+        auto state = distributed::gasloc::load(checkpoint, mine.problem.settings, mine.peers.peers->rank(),
+                                               mine.problem.workers);
         if (state.theta.size() != static_cast<std::size_t>(mine.problem.layout.size()))
             throw Error(std::string(checkpoint) + ": it has " + std::to_string(state.theta.size()) +
                         " parameters, and the model " + std::to_string(mine.problem.layout.size()) +

@@ -22,9 +22,9 @@ std::size_t mapl_side(int32_t side) {
 namespace {
 
 /// A matrix of D r values.
-mapl::Floats mapl_values(const mapl::Settings& settings, const truestep_values& values,
-                         const std::string& what) {
-    mapl::Floats room;
+distributed::mapl::Floats mapl_values(const problem::mapl::Settings& settings,
+                                      const truestep_values& values, const std::string& what) {
+    distributed::mapl::Floats room;
     const std::string whole =
         "values of width " + std::to_string(settings.width) + " and rank " + std::to_string(settings.rank);
     const auto all = floats({&values, 1}, settings.width * settings.rank, room, what, whole.c_str());
@@ -32,56 +32,59 @@ mapl::Floats mapl_values(const mapl::Settings& settings, const truestep_values& 
     return {all.begin(), all.end()};
 }
 
-mapl::Floats mapl_rows(const mapl::Settings& settings, mapl::Side side, const truestep_values& given,
-                       const std::string& what) {
+distributed::mapl::Floats mapl_rows(const problem::mapl::Settings& settings, problem::mapl::Side side,
+                                    const truestep_values& given, const std::string& what) {
     if (given.count == 0)
-        return mapl::anchor_rows(settings, side);
-    mapl::Floats rows = mapl_values(settings, given, what);
-    mapl::check_rows(settings, rows);
+        return problem::mapl::anchor_rows(settings, side);
+    distributed::mapl::Floats rows = mapl_values(settings, given, what);
+    problem::mapl::check_rows(settings, rows);
     return rows;
 }
 
 void set_mapl_rows(truestep_mapl_boundary& boundary, const truestep_mapl_state& state) {
-    const mapl::Settings& settings = boundary.settings;
-    if (settings.anchors == mapl::Anchors::none) {
+    const problem::mapl::Settings& settings = boundary.settings;
+    if (settings.anchors == problem::mapl::Anchors::none) {
         if (state.sender_rows.count != 0 || state.receiver_rows.count != 0)
             throw Error("state: there are rows, and the boundary has anchors=none; leave their count 0");
         return;
     }
-    boundary.rows[0] = mapl_rows(settings, mapl::Side::sender, state.sender_rows, "state: sender_rows");
-    if (settings.anchors == mapl::Anchors::two || state.receiver_rows.count != 0)
+    boundary.rows[0] =
+        mapl_rows(settings, problem::mapl::Side::sender, state.sender_rows, "state: sender_rows");
+    if (settings.anchors == problem::mapl::Anchors::two || state.receiver_rows.count != 0)
         boundary.rows[1] =
-            mapl_rows(settings, mapl::Side::receiver, state.receiver_rows, "state: receiver_rows");
+            mapl_rows(settings, problem::mapl::Side::receiver, state.receiver_rows, "state: receiver_rows");
     else
         boundary.rows[1] = boundary.rows[0];
-    if (settings.anchors != mapl::Anchors::two && boundary.rows[0] != boundary.rows[1])
+    if (settings.anchors != problem::mapl::Anchors::two && boundary.rows[0] != boundary.rows[1])
         throw Error("state: the receiver has other rows than the sender, and anchors=" +
-                    std::string(mapl::name(settings.anchors)) + " has one P; give the same");
+                    std::string(problem::mapl::name(settings.anchors)) + " has one P; give the same");
 }
 
 void begin_mapl_step(truestep_mapl_boundary& boundary) {
-    for (mapl::Floats& part : boundary.parts)
+    for (distributed::mapl::Floats& part : boundary.parts)
         part.assign(boundary.a.size(), 0.0F);
     boundary.batches = {};
 }
 
 /// One of a caller that knows no codewords ends before them, and is whole where there are none.
-void need_mapl_state(const mapl::Settings& settings, const truestep_mapl_state& state) {
-    if (mapl::quantizes(settings) || state.struct_size != offsetof(truestep_mapl_state, micro_batches))
+void need_mapl_state(const problem::mapl::Settings& settings, const truestep_mapl_state& state) {
+    if (problem::mapl::quantizes(settings) ||
+        state.struct_size != offsetof(truestep_mapl_state, micro_batches))
         need_size(state.struct_size, sizeof(truestep_mapl_state), "truestep_mapl_state");
 }
 
 /// A whole new boundary, which may fail before anything of an old one has changed.
-truestep_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm* form,
+truestep_mapl_boundary made_mapl(const problem::mapl::Settings& settings, const MaplForm* form,
                                  const truestep_mapl_state& state) {
     need_mapl_state(settings, state);
     if (state.steps < 0)
         throw Error("state: steps is " + std::to_string(state.steps) + "; it is 0 or more");
     truestep_mapl_boundary made{.settings = settings, .form = form, .steps = state.steps};
-    made.a = state.subspace.count == 0 ? mapl::first_subspace(settings.width, settings.rank, settings.seed)
-                                       : mapl_values(settings, state.subspace, "state: subspace");
-    mapl::check_on_manifold(settings, made.a, made.steps);
-    made.m = state.moment.count == 0 ? mapl::Floats(made.a.size(), 0.0F)
+    made.a = state.subspace.count == 0
+                 ? problem::mapl::first_subspace(settings.width, settings.rank, settings.seed)
+                 : mapl_values(settings, state.subspace, "state: subspace");
+    problem::mapl::check_on_manifold(settings, made.a, made.steps);
+    made.m = state.moment.count == 0 ? distributed::mapl::Floats(made.a.size(), 0.0F)
                                      : mapl_values(settings, state.moment, "state: moment");
     set_mapl_rows(made, state);
     if (state.struct_size == sizeof state)
@@ -90,7 +93,7 @@ truestep_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm*
     return made;
 }
 
-bool step_mapl(truestep_mapl_boundary& boundary, double rate, const mapl::Floats& gradient) {
+bool step_mapl(truestep_mapl_boundary& boundary, double rate, const distributed::mapl::Floats& gradient) {
     const bool stepped = boundary.form->step(boundary.settings, gradient, rate, boundary.a, boundary.m);
     ++boundary.steps;
     begin_mapl_step(boundary);
@@ -98,7 +101,7 @@ bool step_mapl(truestep_mapl_boundary& boundary, double rate, const mapl::Floats
 }
 
 bool end_mapl_step(truestep_mapl_boundary& boundary, double rate, const truestep_values* receivers_part) {
-    mapl::check_rate(rate);
+    problem::mapl::check_rate(rate);
     if (receivers_part != nullptr && boundary.batches[TRUESTEP_MAPL_RECEIVER] > 0)
         throw Error("step: the receiver's part is given, and this handle has been the receiver too; give "
                     "NULL to take its own");
@@ -107,18 +110,18 @@ bool end_mapl_step(truestep_mapl_boundary& boundary, double rate, const truestep
                     " micro-batches have come back through the sender and " +
                     std::to_string(boundary.batches[1]) +
                     " through the receiver; let all come back, or give the part of another receiver");
-    const mapl::Floats& own = boundary.parts[TRUESTEP_MAPL_SENDER];
-    mapl::Floats room;
+    const distributed::mapl::Floats& own = boundary.parts[TRUESTEP_MAPL_SENDER];
+    distributed::mapl::Floats room;
     const std::span<const float> theirs =
         receivers_part == nullptr ? std::span<const float>(boundary.parts[TRUESTEP_MAPL_RECEIVER])
                                   : floats({receivers_part, 1}, static_cast<int64_t>(own.size()), room,
                                            "receivers_part", "values of the subspace");
-    return step_mapl(boundary, rate, mapl::whole_gradient(own, theirs));
+    return step_mapl(boundary, rate, distributed::mapl::whole_gradient(own, theirs));
 }
 
 bool end_mapl_step_by(truestep_mapl_boundary& boundary, double rate, const truestep_values& gradient) {
-    mapl::check_rate(rate);
-    mapl::Floats room;
+    problem::mapl::check_rate(rate);
+    distributed::mapl::Floats room;
     const std::span<const float> mean = floats({&gradient, 1}, static_cast<int64_t>(boundary.a.size()),
                                                room, "gradient", "values of the subspace");
     return step_mapl(boundary, rate, {mean.begin(), mean.end()});
@@ -128,8 +131,8 @@ void follow_mapl(truestep_mapl_boundary& boundary, const truestep_values& subspa
     if (boundary.batches[TRUESTEP_MAPL_SENDER] > 0)
         throw Error("follow: this handle has been the sender, whose step it is; call "
                     "truestep_mapl_boundary_step");
-    mapl::Floats a = mapl_values(boundary.settings, subspace, "subspace");
-    mapl::check_on_manifold(boundary.settings, a, boundary.steps + 1);
+    distributed::mapl::Floats a = mapl_values(boundary.settings, subspace, "subspace");
+    problem::mapl::check_on_manifold(boundary.settings, a, boundary.steps + 1);
     boundary.a = std::move(a);
     ++boundary.steps;
     begin_mapl_step(boundary);
@@ -253,8 +256,8 @@ truestep_status truestep_mapl_boundary_distance(const truestep_mapl_boundary* bo
     return guarded([&] {
         const auto& mine = need(boundary, "boundary");
         double& to = need(distance, "distance");
-        need(bound, "bound") = mapl::manifold_bound(mine.settings, mine.steps);
-        to = mapl::distance_to_manifold(mine.a, mine.settings.rank);
+        need(bound, "bound") = problem::mapl::manifold_bound(mine.settings, mine.steps);
+        to = problem::mapl::distance_to_manifold(mine.a, mine.settings.rank);
     });
 }
 

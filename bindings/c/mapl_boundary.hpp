@@ -14,19 +14,22 @@
 
 /// Both sides of a boundary, by number: TRUESTEP_MAPL_SENDER and TRUESTEP_MAPL_RECEIVER.
 struct truestep_mapl_boundary {
-    truestep::mapl::Settings settings{};
+    truestep::problem::mapl::Settings settings{};
     const truestep::abi::MaplForm* form = nullptr;
-    truestep::mapl::Index steps = 0;
-    truestep::mapl::Floats a{};
-    truestep::mapl::Floats m{};
-    std::array<truestep::mapl::Floats, 2> rows{};   ///< P
-    std::array<truestep::mapl::Floats, 2> parts{};  ///< of the gradient of A, of the step that goes on
-    std::array<truestep::mapl::Index, 2> batches{}; ///< that have come back in it
-    truestep::abi::MaplCodewords codewords{};       ///< which no step ends
+    truestep::problem::mapl::Index steps = 0;
+    truestep::distributed::mapl::Floats a{};
+    truestep::distributed::mapl::Floats m{};
+    std::array<truestep::distributed::mapl::Floats, 2> rows{}; ///< P
+    std::array<truestep::distributed::mapl::Floats, 2>
+        parts{}; ///< of the gradient of A, of the step that goes on
+    std::array<truestep::problem::mapl::Index, 2> batches{}; ///< that have come back in it
+    truestep::abi::MaplCodewords codewords{};                ///< which no step ends
 
     [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings.width); }
     [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(settings.rank); }
-    [[nodiscard]] bool anchored() const { return settings.anchors != truestep::mapl::Anchors::none; }
+    [[nodiscard]] bool anchored() const {
+        return settings.anchors != truestep::problem::mapl::Anchors::none;
+    }
 };
 
 namespace truestep::abi {
@@ -48,9 +51,9 @@ class MaplPass {
                              float* dz, float* anchor_gradient) const;
 
   private:
-    using Floats = mapl::Floats;
+    using Floats = distributed::mapl::Floats;
 
-    [[nodiscard]] mapl::SideMatrices matrices(const float* anchor) const;
+    [[nodiscard]] distributed::mapl::SideMatrices matrices(const float* anchor) const;
     [[nodiscard]] std::span<const float> given(const truestep_values* values, std::size_t columns,
                                                Floats& room, const char* what) const;
     /// The same, and all of it finite.
@@ -70,7 +73,7 @@ class MaplPass {
 
     truestep_mapl_boundary& boundary_;
     std::size_t side_;
-    std::vector<mapl::Id> ids_;
+    std::vector<distributed::mapl::Id> ids_;
 };
 
 } // namespace truestep::abi

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/mapl/codec.hpp>
+#include <truestep/distributed/mapl/codec.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/mix64.hpp>
 
@@ -19,21 +19,22 @@
 namespace truestep::abi {
 
 void must_be_finite(std::span<const float> values, const std::string& what) {
-    if (!mapl::all_finite(values))
+    if (!distributed::mapl::all_finite(values))
         throw Error(what + " has a value that is not finite; nothing has changed");
 }
 
 namespace {
 
-mapl::Floats mapl_codebooks(const mapl::Settings& settings, const truestep_values& given,
-                            const std::string& what) {
-    const mapl::Codebooks shape = mapl::codebooks_of(settings);
+distributed::mapl::Floats mapl_codebooks(const problem::mapl::Settings& settings,
+                                         const truestep_values& given, const std::string& what) {
+    const problem::mapl::Codebooks shape = problem::mapl::codebooks_of(settings);
     const std::string whole = "values of " + std::to_string(shape.books) + " books of " +
                               std::to_string(shape.words) + " codewords of " + std::to_string(shape.width);
-    mapl::Floats room;
-    const auto all = floats({&given, 1}, static_cast<mapl::Index>(shape.size()), room, what, whole.c_str());
+    distributed::mapl::Floats room;
+    const auto all =
+        floats({&given, 1}, static_cast<problem::mapl::Index>(shape.size()), room, what, whole.c_str());
     must_be_finite(all, what);
-    mapl::check_codebooks(settings, all, what);
+    problem::mapl::check_codebooks(settings, all, what);
     return {all.begin(), all.end()};
 }
 
@@ -58,14 +59,14 @@ std::uint64_t mapl_version(const MaplCodewords& of, std::size_t side) {
 }
 
 void must_have_codewords(const truestep_mapl_boundary& boundary, const char* call) {
-    if (!mapl::quantizes(boundary.settings))
+    if (!problem::mapl::quantizes(boundary.settings))
         throw Error(std::string(call) +
                     ": the boundary has codewords=0, where z travels as it is; make one "
                     "with codewords, or leave this call out");
 }
 
 /// So that no number of values or bits overflows.
-std::size_t mapl_tokens(const mapl::Settings& settings, int64_t tokens) {
+std::size_t mapl_tokens(const problem::mapl::Settings& settings, int64_t tokens) {
     const int64_t most =
         std::numeric_limits<int64_t>::max() / (settings.rank * settings.quantization.rounds * 64);
     if (tokens < 0 || tokens > most)
@@ -73,45 +74,47 @@ std::size_t mapl_tokens(const mapl::Settings& settings, int64_t tokens) {
     return static_cast<std::size_t>(tokens);
 }
 
-std::size_t mapl_message_bytes(const mapl::Settings& settings, std::size_t tokens) {
-    return mapl::index_bytes(settings, tokens) + mapl::codeword_bytes(settings);
+std::size_t mapl_message_bytes(const problem::mapl::Settings& settings, std::size_t tokens) {
+    return problem::mapl::index_bytes(settings, tokens) + problem::mapl::codeword_bytes(settings);
 }
 
 void encode_mapl(truestep_mapl_boundary& boundary, const truestep_values& z, int64_t given,
                  std::byte* message, float* decoded) {
-    const mapl::Settings& settings = boundary.settings;
+    const problem::mapl::Settings& settings = boundary.settings;
     MaplCodewords& mine = boundary.codewords;
-    mapl::Floats& books = mine.books[TRUESTEP_MAPL_SENDER];
+    distributed::mapl::Floats& books = mine.books[TRUESTEP_MAPL_SENDER];
     must_have_codewords(boundary, "encode");
     const std::size_t tokens = mapl_tokens(settings, given);
     const std::string whole =
         "values of " + std::to_string(tokens) + " tokens of " + std::to_string(settings.rank);
-    mapl::Floats room;
+    distributed::mapl::Floats room;
     const auto values = floats({&z, 1}, given * settings.rank, room, "z", whole.c_str());
     must_be_finite(values, "z");
     need(message, "message");
-    mapl::Floats learned = mine.learned;
-    std::vector<mapl::Word> indices;
+    distributed::mapl::Floats learned = mine.learned;
+    std::vector<problem::mapl::Word> indices;
     if (tokens > 0)
         indices = boundary.form->encode(settings, values, books, learned);
-    if (!mapl::all_finite(learned))
+    if (!distributed::mapl::all_finite(learned))
         throw Error("z: a codeword that is learned from it overflows; nothing has changed");
     if (decoded != nullptr && tokens > 0)
         boundary.form->decode(settings, indices, books, decoded);
     mine.learned = std::move(learned);
-    const mapl::Codebooks shape = mapl::codebooks_of(settings);
-    const auto words = mapl::travelling(settings, mine.through[TRUESTEP_MAPL_SENDER]++);
-    std::byte* codewords = message + mapl::index_bytes(settings, tokens);
-    mapl::pack_indices(indices, mapl::index_bits(settings.quantization.codewords), message);
-    mapl::gather_codewords(shape, words, mine.learned, codewords);
-    mapl::scatter_codewords(shape, words, codewords, books);
+    const problem::mapl::Codebooks shape = problem::mapl::codebooks_of(settings);
+    const auto words = problem::mapl::travelling(settings, mine.through[TRUESTEP_MAPL_SENDER]++);
+    std::byte* codewords = message + problem::mapl::index_bytes(settings, tokens);
+    distributed::mapl::pack_indices(indices, problem::mapl::index_bits(settings.quantization.codewords),
+                                    message);
+    distributed::mapl::gather_codewords(shape, words, mine.learned, codewords);
+    distributed::mapl::scatter_codewords(shape, words, codewords, books);
 }
 
-std::vector<mapl::Word> mapl_indices(const mapl::Settings& settings, const std::byte* message,
-                                     std::size_t tokens) {
-    const mapl::Codebooks shape = mapl::codebooks_of(settings);
-    std::vector<mapl::Word> indices(tokens * shape.books);
-    mapl::unpack_indices(message, mapl::index_bits(settings.quantization.codewords), indices);
+std::vector<problem::mapl::Word> mapl_indices(const problem::mapl::Settings& settings,
+                                              const std::byte* message, std::size_t tokens) {
+    const problem::mapl::Codebooks shape = problem::mapl::codebooks_of(settings);
+    std::vector<problem::mapl::Word> indices(tokens * shape.books);
+    distributed::mapl::unpack_indices(message, problem::mapl::index_bits(settings.quantization.codewords),
+                                      indices);
     for (std::size_t place = 0; place < indices.size(); ++place)
         if (indices[place] >= shape.words)
             throw Error("message: token " + std::to_string(place / shape.books) + " has the index " +
@@ -122,31 +125,32 @@ std::vector<mapl::Word> mapl_indices(const mapl::Settings& settings, const std::
 
 void decode_mapl(truestep_mapl_boundary& boundary, std::span<const std::byte> message,
                  const uint64_t* version, std::size_t tokens, float* z) {
-    const mapl::Settings& settings = boundary.settings;
+    const problem::mapl::Settings& settings = boundary.settings;
     MaplCodewords& mine = boundary.codewords;
-    mapl::Floats& books = mine.books[TRUESTEP_MAPL_RECEIVER];
+    distributed::mapl::Floats& books = mine.books[TRUESTEP_MAPL_RECEIVER];
     if (version != nullptr && *version != mapl_version(mine, TRUESTEP_MAPL_RECEIVER))
         throw Error(
             "version: the message is of other codebooks than this side has before its micro-batch " +
             std::to_string(mine.through[TRUESTEP_MAPL_RECEIVER]) +
             "; carry messages in the order in which they were made, or restore both sides");
-    const std::vector<mapl::Word> indices = mapl_indices(settings, message.data(), tokens);
-    const std::byte* codewords = message.data() + mapl::index_bytes(settings, tokens);
-    mapl::Floats came(mapl::codeword_bytes(settings) / sizeof(float));
+    const std::vector<problem::mapl::Word> indices = mapl_indices(settings, message.data(), tokens);
+    const std::byte* codewords = message.data() + problem::mapl::index_bytes(settings, tokens);
+    distributed::mapl::Floats came(problem::mapl::codeword_bytes(settings) / sizeof(float));
     std::memcpy(came.data(), codewords, came.size() * sizeof(float));
     must_be_finite(came, "message");
     if (tokens > 0) {
         need(z, "z");
         boundary.form->decode(settings, indices, books, z);
     }
-    const auto words = mapl::travelling(settings, mine.through[TRUESTEP_MAPL_RECEIVER]++);
-    mapl::scatter_codewords(mapl::codebooks_of(settings), words, codewords, books);
+    const auto words = problem::mapl::travelling(settings, mine.through[TRUESTEP_MAPL_RECEIVER]++);
+    distributed::mapl::scatter_codewords(problem::mapl::codebooks_of(settings), words, codewords, books);
 }
 
 } // namespace
 
-MaplCodewords made_mapl_codewords(const mapl::Settings& settings, const truestep_mapl_state& state) {
-    if (!mapl::quantizes(settings)) {
+MaplCodewords made_mapl_codewords(const problem::mapl::Settings& settings,
+                                  const truestep_mapl_state& state) {
+    if (!problem::mapl::quantizes(settings)) {
         if (state.codebooks.count != 0 || state.learned.count != 0)
             throw Error(
                 "state: there are codebooks, and the boundary has codewords=0; leave their count 0");
@@ -156,7 +160,7 @@ MaplCodewords made_mapl_codewords(const mapl::Settings& settings, const truestep
         throw Error("state: micro_batches is " + std::to_string(state.micro_batches) + "; it is 0 or more");
     MaplCodewords made;
     made.books.fill(state.codebooks.count == 0
-                        ? mapl::first_codebooks(settings)
+                        ? problem::mapl::first_codebooks(settings)
                         : mapl_codebooks(settings, state.codebooks, "state: codebooks"));
     made.learned = state.learned.count == 0 ? made.books[0]
                                             : mapl_codebooks(settings, state.learned, "state: learned");
@@ -175,7 +179,7 @@ void look_at_mapl_codewords(const MaplCodewords& of, truestep_mapl_state& state)
 extern "C" {
 
 int64_t truestep_mapl_boundary_message_bytes(const truestep_mapl_boundary* boundary, int64_t tokens) {
-    if (boundary == nullptr || !mapl::quantizes(boundary->settings))
+    if (boundary == nullptr || !problem::mapl::quantizes(boundary->settings))
         return 0;
     try {
         const std::size_t some = mapl_tokens(boundary->settings, tokens);

@@ -21,11 +21,11 @@ MaplPass::MaplPass(truestep_mapl_boundary* boundary, int side, const int64_t* id
         if (ids[token] < 0 || ids[token] >= boundary_.settings.vocabulary)
             throw Error("the id of token " + std::to_string(token) + " is " + std::to_string(ids[token]) +
                         "; the vocabulary is " + std::to_string(boundary_.settings.vocabulary));
-        ids_.push_back(static_cast<mapl::Id>(ids[token]));
+        ids_.push_back(static_cast<distributed::mapl::Id>(ids[token]));
     }
 }
 
-mapl::SideMatrices MaplPass::matrices(const float* anchor) const {
+distributed::mapl::SideMatrices MaplPass::matrices(const float* anchor) const {
     const truestep_mapl_boundary& mine = boundary_;
     return {mine.width(),  mine.rank(), static_cast<std::size_t>(mine.settings.vocabulary),
             mine.a.data(), anchor,      mine.anchored() ? mine.rows[side_].data() : nullptr};
@@ -61,7 +61,7 @@ std::span<const float> MaplPass::anchor_of(const truestep_values* anchor, Floats
 
 void MaplPass::check_result(const float* result, std::size_t columns, const char* what,
                             std::span<const float> anchor) const {
-    if (!mapl::all_finite({result, ids_.size() * columns}))
+    if (!distributed::mapl::all_finite({result, ids_.size() * columns}))
         throw Error(std::string(what) + " overflows" +
                     (anchor.empty() ? "" : ", or a row of the anchor is not finite") +
                     "; nothing has changed");
@@ -70,13 +70,13 @@ void MaplPass::check_result(const float* result, std::size_t columns, const char
 void MaplPass::check_made(const float* made, const char* what, std::span<const float> given,
                           const char* given_as, std::span<const float> anchor) const {
     // What is not finite goes through to what is made (passes.hpp), so that this alone is looked at.
-    if (!mapl::all_finite({made, ids_.size() * boundary_.rank()}))
+    if (!distributed::mapl::all_finite({made, ids_.size() * boundary_.rank()}))
         must_be_finite(given, given_as);
     check_result(made, boundary_.rank(), what, anchor);
 }
 
 void MaplPass::round_payload(float* made, const char* what) const {
-    if (boundary_.settings.payload == mapl::Payload::fp32)
+    if (boundary_.settings.payload == problem::mapl::Payload::fp32)
         return;
     boundary_.form->round_to_bf16({made, ids_.size() * boundary_.rank()});
     check_result(made, boundary_.rank(), what);
@@ -87,11 +87,11 @@ void MaplPass::check_backward(int64_t step, const float* anchor_gradient) const 
         throw Error("the micro-batch went forward at step " + std::to_string(step) +
                     ", and A is that of step " + std::to_string(boundary_.steps) +
                     "; let all come back before the step ends");
-    const bool trained = boundary_.settings.anchors == mapl::Anchors::shared ||
-                         boundary_.settings.anchors == mapl::Anchors::two;
+    const bool trained = boundary_.settings.anchors == problem::mapl::Anchors::shared ||
+                         boundary_.settings.anchors == problem::mapl::Anchors::two;
     if (anchor_gradient != nullptr && !trained)
         throw Error("anchor_gradient: nothing is trained with anchors=" +
-                    std::string(mapl::name(boundary_.settings.anchors)) + "; give NULL");
+                    std::string(problem::mapl::name(boundary_.settings.anchors)) + "; give NULL");
 }
 
 void MaplPass::compress(const truestep_values* x, const truestep_values* anchor, float* q, float* z) const {
@@ -106,7 +106,7 @@ void MaplPass::compress(const truestep_values* x, const truestep_values* anchor,
         need(q, "q");
     boundary_.form->compress(matrices(table.data()), ids_, values.data(), q, z);
     check_made(z, "z", values, "activations", table);
-    if (!mapl::quantizes(boundary_.settings)) // then it travels as indices
+    if (!problem::mapl::quantizes(boundary_.settings)) // then it travels as indices
         round_payload(z, "z");
 }
 
@@ -131,7 +131,7 @@ void MaplPass::compress_backward(int64_t step, const truestep_values* q, const t
     const auto gradient = finite(dz, boundary_.rank(), gradient_room, "dz");
     if (!ids_.empty()) {
         need(dx, "dx");
-        const mapl::SideMatrices side = matrices(nullptr);
+        const distributed::mapl::SideMatrices side = matrices(nullptr);
         boundary_.form->decompress_gradient(side, ids_.size(), gradient.data(), dx);
         check_result(dx, boundary_.width(), "dx");
         boundary_.form->add_senders(side, ids_, values.data(), gradient.data(), dx,
@@ -149,7 +149,7 @@ void MaplPass::decompress_backward(int64_t step, const truestep_values* z, const
     const auto g = given(gradient, boundary_.width(), gradient_room, "gradient");
     if (!ids_.empty()) {
         need(dz, "dz");
-        const mapl::SideMatrices side = matrices(nullptr);
+        const distributed::mapl::SideMatrices side = matrices(nullptr);
         boundary_.form->compress_gradient(side, ids_.size(), g.data(), dz);
         check_made(dz, "dz", g, "gradient");
         round_payload(dz, "dz");

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <truestep/mapl/settings.hpp>
+#include <truestep/problem/mapl/settings.hpp>
 
 namespace truestep::abi {
 
 /// What `settings` of truestep_mapl_boundary_create says.
 struct MaplSettings {
-    mapl::Settings boundary{.width = 0, .rank = 0}; ///< which have to be given
+    problem::mapl::Settings boundary{.width = 0, .rank = 0}; ///< which have to be given
     bool reference = false;
 };
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/distributed/checkpoint.hpp>
-#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape/checkpoint.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 
@@ -19,7 +19,7 @@
 
 struct truestep_optimizer {
     std::shared_ptr<truestep::distributed::Communicator> communicator;
-    std::unique_ptr<truestep::distributed::Scape> optimizer;
+    std::unique_ptr<truestep::distributed::scape::Scape> optimizer;
     std::vector<float> gathered; ///< a gradient that came in pieces
     truestep::distributed::AlignedFloats
         used_up;                 ///< room for one that a step may write into; empty until asked for
@@ -33,9 +33,9 @@ namespace truestep::abi {
 namespace {
 
 using distributed::Mask;
-using distributed::RankState;
+using distributed::scape::RankState;
 
-distributed::Scape& of(truestep_optimizer* handle) {
+distributed::scape::Scape& of(truestep_optimizer* handle) {
     return *need(handle, "optimizer").optimizer;
 }
 
@@ -47,7 +47,8 @@ std::shared_ptr<distributed::Communicator> communicator_for(const truestep_probl
         throw Error("the problem has " + std::to_string(problem.problem.workers) +
                     " workers and the communicator " + std::to_string(communicator->size()) +
                     " ranks; make the problem with as many workers");
-    if (given != nullptr && !given->sums && problem.settings.reduction == distributed::Reduction::native)
+    if (given != nullptr && !given->sums &&
+        problem.settings.reduction == distributed::scape::Reduction::native)
         throw Error(
             "settings: reduction is native, and the communicator has no reduce_scatter; use ordered");
     return communicator;
@@ -64,10 +65,10 @@ std::unique_ptr<truestep_optimizer> make(const truestep_problem& problem,
     const auto start = floats(parameters, problem.problem.layout.size(), handle->gathered, "parameters");
     auto ranges =
         problem::ranges(problem.problem.layout, problem.problem.workers, problem.settings.partition);
-    auto backend = distributed::make_host_backend(problem.problem, start, problem.settings.threads);
-    handle->optimizer = std::make_unique<distributed::Scape>(
+    auto backend = distributed::scape::make_host_backend(problem.problem, start, problem.settings.threads);
+    handle->optimizer = std::make_unique<distributed::scape::Scape>(
         problem.problem, std::move(ranges), problem.settings.density, std::move(backend),
-        *handle->communicator, distributed::Scape::Options{problem.settings.reduction});
+        *handle->communicator, distributed::scape::Scape::Options{problem.settings.reduction});
     handle->gathered = {};
     return handle;
 }
@@ -165,7 +166,7 @@ truestep_values bits_of(const Mask& mask) {
 }
 
 truestep_values look(truestep_optimizer& handle, std::int32_t what) {
-    distributed::Scape& optimizer = *handle.optimizer;
+    distributed::scape::Scape& optimizer = *handle.optimizer;
     switch (what) {
     case TRUESTEP_PARAMETERS:
         return view(optimizer.parameters());
@@ -210,7 +211,7 @@ std::vector<float> packed(const std::vector<float>& moment, const Mask& mask) {
     return result;
 }
 
-void restore(distributed::Scape& optimizer, const truestep_state& given) {
+void restore(distributed::scape::Scape& optimizer, const truestep_state& given) {
     const bool scaled = format_of(optimizer.problem().settings.payload) == problem::Payload::e5m2;
     if (scaled || given.struct_size != offsetof(truestep_state, exponent))
         need_size(given.struct_size, sizeof(truestep_state), "truestep_state");
@@ -357,14 +358,14 @@ truestep_status truestep_optimizer_restore(truestep_optimizer* optimizer, const 
 truestep_status truestep_optimizer_save(truestep_optimizer* optimizer, const char* folder) {
     return guarded([&] {
         need(folder, "folder");
-        distributed::save_checkpoint(of(optimizer), *optimizer->communicator, folder);
+        distributed::scape::save_checkpoint(of(optimizer), *optimizer->communicator, folder);
     });
 }
 
 truestep_status truestep_optimizer_load(truestep_optimizer* optimizer, const char* checkpoint) {
     return guarded([&] {
         need(checkpoint, "checkpoint");
-        distributed::restore_checkpoint(of(optimizer), *optimizer->communicator, checkpoint);
+        distributed::scape::restore_checkpoint(of(optimizer), *optimizer->communicator, checkpoint);
     });
 }
 

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <new>
 
-#include <truestep/distributed/scape.hpp>
-#include <truestep/gasloc/worker.hpp>
+#include <truestep/distributed/gasloc/worker.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/reference/check.hpp>
+#include <truestep/reference/scape/check.hpp>
 #include <truestep/report/environment.hpp>
 
 namespace truestep::abi {
@@ -30,15 +30,15 @@ truestep_status status_of_current() {
         throw;
     } catch (const Error& error) {
         return ended(error, TRUESTEP_ERROR);
-    } catch (const distributed::RefusedStep& error) {
+    } catch (const distributed::scape::RefusedStep& error) {
         return ended(error, TRUESTEP_REFUSED);
-    } catch (const reference::RefusedStep& error) {
+    } catch (const reference::scape::RefusedStep& error) {
         return ended(error, TRUESTEP_REFUSED);
-    } catch (const distributed::Halted& error) {
+    } catch (const distributed::scape::Halted& error) {
         return ended(error, TRUESTEP_HALTED);
-    } catch (const reference::Halted& error) {
+    } catch (const reference::scape::Halted& error) {
         return ended(error, TRUESTEP_HALTED);
-    } catch (const gasloc::Halted& error) {
+    } catch (const distributed::gasloc::Halted& error) {
         return ended(error, TRUESTEP_HALTED);
     } catch (const distributed::Aborted& error) {
         return ended(error, TRUESTEP_ABORTED);

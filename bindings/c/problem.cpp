@@ -67,7 +67,7 @@ Settings parse_settings(const char* text) {
     given.read("bias_correction", hyper.bias_correction);
     given.read("density", settings.density, density);
     given.read("partition", settings.partition);
-    given.read("reduction", settings.reduction, distributed::parse_reduction);
+    given.read("reduction", settings.reduction, distributed::scape::parse_reduction);
     given.read("threads", settings.threads);
     given.finish();
     check_threads(settings.threads);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/density.hpp>
 #include <truestep/problem/problem.hpp>
 
@@ -19,7 +19,7 @@ struct Settings {
     std::string param_groups; ///< of each tensor, as text
     problem::DensitySchedule density = problem::DensitySchedule::constant(0.01);
     problem::PartitionRule partition = problem::PartitionRule::by_shard;
-    distributed::Reduction reduction = distributed::Reduction::ordered;
+    distributed::scape::Reduction reduction = distributed::scape::Reduction::ordered;
     int threads = 1;
 };
 

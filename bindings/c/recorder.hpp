@@ -8,7 +8,7 @@
 
 #include <truestep/problem/sample.hpp>
 #include <truestep/trace/schema.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "problem.hpp"
 #include "spool.hpp"
@@ -30,7 +30,7 @@ struct truestep_recorder {
     std::vector<float> parameters; ///< at the beginning, what is held of them
     std::vector<truestep::abi::RecordedStep> steps{};
     std::optional<int> rank{}; ///< whose file it makes; nothing: of all ranks
-    truestep::verify::Extent extent{};
+    truestep::verify::scape::Extent extent{};
     truestep::abi::RecordedStep before{}; ///< what it begins with, where steps had been taken
     truestep::abi::Spool spool{};
 

@@ -159,7 +159,7 @@ std::vector<double> learning_rates_of(const truestep_recorder& recorder) {
 
 /// Of a sample that is clipped; else nothing.
 std::vector<double> norms_of(const truestep_recorder& recorder) {
-    if (!verify::needs_norm(recorder.problem.problem, recorder.extent))
+    if (!verify::scape::needs_norm(recorder.problem.problem, recorder.extent))
         return {};
     return numbers_of(recorder, &RecordedStep::norm,
                       " has no norm, and a sample of a gradient that is clipped does not tell it; call "
@@ -168,7 +168,7 @@ std::vector<double> norms_of(const truestep_recorder& recorder) {
 
 /// Where they are needed, and where they have been given; else nothing.
 std::vector<double> exponents_of(const truestep_recorder& recorder) {
-    if (verify::needs_exponent(recorder.problem.problem, recorder.extent))
+    if (verify::scape::needs_exponent(recorder.problem.problem, recorder.extent))
         return numbers_of(
             recorder, &RecordedStep::exponent,
             " has no exponent, and a part of a run whose payload is e5m2 does not tell the scale; "
@@ -211,8 +211,9 @@ void write(const truestep_recorder& recorder, const std::filesystem::path& path)
 }
 
 trace::Schema schema_of(const truestep_recorder& recorder) {
-    return verify::schema(recorder.problem.problem,
-                          std::max<Index>(1, static_cast<Index>(recorder.steps.size())), recorder.extent);
+    return verify::scape::schema(recorder.problem.problem,
+                                 std::max<Index>(1, static_cast<Index>(recorder.steps.size())),
+                                 recorder.extent);
 }
 
 } // namespace truestep::abi

@@ -7,24 +7,24 @@
 #include <vector>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/verify/run.hpp>
+#include <truestep/verify/scape/run.hpp>
 
 #include "problem.hpp"
 #include "values.hpp"
 
 struct truestep_reference {
     truestep::problem::Problem problem;
-    truestep::verify::Run<float> run;
-    truestep::verify::StepResults<float> results{}; ///< of the last step
-    std::vector<std::uint8_t> bits{};               ///< of the mask that was looked at last
+    truestep::verify::scape::Run<float> run;
+    truestep::verify::scape::StepResults<float> results{}; ///< of the last step
+    std::vector<std::uint8_t> bits{};                      ///< of the mask that was looked at last
 };
 
 namespace truestep::abi {
 
 namespace {
 
-using Floats = verify::Vector<float>;
-using verify::Result;
+using Floats = verify::scape::Vector<float>;
+using verify::scape::Result;
 
 Floats vector_of(std::span<const truestep_values> given, problem::Index size, const std::string& what) {
     std::vector<float> room;
@@ -42,7 +42,7 @@ std::unique_ptr<truestep_reference> make(const truestep_problem& problem,
 }
 
 void step(truestep_reference& reference, std::span<const truestep_values> gradients, double learning_rate) {
-    verify::PerRank<float> all;
+    verify::scape::PerRank<float> all;
     for (const truestep_values& gradient : gradients)
         all.push_back(vector_of({&gradient, 1}, reference.problem.layout.size(),
                                 "gradient of rank " + std::to_string(all.size())));
@@ -66,12 +66,13 @@ truestep_values look(truestep_reference& reference, Result what, std::int32_t ra
         throw Error("view: rank is " + std::to_string(rank) + "; there are 0 to " +
                     std::to_string(reference.problem.workers - 1));
     if (what == Result::mask || what == Result::next_mask) {
-        reference.bits = verify::to_bits(reference.results.mask_of(what), reference.problem.layout.size());
+        reference.bits =
+            verify::scape::to_bits(reference.results.mask_of(what), reference.problem.layout.size());
         return view(reference.bits);
     }
     const Floats* values = reference.results.values(what, rank);
     if (values == nullptr)
-        throw Error("view: there is no " + std::string(verify::kind_of(what).name) + " of " +
+        throw Error("view: there is no " + std::string(verify::scape::kind_of(what).name) + " of " +
                     std::string(name(reference.problem.algorithm)) +
                     " here; what is between the phases is there after a step, and of scape alone");
     return view(std::span<const float>(values->data(), static_cast<std::size_t>(values->size())));

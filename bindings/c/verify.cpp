@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-#include <truestep/gasloc/traces.hpp>
-#include <truestep/mapl/traces.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/report/status.hpp>
 #include <truestep/trace/bundle.hpp>
 #include <truestep/trace/ranks.hpp>
 #include <truestep/verify/diagnosis.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 #include <truestep/verify/report.hpp>
-#include <truestep/verify/scape_traces.hpp>
+#include <truestep/verify/scape/traces.hpp>
 
 #include "outcome.hpp"
 
@@ -31,7 +31,8 @@ namespace {
 verify::Traces traces_of(const std::filesystem::path& path) {
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
-    for (const verify::Traces& traces : {verify::scape_traces(), gasloc::traces(), mapl::traces()}) {
+    for (const verify::Traces& traces :
+         {verify::scape::scape_traces(), verify::gasloc::traces(), verify::mapl::traces()}) {
         if (std::ranges::find(traces.algorithms, algorithm) != traces.algorithms.end())
             return traces;
         for (const std::string& name : traces.algorithms)

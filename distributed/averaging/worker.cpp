@@ -1,8 +1,8 @@
-#include <truestep/averaging/worker.hpp>
+#include <truestep/distributed/averaging/worker.hpp>
 
 #include <utility>
 
-namespace truestep::averaging {
+namespace truestep::distributed::averaging {
 
 Worker::Worker(std::vector<float> parameters, float learning_rate, distributed::Communicator& communicator)
     : x_(std::move(parameters)), learning_rate_(learning_rate), communicator_(communicator),
@@ -26,4 +26,4 @@ void Worker::average() {
     }
 }
 
-} // namespace truestep::averaging
+} // namespace truestep::distributed::averaging

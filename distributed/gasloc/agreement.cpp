@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/gasloc/state.hpp>
+#include <truestep/distributed/gasloc/state.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/mix64.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::distributed::gasloc {
 
 namespace {
 
@@ -115,4 +115,4 @@ void agree_on_settings(distributed::Peers& peers, const Settings& settings, cons
             }
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::distributed::gasloc

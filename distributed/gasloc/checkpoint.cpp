@@ -1,4 +1,4 @@
-#include <truestep/gasloc/checkpoint.hpp>
+#include <truestep/distributed/gasloc/checkpoint.hpp>
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/storage/checkpoint.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::distributed::gasloc {
 
 namespace {
 
@@ -119,4 +119,4 @@ State load(const fs::path& checkpoint, const Settings& settings, int rank, int w
     return state;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::distributed::gasloc

@@ -1,4 +1,4 @@
-#include <truestep/gasloc/host_backend.hpp>
+#include <truestep/distributed/gasloc/host_backend.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <truestep/distributed/workers.hpp>
 #include <truestep/problem/tunable.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::distributed::gasloc {
 
 namespace {
 
@@ -151,4 +151,4 @@ std::unique_ptr<Backend> make_host_backend(int threads) {
     return std::make_unique<HostBackend>(threads);
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::distributed::gasloc

@@ -1,19 +1,19 @@
-#include <truestep/gasloc/worker.hpp>
+#include <truestep/distributed/gasloc/worker.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
+#include <truestep/distributed/gasloc/host_backend.hpp>
 #include <truestep/distributed/scalars.hpp>
-#include <truestep/gasloc/host_backend.hpp>
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/text.hpp>
 
 #include "agreement.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::distributed::gasloc {
 
 using distributed::Peers;
 using distributed::Traffic;
@@ -188,4 +188,4 @@ State Worker::state() const {
     return state;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::distributed::gasloc

@@ -9,7 +9,7 @@
 #include <truestep/problem/mix64.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -131,4 +131,4 @@ void agree_among(distributed::Communicator& replicas, const Settings& settings, 
                         "; start all with the same");
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <truestep/mapl/ends.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 /// Throws truestep::Error, the same line on both sides, if they were not told the same.
 void agree(distributed::Peers& peers, int peer, Side side, const Settings& settings, const EndState& state);
 /// The same among the replicas of a sender, in the order of the communicator: what they go on from alike.
 void agree_among(distributed::Communicator& replicas, const Settings& settings, const EndState& state);
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

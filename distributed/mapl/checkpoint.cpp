@@ -1,4 +1,4 @@
-#include <truestep/mapl/checkpoint.hpp>
+#include <truestep/distributed/mapl/checkpoint.hpp>
 
 #include <set>
 #include <string>
@@ -6,7 +6,7 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/storage/checkpoint.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -86,4 +86,4 @@ EndState load(const fs::path& checkpoint, const Settings& settings, Side side, i
                                words_of(settings, side, boundary));
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

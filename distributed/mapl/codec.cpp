@@ -1,13 +1,13 @@
-#include <truestep/mapl/codec.hpp>
+#include <truestep/distributed/mapl/codec.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <numeric>
 
-#include <truestep/mapl/products.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -246,4 +246,4 @@ void scatter_codewords(const Codebooks& shape, std::span<const Word> words, cons
         }
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

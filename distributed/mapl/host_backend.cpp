@@ -1,14 +1,14 @@
-#include <truestep/mapl/backend.hpp>
+#include <truestep/distributed/mapl/backend.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <truestep/mapl/codec.hpp>
-#include <truestep/mapl/spel_step.hpp>
+#include <truestep/distributed/mapl/codec.hpp>
+#include <truestep/distributed/mapl/spel_step.hpp>
 
 #include "payload.hpp"
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 ForwardLayout forward_layout(const Settings& settings, std::size_t tokens) {
     const std::size_t ids = quantizes(settings) ? index_bytes(settings, tokens)
@@ -286,4 +286,4 @@ std::unique_ptr<Backend> make_host_backend() {
     return std::make_unique<HostBackend>();
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

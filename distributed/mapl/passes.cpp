@@ -1,11 +1,11 @@
-#include <truestep/mapl/passes.hpp>
+#include <truestep/distributed/mapl/passes.hpp>
 
 #include <algorithm>
 #include <bit>
 
-#include <truestep/mapl/products.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -113,4 +113,4 @@ bool all_finite(std::span<const float> values) {
     return found == 0;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -60,4 +60,4 @@ const float* unpacked(Payload payload, const std::byte* message, std::size_t cou
     return room.data();
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -4,10 +4,10 @@
 #include <memory>
 #include <span>
 
-#include <truestep/mapl/passes.hpp>
-#include <truestep/mapl/settings.hpp>
+#include <truestep/distributed/mapl/passes.hpp>
+#include <truestep/problem/mapl/settings.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 /// Z or dZ where it is made, which is where it is sent from: `count` values of a message that has room for
 /// `bytes`. In fp32 it is made in the message itself; else beside it, and rounded on the way out.
@@ -32,4 +32,4 @@ class Outgoing {
 [[nodiscard]] const float* unpacked(Payload payload, const std::byte* message, std::size_t count,
                                     Floats& room);
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -1,5 +1,5 @@
 // By a library that has CBLAS: OpenBLAS, BLIS.
-#include <truestep/mapl/products.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -65,4 +65,4 @@ void one_thread_unless_asked() {}
 
 #endif
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -1,10 +1,10 @@
 // Without a BLAS: Eigen, on one thread (EIGEN_DONT_PARALLELIZE), with the instructions that the compiler
 // was told of.
-#include <truestep/mapl/products.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 
 #include <Eigen/Core>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::string_view products_by() {
 
 void one_thread_unless_asked() {}
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

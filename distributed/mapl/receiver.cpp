@@ -1,14 +1,14 @@
-#include <truestep/mapl/ends.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 
 #include <string>
 #include <utility>
 
-#include <truestep/mapl/products.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "agreement.hpp"
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 using distributed::Traffic;
 
@@ -254,4 +254,4 @@ void Receiver::settle() {
     awaited_.reset();
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -1,8 +1,8 @@
-#include <truestep/mapl/replicas.hpp>
+#include <truestep/distributed/mapl/replicas.hpp>
 
 #include <algorithm>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 using distributed::Traffic;
 
@@ -31,4 +31,4 @@ void mean_over(distributed::Communicator& replicas, Floats& values) {
     replicas.start_all_gather(Traffic::gradient, parts.data(), values.data(), bytes)->wait();
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

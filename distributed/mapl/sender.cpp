@@ -1,12 +1,12 @@
-#include <truestep/mapl/ends.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 
 #include <string>
 #include <utility>
 
-#include <truestep/mapl/replicas.hpp>
+#include <truestep/distributed/mapl/replicas.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 using distributed::Traffic;
 
@@ -113,4 +113,4 @@ void Sender::follow_mean() {
     backend_->set_gradient(mean);
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

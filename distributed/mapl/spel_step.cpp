@@ -1,12 +1,12 @@
-#include <truestep/mapl/spel_step.hpp>
+#include <truestep/distributed/mapl/spel_step.hpp>
 
 #include <array>
 #include <cmath>
 #include <utility>
 
-#include <truestep/mapl/products.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 
 namespace {
 
@@ -120,4 +120,4 @@ bool spel_step(const Settings& settings, std::span<const float> gradient, double
     return true;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -1,4 +1,4 @@
-#include <truestep/distributed/adams.hpp>
+#include <truestep/distributed/scape/adams.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "agreement.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 AdamS::AdamS(problem::Problem problem, std::vector<problem::Range> ranges,
              std::span<const float> parameters, Communicator& communicator, Options options)
@@ -124,4 +124,4 @@ int AdamS::exchange(std::span<const float> gradient, const std::vector<std::size
     return ranks;
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

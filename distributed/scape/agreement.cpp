@@ -14,7 +14,7 @@
 #include <truestep/problem/settings.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 RefusedStep::RefusedStep(int on_rank, Index at_index, float refused, const std::string& told)
     : std::runtime_error("step refused on all ranks: " + told), rank(on_rank), index(at_index),
@@ -303,4 +303,4 @@ Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int cl
     return agreed_by(communicator, room);
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

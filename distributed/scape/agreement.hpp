@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Throws truestep::Error unless all tensors are in one parameter group: a step has one learning rate and
 /// decay.
@@ -84,4 +84,4 @@ Agreed agree_on_bucket(Communicator& communicator, AgreementRoom& room,
 /// In the first step, where the exponents are not known before the mask is.
 Agreed agree_on_exponent(Communicator& communicator, AgreementRoom& room, int claim);
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <numeric>
 
-#include <truestep/distributed/buckets.hpp>
+#include <truestep/distributed/scape/buckets.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "room.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 Buckets buckets_of(const problem::Layout& model, std::size_t bucket_bytes) {
     const auto room = static_cast<Index>(bucket_bytes / sizeof(float));
@@ -183,4 +183,4 @@ void BucketsUnderWay::forget() noexcept {
         can_.parts->forget_received();
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "agreement.hpp"
 #include "group_fold.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// The buckets of one step, from the first to the step itself. What is exchanged stands in the backend, in
 /// places of its own, so that a step that comes to nothing has changed nothing.
@@ -72,4 +72,4 @@ class BucketsUnderWay {
     bool started_ = false;    ///< not in the first step, and not of one rank alone
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -1,4 +1,4 @@
-#include <truestep/distributed/checkpoint.hpp>
+#include <truestep/distributed/scape/checkpoint.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@
 #include "manifest.hpp"
 #include "rank_files.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 namespace {
 
@@ -271,4 +271,4 @@ void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::
     optimizer.restore(*state);
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/tunable.hpp>
 
 #include "group_fold.hpp"
 #include "pieces_under_way.hpp"
 #include "step_rooms.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Not while one is in flight, whose plan is needed when it comes.
 void Scape::plan_mask(double density) {
@@ -129,4 +129,4 @@ Index Scape::values_at_once() const {
     return problem_.layout.size() / 256;
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

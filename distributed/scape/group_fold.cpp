@@ -7,7 +7,7 @@
 #include "pieces_under_way.hpp"
 #include "room.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 namespace {
 
@@ -124,4 +124,4 @@ std::uint64_t GroupFold::bytes_sent(Selected selected) {
            static_cast<std::uint64_t>(handled - (own ? places.count(levels_.rank()) : 0)) * sizeof(float);
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include <truestep/distributed/backend.hpp>
 #include <truestep/distributed/levels.hpp>
+#include <truestep/distributed/scape/backend.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// The mean of section 32: what the ranks of a group send is added by the one of them that handles it, and
 /// the groups' sums, in fp32, by its owner. A sum stands where the handler's own values stood.
@@ -93,4 +93,4 @@ class GroupFold {
     std::vector<Stretch> from_;
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

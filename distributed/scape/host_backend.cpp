@@ -1,4 +1,4 @@
-#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include "shares.hpp"
 #include "sum_rooms.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 namespace {
 
@@ -393,4 +393,4 @@ std::unique_ptr<Backend> make_host_backend(const problem::Problem& problem,
     return std::make_unique<HostBackend>(problem, parameters, threads);
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

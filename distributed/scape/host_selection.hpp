@@ -7,10 +7,10 @@
 #include <vector>
 
 #include <truestep/distributed/kernels.hpp>
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 #include <truestep/problem/tunable.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// The bits of a rank's own segments in the mask in the making, in words of their own: the mask before S_t,
 /// whose place the coming one takes, is needed until the step has ended.
@@ -74,4 +74,4 @@ class HostSelection {
     host::SelectionAhead ahead_;
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

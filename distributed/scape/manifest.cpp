@@ -8,7 +8,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 namespace {
 
@@ -102,4 +102,4 @@ Manifest parse_manifest(const std::string& text, const std::string& path, Index 
     }
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

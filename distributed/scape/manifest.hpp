@@ -8,7 +8,7 @@
 #include <truestep/problem/layout.hpp>
 #include <truestep/problem/partition.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 using problem::Index;
 
@@ -48,4 +48,4 @@ struct Manifest {
 /// `path`. The text has to be what manifest_text writes to the byte, so that a change of any one shows.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path, Index size);
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -1,10 +1,10 @@
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 
 #include <numeric>
 
 #include <truestep/distributed/kernels.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 namespace {
 
@@ -120,4 +120,4 @@ void MaskCode::decode(std::span<const Part> parts, const std::uint8_t* code, Mas
     }
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

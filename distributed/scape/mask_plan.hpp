@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 #include <truestep/problem/problem.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// What a coming mask selects where, and where each rank's code of it stands: the lists of the one before,
 /// once that has come.
@@ -59,4 +59,4 @@ class MaskPlan {
     std::vector<Index> selected_;
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

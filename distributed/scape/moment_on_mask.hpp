@@ -6,7 +6,7 @@
 #include <truestep/distributed/aligned.hpp>
 #include <truestep/distributed/kernels.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// m from the last mask to S_t, in its own memory: chunk after chunk, each by way of a copy in the cache.
 inline void move_moment(const Mask& last, const Mask& current, AlignedFloats& m) {
@@ -38,4 +38,4 @@ inline void move_moment(const Mask& last, const Mask& current, AlignedFloats& m)
         m.shrink_to_fit();
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

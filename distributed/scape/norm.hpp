@@ -5,7 +5,7 @@
 
 #include <truestep/problem/problem.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// The norm's block sums, added as its version says (section 5). Of version 2 each pair's sum stands where
 /// its first one stood, so that an odd last one has moved up without being touched.
@@ -22,4 +22,4 @@ inline double sum_of_blocks(problem::NormVersion version, std::vector<double>& s
     return sums.empty() ? 0.0 : sums.front();
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

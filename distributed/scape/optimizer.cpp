@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 
 namespace truestep {
 
@@ -13,7 +13,7 @@ std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings
     auto ranges = problem::ranges(model, communicator.size(), settings.partition);
     auto problem = problem::make_problem(problem::Algorithm::scape, communicator.size(), std::move(model),
                                          settings.partition, settings.hyper);
-    auto backend = distributed::make_host_backend(problem, parameters, settings.threads);
+    auto backend = distributed::scape::make_host_backend(problem, parameters, settings.threads);
     return std::make_unique<Optimizer>(std::move(problem), std::move(ranges), settings.density,
                                        std::move(backend), communicator,
                                        Optimizer::Options{settings.reduction});

@@ -4,13 +4,13 @@
 #include <array>
 #include <atomic>
 
-#include <truestep/distributed/backend.hpp>
 #include <truestep/distributed/kernels.hpp>
+#include <truestep/distributed/scape/backend.hpp>
 
 #include "rounded_payload.hpp"
 #include "shares.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// The first coordinate of the coming mask whose c, by gather(begin, end, c), bf16 does not hold. Chunk by
 /// chunk, so that nothing has to be kept.
@@ -37,4 +37,4 @@ Refusal first_overflow_of(Index size, const Mask& coming, Shares& shares, const 
     return {first, c};
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -8,7 +8,7 @@
 #include <truestep/distributed/communicator.hpp>
 #include <truestep/problem/layout.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Piece after piece, the next one on its way while one is folded: start() gives a piece's exchange, and
 /// finish() has what came. So many are under way at once as a backend has `rooms`. All ranks have as many
@@ -40,4 +40,4 @@ void in_pieces(problem::Index longest, problem::Index length, int rooms, const S
         end(places[first % places.size()]);
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -11,7 +11,7 @@
 
 #include "manifest.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 namespace {
 
@@ -111,4 +111,4 @@ int read_exponent(const std::vector<storage::SafetensorsFile>& files) {
     return greatest;
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

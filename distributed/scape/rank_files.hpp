@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/storage/safetensors.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// What one rank's file of a checkpoint holds: its residual, its range of what all have, and of one rank
 /// the masks; of a payload of e5m2 the exponent of its last one.
@@ -30,4 +30,4 @@ void write_rank_file(storage::FileSystem& files, const std::filesystem::path& pa
 /// The greatest of all ranks', which is what they agree on, whatever the number that goes on.
 [[nodiscard]] int read_exponent(const std::vector<storage::SafetensorsFile>& files);
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -8,7 +8,7 @@
 #include "room.hpp"
 #include "rounded_payload.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Where a host receives values of payloads, in fp32 or as they travel: one room is folded while the next
 /// is filled.
@@ -39,4 +39,4 @@ class ReceivedRooms {
     std::size_t folded_ = 0;
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

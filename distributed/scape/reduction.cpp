@@ -1,9 +1,9 @@
 #include <string>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 std::string_view name(Reduction reduction) {
     return reduction == Reduction::ordered ? "ordered" : "native";
@@ -20,4 +20,4 @@ Reduction parse_reduction(std::string_view text) {
     throw Error("reduction is '" + std::string(text) + "'; it must be one of ordered, native");
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

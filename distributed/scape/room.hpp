@@ -5,7 +5,7 @@
 
 #include <truestep/problem/layout.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Of what is about as much at each step: a little more, so that the next one most often finds enough.
 [[nodiscard]] constexpr problem::Index room_to_vary(problem::Index count) {
@@ -47,4 +47,4 @@ class Room {
     std::size_t most_ = 0; ///< that was asked for in this step
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -9,7 +9,7 @@
 #include "rounded_payload.hpp"
 #include "shares.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Means that their owner rounds (section 21), where all have come. Until then its own are what the fold
 /// has made, so that nothing of the state has to change before the step is taken.
@@ -50,4 +50,4 @@ struct MeansThatCame {
     }
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

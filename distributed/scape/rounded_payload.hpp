@@ -11,7 +11,7 @@
 
 #include "room.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// What was there may be lost. A falling density leaves no large room behind.
 template <class Vector>
@@ -116,4 +116,4 @@ class RoundedPayload {
     std::array<Bytes, 2> received_;
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

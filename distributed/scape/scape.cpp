@@ -1,4 +1,4 @@
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -12,7 +12,7 @@
 #include "group_fold.hpp"
 #include "step_rooms.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 namespace {
 
@@ -301,4 +301,4 @@ void Scape::sent(Traffic traffic, std::uint64_t bytes_to_others) {
     statistics_.sent[static_cast<std::size_t>(traffic)] += bytes_to_others;
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

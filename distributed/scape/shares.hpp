@@ -7,7 +7,7 @@
 #include <truestep/distributed/mask.hpp>
 #include <truestep/distributed/workers.hpp>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// How a rank's threads share its passes. Any way gives the same bits.
 class Shares {
@@ -68,4 +68,4 @@ void raise(Atomic& greatest, Value found) {
     }
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -3,14 +3,14 @@
 #include <bit>
 #include <cmath>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 std::vector<float> Scape::moment() {
     // In the middle of an interrupted step mask and moment need not be of one step.
@@ -88,4 +88,4 @@ void Scape::restore(const RankState& state) {
     halted_.clear();
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

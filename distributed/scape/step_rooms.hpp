@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <vector>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "agreement.hpp"
 #include "mask_plan.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Lists of a step that the next one finds again, so that it asks the system for none.
 struct Scape::Rooms {
@@ -18,4 +18,4 @@ struct Scape::Rooms {
     std::vector<std::size_t> sent_to;  ///< and of the payload
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

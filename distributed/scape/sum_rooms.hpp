@@ -6,7 +6,7 @@
 
 #include "room.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 /// Where a host receives what groups have added: one room is folded while the next is filled.
 class SumRooms {
@@ -25,4 +25,4 @@ class SumRooms {
     std::size_t turn_ = 0;
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -1,12 +1,12 @@
 // A step that may write into its gradient (section 20).
 #include <truestep/distributed/scalars.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "agreement.hpp"
 #include "buckets_under_way.hpp"
 #include "step_rooms.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 bool Scape::can_use_up() const {
     return can_.consumed != nullptr && steps_ > 0 && parts_ == 0 && !buckets_->any() &&
@@ -48,4 +48,4 @@ void Scape::attempt_using_up(AlignedFloats& gradient, double learning_rate) {
     finish(scalars);
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include <truestep/distributed/peers.hpp>
-#include <truestep/gasloc/backend.hpp>
+#include <truestep/gpu/gasloc/devices.hpp>
 
 #include "algorithms/meeting.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::gpu::gasloc {
 
 /// The backend that launches blocks, over the machine that runs them: which algorithm comes after which,
 /// and on which memory, is the same for a device and for the host's form of it. What a machine is stands
@@ -52,36 +52,36 @@ class BlockBackend final : public Backend {
 
     bool inner(distributed::InnerRule rule, const distributed::Scalars& scalars, bool first,
                const float* gradient) override {
-        const gpu::InnerArguments arguments{scalars,
-                                            size_,
-                                            machine_.gradient(gradient, size_),
-                                            first ? theta_.data() : x_->data(),
-                                            first ? m_.data() : m_now_.data(),
-                                            first ? v_.data() : v_now_.data(),
-                                            x_->data(),
-                                            m_now_.data(),
-                                            v_now_.data(),
-                                            not_finite_.data()};
+        const gpu::gasloc::InnerArguments arguments{scalars,
+                                                    size_,
+                                                    machine_.gradient(gradient, size_),
+                                                    first ? theta_.data() : x_->data(),
+                                                    first ? m_.data() : m_now_.data(),
+                                                    first ? v_.data() : v_now_.data(),
+                                                    x_->data(),
+                                                    m_now_.data(),
+                                                    v_now_.data(),
+                                                    not_finite_.data()};
         machine_.fill(not_finite_, 0);
         switch (rule) {
         case distributed::InnerRule::sgd:
-            machine_.template run<gpu::SgdStep>(tiles(), arguments);
+            machine_.template run<gpu::gasloc::SgdStep>(tiles(), arguments);
             break;
         case distributed::InnerRule::adams:
-            machine_.template run<gpu::AdamSStep>(tiles(), arguments);
+            machine_.template run<gpu::gasloc::AdamSStep>(tiles(), arguments);
             break;
         case distributed::InnerRule::adams_momentum:
-            machine_.template run<gpu::AdamSMomentumStep>(tiles(), arguments);
+            machine_.template run<gpu::gasloc::AdamSMomentumStep>(tiles(), arguments);
             break;
         case distributed::InnerRule::adamw:
-            machine_.template run<gpu::AdamWStep>(tiles(), arguments);
+            machine_.template run<gpu::gasloc::AdamWStep>(tiles(), arguments);
             break;
         }
         return all_finite();
     }
 
     void make_y(bool drifts, float eta) override {
-        machine_.template run<gpu::Drift>(tiles(), {size_, drifts, eta, theta_.data(), x_->data()});
+        machine_.template run<gpu::gasloc::Drift>(tiles(), {size_, drifts, eta, theta_.data(), x_->data()});
     }
 
     std::shared_ptr<const void> lend_y() override { return {x_, x_->data()}; }
@@ -91,9 +91,9 @@ class BlockBackend final : public Backend {
         machine_.resize(met_, count);
         machine_.upload(met_.data(), gossip.met.data(), count);
         machine_.fill(not_finite_, 0);
-        machine_.template run<gpu::Meet>(tiles(), {size_, met_.data(), count, gossip.a, gossip.gamma,
-                                                   gossip.carries, gossip.of_gossiped, x_->data(),
-                                                   before().data(), theta_.data(), not_finite_.data()});
+        machine_.template run<gpu::gasloc::Meet>(
+            tiles(), {size_, met_.data(), count, gossip.a, gossip.gamma, gossip.carries, gossip.of_gossiped,
+                      x_->data(), before().data(), theta_.data(), not_finite_.data()});
         return all_finite();
     }
 
@@ -173,4 +173,4 @@ class BlockBackend final : public Backend {
     std::vector<float> mirror_;
 };
 
-} // namespace truestep::gasloc
+} // namespace truestep::gpu::gasloc

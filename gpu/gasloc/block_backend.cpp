@@ -1,14 +1,14 @@
-#include <truestep/gasloc/devices.hpp>
+#include <truestep/gpu/gasloc/devices.hpp>
 
 #include <truestep/gpu/host_machine.hpp>
 
 #include "backend.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::gpu::gasloc {
 
 std::unique_ptr<Backend> make_block_backend(const gpu::HostStream& stream) {
     return std::make_unique<BlockBackend<gpu::HostMachine>>(
         gpu::HostMachine(stream, gpu::Exchange::device));
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::gpu::gasloc

@@ -1,14 +1,14 @@
-#include <truestep/gasloc/devices.hpp>
+#include <truestep/gpu/gasloc/devices.hpp>
 
 #include <truestep/gpu/cuda_machine.hpp>
 
 #include "backend.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::gpu::gasloc {
 
 std::unique_ptr<Backend> make_cuda_backend(const gpu::CudaStream& stream) {
     return std::make_unique<BlockBackend<gpu::CudaMachine>>(
         gpu::CudaMachine(stream, gpu::Exchange::device));
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::gpu::gasloc

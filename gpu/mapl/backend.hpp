@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <truestep/distributed/mapl/backend.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 #include <truestep/gpu/algorithms/add.hpp>
-#include <truestep/mapl/backend.hpp>
-#include <truestep/mapl/products.hpp>
 
 #include "algorithms/rows.hpp"
 #include "block_codec.hpp"
@@ -17,7 +17,7 @@
 #include "spel.hpp"
 #include "token_order.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// The backend that launches blocks, over the machine that runs them and whoever makes products on its
 /// stream: which comes after which, and on which memory, is the same for a device and for the host's form
@@ -67,8 +67,8 @@ class BlockBackend final : public Backend {
         else
             put_values(kept->q->data(), tokens, message->data());
         const auto each = static_cast<Index>(id_bytes(settings_.vocabulary));
-        machine_.template run<gpu::boundary::PackIds>(
-            gpu::boundary::tiles_of(count(tokens) * each),
+        machine_.template run<boundary::PackIds>(
+            boundary::tiles_of(count(tokens) * each),
             {count(tokens), each, kept->device_ids->data(), message->data() + layout.ids});
         if (!all_finite_so_far())
             return {};
@@ -97,11 +97,11 @@ class BlockBackend final : public Backend {
         const auto* const theirs = reinterpret_cast<const float*>(message);
         machine_.resize(at_.gradient, at_.a.size());
         machine_.fetch(at_.gradient.data(), theirs, at_.a.size());
-        machine_.template run<gpu::AddTo>(gpu::boundary::tiles_of(at_.a.size()),
+        machine_.template run<gpu::AddTo>(boundary::tiles_of(at_.a.size()),
                                           {at_.part.data(), at_.a.size(), at_.gradient.data()});
         if (settings_.anchors == Anchors::shared)
             machine_.template run<gpu::AddTo>(
-                gpu::boundary::tiles_of(at_.anchor_sum.size()),
+                boundary::tiles_of(at_.anchor_sum.size()),
                 {theirs + at_.a.size(), at_.anchor_sum.size(), at_.anchor_sum.data()});
     }
     void set_gradient(const Floats& gradient) override { at_.set(machine_, at_.gradient, gradient); }
@@ -122,10 +122,10 @@ class BlockBackend final : public Backend {
         const ForwardLayout layout = forward_layout(settings_, tokens);
         const auto* const bytes = reinterpret_cast<const std::uint8_t*>(begin);
         const SharedWords device_ids = words_.take(machine_, tokens);
-        machine_.template run<gpu::boundary::UnpackIds>(gpu::boundary::tiles_of(count(tokens)),
-                                                        {count(tokens),
-                                                         static_cast<Index>(id_bytes(settings_.vocabulary)),
-                                                         bytes + layout.ids, device_ids->data()});
+        machine_.template run<boundary::UnpackIds>(boundary::tiles_of(count(tokens)),
+                                                   {count(tokens),
+                                                    static_cast<Index>(id_bytes(settings_.vocabulary)),
+                                                    bytes + layout.ids, device_ids->data()});
         SharedWords indices;
         if (quantizes(settings_)) {
             indices = words_.take(machine_, codec_.books_of_tokens(tokens));
@@ -220,9 +220,8 @@ class BlockBackend final : public Backend {
             return true;
         const Index size = count(values.size());
         machine_.fill(not_finite_, 0);
-        machine_.template run<gpu::boundary::Check>(
-            gpu::boundary::tiles_of(size),
-            {size, machine_.gradient(values.data(), size), not_finite_.data()});
+        machine_.template run<boundary::Check>(
+            boundary::tiles_of(size), {size, machine_.gradient(values.data(), size), not_finite_.data()});
         return all_finite_so_far();
     }
 
@@ -269,8 +268,8 @@ class BlockBackend final : public Backend {
         if (settings_.anchors == Anchors::none || tokens == 0)
             return;
         const SharedFloats gathered = floats_.take(machine_, tokens * rank());
-        machine_.template run<gpu::boundary::GatherRows>(
-            gpu::boundary::tiles_of(gathered->size()),
+        machine_.template run<boundary::GatherRows>(
+            boundary::tiles_of(gathered->size()),
             {count(tokens), settings_.rank, of.device_ids->data(), at_.anchor.data(), gathered->data()});
         products_.multiply(
             {.rows = tokens, .columns = width(), .inner = rank(), .factor = sign, .keep = true},
@@ -293,8 +292,8 @@ class BlockBackend final : public Backend {
         const TokenOrder order = order_of(of.ids);
         const SharedWords there = words_.take(machine_, order.values.size());
         machine_.upload(there->data(), order.values.data(), there->size());
-        machine_.template run<gpu::boundary::AddRows>(
-            gpu::boundary::tiles_of(count(order.groups) * settings_.rank),
+        machine_.template run<boundary::AddRows>(
+            boundary::tiles_of(count(order.groups) * settings_.rank),
             {count(order.groups), settings_.rank, there->data() + order.ids_at(),
              there->data() + order.begins_at(), there->data(), rows->data(), at_.anchor_sum.data()});
     }
@@ -314,16 +313,16 @@ class BlockBackend final : public Backend {
     void put_values(const float* values, std::size_t tokens, std::uint8_t* message) {
         const Product product{.rows = tokens, .columns = rank(), .inner = width()};
         const Index size = count(tokens) * settings_.rank;
-        const Index blocks = gpu::boundary::tiles_of(size);
+        const Index blocks = boundary::tiles_of(size);
         if (settings_.payload == Payload::fp32) {
             auto* const z = reinterpret_cast<float*>(message);
             products_.multiply(product, values, at_.a.data(), z);
-            machine_.template run<gpu::boundary::Check>(blocks, {size, z, not_finite_.data()});
+            machine_.template run<boundary::Check>(blocks, {size, z, not_finite_.data()});
             return;
         }
         const SharedFloats wide = room_for_values(tokens);
         products_.multiply(product, values, at_.a.data(), wide->data());
-        machine_.template run<gpu::boundary::PackValues>(
+        machine_.template run<boundary::PackValues>(
             blocks, {size, wide->data(), reinterpret_cast<std::uint16_t*>(message), not_finite_.data()});
     }
 
@@ -333,8 +332,8 @@ class BlockBackend final : public Backend {
         const SharedFloats z = floats_.take(machine_, tokens * rank());
         products_.multiply({.rows = tokens, .columns = rank(), .inner = width()}, of.q->data(),
                            at_.a.data(), z->data());
-        machine_.template run<gpu::boundary::Check>(gpu::boundary::tiles_of(z->size()),
-                                                    {z->size(), z->data(), not_finite_.data()});
+        machine_.template run<boundary::Check>(boundary::tiles_of(z->size()),
+                                               {z->size(), z->data(), not_finite_.data()});
         const SharedWords indices = words_.take(machine_, codec_.books_of_tokens(tokens));
         codec_.encode(machine_, count(tokens), z->data(), indices->data(), not_finite_.data());
         codec_.pack(machine_, count(tokens), indices->data(), message);
@@ -348,10 +347,10 @@ class BlockBackend final : public Backend {
                                          const SharedFloats& room) {
         if (room == nullptr)
             return reinterpret_cast<const float*>(message);
-        machine_.template run<gpu::boundary::WidenValues>(gpu::boundary::tiles_of(room->size()),
-                                                          {count(tokens) * settings_.rank,
-                                                           reinterpret_cast<const std::uint16_t*>(message),
-                                                           room->data()});
+        machine_.template run<boundary::WidenValues>(boundary::tiles_of(room->size()),
+                                                     {count(tokens) * settings_.rank,
+                                                      reinterpret_cast<const std::uint16_t*>(message),
+                                                      room->data()});
         return room->data();
     }
 
@@ -385,4 +384,4 @@ class BlockBackend final : public Backend {
     std::array<Floats, static_cast<std::size_t>(Held::anchor_gradient) + 1> mirrors_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

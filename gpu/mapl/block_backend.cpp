@@ -1,4 +1,4 @@
-#include <truestep/mapl/devices.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
 #include <truestep/gpu/host_machine.hpp>
 #include <truestep/gpu/peers.hpp>
@@ -7,7 +7,7 @@
 #include "host_products.hpp"
 #include "standing.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 std::unique_ptr<Backend> make_block_backend(const gpu::HostStream& stream) {
     const gpu::HostMachine machine(stream, gpu::Exchange::device);
@@ -19,4 +19,4 @@ std::unique_ptr<distributed::Peers> make_block_peers(distributed::Peers& ranks,
     return gpu::make_block_peers(ranks, stream, standing_on_machine());
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -2,11 +2,11 @@
 
 #include <span>
 
-#include <truestep/mapl/backend.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
 #include "algorithms/codewords.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// Codebooks over a machine: the order of the launches that codec.cpp has on the host.
 template <class Machine>
@@ -37,36 +37,35 @@ class BlockCodec {
         machine.resize(left_, tokens * width);
         for (std::size_t book = 0; book < shape_.books; ++book) {
             if (book % rounds == 0)
-                machine.template run<gpu::boundary::TakeColumns>(
-                    gpu::boundary::tiles_of(left_.size()),
-                    {tokens, width, settings_.rank, z + static_cast<Index>(book / rounds) * width,
-                     left_.data()});
-            const gpu::boundary::Book chosen = book_of(codebooks_, book, indices);
-            machine.template run<gpu::boundary::Nearest>(gpu::boundary::Nearest::blocks(tokens),
-                                                         {tokens, left_.data(), chosen});
-            machine.template run<gpu::boundary::Learn>(
-                gpu::boundary::tiles_of(words() * width),
-                {tokens, left_.data(), book_of(learned_, book, indices),
-                 static_cast<float>(settings_.quantization.decay),
-                 static_cast<float>(1.0 - settings_.quantization.decay),
-                 learning_.data() + shape_.at(book, 0), not_finite});
+                machine.template run<boundary::TakeColumns>(boundary::tiles_of(left_.size()),
+                                                            {tokens, width, settings_.rank,
+                                                             z + static_cast<Index>(book / rounds) * width,
+                                                             left_.data()});
+            const boundary::Book chosen = book_of(codebooks_, book, indices);
+            machine.template run<boundary::Nearest>(boundary::Nearest::blocks(tokens),
+                                                    {tokens, left_.data(), chosen});
+            machine.template run<boundary::Learn>(boundary::tiles_of(words() * width),
+                                                  {tokens, left_.data(), book_of(learned_, book, indices),
+                                                   static_cast<float>(settings_.quantization.decay),
+                                                   static_cast<float>(1.0 - settings_.quantization.decay),
+                                                   learning_.data() + shape_.at(book, 0), not_finite});
             if ((book + 1) % rounds != 0)
-                machine.template run<gpu::boundary::SubtractWords>(gpu::boundary::tiles_of(left_.size()),
-                                                                   {tokens, left_.data(), chosen});
+                machine.template run<boundary::SubtractWords>(boundary::tiles_of(left_.size()),
+                                                              {tokens, left_.data(), chosen});
         }
     }
     void learned() { learned_.swap(learning_); }
 
     void pack(Machine& machine, Index tokens, const std::uint32_t* indices, std::uint8_t* message) {
         const auto bytes = static_cast<Index>(index_bytes(settings_, static_cast<std::size_t>(tokens)));
-        machine.template run<gpu::boundary::PackIndices>(
-            gpu::boundary::tiles_of(bytes), {bytes, tokens * books(), bits_, indices, message});
+        machine.template run<boundary::PackIndices>(boundary::tiles_of(bytes),
+                                                    {bytes, tokens * books(), bits_, indices, message});
     }
     void unpack(Machine& machine, Index tokens, const std::uint8_t* message, std::uint32_t* indices) {
         constexpr int far = 0x7f; // in each byte
         machine.fill(first_wrong_, far);
-        machine.template run<gpu::boundary::UnpackIndices>(
-            gpu::boundary::tiles_of(tokens * books()),
+        machine.template run<boundary::UnpackIndices>(
+            boundary::tiles_of(tokens * books()),
             {tokens * books(), bits_, words(), message, indices, first_wrong_.data()});
     }
     /// Of those that have been unpacked last; waits for it.
@@ -82,20 +81,20 @@ class BlockCodec {
     }
 
     void decode(Machine& machine, Index tokens, const std::uint32_t* indices, float* z) {
-        machine.template run<gpu::boundary::SumWords>(gpu::boundary::tiles_of(tokens * settings_.rank),
-                                                      {tokens, settings_.rank, word_width(),
-                                                       settings_.quantization.rounds, books(), words(),
-                                                       codebooks_.data(), indices, z});
+        machine.template run<boundary::SumWords>(boundary::tiles_of(tokens * settings_.rank),
+                                                 {tokens, settings_.rank, word_width(),
+                                                  settings_.quantization.rounds, books(), words(),
+                                                  codebooks_.data(), indices, z});
     }
 
     /// Of L, into the message.
     void gather(Machine& machine, std::span<const Word> which, std::uint8_t* message) {
-        move<gpu::boundary::GatherWords>(machine, which, learned_, message);
+        move<boundary::GatherWords>(machine, which, learned_, message);
     }
     /// Of the message, into C.
     void scatter(Machine& machine, std::span<const Word> which, const std::uint8_t* message) {
         // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): one struct for both ways, which reads here
-        move<gpu::boundary::ScatterWords>(machine, which, codebooks_, const_cast<std::uint8_t*>(message));
+        move<boundary::ScatterWords>(machine, which, codebooks_, const_cast<std::uint8_t*>(message));
     }
 
     [[nodiscard]] std::size_t books_of_tokens(std::size_t tokens) const { return tokens * shape_.books; }
@@ -107,8 +106,8 @@ class BlockCodec {
     [[nodiscard]] Index words() const { return static_cast<Index>(shape_.words); }
     [[nodiscard]] Index word_width() const { return static_cast<Index>(shape_.width); }
 
-    [[nodiscard]] gpu::boundary::Book book_of(const Vector<float>& all, std::size_t book,
-                                              std::uint32_t* indices) const {
+    [[nodiscard]] boundary::Book book_of(const Vector<float>& all, std::size_t book,
+                                         std::uint32_t* indices) const {
         return {words(), word_width(), all.data() + shape_.at(book, 0), indices + book, books()};
     }
 
@@ -119,7 +118,7 @@ class BlockCodec {
         machine.resize(which_, some);
         machine.upload(which_.data(), which.data(), some);
         machine.template run<Move>(
-            gpu::boundary::tiles_of(books() * some * word_width()),
+            boundary::tiles_of(books() * some * word_width()),
             {books(), words(), word_width(), some, which_.data(), codebooks.data(), message});
     }
 
@@ -134,4 +133,4 @@ class BlockCodec {
     Vector<Index> first_wrong_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -12,7 +12,7 @@
 #include <truestep/gpu/cuda_machine.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 namespace {
 
@@ -100,4 +100,4 @@ void CublasProducts::multiply(const Product& shape, const float* first, const fl
                  "multiplying");
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -2,10 +2,11 @@
 
 #include <memory>
 
+#include <truestep/distributed/mapl/products.hpp>
 #include <truestep/gpu/cuda_stream.hpp>
-#include <truestep/mapl/products.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// Products of matrices in a device's memory by cuBLAS, as work of the stream: in fp32 all through, and
 /// with a workspace of this alone, so that the same shape has the same bits again. Needs memory of its own
@@ -22,4 +23,4 @@ class CublasProducts {
     std::shared_ptr<State> state_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

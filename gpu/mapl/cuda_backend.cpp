@@ -1,4 +1,4 @@
-#include <truestep/mapl/devices.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
 #include <truestep/gpu/cuda_machine.hpp>
 #include <truestep/gpu/peers.hpp>
@@ -7,7 +7,7 @@
 #include "cublas_products.hpp"
 #include "standing.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 std::unique_ptr<Backend> make_cuda_backend(const gpu::CudaStream& stream) {
     return std::make_unique<BlockBackend<gpu::CudaMachine, CublasProducts>>(
@@ -27,4 +27,4 @@ std::unique_ptr<distributed::Peers> make_nccl_links(distributed::Peers& ranks,
 }
 #endif
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

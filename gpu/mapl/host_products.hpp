@@ -2,10 +2,11 @@
 
 #include <utility>
 
+#include <truestep/distributed/mapl/products.hpp>
 #include <truestep/gpu/host_machine.hpp>
-#include <truestep/mapl/products.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// The products of the host's form: the host's, as work of the stream.
 class HostProducts {
@@ -13,11 +14,11 @@ class HostProducts {
     explicit HostProducts(gpu::HostMachine machine) : machine_(std::move(machine)) {}
 
     void multiply(const Product& shape, const float* first, const float* second, float* to) {
-        machine_.call([=] { mapl::multiply(shape, first, second, to); });
+        machine_.call([=] { distributed::mapl::multiply(shape, first, second, to); });
     }
 
   private:
     gpu::HostMachine machine_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -6,7 +6,7 @@
 #include <truestep/distributed/peers.hpp>
 #include <truestep/gpu/block.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// Vectors of a machine's memory that come back when nobody has them any more. What has let one go may
 /// still be on the stream: so is whoever gets it next.
@@ -35,4 +35,4 @@ class Pool {
     std::vector<Shared> all_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

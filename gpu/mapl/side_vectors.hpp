@@ -1,8 +1,8 @@
 #pragma once
 
-#include <truestep/mapl/backend.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// What a side has in a machine's memory from step to step, beside codebooks.
 template <class Machine>
@@ -57,4 +57,4 @@ struct SideVectors {
     }
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

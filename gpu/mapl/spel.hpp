@@ -3,12 +3,13 @@
 #include <cmath>
 #include <vector>
 
-#include <truestep/mapl/products.hpp>
-#include <truestep/mapl/spel_step.hpp>
+#include <truestep/distributed/mapl/products.hpp>
+#include <truestep/distributed/mapl/spel_step.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
 #include "algorithms/subspace.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// SPEL over a machine: the launches of spel_step.cpp, in its order.
 template <class Machine, class Products>
@@ -25,7 +26,7 @@ class Spel {
             machine.resize(*vector, size_);
         for (Vector* vector : {&square_, &inner_})
             machine.resize(*vector, settings.rank * settings.rank);
-        machine.resize(sums_, gpu::boundary::tiles_of(size_));
+        machine.resize(sums_, boundary::tiles_of(size_));
     }
 
     /// What m and A would be stands in `moment` and `x` then; a flag is set where it is not finite.
@@ -45,39 +46,39 @@ class Spel {
         for (int t = 0; t < settings_.retraction_iterations; ++t)
             iterate(machine, products, endless_polynomial, 1.0);
         for (const Vector* made : {&moment_, &x_})
-            machine.template run<gpu::boundary::Check>(blocks(), {size_, made->data(), not_finite});
+            machine.template run<boundary::Check>(blocks(), {size_, made->data(), not_finite});
     }
 
     Vector& moment() { return moment_; }
     Vector& x() { return x_; }
 
   private:
-    [[nodiscard]] Index blocks() const { return gpu::boundary::tiles_of(size_); }
-    [[nodiscard]] Index square_blocks() const { return gpu::boundary::tiles_of(square_.size()); }
+    [[nodiscard]] Index blocks() const { return boundary::tiles_of(size_); }
+    [[nodiscard]] Index square_blocks() const { return boundary::tiles_of(square_.size()); }
 
     void blend(Machine& machine, float a, const Vector& x, float b, const Vector& y, Vector& to) {
-        machine.template run<gpu::boundary::Blend>(blocks(), {size_, a, x.data(), b, y.data(), to.data()});
+        machine.template run<boundary::Blend>(blocks(), {size_, a, x.data(), b, y.data(), to.data()});
     }
 
     /// x - A sym(A^T x).
     void project(Machine& machine, Products& products, const Vector& a, Vector& x) {
         products.multiply({.rows = rank_, .columns = rank_, .inner = width_, .first_transposed = true},
                           a.data(), x.data(), square_.data());
-        machine.template run<gpu::boundary::Symmetrize>(square_blocks(),
-                                                        {settings_.rank, square_.data(), inner_.data()});
+        machine.template run<boundary::Symmetrize>(square_blocks(),
+                                                   {settings_.rank, square_.data(), inner_.data()});
         products.multiply({.rows = width_, .columns = rank_, .inner = rank_, .factor = -1.0F, .keep = true},
                           a.data(), inner_.data(), x.data());
     }
 
     void polar(Machine& machine, Products& products) {
-        machine.template run<gpu::boundary::SquareSums>(blocks(), {size_, x_.data(), sums_.data()});
+        machine.template run<boundary::SquareSums>(blocks(), {size_, x_.data(), sums_.data()});
         std::vector<double> sums(static_cast<std::size_t>(blocks()));
         machine.download(sums.data(), sums_.data(), blocks());
         double sum = 0.0;
         for (const double of_tile : sums)
             sum += of_tile;
-        machine.template run<gpu::boundary::ScaleBy>(
-            blocks(), {size_, 1.0 / (1.01 * std::sqrt(sum) + 1e-7), x_.data()});
+        machine.template run<boundary::ScaleBy>(blocks(),
+                                                {size_, 1.0 / (1.01 * std::sqrt(sum) + 1e-7), x_.data()});
         for (int t = 0; t < settings_.direction_iterations; ++t)
             if (static_cast<std::size_t>(t) < polar_polynomials.size())
                 iterate(machine, products, polar_polynomials[static_cast<std::size_t>(t)], 1.01);
@@ -91,8 +92,8 @@ class Spel {
                           x_.data(), x_.data(), square_.data());
         products.multiply({.rows = rank_, .columns = rank_, .inner = rank_, .factor = c2}, square_.data(),
                           square_.data(), inner_.data());
-        machine.template run<gpu::boundary::Polynomial>(
-            square_blocks(), {settings_.rank, c0, c1, square_.data(), inner_.data()});
+        machine.template run<boundary::Polynomial>(square_blocks(),
+                                                   {settings_.rank, c0, c1, square_.data(), inner_.data()});
         products.multiply({.rows = width_, .columns = rank_, .inner = rank_}, x_.data(), inner_.data(),
                           made_.data());
         x_.swap(made_);
@@ -107,4 +108,4 @@ class Spel {
     typename Machine::template Vector<double> sums_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

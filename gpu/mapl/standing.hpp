@@ -4,7 +4,7 @@
 
 #include <truestep/distributed/communicator.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// What stands where an end's backend computes: all but the comparison of settings.
 inline std::vector<distributed::Traffic> standing_on_machine() {
@@ -12,4 +12,4 @@ inline std::vector<distributed::Traffic> standing_on_machine() {
     return {Traffic::payload, Traffic::gradient, Traffic::parameters};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

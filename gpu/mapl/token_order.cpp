@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 TokenOrder order_of(const std::vector<Id>& ids) {
     TokenOrder order{.values = std::vector<std::uint32_t>(ids.size()), .tokens = ids.size()};
@@ -21,4 +21,4 @@ TokenOrder order_of(const std::vector<Id>& ids) {
     return order;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

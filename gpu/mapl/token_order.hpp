@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <truestep/mapl/passes.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// Which tokens have the same id, as AddRows reads it, in one vector.
 struct TokenOrder {
@@ -18,4 +18,4 @@ struct TokenOrder {
 };
 [[nodiscard]] TokenOrder order_of(const std::vector<Id>& ids);
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/distributed/backend.hpp>
+#include <truestep/distributed/scape/backend.hpp>
 #include <truestep/gpu/algorithms/add.hpp>
-#include <truestep/gpu/guesses.hpp>
+#include <truestep/gpu/scape/guesses.hpp>
 
 #include "algorithms/exchanged.hpp"
 #include "algorithms/gather.hpp"
@@ -23,7 +23,7 @@
 #include "selection.hpp"
 #include "travelling.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// The backend that launches blocks, over the machine that runs them: which algorithm comes after which,
 /// with how many blocks and which memory, is the same for a device and for the host's form of it.
@@ -33,12 +33,12 @@ namespace truestep::gpu {
 /// copies to and from the host's memory. exchange() is told which vectors a communicator will touch, before
 /// they have any memory, hand_over() returns when it may, and finish() when all has been done.
 template <class Machine>
-class BlockBackend final : public distributed::Backend,
-                           public distributed::GradientParts,
-                           public distributed::RoundedPayloads,
-                           public distributed::GroupSums,
+class BlockBackend final : public distributed::scape::Backend,
+                           public distributed::scape::GradientParts,
+                           public distributed::scape::RoundedPayloads,
+                           public distributed::scape::GroupSums,
                            public Guesses {
-    using Refusal = distributed::Refusal;
+    using Refusal = distributed::scape::Refusal;
 
   public:
     /// `group_tiles`: tiles of a group of selection, or 0 for what suits the size. Changes no bit.
@@ -76,7 +76,7 @@ class BlockBackend final : public distributed::Backend,
 
     [[nodiscard]] Account account() override { return selection_.account(); }
 
-    distributed::Capabilities capabilities() override {
+    distributed::scape::Capabilities capabilities() override {
         return {.parts = this, .rounding = this, .groups = this};
     }
 
@@ -346,8 +346,9 @@ class BlockBackend final : public distributed::Backend,
     }
     static void check_mask(const Results& end) {
         if (end.corrupt != 0)
-            throw distributed::CorruptMask("the gathered mask code is none of this problem's segments; a "
-                                           "sender has another problem, or the message was damaged");
+            throw distributed::scape::CorruptMask(
+                "the gathered mask code is none of this problem's segments; a "
+                "sender has another problem, or the message was damaged");
     }
 
     template <class V>
@@ -392,4 +393,4 @@ class BlockBackend final : public distributed::Backend,
     std::vector<float> m_mirror_;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -1,20 +1,20 @@
-#include <truestep/gpu/block_backend.hpp>
+#include <truestep/gpu/scape/block_backend.hpp>
 
 #include <truestep/gpu/host_machine.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "backend.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 HostStream make_block_stream(const BlockOptions& options) {
     return {options.threads, options.seed};
 }
 
-std::unique_ptr<distributed::Backend> make_block_backend(const problem::Problem& problem,
-                                                         std::span<const float> parameters,
-                                                         const BlockOptions& options,
-                                                         const HostStream& stream) {
+std::unique_ptr<distributed::scape::Backend> make_block_backend(const problem::Problem& problem,
+                                                                std::span<const float> parameters,
+                                                                const BlockOptions& options,
+                                                                const HostStream& stream) {
     if (options.group_tiles < 0 || options.group_tiles > most_group_tiles)
         throw Error("group of " + std::to_string(options.group_tiles) + " tiles; it must be 0 to " +
                     std::to_string(most_group_tiles));
@@ -36,4 +36,4 @@ std::string name(const BlockOptions& options) {
            (options.exchange == Exchange::device ? ", streams" : "");
 }
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

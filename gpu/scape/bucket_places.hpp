@@ -10,7 +10,7 @@
 #include <truestep/distributed/mask.hpp>
 #include <truestep/gpu/block.hpp>
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// Calls work(range, first) for the ranges of a bucket, whose values on the mask begin with that one among
 /// the bucket's. Returns how many it has.
@@ -78,4 +78,4 @@ class BucketPlaces {
     bool under_way_ = false;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

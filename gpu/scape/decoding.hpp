@@ -7,7 +7,7 @@
 #include "masks.hpp"
 #include "segments.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// A gathered code becomes the coming mask: its launches, and the tables that they read.
 template <class Machine>
@@ -56,4 +56,4 @@ class Decoding {
     OffsetsOf<Machine> sums_;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

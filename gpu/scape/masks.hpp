@@ -8,7 +8,7 @@
 
 #include "algorithms/mask.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 using distributed::Mask;
 
@@ -97,4 +97,4 @@ class Masks {
     OffsetsOf<Machine> sums_;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -4,7 +4,7 @@
 
 #include "algorithms/update.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// The norm of ghat and the factor that comes of it: their launches.
 template <class Machine>
@@ -35,4 +35,4 @@ class NormLaunches {
     typename Machine::template Vector<double> level_; ///< of the norm's tree, above sums_
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -5,17 +5,17 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 namespace {
 
 SegmentCode kind_of(Index n, Index k) {
-    switch (distributed::code_of(n, k)) {
-    case distributed::SegmentCode::nothing:
+    switch (distributed::scape::code_of(n, k)) {
+    case distributed::scape::SegmentCode::nothing:
         return SegmentCode::nothing;
-    case distributed::SegmentCode::bitmap:
+    case distributed::scape::SegmentCode::bitmap:
         return SegmentCode::bitmap;
-    case distributed::SegmentCode::positions:
+    case distributed::scape::SegmentCode::positions:
         break;
     }
     return SegmentCode::positions;
@@ -103,9 +103,9 @@ std::vector<Segment> rows_of(std::span<const MaskCode::Part> segments, const std
         while (part < count && parts[static_cast<std::size_t>(part)].segment == static_cast<Index>(number))
             ++part;
         rows.push_back({begin, end, k, first, part, code, kind_of(end - begin, k)});
-        code += static_cast<Index>(distributed::coded_bytes(end - begin, k));
+        code += static_cast<Index>(distributed::scape::coded_bytes(end - begin, k));
     }
     return rows;
 }
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

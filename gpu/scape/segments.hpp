@@ -6,15 +6,15 @@
 #include <span>
 #include <vector>
 
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 #include <truestep/problem/problem.hpp>
 
 #include "algorithms/code.hpp"
 #include "algorithms/local.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
-using distributed::MaskCode;
+using distributed::scape::MaskCode;
 
 /// The problem's coordinates. Throws truestep::Error for a segment that blocks cannot count in.
 [[nodiscard]] Index checked_size(const problem::Problem& problem);
@@ -92,4 +92,4 @@ class SegmentTable {
     Vector<Group> parts_;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

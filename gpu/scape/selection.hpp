@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <truestep/gpu/guesses.hpp>
+#include <truestep/gpu/scape/guesses.hpp>
 #include <truestep/problem/tunable.hpp>
 
 #include "algorithms/code.hpp"
@@ -15,7 +15,7 @@
 #include "masks.hpp"
 #include "segments.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// The top k of each own segment: the launches of algorithms/select.hpp in their order, and the memory that
 /// they work in.
@@ -174,4 +174,4 @@ class Selection {
     Vector<std::uint16_t> places_;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -8,7 +8,7 @@
 
 #include "algorithms/exchanged.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// How a problem's payloads travel, and with what scale.
 class PayloadCoding {
@@ -119,4 +119,4 @@ class Travelling {
     Bytes sent_;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

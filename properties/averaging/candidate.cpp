@@ -3,10 +3,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include <truestep/averaging/worker.hpp>
+#include <truestep/distributed/averaging/worker.hpp>
 #include <truestep/gate/record.hpp>
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 Candidate::Candidate(std::string name, Play play, std::shared_ptr<const gate::Group> group)
     : name_(std::move(name)), play_(std::move(play)), group_(std::move(group)) {}
@@ -30,7 +30,7 @@ std::vector<Seen> Candidate::run(const Case& run) const {
 }
 
 void play_worker(const Case& run, distributed::Communicator& ranks, const Show& show) {
-    Worker worker(parameters_of(run), learning_rate_of(run), ranks);
+    distributed::averaging::Worker worker(parameters_of(run), learning_rate_of(run), ranks);
     for (Index round = 0; round < run.rounds; ++round) {
         for (const std::vector<float>& gradient : gradients_of(run, ranks.rank(), round))
             worker.step(gradient);
@@ -39,4 +39,4 @@ void play_worker(const Case& run, distributed::Communicator& ranks, const Show& 
     }
 }
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

@@ -12,7 +12,7 @@
 
 #include "case.hpp"
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 /// What one rank was seen to do.
 struct Seen {
@@ -49,4 +49,4 @@ class Candidate final : public gate::Implementation {
 /// distributed/averaging.
 void play_worker(const Case& run, distributed::Communicator& ranks, const Show& show);
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

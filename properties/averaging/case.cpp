@@ -2,7 +2,7 @@
 
 #include <truestep/problem/partition.hpp>
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 using problem::DataClass;
 
@@ -58,4 +58,4 @@ float learning_rate_of(const Case& run) {
     return run.data == DataClass::dyadic ? 0.125F : 0.1F;
 }
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

@@ -7,7 +7,7 @@
 #include <truestep/gate/case_spec.hpp>
 #include <truestep/problem/data.hpp>
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 using problem::Index;
 
@@ -31,4 +31,4 @@ struct Case {
 /// On dyadic data a power of two: numbers that a reader can follow. Else every product rounds.
 [[nodiscard]] float learning_rate_of(const Case& run);
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

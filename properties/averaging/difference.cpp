@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include <truestep/averaging/reference.hpp>
+#include <truestep/reference/averaging/reference.hpp>
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 namespace {
 
@@ -35,15 +35,15 @@ class Difference final : public gate::Finding {
 std::optional<gate::Drawing> Difference::drawing() const {
     gate::Drawing drawing{"round " + std::to_string(round_ + 1), run_.size, static_cast<int>(run_.workers)};
     drawing.tensors = {{"x", 0, run_.size}};
-    Vector begin;
-    Vector end = parameters_of(run_);
-    std::vector<Gradients> gradients;
+    reference::averaging::Vector begin;
+    reference::averaging::Vector end = parameters_of(run_);
+    std::vector<reference::averaging::Gradients> gradients;
     for (Index round = 0; round <= round_; ++round) {
         begin = end;
         gradients.clear();
         for (int worker = 0; worker < run_.workers; ++worker)
             gradients.push_back(gradients_of(run_, worker, round));
-        end = after_round(begin, gradients, learning_rate_of(run_));
+        end = reference::averaging::after_round(begin, gradients, learning_rate_of(run_));
     }
     gate::Lane before{"before", "the parameters at the round's begin"};
     before.shared = true;
@@ -51,7 +51,7 @@ std::optional<gate::Drawing> Difference::drawing() const {
     drawing.lanes.push_back(before);
     for (std::size_t step = 0; step < static_cast<std::size_t>(run_.local_steps); ++step) {
         gate::Lane lane{"gradient " + std::to_string(step + 1), ""};
-        for (const Gradients& of_worker : gradients)
+        for (const reference::averaging::Gradients& of_worker : gradients)
             lane.values.push_back(gate::texts(of_worker[step]));
         drawing.lanes.push_back(lane);
     }
@@ -71,4 +71,4 @@ std::shared_ptr<const gate::Finding> difference(std::string message, std::string
                                         round);
 }
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

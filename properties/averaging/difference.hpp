@@ -8,10 +8,10 @@
 
 #include "candidate.hpp"
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 /// What is told and drawn of a case in which a property does not hold: the state after `round`, from 0 on.
 [[nodiscard]] std::shared_ptr<const gate::Finding>
 difference(std::string message, std::string details, const Case& run, std::vector<Seen> seen, Index round);
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

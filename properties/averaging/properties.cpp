@@ -3,13 +3,13 @@
 
 #include <utility>
 
-#include <truestep/averaging/reference.hpp>
+#include <truestep/reference/averaging/reference.hpp>
 #include <truestep/verify/comparator.hpp>
 
 #include "candidate.hpp"
 #include "difference.hpp"
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 namespace {
 
@@ -32,7 +32,8 @@ class Trial {
     }
 
     /// Bit for bit, after a round. The first difference is the one that is told.
-    void compare(Index round, std::size_t rank, const Vector& expected, const std::string& whose) {
+    void compare(Index round, std::size_t rank, const reference::averaging::Vector& expected,
+                 const std::string& whose) {
         const auto compared = verify::compare(expected, seen[rank].after[static_cast<std::size_t>(round)],
                                               verify::Level::exact());
         judged.counts.add({compared.compared, compared.mismatched, compared.greatest_ulps, 0.0});
@@ -58,10 +59,10 @@ Judged replicas(const gate::Implementation& implementation, const Case& run) {
 
 Judged alone(const gate::Implementation& implementation, const Case& run) {
     Trial trial(implementation, run);
-    Vector x = parameters_of(trial.run);
+    reference::averaging::Vector x = parameters_of(trial.run);
     const float learning_rate = learning_rate_of(trial.run);
     for (Index round = 0; round < trial.run.rounds; ++round) {
-        for (const Vector& gradient : gradients_of(trial.run, 0, round))
+        for (const reference::averaging::Vector& gradient : gradients_of(trial.run, 0, round))
             for (std::size_t i = 0; i < x.size(); ++i)
                 x[i] -= learning_rate * gradient[i];
         trial.compare(round, 0, x, "those of plain SGD");
@@ -88,13 +89,13 @@ Judged traffic(const gate::Implementation& implementation, const Case& run) {
 
 Judged equals_the_reference(const gate::Implementation& implementation, const Case& run) {
     Trial trial(implementation, run);
-    Vector x = parameters_of(trial.run);
+    reference::averaging::Vector x = parameters_of(trial.run);
     for (Index round = 0; round < trial.run.rounds; ++round) {
-        std::vector<Gradients> gradients;
+        std::vector<reference::averaging::Gradients> gradients;
         gradients.reserve(static_cast<std::size_t>(trial.run.workers));
         for (int worker = 0; worker < trial.run.workers; ++worker)
             gradients.push_back(gradients_of(trial.run, worker, round));
-        x = after_round(x, gradients, learning_rate_of(trial.run));
+        x = reference::averaging::after_round(x, gradients, learning_rate_of(trial.run));
         for (std::size_t rank = 0; rank < trial.seen.size(); ++rank)
             trial.compare(round, rank, x, "the reference's");
     }
@@ -118,4 +119,4 @@ std::vector<gate::Property> properties() {
         spec().property(0, "reference", "Every bit is the reference's.", equals_the_reference, usual)};
 }
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

@@ -4,8 +4,8 @@
 
 #include <truestep/gate/property.hpp>
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 [[nodiscard]] std::vector<gate::Property> properties();
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

@@ -5,7 +5,7 @@
 #include "planted/planted.hpp"
 #include "properties.hpp"
 
-namespace truestep::systems {
+namespace truestep::properties::averaging {
 
 gate::System averaging_system();
 
@@ -26,4 +26,4 @@ gate::System averaging_system() {
     return system;
 }
 
-} // namespace truestep::systems
+} // namespace truestep::properties::averaging

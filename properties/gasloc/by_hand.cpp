@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace truestep::gasloc::by_hand {
+namespace truestep::properties::gasloc::by_hand {
 
 namespace {
 
@@ -130,7 +130,7 @@ Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner
         return result;
     };
     const auto rounded = [](double value) { return static_cast<float>(value); };
-    const bool adamw = scenario.settings.inner == gasloc::Inner::adamw;
+    const bool adamw = scenario.settings.inner == problem::gasloc::Inner::adamw;
     const float b1 = rounded(hyper.beta1), a1 = rounded(1.0 - hyper.beta1), b2 = rounded(hyper.beta2),
                 a2 = rounded(1.0 - hyper.beta2), eps = rounded(hyper.epsilon);
     Inner now = std::move(begin);
@@ -149,7 +149,7 @@ Inner after_inner_steps(const Scenario& scenario, int worker, Index round, Inner
         for (std::size_t i = 0; i < now.x.size(); ++i) {
             const float g = gradients[h][i];
             float u = g;
-            if (scenario.settings.inner == gasloc::Inner::adams) {
+            if (scenario.settings.inner == problem::gasloc::Inner::adams) {
                 const float m = now.m[i], next = (b1 * m) + (a1 * g), q = m * inv1;
                 const float second =
                     momentum ? (b2 * (q * q)) + (a2 * (g * g)) : (b2 * (m * m)) + (a2 * (g * g));
@@ -294,4 +294,4 @@ std::vector<std::vector<double>> diloco(const Scenario& scenario) {
     return all;
 }
 
-} // namespace truestep::gasloc::by_hand
+} // namespace truestep::properties::gasloc::by_hand

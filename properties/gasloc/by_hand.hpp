@@ -7,7 +7,7 @@
 // Sections 13 and 14 a second time, in numbers and words of their own: what the reference and the optimized
 // code have in common is not known here.
 
-namespace truestep::gasloc::by_hand {
+namespace truestep::properties::gasloc::by_hand {
 
 /// The graph of a round, worked out from the chapter.
 [[nodiscard]] Graph graph_of(const Settings& settings, Index round, int workers);
@@ -33,4 +33,4 @@ struct Inner {
 /// is.
 [[nodiscard]] std::vector<std::vector<double>> diloco(const Scenario& scenario);
 
-} // namespace truestep::gasloc::by_hand
+} // namespace truestep::properties::gasloc::by_hand

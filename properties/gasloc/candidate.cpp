@@ -6,7 +6,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/storage/files.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -140,4 +140,4 @@ void train(Subject& subject, const Scenario& scenario, int worker, Index round) 
             subject.step(scenario.gradient(worker, round, step), scenario.learning_rate(round, step)));
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include <truestep/distributed/counting_peers.hpp>
-#include <truestep/gasloc/gate.hpp>
 #include <truestep/gate/group.hpp>
+#include <truestep/properties/gasloc/gate.hpp>
 
 #include "scenario.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// What one worker was seen to do in one round.
 struct Seen {
@@ -117,4 +117,4 @@ class Workers final : public Candidate {
 /// What trains as it should.
 void train(Subject& subject, const Scenario& scenario, int worker, Index round);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

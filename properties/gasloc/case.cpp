@@ -6,7 +6,7 @@
 #include <truestep/problem/partition.hpp>
 #include <truestep/problem/room.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -175,4 +175,4 @@ Case exact(Case run) {
     return fitting(run);
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

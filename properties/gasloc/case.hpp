@@ -1,10 +1,12 @@
 #pragma once
 
-#include <truestep/gasloc/settings.hpp>
 #include <truestep/gate/case_spec.hpp>
 #include <truestep/problem/data.hpp>
+#include <truestep/problem/gasloc/settings.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
+
+using namespace problem::gasloc;
 
 /// A few numbers and words, from which a whole run follows: one line of text.
 struct Case {
@@ -39,4 +41,4 @@ struct Case {
 /// All of it is exact in fp32: sgd, dyadic data and settings, few rounds, weights that are powers of two.
 [[nodiscard]] Case exact(Case run);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

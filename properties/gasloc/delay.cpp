@@ -8,7 +8,7 @@
 
 #include "by_hand.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::vector<gate::Property> delay_properties() {
     return all;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

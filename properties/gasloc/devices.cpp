@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include <truestep/gasloc/devices.hpp>
-#include <truestep/gasloc/planted_devices.hpp>
 #include <truestep/gpu/availability.hpp>
 #include <truestep/gpu/forms.hpp>
+#include <truestep/gpu/gasloc/devices.hpp>
+#include <truestep/gpu/gasloc/planted_devices.hpp>
 #include <truestep/gpu/local_rank.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
 #include <truestep/gpu/nccl.hpp>
@@ -18,17 +18,17 @@
 #include "planted/numbers.hpp"
 #include "workers.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
-using device_mistakes::Mistake;
 using distributed::Peers;
+using gpu::gasloc::device_mistakes::Mistake;
 
 /// A worker over a backend on a stream, with the peers for it.
 template <class Stream>
 Housed housed(Mistake mistake, const Settings& settings, State state, Peers& ranks, const Stream& stream) {
-    auto [peers, backend] = device_mistakes::on_stream(mistake, ranks, stream);
+    auto [peers, backend] = gpu::gasloc::device_mistakes::on_stream(mistake, ranks, stream);
     auto worker = std::make_unique<Worker>(settings, std::move(state), *peers, std::move(backend));
     return {std::move(peers), std::move(worker)};
 }
@@ -70,7 +70,7 @@ Subjects a_device_each([[maybe_unused]] Peers& ranks) {
         {.device = gpu::local_rank(ranks) % devices, .stream = nullptr, .graphs = false});
     Subjects subjects = subjects_of([stream](const Settings& settings, State state, Peers& counted, int) {
         return Housed{nullptr, std::make_unique<Worker>(settings, std::move(state), counted,
-                                                        make_cuda_backend(stream))};
+                                                        gpu::gasloc::make_cuda_backend(stream))};
     });
     subjects.peers = gpu::make_nccl_peers(ranks, stream);
     return subjects;
@@ -96,7 +96,7 @@ gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group
 }
 
 const gpu::DeviceMistakes& mistakes_on_devices() {
-    static const gpu::DeviceMistakes all{last_number + 1, device_mistakes::descriptions()};
+    static const gpu::DeviceMistakes all{last_number + 1, gpu::gasloc::device_mistakes::descriptions()};
     return all;
 }
 
@@ -108,4 +108,4 @@ device_mistake(int number, const std::string& name, const std::shared_ptr<const 
     return std::make_shared<Workers>(name, one_device(mistake), group, seat_in(gpu::form_of_one_device()));
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

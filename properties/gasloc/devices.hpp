@@ -6,7 +6,7 @@
 #include <truestep/gate/implementation.hpp>
 #include <truestep/gpu/device_mistakes.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// Those of gpu/gasloc: the host's form, and the devices' with the reason why they cannot be run here.
 [[nodiscard]] gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group);
@@ -17,4 +17,4 @@ namespace truestep::gasloc {
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

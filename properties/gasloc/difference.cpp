@@ -5,7 +5,7 @@
 #include "recording.hpp"
 #include "trial.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::shared_ptr<const gate::Finding> difference(std::string message, std::string
                                         std::move(lives), round);
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

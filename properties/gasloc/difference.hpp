@@ -8,11 +8,11 @@
 
 #include "candidate.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// What is told and drawn of a case in which a property does not hold: the state after `round`.
 [[nodiscard]] std::shared_ptr<const gate::Finding> difference(std::string message, std::string details,
                                                               const Case& run, const Scenario& scenario,
                                                               std::vector<Life> lives, Index round);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

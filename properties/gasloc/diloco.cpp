@@ -7,7 +7,7 @@
 
 #include "by_hand.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::vector<gate::Property> diloco_properties() {
                      full_averaging, {{"neighbours", 40}}, fully_averaged)};
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -10,7 +10,7 @@
 
 // What the families of properties share.
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 [[nodiscard]] std::vector<gate::Property> gossip_properties();
 [[nodiscard]] std::vector<gate::Property> diloco_properties();
@@ -50,4 +50,4 @@ void told(Trial& trial, bool ok, Index round, const Message& message) {
     trial.violated(round, message());
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -8,7 +8,7 @@
 
 #include "by_hand.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -143,4 +143,4 @@ std::vector<gate::Property> gossip_properties() {
                      {{"neighbours", 40}}, drifting_once)};
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

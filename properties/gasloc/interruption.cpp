@@ -6,7 +6,7 @@
 
 #include <truestep/problem/text.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::vector<gate::Property> interruption_properties() {
                      restart_other, {{"other number of ranks", 90}}, restarted_with_others)};
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

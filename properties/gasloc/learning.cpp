@@ -8,7 +8,7 @@
 #include "candidate.hpp"
 #include "trial.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -164,4 +164,4 @@ Learning learning() {
     return learning;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

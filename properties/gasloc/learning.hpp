@@ -2,9 +2,9 @@
 
 #include <truestep/gate/learning.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// How candidates of GASLoC are trained (section 33).
 [[nodiscard]] gate::Learning learning();
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

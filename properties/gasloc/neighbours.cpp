@@ -6,7 +6,7 @@
 
 #include "by_hand.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::vector<gate::Property> neighbour_properties() {
                      meets(), exact_local)};
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

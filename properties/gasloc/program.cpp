@@ -9,7 +9,7 @@
 
 #include "properties.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -257,4 +257,4 @@ program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<c
     return std::make_shared<ProgramCandidate>(settings, group);
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -6,10 +6,10 @@
 
 #include "candidate.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// A program of any language (docs/program-protocol.md) whose processes are the workers.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

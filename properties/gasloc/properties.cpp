@@ -6,7 +6,7 @@
 
 #include "family.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 Case as_it_is(Case run) {
     return run;
@@ -60,4 +60,4 @@ std::vector<gate::Property> properties() {
     return all;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -4,9 +4,9 @@
 
 #include <truestep/gate/property.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// Section 17, in its order; the reference comes last.
 [[nodiscard]] std::vector<gate::Property> properties();
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -18,8 +18,9 @@ Index whole_rounds(const Scenario& scenario, const std::vector<Life>& lives) {
     return rounds;
 }
 
-Config config_of(const Scenario& scenario, Index rounds) {
-    Config config{scenario.settings, scenario.workers, problem::Layout({{"x", scenario.size}}), 0, {}};
+verify::gasloc::Config config_of(const Scenario& scenario, Index rounds) {
+    verify::gasloc::Config config{
+        scenario.settings, scenario.workers, problem::Layout({{"x", scenario.size}}), 0, {}};
     if (config.settings.law == Law::given)
         config.settings.given.resize(static_cast<std::size_t>(rounds));
     for (Index round = 1; round <= rounds; ++round) {
@@ -36,13 +37,14 @@ Config config_of(const Scenario& scenario, Index rounds) {
 
 } // namespace
 
-std::vector<std::pair<Result, std::vector<float> State::*>> shown(const Settings& settings) {
-    std::vector<std::pair<Result, std::vector<float> State::*>> all{
-        {Result::first_moment, &State::m},
-        {Result::second_moment, &State::v},
-        {result_before(settings.momentum), &State::before},
-        {Result::parameters, &State::theta}};
-    std::erase_if(all, [&](const auto& one) { return !has(settings.inner, one.first); });
+std::vector<std::pair<verify::gasloc::Result, std::vector<float> State::*>>
+shown(const Settings& settings) {
+    std::vector<std::pair<verify::gasloc::Result, std::vector<float> State::*>> all{
+        {verify::gasloc::Result::first_moment, &State::m},
+        {verify::gasloc::Result::second_moment, &State::v},
+        {verify::gasloc::result_before(settings.momentum), &State::before},
+        {verify::gasloc::Result::parameters, &State::theta}};
+    std::erase_if(all, [&](const auto& one) { return !verify::gasloc::has(settings.inner, one.first); });
     return all;
 }
 
@@ -52,16 +54,16 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
         scenario.restart > 0 || scenario.size < 1 || lives.empty() ? 0 : whole_rounds(scenario, lives);
     if (rounds == 0)
         return false;
-    const Config config = config_of(scenario, rounds);
+    const verify::gasloc::Config config = config_of(scenario, rounds);
     auto results = shown(scenario.settings);
     std::erase_if(results, [&](const auto& shows) { // what a program does not show
         const State& seen = lives.front().rounds.at(1).state;
         return (seen.*shows.second).size() != seen.theta.size();
     });
-    trace::Schema what = schema(config);
+    trace::Schema what = verify::gasloc::schema(config);
     what.results.clear();
     for (const auto& [which, part] : results)
-        what.results.push_back(result(which));
+        what.results.push_back(verify::gasloc::result(which));
     trace::Writer writer(path, what, source, false, trace::Replicas::none);
     writer.series("initial/parameters", std::span<const float>(scenario.start));
     std::vector<double> rates;
@@ -69,16 +71,17 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
         for (Index step = 1; step <= config.most_steps(round); ++step)
             rates.push_back(scenario.learning_rate(round, step));
     writer.series("learning_rate", std::span<const double>(rates));
-    const std::vector<double> edges = edges_series(config);
+    const std::vector<double> edges = verify::gasloc::edges_series(config);
     writer.series("edges", std::span<const double>(edges));
     for (Index round = 1; round <= rounds; ++round) {
         writer.begin_step();
         for (Index step = 1; step <= config.most_steps(); ++step)
             for (int worker = 0; worker < scenario.workers; ++worker)
                 if (step <= config.steps(worker, round))
-                    writer.input(gradient_kind(step), worker, scenario.gradient(worker, round, step));
+                    writer.input(verify::gasloc::gradient_kind(step), worker,
+                                 scenario.gradient(worker, round, step));
         for (const auto& shows : results)
-            writer.result(result(shows.first).kind, [&](int worker) {
+            writer.result(verify::gasloc::result(shows.first).kind, [&](int worker) {
                 return std::span<const float>(
                     lives[static_cast<std::size_t>(worker)].rounds.at(round).state.*shows.second);
             });
@@ -87,4 +90,4 @@ bool record_lives(const std::filesystem::path& path, const std::string& source, 
     return true;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

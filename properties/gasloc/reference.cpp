@@ -1,7 +1,7 @@
 // Every bit is the reference's, or within its bound.
 #include "family.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -45,4 +45,4 @@ std::vector<gate::Property> reference_properties() {
     return all;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

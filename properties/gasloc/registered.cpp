@@ -5,7 +5,7 @@
 #include "system.hpp"
 #include "workers.hpp"
 
-namespace truestep::systems {
+namespace truestep::properties::gasloc {
 
 gate::System gasloc_system();
 
@@ -25,4 +25,4 @@ gate::System gasloc_system() {
     return system;
 }
 
-} // namespace truestep::systems
+} // namespace truestep::properties::gasloc

@@ -5,7 +5,7 @@
 
 #include <truestep/problem/mix64.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -110,4 +110,4 @@ Scenario scenario_of(const Case& run) {
     return scenario;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

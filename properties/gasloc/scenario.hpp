@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
-#include <truestep/gasloc/state.hpp>
+#include <truestep/distributed/gasloc/state.hpp>
 
 #include "case.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
+
+using namespace distributed::gasloc;
 
 /// A whole run: what a case means. Properties change parts of it.
 struct Scenario {
@@ -48,4 +50,4 @@ struct Scenario {
 
 [[nodiscard]] Scenario scenario_of(const Case& run);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -12,7 +12,7 @@
 #include "by_hand.hpp"
 #include "family.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -294,4 +294,4 @@ std::vector<gate::Property> setting_properties() {
                      {{"just stable", 40}, {"just unstable", 40}}, under_a_law)};
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

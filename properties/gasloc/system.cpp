@@ -1,9 +1,9 @@
 // GASLoC's properties in the gate's terms, for whoever's implementations.
 #include <utility>
 
-#include <truestep/gasloc/traces.hpp>
 #include <truestep/gate/gate_main.hpp>
 #include <truestep/gate/system.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
 #include "candidate.hpp"
 #include "learning.hpp"
@@ -11,7 +11,7 @@
 #include "properties.hpp"
 #include "system.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 gate::System system_of_properties() {
     gate::System system;
@@ -19,7 +19,7 @@ gate::System system_of_properties() {
     system.says = "GASLoC: local steps, then accelerated gossip with the neighbours of the round.";
     spec().describe(system);
     system.properties = properties();
-    system.traces = traces();
+    system.traces = verify::gasloc::traces();
     system.program = program_candidate;
     system.learning = learning();
     return system;
@@ -46,4 +46,4 @@ int gate_main(int count, char** values, std::vector<Ranked> candidates) {
     return gate::gate_main(count, values, {system_with(std::move(candidates))});
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include <truestep/gasloc/reference.hpp>
 #include <truestep/problem/layout.hpp>
+#include <truestep/reference/gasloc/reference.hpp>
 
 #include <truestep/verify/beside.hpp>
 
 #include "difference.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -18,11 +18,11 @@ using Floats = std::vector<float>;
 using verify::Bounded;
 using verify::to_vector;
 
-Floats to_floats(const Vector<float>& values) {
+Floats to_floats(const reference::gasloc::Vector<float>& values) {
     return {values.begin(), values.end()};
 }
 
-State to_state(const WorkerState<float>& worker, Index rounds) {
+State to_state(const reference::gasloc::WorkerState<float>& worker, Index rounds) {
     return {rounds,
             worker.s,
             to_floats(worker.theta),
@@ -33,9 +33,9 @@ State to_state(const WorkerState<float>& worker, Index rounds) {
 
 /// Of those that have not ended.
 template <class T>
-std::vector<Gradients<T>> gradients_of(const Scenario& scenario, Index round,
-                                       const std::vector<bool>& ended) {
-    std::vector<Gradients<T>> all(ended.size());
+std::vector<reference::gasloc::Gradients<T>> gradients_of(const Scenario& scenario, Index round,
+                                                          const std::vector<bool>& ended) {
+    std::vector<reference::gasloc::Gradients<T>> all(ended.size());
     for (std::size_t worker = 0; worker < ended.size(); ++worker)
         if (!ended[worker])
             for (const Floats& gradient : scenario.gradients(static_cast<int>(worker), round))
@@ -44,8 +44,8 @@ std::vector<Gradients<T>> gradients_of(const Scenario& scenario, Index round,
 }
 
 /// What a worker begins a round with, as it has shown it: no rounding is in it.
-WorkerState<Bounded> begun_by(const State& state) {
-    WorkerState<Bounded> result;
+reference::gasloc::WorkerState<Bounded> begun_by(const State& state) {
+    reference::gasloc::WorkerState<Bounded> result;
     result.theta = to_vector<Bounded>(state.theta);
     result.before = to_vector<Bounded>(state.before);
     result.m = to_vector<Bounded>(state.m);
@@ -97,9 +97,10 @@ std::set<std::string> kinds_of(const Case& run, const Scenario& scenario) {
     return kinds;
 }
 
-void near(Trial& trial, const WorkerState<Bounded>& expected, const State& actual, Index round,
-          int worker) {
-    const auto part = [&](const Vector<Bounded>& right, const Floats& values, const char* what) {
+void near(Trial& trial, const reference::gasloc::WorkerState<Bounded>& expected, const State& actual,
+          Index round, int worker) {
+    const auto part = [&](const reference::gasloc::Vector<Bounded>& right, const Floats& values,
+                          const char* what) {
         const auto compared = verify::compare_with(right, values);
         trial.add(compared);
         if (!compared.ok())
@@ -126,7 +127,8 @@ void near(Trial& trial, const WorkerState<Bounded>& expected, const State& actua
 } // namespace
 
 std::vector<Life> expected_lives(const Scenario& scenario) {
-    Reference<float> reference(scenario.settings, scenario.workers, to_vector<float>(scenario.start));
+    reference::gasloc::Reference<float> reference(scenario.settings, scenario.workers,
+                                                  to_vector<float>(scenario.start));
     std::vector<Life> lives(static_cast<std::size_t>(std::max(scenario.workers, scenario.to)));
     std::vector<bool> ended(reference.state.size(), false);
     const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(scenario.size);
@@ -137,7 +139,8 @@ std::vector<Life> expected_lives(const Scenario& scenario) {
         if (scenario.restart > 0 && round == scenario.restart + 1) {
             if (std::find(ended.begin(), ended.end(), true) != ended.end())
                 break;
-            reference.state = redistribute(std::move(reference.state), scenario.workers_in(round));
+            reference.state =
+                reference::gasloc::redistribute(std::move(reference.state), scenario.workers_in(round));
             ended.assign(reference.state.size(), false);
             for (std::size_t i = 0; i < reference.state.size(); ++i) {
                 lives[i].begun = to_state(reference.state[i], round - 1);
@@ -269,7 +272,8 @@ void Trial::as_the_reference(const std::vector<Life>& actual) {
 
 /// Up to the round that one does not end, and by right.
 void Trial::within_bounds(const std::vector<Life>& expected, const std::vector<Life>& actual) {
-    Reference<Bounded> reference(scenario.settings, scenario.workers, to_vector<Bounded>(scenario.start));
+    reference::gasloc::Reference<Bounded> reference(scenario.settings, scenario.workers,
+                                                    to_vector<Bounded>(scenario.start));
     bool goes_on = true;
     for (Index round = 1; round <= scenario.rounds && goes_on; ++round) {
         const int workers = scenario.workers_in(round);
@@ -321,4 +325,4 @@ bool Trial::whole(const std::vector<Life>& played) {
     return true;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

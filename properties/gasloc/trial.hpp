@@ -9,7 +9,7 @@
 
 #include "candidate.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// The right answer, as a run would show it: by the reference.
 [[nodiscard]] std::vector<Life> expected_lives(const Scenario& scenario);
@@ -54,4 +54,4 @@ class Trial {
 
 [[nodiscard]] std::string worker_text(int worker, Index round);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

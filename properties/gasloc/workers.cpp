@@ -1,12 +1,12 @@
-// gasloc::Worker as the gate asks for it.
+// distributed::gasloc::Worker as the gate asks for it.
 #include "workers.hpp"
 
 #include <utility>
 
-#include <truestep/gasloc/checkpoint.hpp>
+#include <truestep/distributed/gasloc/checkpoint.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -24,7 +24,7 @@ class WorkerSubject final : public Subject {
     bool round() override { return worker_->round().skipped; }
     State state() const override { return worker_->state(); }
     void save(const fs::path& folder, int rank, int workers) const override {
-        gasloc::save(folder, settings_, worker_->state(), rank, workers);
+        distributed::gasloc::save(folder, settings_, worker_->state(), rank, workers);
     }
 
   private:
@@ -58,4 +58,4 @@ Subjects workers() {
     });
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -8,7 +8,7 @@
 #include "family.hpp"
 #include "quantized.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -119,11 +119,11 @@ void as_the_reference(Trial& trial, Index boundary, Index step) {
         };
         sums(through<float>(trial, boundary, step, compare), compare);
     } else {
-        const auto compare = [&](const Matrix<Bounded>& expected, const Floats& actual, Index micro,
+        const auto compare = [&](const Matrix<verify::Bounded>& expected, const Floats& actual, Index micro,
                                  const char* what) {
             trial.near(expected, actual, step, name_of(micro, what));
         };
-        sums(through<Bounded>(trial, boundary, step, compare), compare);
+        sums(through<verify::Bounded>(trial, boundary, step, compare), compare);
     }
 }
 
@@ -140,7 +140,8 @@ void whole_run_as_the_reference(Trial& trial) {
             trial.near(moment(settings, bounded_of(a, r), bounded_of(sender.at(key(step, "s.m")), r),
                               bounded_of(sender.at(key(step, "s.gM")), r)),
                        m, step, boundary_text(boundary, "m after " + key(step, "SPEL")));
-            const Judgement next = next_subspace(settings, a, m, trial.scenario.rate);
+            const verify::mapl::Judgement next =
+                verify::mapl::next_subspace(settings, a, m, trial.scenario.rate);
             const auto [off, limit] = next.greatest(matrix_of(sender.at(key(step + 1, "s.A")), r));
             trial.within(off, limit, step, boundary_text(boundary, "A after " + key(step, "SPEL")));
         }
@@ -169,8 +170,9 @@ void comes_back(Trial& trial, Index boundary, Index step, const char* why) {
         const double anchored =
             sides.p.none() ? 0.0 : (sides.p.gathered(ids_of(trial, step, micro)) * sides.p.P).norm();
         trial.near(X, matrix_of(back, trial.run.width),
-                   4.0 * manifold_limit(settings, trial.scenario.rate) * (X.norm() + anchored), step,
-                   what + ", which is to be X, " + why);
+                   4.0 * verify::mapl::manifold_limit(settings, trial.scenario.rate) *
+                       (X.norm() + anchored),
+                   step, what + ", which is to be X, " + why);
     }
 }
 
@@ -388,4 +390,4 @@ std::vector<gate::Property> boundary_properties() {
                      gradients, {{"anchors", 50}, {"several micro-batches", 40}}, small_vocabulary)};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

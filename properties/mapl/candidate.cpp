@@ -6,7 +6,7 @@
 
 #include "player.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 const Floats& Seen::at(const std::string& key) const {
     const auto found = values.find(key);
@@ -44,4 +44,4 @@ std::vector<Seen> OnRanks::run(const Scenario& scenario) const {
     return gate::exchange_records(*group_, mine);
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -14,7 +14,7 @@
 #include "scenario.hpp"
 #include "subject.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// What one rank was seen to do. It is the receiver of the boundary before it and the sender of the one
 /// behind it.
@@ -82,4 +82,4 @@ class OnRanks final : public Candidate {
     Seat seat_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -253,4 +253,4 @@ Settings settings_of(const Case& run) {
     return settings;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

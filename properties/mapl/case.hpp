@@ -1,10 +1,12 @@
 #pragma once
 
 #include <truestep/gate/case_spec.hpp>
-#include <truestep/mapl/settings.hpp>
 #include <truestep/problem/data.hpp>
+#include <truestep/problem/mapl/settings.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
+
+using namespace problem::mapl;
 
 /// The order in which a stage takes its micro-batches forward and back.
 enum class Schedule : std::uint8_t {
@@ -50,4 +52,4 @@ struct Case {
 
 [[nodiscard]] Settings settings_of(const Case& run);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -14,18 +14,18 @@
 #if defined(TRUESTEP_WITH_NCCL)
 #include <truestep/gpu/nccl.hpp>
 #endif
-#include <truestep/mapl/devices.hpp>
-#include <truestep/mapl/planted_devices.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
+#include <truestep/gpu/mapl/planted_devices.hpp>
 
 #include "candidate.hpp"
 #include "planted/plain.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
-using device_mistakes::Mistake;
 using distributed::Peers;
+using gpu::mapl::device_mistakes::Mistake;
 
 /// Blocks of another size for each rank. Streams of different ranks are early and late with different work.
 gpu::HostStream stream_of(int rank) {
@@ -36,7 +36,7 @@ gpu::HostStream stream_of(int rank) {
 
 template <class Stream>
 House house(Mistake mistake, Peers& ranks, const Stream& stream) {
-    auto [peers, backend] = device_mistakes::on_stream(mistake, ranks, stream);
+    auto [peers, backend] = gpu::mapl::device_mistakes::on_stream(mistake, ranks, stream);
     return {std::move(peers), std::move(backend)};
 }
 
@@ -64,7 +64,7 @@ Subjects one_device([[maybe_unused]] Mistake mistake) {
 /// asks for it: cuBLAS takes 84 MB, which each process that tries a case would inherit.
 std::string no_cublas() {
 #if defined(TRUESTEP_WITH_CUBLAS)
-    return gpu::availability().devices == 0 ? "" : products_unavailable();
+    return gpu::availability().devices == 0 ? "" : gpu::mapl::products_unavailable();
 #else
     return "built without cuBLAS, which multiplies matrices on a device";
 #endif
@@ -77,7 +77,8 @@ class TappedLinks final : public Peers {
   public:
     TappedLinks(Tapped& tapped, const gpu::CudaStream& stream, int peer)
         : tapped_(tapped), stream_(stream),
-          links_(make_nccl_links(tapped.inner(), stream, peer, {.timeout = std::chrono::seconds(20)})) {}
+          links_(gpu::mapl::make_nccl_links(tapped.inner(), stream, peer,
+                                            {.timeout = std::chrono::seconds(20)})) {}
     [[nodiscard]] int rank() const override { return links_->rank(); }
     [[nodiscard]] int size() const override { return links_->size(); }
     [[nodiscard]] std::string name() const override { return links_->name(); }
@@ -115,7 +116,7 @@ Subjects a_device_each(Peers& ranks) {
     const int device = gpu::local_rank(ranks) % gpu::availability().devices;
     return ends_in([device](Tapped& given, int peer) -> House {
         const gpu::CudaStream stream({.device = device, .stream = nullptr, .graphs = false});
-        return {std::make_unique<TappedLinks>(given, stream, peer), make_cuda_backend(stream)};
+        return {std::make_unique<TappedLinks>(given, stream, peer), gpu::mapl::make_cuda_backend(stream)};
     });
 }
 
@@ -142,7 +143,7 @@ gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group
 }
 
 const gpu::DeviceMistakes& mistakes_on_devices() {
-    static const gpu::DeviceMistakes all{first_on_devices, device_mistakes::descriptions()};
+    static const gpu::DeviceMistakes all{first_on_devices, gpu::mapl::device_mistakes::descriptions()};
     return all;
 }
 
@@ -155,4 +156,4 @@ device_mistake(int number, const std::string& name, const std::shared_ptr<const 
                                      seat_in(gpu::form_of_one_device(no_cublas())));
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

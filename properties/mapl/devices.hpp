@@ -7,7 +7,7 @@
 #include <truestep/gate/implementation.hpp>
 #include <truestep/gpu/device_mistakes.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// Those of gpu/mapl: the host's form, and the devices' with the reason why they cannot be run here.
 [[nodiscard]] gate::Implementations on_devices(const std::shared_ptr<const gate::Group>& group);
@@ -18,4 +18,4 @@ namespace truestep::mapl {
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 device_mistake(int number, const std::string& name, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -11,7 +11,7 @@
 
 // What the families of properties share.
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 [[nodiscard]] std::vector<gate::Property> boundary_properties();
 [[nodiscard]] std::vector<gate::Property> training_properties();
@@ -41,4 +41,4 @@ enum class Replicas : std::uint8_t { one, any };
 /// All of them, in the chapter's order.
 [[nodiscard]] std::vector<gate::Property> properties();
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

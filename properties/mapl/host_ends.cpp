@@ -3,12 +3,12 @@
 #include <string>
 #include <utility>
 
-#include <truestep/mapl/checkpoint.hpp>
+#include <truestep/distributed/mapl/checkpoint.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "subject.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -87,4 +87,4 @@ Subjects host_ends() {
     return ends_in([](Tapped&, int) { return House(); });
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

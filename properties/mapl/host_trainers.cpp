@@ -1,13 +1,13 @@
 // What trains a stage: the sharded optimizers of distributed/scape, over the ranks of its replicas.
 #include <utility>
 
-#include <truestep/distributed/adams.hpp>
-#include <truestep/distributed/host_backend.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/adams.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "subject.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -17,7 +17,7 @@ class HostScape final : public AnyTrainer {
   public:
     HostScape(const StageModel& model, const Floats& parameters, Communicator& replicas)
         : made_(model.problem, model.ranges, model.density,
-                distributed::make_host_backend(model.problem, parameters), replicas, {}) {}
+                distributed::scape::make_host_backend(model.problem, parameters), replicas, {}) {}
     void step(std::span<const float> gradient, double learning_rate) override {
         made_.step(gradient, learning_rate);
     }
@@ -27,11 +27,11 @@ class HostScape final : public AnyTrainer {
     }
     std::any state() override { return made_.state(); }
     void restore(const std::any& state) override {
-        made_.restore(std::any_cast<const distributed::RankState&>(state));
+        made_.restore(std::any_cast<const distributed::scape::RankState&>(state));
     }
 
   private:
-    distributed::Scape made_;
+    distributed::scape::Scape made_;
 };
 
 class HostAdamS final : public AnyTrainer {
@@ -60,7 +60,7 @@ class HostAdamS final : public AnyTrainer {
         Floats parameters;
         Floats shard_moment;
     };
-    distributed::AdamS made_;
+    distributed::scape::AdamS made_;
 };
 
 } // namespace
@@ -74,4 +74,4 @@ StartsTrainer host_trainers() {
     };
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

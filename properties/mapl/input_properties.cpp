@@ -9,7 +9,7 @@
 #include "family.hpp"
 #include "resumed.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -337,4 +337,4 @@ std::vector<gate::Property> input_properties() {
                      {{"several boundaries", 40}, {"several micro-batches", 40}}, one_life, Replicas::any)};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

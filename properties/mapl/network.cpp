@@ -4,7 +4,7 @@
 
 #include <truestep/problem/mix64.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::unique_ptr<Stage> network_stage(const Case& run, int stage) {
     return std::make_unique<NetworkStage>(run, stage);
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -4,11 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include <truestep/mapl/matrix.hpp>
-
 #include "scenario.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// One stage of the pipeline that is tested: Y = X + relu(X W1) W2, and its backward by hand.
 template <class T>
@@ -48,4 +46,4 @@ struct Network {
 /// stage has made-up input, the last one the loss |Y - target|^2 / 2.
 [[nodiscard]] std::unique_ptr<Stage> network_stage(const Case& run, int stage);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -6,7 +6,7 @@
 #include "family.hpp"
 #include "network.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 Case no_restart(Case run) {
     run.restart = 0;
@@ -302,4 +302,4 @@ std::vector<gate::Property> pipeline_properties() {
     return all;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -10,7 +10,7 @@
 #include <truestep/distributed/peer_communicator.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -357,4 +357,4 @@ Seen play_stage(const Scenario& scenario, const Subjects& subjects, distributed:
     return Player(scenario, subjects, peers).play();
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

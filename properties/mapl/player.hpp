@@ -2,10 +2,10 @@
 
 #include "candidate.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// One rank's part of a scenario: its stage, with the ends at its sides.
 [[nodiscard]] Seen play_stage(const Scenario& scenario, const Subjects& subjects,
                               distributed::Peers& peers);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -7,7 +7,7 @@
 
 #include "family.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::vector<gate::Property> principal_properties() {
                      reconstructed)};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -11,7 +11,7 @@
 #include "family.hpp"
 #include "player.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -96,4 +96,4 @@ program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<c
     return std::make_shared<ProgramCandidate>(settings, group);
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -7,7 +7,7 @@
 
 #include "candidate.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// A program of any language (docs/program-protocol.md) whose processes are the stages, with the sides of
 /// the boundaries beside them.
@@ -18,4 +18,4 @@ program_candidate(const gate::ProgramSettings& settings, const std::shared_ptr<c
 [[nodiscard]] Subjects program_sides(gate::Programs& programs, int workers, int rank,
                                      const std::filesystem::path& folder);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <truestep/gate/program_case.hpp>
-#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -291,4 +291,4 @@ Subjects program_sides(gate::Programs& programs, int workers, int rank,
     return sides;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -4,7 +4,7 @@
 
 #include "family.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 Case as_drawn(Case run) {
     return run;
@@ -52,4 +52,4 @@ std::vector<gate::Property> properties() {
     return all;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -4,7 +4,7 @@
 #include "family.hpp"
 #include "quantized.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -134,4 +134,4 @@ std::vector<gate::Property> quantization_properties() {
         {{"codewords", 95}, {"several rounds", 40}, {"streamed", 30}, {"anchors", 50}}, quantized)};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include <truestep/mapl/judgement.hpp>
+#include <truestep/verify/mapl/judgement.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -74,10 +74,10 @@ void FollowedBooks<float>::judge(const std::vector<Matrix<float>>& expected, con
 }
 
 template <>
-void FollowedBooks<Bounded>::judge(const std::vector<Matrix<Bounded>>& expected, const Floats& actual,
-                                   const std::string& what) {
-    Matrix<Bounded> all(1, 0);
-    for (const Matrix<Bounded>& book : expected) {
+void FollowedBooks<verify::Bounded>::judge(const std::vector<Matrix<verify::Bounded>>& expected,
+                                           const Floats& actual, const std::string& what) {
+    Matrix<verify::Bounded> all(1, 0);
+    for (const Matrix<verify::Bounded>& book : expected) {
         const Index before = all.cols();
         all.conservativeResize(1, before + book.size());
         for (Index i = 0; i < book.size(); ++i)
@@ -94,7 +94,7 @@ Matrix<T> FollowedBooks<T>::follow(const Matrix<T>& Z, Index micro) {
     made_.rounds(Z, wire.indices, [&](const Matrix<T>& v, std::size_t book) {
         for (Index token = 0; token < v.rows(); ++token) {
             const Index word = wire.indices(token, static_cast<Index>(book));
-            trial_.told(is_nearest(v.row(token), made_.C[book], word), step_, [&] {
+            trial_.told(verify::mapl::is_nearest(v.row(token), made_.C[book], word), step_, [&] {
                 return boundary_text(boundary_, key(step_, micro, "codeword ")) + std::to_string(word) +
                        " of book " + std::to_string(book) + " is not the nearest to token " +
                        std::to_string(token);
@@ -142,6 +142,6 @@ void FollowedBooks<T>::end() {
 }
 
 template class FollowedBooks<float>;
-template class FollowedBooks<Bounded>;
+template class FollowedBooks<verify::Bounded>;
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <truestep/mapl/vector_quantization.hpp>
+#include <truestep/reference/mapl/vector_quantization.hpp>
 
 #include "trial.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// What the wire had of one micro-batch forward, where Z travels as indices.
 struct Coded {
@@ -40,4 +40,4 @@ class FollowedBooks {
     Quantizer<T> made_;     ///< the same C, and L as it should be
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

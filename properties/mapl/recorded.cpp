@@ -5,7 +5,7 @@
 #include "quantized.hpp"
 #include "trial.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -25,14 +25,15 @@ Floats numbers_of(const Indices& indices) {
 
 } // namespace
 
-Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, Index boundary) {
+verify::mapl::Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen,
+                                     Index boundary) {
     const Case& run = scenario.run;
     const Seen& sender = seen[static_cast<std::size_t>(boundary)];
     const Seen& receiver = seen[static_cast<std::size_t>(boundary) + 1];
-    Recording made{{scenario.settings(boundary, Side::sender), run.steps, run.micro, run.tokens,
-                    run.schedule == Schedule::one_forward_one},
-                   {},
-                   {}};
+    verify::mapl::Recording made{{scenario.settings(boundary, Side::sender), run.steps, run.micro,
+                                  run.tokens, run.schedule == Schedule::one_forward_one},
+                                 {},
+                                 {}};
     made.vectors["initial/A"] = sender.at(key(0, "s.A"));
     made.vectors["initial/m"] = sender.at(key(0, "s.m"));
     if (run.codewords > 0) {
@@ -45,7 +46,7 @@ Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, 
     }
     for (Index step = 0; step < run.steps; ++step) {
         const auto keep = [&](const std::string& name, const Floats& values) {
-            made.vectors[of_step(step + 1, name)] = values;
+            made.vectors[verify::mapl::of_step(step + 1, name)] = values;
         };
         made.numbers["rate"].push_back(scenario.rate_of(step));
         keep("E_sender", sender.at(key(step, "s.E")));
@@ -53,21 +54,21 @@ Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, 
         for (Index micro = 0; micro < run.micro; ++micro) {
             for (const Id id : scenario.ids(step, micro))
                 made.numbers["ids"].push_back(static_cast<double>(id));
-            keep(of_micro("X", micro + 1), sender.at(key(step, micro, "X")));
-            keep(of_micro("dX", micro + 1), sender.at(key(step, micro, "dX")));
-            keep(of_micro("G", micro + 1), receiver.at(key(step, micro, "G")));
-            keep(of_micro("Xhat", micro + 1), receiver.at(key(step, micro, "Xhat")));
+            keep(verify::mapl::of_micro("X", micro + 1), sender.at(key(step, micro, "X")));
+            keep(verify::mapl::of_micro("dX", micro + 1), sender.at(key(step, micro, "dX")));
+            keep(verify::mapl::of_micro("G", micro + 1), receiver.at(key(step, micro, "G")));
+            keep(verify::mapl::of_micro("Xhat", micro + 1), receiver.at(key(step, micro, "Xhat")));
             if (run.codewords > 0) {
                 const Coded wire = coded(scenario, seen, boundary, step, micro);
                 if (!wire.cannot_be.empty())
                     throw Error(boundary_text(boundary, key(step, micro, wire.cannot_be)));
-                keep(of_micro("indices", micro + 1), numbers_of(wire.indices));
-                keep(of_micro("codewords", micro + 1), wire.codewords);
+                keep(verify::mapl::of_micro("indices", micro + 1), numbers_of(wire.indices));
+                keep(verify::mapl::of_micro("codewords", micro + 1), wire.codewords);
             } else {
-                keep(of_micro("Z", micro + 1),
+                keep(verify::mapl::of_micro("Z", micro + 1),
                      sent_values(scenario, seen, boundary, step, micro, true).values);
             }
-            keep(of_micro("dZ", micro + 1),
+            keep(verify::mapl::of_micro("dZ", micro + 1),
                  sent_values(scenario, seen, boundary, step, micro, false).values);
         }
         if (run.codewords > 0) {
@@ -85,4 +86,4 @@ Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen, 
     return made;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include "candidate.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// What was seen at one boundary, as a trace holds it. Of codewords Z is not seen, but what travelled.
 /// Throws truestep::Error where that is no message.
-[[nodiscard]] Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen,
-                                     Index boundary);
+[[nodiscard]] verify::mapl::Recording recording_of(const Scenario& scenario, const std::vector<Seen>& seen,
+                                                   Index boundary);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -1,7 +1,7 @@
 // MAPL, in the gate's terms.
+#include <truestep/distributed/mapl/products.hpp>
 #include <truestep/gate/system.hpp>
-#include <truestep/mapl/products.hpp>
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include "candidate.hpp"
 #include "case.hpp"
@@ -11,7 +11,7 @@
 #include "planted/planted.hpp"
 #include "program.hpp"
 
-namespace truestep::systems {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -34,7 +34,7 @@ gate::System mapl_system();
 gate::System mapl_system() {
     // Before any process is made for cases: said in each of them, it would begin OpenBLAS's threads there,
     // which look for work for a while.
-    mapl::one_thread_unless_asked();
+    distributed::mapl::one_thread_unless_asked();
     gate::System system;
     system.name = "mapl";
     system.says = "MAPL: stages of a pipeline send activations and gradients in a learned subspace.";
@@ -55,9 +55,9 @@ gate::System mapl_system() {
     system.mistakes = mapl::mistakes();
     system.planted = mapl::planted;
     system.clean = {"host"};
-    system.traces = mapl::traces();
+    system.traces = verify::mapl::traces();
     system.what_fits = mapl::what_fits;
     return system;
 }
 
-} // namespace truestep::systems
+} // namespace truestep::properties::mapl

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include <truestep/reference/adams.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/adams.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include "family.hpp"
 #include "network.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -55,10 +55,10 @@ void stage_is_trained(Trial& trial, int stage) {
     const Reals first = reals_of(trial.seen[static_cast<std::size_t>(stage)].at(key(0, "w")));
     all_have(trial, stage, 0, "w", first, "the first replica's");
     if (trial.run.trainer == Trainer::scape)
-        trained_as_by(trial, stage, reference::Scape<float>(model.problem, model.density, first),
+        trained_as_by(trial, stage, reference::scape::Scape<float>(model.problem, model.density, first),
                       "that of the reference's SCAPE over the replicas' gradients");
     else
-        trained_as_by(trial, stage, reference::AdamS<float>(model.problem, first),
+        trained_as_by(trial, stage, reference::scape::AdamS<float>(model.problem, first),
                       "that of the reference's AdamS over the replicas' gradients");
 }
 
@@ -99,7 +99,7 @@ void boundary_is_common(Trial& trial, int boundary) {
             all_have(trial, boundary + 1, step, "r.E", shown(key(step, "s.E")), "the first sender's");
         if (step < trial.run.steps)
             all_have(trial, boundary, step, "s.gM",
-                     reference::mean_in_rank_order(shown_by_all(trial, boundary, key(step, "s.gA"))),
+                     reference::scape::mean_in_rank_order(shown_by_all(trial, boundary, key(step, "s.gA"))),
                      "the mean of the replicas'");
     }
 }
@@ -124,7 +124,7 @@ class TrainsItself final : public Stage {
 
   private:
     std::unique_ptr<Stage> inner_;
-    reference::AdamS<float> made_;
+    reference::scape::AdamS<float> made_;
     double rate_;
 };
 
@@ -192,4 +192,4 @@ std::vector<gate::Property> replica_properties() {
     return {all_together};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -51,4 +51,4 @@ Scenario resumed_before(const Trial& trial, Index step) {
     return other;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

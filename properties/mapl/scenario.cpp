@@ -6,7 +6,7 @@
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/mix64.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -198,4 +198,4 @@ std::vector<Turn> turns(Schedule schedule, int stage, int stages, Index micro_ba
     return all;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

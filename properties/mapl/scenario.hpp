@@ -6,12 +6,16 @@
 #include <string>
 #include <vector>
 
-#include <truestep/mapl/ends.hpp>
-#include <truestep/mapl/quantization.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
+#include <truestep/reference/mapl/matrix.hpp>
 
 #include "case.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
+
+using namespace distributed::mapl;
+using namespace reference::mapl;
 
 /// What one stage of the pipeline computes between the boundaries at its sides.
 class Stage {
@@ -102,4 +106,4 @@ struct Turn {
 };
 [[nodiscard]] std::vector<Turn> turns(Schedule schedule, int stage, int stages, Index micro_batches);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

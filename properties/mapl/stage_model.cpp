@@ -3,7 +3,7 @@
 
 #include "subject.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 StageModel stage_model(const Scenario& scenario, int stage, Index own, bool masks_shared_tables) {
     const Case& run = scenario.run;
@@ -28,4 +28,4 @@ StageModel stage_model(const Scenario& scenario, int stage, Index own, bool mask
             std::move(ranges), problem::DensitySchedule::constant(0.4)};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
+#include <truestep/distributed/mapl/ends.hpp>
 #include <truestep/distributed/peers.hpp>
-#include <truestep/mapl/ends.hpp>
 #include <truestep/problem/density.hpp>
 #include <truestep/problem/problem.hpp>
 
 #include "scenario.hpp"
 #include "tapped.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// What is put to the test: the two sides of a boundary, as Sender and Receiver are.
 class AnySide {
@@ -96,4 +96,4 @@ using Builds = std::function<House(Tapped& given, int peer)>;
 [[nodiscard]] Subjects host_ends();
 [[nodiscard]] StartsTrainer host_trainers();
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -4,7 +4,7 @@
 
 #include "candidate.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 void Tapped::note(int peer, const void* message, std::size_t bytes) {
     if (when.empty())
@@ -29,4 +29,4 @@ void Tapped::settle() {
             std::memcpy(wire_[one.key].data() + one.begin, one.reads(), one.bytes);
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

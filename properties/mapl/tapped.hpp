@@ -10,7 +10,7 @@
 
 #include <truestep/distributed/peers.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// Other peers, and every byte that is sent while it is said what for.
 class Tapped final : public distributed::Peers {
@@ -66,4 +66,4 @@ class Tapped final : public distributed::Peers {
     std::vector<Pending> pending_;
 };
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

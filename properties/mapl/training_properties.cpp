@@ -11,7 +11,7 @@
 #include "family.hpp"
 #include "resumed.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -34,9 +34,10 @@ void manifold(Trial& trial) {
         double before = 0.0;
         for (Index step = 0; step <= trial.run.steps; ++step) {
             const Matrix<double> A = matrix_of(shown_subspace(trial.seen, boundary, step), r);
-            const double off = spectral_norm(A.transpose() * A - Matrix<double>::Identity(r, r));
-            const double limit = manifold_limit(trial.scenario.settings(boundary, Side::sender),
-                                                trial.scenario.rate, before);
+            const double off =
+                verify::mapl::spectral_norm(A.transpose() * A - Matrix<double>::Identity(r, r));
+            const double limit = verify::mapl::manifold_limit(
+                trial.scenario.settings(boundary, Side::sender), trial.scenario.rate, before);
             before = off;
             trial.judged.counts.share_of_limit = std::max(trial.judged.counts.share_of_limit, off / limit);
             trial.told(off <= limit, step, [&] {
@@ -151,10 +152,10 @@ void turned_step(Trial& trial, Index step) {
                        boundary_text(boundary, what + " with A turned"));
         }
         const double behind = rotated ? summed(trial, boundary, step) : taken(trial, boundary, step);
-        const double limit =
-            2.0 * next_subspace(settings, shown_subspace(trial.seen, boundary, step),
-                                trial.seen[b].at(key(step + 1, "s.m")), trial.scenario.rate, behind)
-                      .limit;
+        const double limit = 2.0 * verify::mapl::next_subspace(
+                                       settings, shown_subspace(trial.seen, boundary, step),
+                                       trial.seen[b].at(key(step + 1, "s.m")), trial.scenario.rate, behind)
+                                       .limit;
         trial.near(matrix_of(shown_subspace(trial.seen, boundary, step + 1), r) * by,
                    matrix_of(shown_subspace(seen, boundary, 1), r), limit, step,
                    boundary_text(boundary, "A after " + key(step, "a turned A and m")));
@@ -175,8 +176,8 @@ Case goes_on(Case run) {
 
 /// What the reference makes of the second step of a run from rest, at the subspaces and of the gradients
 /// that were shown: of m it believes nothing.
-Judgement second_step(const Trial& trial, const std::vector<Seen>& seen, Index boundary,
-                      const Settings& settings) {
+verify::mapl::Judgement second_step(const Trial& trial, const std::vector<Seen>& seen, Index boundary,
+                                    const Settings& settings) {
     const Seen& sender = seen[static_cast<std::size_t>(boundary)];
     const Index r = trial.run.rank;
     Matrix<double> m = Matrix<double>::Zero(trial.run.width, r);
@@ -186,8 +187,8 @@ Judgement second_step(const Trial& trial, const std::vector<Seen>& seen, Index b
         m = moment<double>(settings, matrix_of(sender.at(key(step, "s.A")), r), m, g);
         summed += (1.0 - settings.beta) * g.norm();
     }
-    return next_subspace(settings, sender.at(key(1, "s.A")), floats_of(m.cast<float>()),
-                         trial.scenario.rate, summed);
+    return verify::mapl::next_subspace(settings, sender.at(key(1, "s.A")), floats_of(m.cast<float>()),
+                                       trial.scenario.rate, summed);
 }
 
 // 18. From rest the two orders take the same first step, and another second one: of A, not of m alone,
@@ -207,15 +208,17 @@ void orders(Trial& trial) {
     for (Index boundary = 0; boundary < trial.scenario.boundaries(); ++boundary) {
         const auto b = static_cast<std::size_t>(boundary);
         const Settings settings = trial.scenario.settings(boundary, Side::sender);
-        const double limit = 2.0 * next_subspace(settings, shown_subspace(trial.seen, boundary, 0),
-                                                 trial.seen[b].at(key(1, "s.m")), trial.scenario.rate,
-                                                 taken(trial, boundary))
-                                       .limit;
+        const double limit =
+            2.0 * verify::mapl::next_subspace(settings, shown_subspace(trial.seen, boundary, 0),
+                                              trial.seen[b].at(key(1, "s.m")), trial.scenario.rate,
+                                              taken(trial, boundary))
+                      .limit;
         trial.near(matrix_of(shown_subspace(trial.seen, boundary, 1), r),
                    matrix_of(shown_subspace(seen, boundary, 1), r), limit, 0,
                    boundary_text(boundary, "A after one step in the other order"));
-        const Judgement one = second_step(trial, trial.seen, boundary, settings);
-        const Judgement two = second_step(trial, seen, boundary, other.settings(boundary, Side::sender));
+        const verify::mapl::Judgement one = second_step(trial, trial.seen, boundary, settings);
+        const verify::mapl::Judgement two =
+            second_step(trial, seen, boundary, other.settings(boundary, Side::sender));
         const double unsure = one.limit + two.limit;
         if ((one.a - two.a).norm() <= 2.0 * unsure) { // rounding may hide it
             part = false;
@@ -317,4 +320,4 @@ std::vector<gate::Property> training_properties() {
                      {{"several boundaries", 40}, {"orders that part", 80}}, two_steps_of_the_first_order)};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -10,7 +10,7 @@
 
 #include "recorded.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -30,7 +30,7 @@ class MaplDifference final : public gate::Finding {
         if (scenario_.run.replicas > 1 || scenario_.boundaries() != 1 || seen_.size() != 2)
             return false;
         try {
-            write(path, recording_of(scenario_, seen_, 0), source);
+            verify::mapl::write(path, recording_of(scenario_, seen_, 0), source);
         } catch (const std::exception&) { // a run that was not shown to its end
             return false;
         }
@@ -81,8 +81,8 @@ Matrix<double> matrix_of(const Floats& values, Index columns) {
     return read_as<double>(values, columns);
 }
 
-Matrix<Bounded> bounded_of(const Floats& values, Index columns) {
-    return read_as<Bounded>(values, columns);
+Matrix<verify::Bounded> bounded_of(const Floats& values, Index columns) {
+    return read_as<verify::Bounded>(values, columns);
 }
 
 Floats floats_of(const Matrix<float>& values) {
@@ -128,7 +128,7 @@ Boundary<T> shown_boundary(const Trial& trial, Index boundary, Index step) {
 
 template Boundary<float> shown_boundary(const Trial&, Index, Index);
 template Boundary<double> shown_boundary(const Trial&, Index, Index);
-template Boundary<Bounded> shown_boundary(const Trial&, Index, Index);
+template Boundary<verify::Bounded> shown_boundary(const Trial&, Index, Index);
 
 Trial::Trial(const gate::Implementation& implementation, const Case& of)
     : run(of), scenario(scenario_of(of)), candidate(dynamic_cast<const Candidate&>(implementation)) {
@@ -217,7 +217,7 @@ void Trial::same(const std::vector<Seen>& expected, const std::vector<Seen>& act
     }
 }
 
-void Trial::near(const Matrix<Bounded>& expected, const Floats& actual, Index step,
+void Trial::near(const Matrix<verify::Bounded>& expected, const Floats& actual, Index step,
                  const std::string& what) {
     std::vector<double> values;
     std::vector<double> limits;
@@ -243,4 +243,4 @@ void Trial::within(double off, double limit, Index step, const std::string& what
          [&] { return what + ": off by " + shortest(off) + ", and the limit is " + shortest(limit); });
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include <truestep/gate/property.hpp>
-#include <truestep/mapl/judgement.hpp>
 #include <truestep/verify/comparator.hpp>
+#include <truestep/verify/mapl/judgement.hpp>
 
 #include "candidate.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 [[nodiscard]] Matrix<double> matrix_of(const Floats& values, Index columns);
 [[nodiscard]] Floats floats_of(const Matrix<float>& values);
-[[nodiscard]] Matrix<Bounded> bounded_of(const Floats& values, Index columns);
+[[nodiscard]] Matrix<verify::Bounded> bounded_of(const Floats& values, Index columns);
 /// Whether sums of a few thousand products of three such numbers are exact in fp32; with steps of 64, of a
 /// few dozen products with two others.
 [[nodiscard]] bool few_bits(const Floats& values, float steps = 8.0F);
@@ -62,7 +62,8 @@ class Trial {
     /// Two whole runs: all that was shown and sent.
     void same(const std::vector<Seen>& expected, const std::vector<Seen>& actual, const std::string& whose);
     /// Within twice the bound on rounding.
-    void near(const Matrix<Bounded>& expected, const Floats& actual, Index step, const std::string& what);
+    void near(const Matrix<verify::Bounded>& expected, const Floats& actual, Index step,
+              const std::string& what);
     void near(const Matrix<double>& expected, const Matrix<double>& actual, double limit, Index step,
               const std::string& what);
     void within(double off, double limit, Index step, const std::string& what);
@@ -90,4 +91,4 @@ template <class T>
 
 [[nodiscard]] std::string boundary_text(Index boundary, const std::string& what);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

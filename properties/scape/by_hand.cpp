@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <numeric>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 std::vector<SegmentByHand> segments_by_hand(const Case& run) {
     const Index size = run.size();
@@ -58,4 +58,4 @@ double density_by_hand(const Case& run, Index t) {
     return run.start + (run.density - run.start) * way;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -2,13 +2,13 @@
 
 #include <vector>
 
-#include <truestep/properties/case.hpp>
+#include <truestep/properties/scape/case.hpp>
 
 // Section 2, and the schedule of section 4, once more: coordinate by coordinate, straight from the text.
 // problem/ stands under the reference and every implementation of this tree alike, so that what is wrong
 // there is wrong on both sides of a comparison; the properties of masks ask here instead.
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 struct SegmentByHand {
     Index begin = 0;
@@ -27,4 +27,4 @@ struct SegmentByHand {
 /// delta(t).
 [[nodiscard]] double density_by_hand(const Case& run, Index t);
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

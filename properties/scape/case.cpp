@@ -1,4 +1,4 @@
-#include <truestep/properties/case.hpp>
+#include <truestep/properties/scape/case.hpp>
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 Index Case::size() const {
     Index sum = 0;
@@ -83,4 +83,4 @@ std::vector<float> parameters_of(const Case& run) {
     return w;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,11 +1,11 @@
 // The groups of a case, and what its ranks are given at each step, in which parts.
-#include <truestep/properties/case.hpp>
+#include <truestep/properties/scape/case.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -95,4 +95,4 @@ Cut cut_of(const Case& run, Index step) {
     return cut;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

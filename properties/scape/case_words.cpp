@@ -5,9 +5,9 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -140,4 +140,4 @@ Damage parse_damage(const std::string& text) {
     return damage;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <truestep/properties/case.hpp>
+#include <truestep/properties/scape/case.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 // Each is a text without commas. Throws truestep::Error.
 [[nodiscard]] std::string tensors_text(const std::vector<problem::Tensor>& tensors);
@@ -17,4 +17,4 @@ namespace truestep::properties {
 [[nodiscard]] std::string damage_text(const Damage& damage);
 [[nodiscard]] Damage parse_damage(const std::string& text);
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -4,7 +4,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -102,11 +102,11 @@ void every_rank_counts(Trial& trial) {
     View expected = with;
     expected.moment[static_cast<std::size_t>(chosen)] += static_cast<float>(1.0 - run.beta1);
     const View& got = disturbed.after.back().views.front();
-    trial.same_bits(verify::Phase::exchange,
+    trial.same_bits(verify::scape::Phase::exchange,
                     "first_moment with the gradient of rank " + std::to_string(rank) + " perturbed,",
                     run.steps + 1, 0, expected.moment, got.moment);
     for (std::size_t other = 0; other < disturbed.after.back().views.size(); ++other)
-        trial.same_bits(verify::Phase::residual,
+        trial.same_bits(verify::scape::Phase::residual,
                         "residual with the gradient of rank " + std::to_string(rank) + " perturbed,",
                         run.steps + 1, static_cast<int>(other),
                         undisturbed.after.back().views[other].residual,
@@ -141,4 +141,4 @@ std::vector<Property> conservation_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,5 +1,5 @@
 // One file of a folder is changed.
-#include <truestep/properties/damage.hpp>
+#include <truestep/properties/scape/damage.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -7,7 +7,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::string make_damage(const fs::path& folder, const Damage& damage) {
            std::to_string(size) + " turned over";
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

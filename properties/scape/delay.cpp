@@ -2,7 +2,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::vector<Property> delay_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

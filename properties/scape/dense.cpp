@@ -1,13 +1,13 @@
 // Property 6 of section 8: at density 1, SCAPE is dense AdamS on the mean gradient.
 #include <cmath>
 
-#include <truestep/reference/adams.hpp>
+#include <truestep/reference/scape/adams.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -21,7 +21,7 @@ PerRank<float> to_vectors(const Gradients& gradients) {
     return result;
 }
 
-reference::AdamS<float> dense_twin(const Case& run) {
+reference::scape::AdamS<float> dense_twin(const Case& run) {
     problem::Problem problem = problem_of(run);
     problem.algorithm = problem::Algorithm::adams;
     problem.settings.groups.clear(); // where sums are exact, their order shows in no bit
@@ -37,8 +37,10 @@ void equals_adams(Trial& trial) {
         twin.step(to_vectors(action.gradients), action.learning_rate);
         const View& view = history.after[step].views.front();
         const Index t = static_cast<Index>(step) + 1;
-        trial.same_bits(verify::Phase::exchange, "first_moment", t, 0, to_std(twin.state.m), view.moment);
-        trial.same_bits(verify::Phase::update, "parameters", t, 0, to_std(twin.state.w), view.parameters);
+        trial.same_bits(verify::scape::Phase::exchange, "first_moment", t, 0, to_std(twin.state.m),
+                        view.moment);
+        trial.same_bits(verify::scape::Phase::update, "parameters", t, 0, to_std(twin.state.w),
+                        view.parameters);
     }
 }
 
@@ -148,4 +150,4 @@ std::vector<Property> dense_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

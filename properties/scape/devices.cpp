@@ -1,63 +1,65 @@
 // The implementations of gpu/scape as candidates: the host's form anywhere, the devices' where there are
 // some.
-#include <truestep/properties/sharded.hpp>
+#include <truestep/properties/scape/sharded.hpp>
 
 #include <algorithm>
 #include <utility>
 
 #include <truestep/gpu/availability.hpp>
-#include <truestep/gpu/cuda_backend.hpp>
 #include <truestep/gpu/forms.hpp>
 #include <truestep/gpu/local_rank.hpp>
-#include <truestep/gpu/planted.hpp>
+#include <truestep/gpu/scape/cuda_backend.hpp>
+#include <truestep/gpu/scape/planted.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
 #include <truestep/gpu/nccl.hpp>
 #endif
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
 using distributed::Communicator;
-using distributed::Reduction;
+using distributed::scape::Reduction;
 using gpu::Exchange;
-using gpu::planted::Bug;
+using gpu::scape::planted::Bug;
 
 bool same_process(const Group& group) {
     return group.name() == "in_process";
 }
 
 /// With `native` one communicator's order of adding is another's no more.
-std::vector<gpu::BlockOptions> block_variants(Reduction reduction) {
-    std::vector<gpu::BlockOptions> all = gpu::block_variants();
+std::vector<gpu::scape::BlockOptions> block_variants(Reduction reduction) {
+    std::vector<gpu::scape::BlockOptions> all = gpu::scape::block_variants();
     if (reduction == Reduction::native)
-        std::erase_if(
-            all, [](const gpu::BlockOptions& options) { return options.exchange != Exchange::device; });
+        std::erase_if(all, [](const gpu::scape::BlockOptions& options) {
+            return options.exchange != Exchange::device;
+        });
     return all;
 }
 
-std::vector<std::string> names(const std::vector<gpu::BlockOptions>& variants) {
+std::vector<std::string> names(const std::vector<gpu::scape::BlockOptions>& variants) {
     std::vector<std::string> result;
     result.reserve(variants.size());
-    for (const gpu::BlockOptions& options : variants)
-        result.push_back(gpu::name(options));
+    for (const gpu::scape::BlockOptions& options : variants)
+        result.push_back(gpu::scape::name(options));
     return result;
 }
 
 MakePlace blocks(const Group& group, Reduction reduction, Bug bug = Bug::none) {
     return [threads = same_process(group), reduction, bug](const Setup& setup, Communicator& ranks) {
-        gpu::BlockOptions options = block_variants(reduction).at(setup.variant);
+        gpu::scape::BlockOptions options = block_variants(reduction).at(setup.variant);
         if (!threads)
             options.exchange = Exchange::host;
         // Streams of different ranks are early and late with different work.
         options.seed += 16 * static_cast<std::uint64_t>(ranks.rank());
-        const gpu::HostStream stream = gpu::make_block_stream(options);
+        const gpu::HostStream stream = gpu::scape::make_block_stream(options);
         return std::make_unique<StreamPlace<gpu::HostStream>>(
             stream, ranks,
-            options.exchange == Exchange::device ? gpu::planted::make_communicator(bug, ranks, stream)
-                                                 : nullptr,
+            options.exchange == Exchange::device
+                ? gpu::scape::planted::make_communicator(bug, ranks, stream)
+                : nullptr,
             [bug, options](const Setup& of, const gpu::HostStream& on) {
-                return gpu::planted::make_backend(bug, of.problem, of.parameters, options, on);
+                return gpu::scape::planted::make_backend(bug, of.problem, of.parameters, options, on);
             },
             reduction);
     };
@@ -73,9 +75,10 @@ MakePlace one_device([[maybe_unused]] const Group& group, [[maybe_unused]] Reduc
         const gpu::CudaStream stream({.device = 0, .stream = nullptr, .graphs = setup.variant == 1});
         return std::make_unique<StreamPlace<gpu::CudaStream>>(
             stream, ranks,
-            exchange == Exchange::device ? gpu::planted::make_communicator(bug, ranks, stream) : nullptr,
+            exchange == Exchange::device ? gpu::scape::planted::make_communicator(bug, ranks, stream)
+                                         : nullptr,
             [exchange, bug](const Setup& of, const gpu::CudaStream& on) {
-                return gpu::planted::make_backend(bug, of.problem, of.parameters, exchange, on);
+                return gpu::scape::planted::make_backend(bug, of.problem, of.parameters, exchange, on);
             },
             reduction);
     };
@@ -95,7 +98,7 @@ MakePlace a_device_each([[maybe_unused]] Reduction reduction) {
         return std::make_unique<StreamPlace<gpu::CudaStream>>(
             stream, ranks, gpu::make_nccl_communicator(ranks, stream),
             [](const Setup& of, const gpu::CudaStream& on) {
-                return gpu::make_cuda_backend(of.problem, of.parameters, on, Exchange::device);
+                return gpu::scape::make_cuda_backend(of.problem, of.parameters, on, Exchange::device);
             },
             reduction);
     };
@@ -187,4 +190,4 @@ Ranked with_device_bug(const Group& group, int number, bool on_device) {
             .left_out = too_slow()};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

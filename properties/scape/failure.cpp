@@ -7,16 +7,16 @@
 #include <utility>
 
 #include <truestep/problem/text.hpp>
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/property.hpp>
-#include <truestep/properties/recording.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/property.hpp>
+#include <truestep/properties/scape/recording.hpp>
 #include <truestep/verify/comparator.hpp>
-#include <truestep/verify/results.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/results.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -193,7 +193,7 @@ class Failure final : public gate::Finding {
         return !found_.runs.empty() && save_trace(path, found_.runs.back(), source);
     }
     std::string lacks(const std::filesystem::path& trace) const override {
-        return verify::verify_trace(trace, {}).first
+        return verify::scape::verify_trace(trace, {}).first
                    ? ""
                    : " (all ranks' copies up to the first restart, which do not show this failure)";
     }
@@ -220,4 +220,4 @@ gate::Judged judged(const Implementation& implementation, const Property& proper
     return result;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -5,7 +5,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::vector<Property> fault_properties() {
              [](Case& run) { run.workers = std::max(run.workers, 2); }}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

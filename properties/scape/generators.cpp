@@ -6,7 +6,7 @@
 
 #include "spec.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -126,4 +126,4 @@ rc::Gen<Case> damaged_case() {
     });
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -6,11 +6,11 @@
 #include <rapidcheck.h>
 
 #include <truestep/gate/setting.hpp>
-#include <truestep/properties/case.hpp>
+#include <truestep/properties/scape/case.hpp>
 
 // The one generator of problems, in the flavours that the properties need.
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 using gate::one_of;
 
@@ -48,4 +48,4 @@ rc::Gen<Case> changed(rc::Gen<Case> cases, Change change) {
     });
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,7 +7,7 @@
 
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -166,4 +166,4 @@ void demand_script(std::map<std::string, int>& demands) {
     demand(demands, of_a_script());
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -5,9 +5,9 @@
 #include <string>
 
 #include <truestep/problem/partition.hpp>
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -86,4 +86,4 @@ Learning learning() {
     return learning;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -2,9 +2,9 @@
 
 #include <truestep/gate/learning.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 /// How candidates of SCAPE are trained (section 33).
 [[nodiscard]] gate::Learning learning();
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 void show(Live& live, int rank, const View& view) {
     for (const auto* vector : {&view.parameters, &view.moment, &view.residual})
@@ -41,4 +41,4 @@ void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks) {
     }
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

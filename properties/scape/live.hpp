@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <vector>
 
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 /// All that a rank shows of itself.
 void show(Live& live, int rank, const View& view);
@@ -28,4 +28,4 @@ void train_in_lockstep(const Setup& setup, Live& live, Lockstep& ranks);
 void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std::filesystem::path& folder,
                 distributed::Communicator& ranks);
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,25 +1,25 @@
 // The reference put through a scenario: all ranks in lockstep, in one process.
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <truestep/reference/check.hpp>
-#include <truestep/verify/results.hpp>
-#include <truestep/verify/run.hpp>
+#include <truestep/reference/scape/check.hpp>
+#include <truestep/verify/scape/results.hpp>
+#include <truestep/verify/scape/run.hpp>
 
 #include "live.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
 using reference::Coordinates;
 using reference::PerRank;
 using reference::Vector;
-using verify::Run;
+using verify::scape::Run;
 
 class ReferenceRun {
   public:
@@ -41,13 +41,13 @@ class ReferenceRun {
             told_ = told_of(results);
             mask_ = std::move(results.mask);
             next_ = std::move(results.next_mask);
-        } catch (const reference::RefusedStep& refused) {
+        } catch (const reference::scape::RefusedStep& refused) {
             outcome.kind = Outcome::Kind::refused;
             outcome.text = refused.what();
             outcome.rank = refused.rank;
             outcome.index = refused.index;
             outcome.value = g[static_cast<std::size_t>(refused.rank)][refused.index];
-        } catch (const reference::Halted& halted) {
+        } catch (const reference::scape::Halted& halted) {
             outcome.kind = Outcome::Kind::halted;
             outcome.text = halted.what();
             halted_ = true;
@@ -56,7 +56,7 @@ class ReferenceRun {
     }
 
     void restart(const Action& action) {
-        auto state = reference::redistribute(run_.state(), action.problem->workers);
+        auto state = reference::scape::redistribute(run_.state(), action.problem->workers);
         problem_ = action.problem.value();
         run_ = Run<float>(problem_, density_, Vector<float>::Zero(problem_.layout.size()));
         run_.restore(std::move(state));
@@ -69,7 +69,7 @@ class ReferenceRun {
         same.step = state.step;
         same.parameters = to_std(state.w);
         same.moment = to_std(state.m);
-        same.mask = verify::to_bits(mask_, d);
+        same.mask = verify::scape::to_bits(mask_, d);
         same.told = told_;
         same.residual.assign(static_cast<std::size_t>(d), 0.0F);
         std::vector<View> all(static_cast<std::size_t>(problem_.workers), same);
@@ -83,7 +83,7 @@ class ReferenceRun {
         const auto ranks = static_cast<std::size_t>(problem_.workers);
         if (halted_)
             return std::vector<std::vector<std::uint8_t>>(ranks);
-        return {ranks, verify::to_bits(next_, problem_.layout.size())};
+        return {ranks, verify::scape::to_bits(next_, problem_.layout.size())};
     }
 
   private:
@@ -102,7 +102,7 @@ class ReferenceRun {
     }
 
     /// All but the bytes, which are counted on their way.
-    [[nodiscard]] Told told_of(const verify::StepResults<float>& results) const {
+    [[nodiscard]] Told told_of(const verify::scape::StepResults<float>& results) const {
         Told told;
         told.step = run_.state().step;
         told.selected = static_cast<Index>(results.mask.size());
@@ -112,7 +112,7 @@ class ReferenceRun {
             told.kept += std::ranges::binary_search(mask_, coordinate) ? 1 : 0;
         if (problem_.settings.clip_norm > 0.0) {
             const Vector<float> ghat = results.reconstructed(results.mask);
-            told.gradient_norm = reference::norm_in_blocks<double>(ghat, problem_.settings.norm);
+            told.gradient_norm = reference::scape::norm_in_blocks<double>(ghat, problem_.settings.norm);
             told.clip_factor = static_cast<float>(
                 std::min(problem_.settings.clip_norm / (told.gradient_norm + 1e-6), 1.0));
         }
@@ -185,4 +185,4 @@ std::shared_ptr<const Implementation> reference_implementation() {
     return std::make_shared<ReferenceImplementation>();
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -4,12 +4,12 @@
 #include <bit>
 
 #include <truestep/problem/text.hpp>
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -201,4 +201,4 @@ std::vector<Property> machine_properties() {
              {halts_and_goes_on(), refuses_before_the_mask()}}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

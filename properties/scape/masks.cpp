@@ -6,7 +6,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::vector<Property> mask_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include <truestep/properties/implementations.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 #include "vectors.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -93,7 +93,7 @@ std::optional<Case> telling(Case run) {
     reference::PerRank<float> gradients;
     for (const auto& of_rank : gradients_of(run, 1))
         gradients.push_back(to_vector(of_rank));
-    reference::Scape<float> scape(problem_of(run), schedule_of(run), to_vector(parameters_of(run)));
+    reference::scape::Scape<float> scape(problem_of(run), schedule_of(run), to_vector(parameters_of(run)));
     const reference::Vector<float> ghat = scape.step(gradients, learning_rate_of(run, 1)).ghat;
     for (Index less = 0; less < most_less; ++less) {
         const Sums sums = block_sums(ghat.head(ghat.size() - less));
@@ -118,7 +118,7 @@ void blocks_are_added_in_order(Trial& trial) {
     const History expected = reference_implementation()->run(scenario);
     const History& actual = trial(scenario);
     for (std::size_t rank = 0; rank < actual.after.front().views.size(); ++rank)
-        trial.same_bits(verify::Phase::clip, "first_moment", 1, static_cast<int>(rank),
+        trial.same_bits(verify::scape::Phase::clip, "first_moment", 1, static_cast<int>(rank),
                         expected.after.front().views[rank].moment, actual.after.front().views[rank].moment);
 }
 
@@ -161,4 +161,4 @@ std::vector<Property> norm_properties() {
              needs_blocks}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -105,4 +105,4 @@ std::vector<Property> overflow_properties() {
              unclipped_case, overflow_is_refused, demands, claims_no_bits, needs_overflow}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -5,7 +5,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -76,7 +76,7 @@ void every_part_counts(Trial& trial) {
     const History& disturbed = trial(scenario);
     View expected = with;
     expected.moment[chosen] += static_cast<float>(1.0 - run.beta1);
-    trial.same_bits(verify::Phase::exchange,
+    trial.same_bits(verify::scape::Phase::exchange,
                     "first_moment with part " + std::to_string(part + 1) + " of rank " +
                         std::to_string(rank) + " perturbed,",
                     run.steps + 1, 0, expected.moment, disturbed.after.back().views.front().moment);
@@ -277,4 +277,4 @@ std::vector<Property> parts_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,7 +7,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -197,4 +197,4 @@ std::vector<Property> payload_properties() {
              needs_steps_of_zeros}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,12 +7,12 @@
 
 #include <truestep/gate/program_case.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
 #include "live.hpp"
 #include "program_hello.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -317,4 +317,4 @@ std::shared_ptr<const Implementation> program_implementation(const gate::Program
     return std::make_shared<ProgramRanks>(settings, group);
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/properties/property.hpp>
+#include <truestep/properties/scape/property.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -93,4 +93,4 @@ Shows shows_of(const gate::ProgramHello& hello) {
     return {shows("moment"), shows("residual"), shows("mask"), shows("next_mask")};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

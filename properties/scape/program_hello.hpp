@@ -1,11 +1,11 @@
 #pragma once
 
 #include <truestep/gate/program_implementation.hpp>
-#include <truestep/properties/implementation.hpp>
+#include <truestep/properties/scape/implementation.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 [[nodiscard]] gate::ProgramSystem programs_of_scape();
 [[nodiscard]] Shows shows_of(const gate::ProgramHello& hello);
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

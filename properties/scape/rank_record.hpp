@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <truestep/properties/implementation.hpp>
+#include <truestep/properties/scape/implementation.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 /// What one rank saw: a View and an Outcome for each action it came through, the coming mask, and how it
 /// ended.
@@ -20,4 +20,4 @@ struct RankRecord {
     void fields(auto& visit) { visit(views, outcomes, coming, ended, fault_came); }
 };
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,5 +1,5 @@
 // Puts an implementation that is made rank by rank through a scenario.
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -11,14 +11,14 @@
 #include <system_error>
 #include <utility>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/gate/record.hpp>
 
 #include "live.hpp"
 #include "rank_record.hpp"
 #include "restore_damaged.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -140,13 +140,13 @@ Outcome take_step(Candidate& candidate, const Action& action, const problem::Lay
     Outcome outcome;
     try {
         give(candidate, action, layout, rank);
-    } catch (const distributed::RefusedStep& refused) {
+    } catch (const distributed::scape::RefusedStep& refused) {
         outcome.kind = Outcome::Kind::refused;
         outcome.text = refused.what();
         outcome.rank = refused.rank;
         outcome.index = refused.index;
         outcome.value = refused.value;
-    } catch (const distributed::Halted& halted) {
+    } catch (const distributed::scape::Halted& halted) {
         outcome.kind = Outcome::Kind::halted;
         outcome.text = halted.what();
     } catch (const distributed::Aborted&) {
@@ -392,4 +392,4 @@ std::shared_ptr<const Implementation> on_ranks(Ranked ranked, std::shared_ptr<co
     return std::make_shared<RankedImplementation>(std::move(ranked), std::move(group));
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -3,11 +3,11 @@
 #include <memory>
 
 #include <truestep/distributed/counting.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "live.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -60,4 +60,4 @@ void train_rank(const Ranked& ranked, const Setup& setup, Live& live, const std:
     static_cast<void>(candidate->coming()); // nothing is left on its way
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

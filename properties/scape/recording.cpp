@@ -1,14 +1,14 @@
-#include <truestep/properties/recording.hpp>
+#include <truestep/properties/scape/recording.hpp>
 
 #include <algorithm>
 #include <utility>
 
-#include <truestep/verify/results.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/results.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "vectors.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -98,7 +98,7 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
     if (seen.moment.empty() || seen.residual.empty() || seen.mask.empty())
         return false; // it is not all shown
     const problem::Problem& problem = ran.scenario.setup.problem;
-    verify::TraceHead head{source, problem, {}, {}, ran.scenario.setup.parameters};
+    verify::scape::TraceHead head{source, problem, {}, {}, ran.scenario.setup.parameters};
     for (const std::size_t action : steps)
         head.learning_rate.push_back(ran.scenario.actions[action].learning_rate);
     for (Index t = 1; t <= static_cast<Index>(steps.size()) + 1; ++t)
@@ -106,19 +106,19 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
             problem.algorithm == problem::Algorithm::adams ? 1.0 : ran.scenario.setup.density.at(t));
 
     const auto next = next_masks(ran, steps);
-    verify::TraceWriter writer(path, head, false, trace::Replicas::copies);
+    verify::scape::TraceWriter writer(path, head, false, trace::Replicas::copies);
     for (std::size_t step = 0; step < steps.size(); ++step) {
         const Snapshot& snapshot = ran.history.after[steps[step]];
         reference::PerRank<float> gradients;
         for (const auto& gradient : ran.scenario.actions[steps[step]].gradients)
             gradients.push_back(to_vector(gradient));
-        std::vector<verify::Replica> own;
+        std::vector<verify::scape::Replica> own;
         for (std::size_t rank = 0; rank < snapshot.views.size(); ++rank) {
             const View& view = snapshot.views[rank];
             own.push_back({taken(ran, steps[step]) ? view.mask : next[step][rank], next[step][rank],
                            to_vector(view.moment), to_vector(view.parameters)});
         }
-        verify::StepResults<float> results;
+        verify::scape::StepResults<float> results;
         if (problem.algorithm == problem::Algorithm::scape)
             for (const View& view : snapshot.views)
                 results.residual.push_back(to_vector(view.residual));
@@ -128,4 +128,4 @@ bool save_trace(const std::filesystem::path& path, const Ran& ran, const std::st
     return true;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -8,14 +8,14 @@
 
 #include <unistd.h>
 
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/recording.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/recording.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -61,7 +61,7 @@ void within_the_bound(Trial& trial, const Ran& ran) {
     // A bound on a free run grows with every step until it proves nothing; one step's does not.
     options.from = verify::From::recorded;
     options.level = verify::Level::rel();
-    const auto verdict = verify::verify_trace(path, options);
+    const auto verdict = verify::scape::verify_trace(path, options);
     const verify::Row all = verify::total(verdict.rows);
     trial.count({all.compared, all.mismatched, all.greatest_ulps, all.share_of_limit});
     if (verdict.first)
@@ -292,4 +292,4 @@ std::vector<Property> reference_properties() {
              beside_the_drawn()}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -5,7 +5,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 Index refused_coordinate(const Case& run) {
     const Index last = run.size() - 1;
@@ -87,4 +87,4 @@ std::vector<Property> refusal_properties() {
              any_case, refused_on_all_ranks, demands}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

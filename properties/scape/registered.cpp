@@ -1,20 +1,20 @@
 // SCAPE with all that this build has of it, and the mistakes planted in it.
-#include <truestep/planted/bugs.hpp>
-#include <truestep/planted/diagnosis.hpp>
-#include <truestep/planted/implementation.hpp>
-#include <truestep/planted/tampered.hpp>
-#include <truestep/properties/system.hpp>
-#include <truestep/verify/scape_traces.hpp>
+#include <truestep/properties/scape/planted/bugs.hpp>
+#include <truestep/properties/scape/planted/diagnosis.hpp>
+#include <truestep/properties/scape/planted/implementation.hpp>
+#include <truestep/properties/scape/planted/tampered.hpp>
+#include <truestep/properties/scape/system.hpp>
+#include <truestep/verify/scape/traces.hpp>
 
-namespace truestep::systems {
+namespace truestep::properties::scape {
 
 gate::System scape_system();
 
 gate::System scape_system() {
-    gate::System system = properties::system_of_properties();
+    gate::System system = system_of_properties();
     system.implementations = [](const std::shared_ptr<const gate::Group>& group) {
         gate::Implementations all;
-        for (const auto& implementation : properties::all_implementations(group))
+        for (const auto& implementation : all_implementations(group))
             all.push_back(implementation);
         all.push_back(planted::implementation(0, group));
         return all;
@@ -31,9 +31,9 @@ gate::System scape_system() {
             all.push_back({one.words, planted::tampered(one, group)});
         return all;
     };
-    system.traces = verify::scape_traces();
+    system.traces = verify::scape::scape_traces();
     system.what_fits = planted::what_fits;
     return system;
 }
 
-} // namespace truestep::systems
+} // namespace truestep::properties::scape

@@ -7,7 +7,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 Action restart_with(const Case& run, int workers, bool other_partition) {
     Case moved = run;
@@ -216,4 +216,4 @@ std::vector<Property> restart_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

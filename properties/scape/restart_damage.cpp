@@ -5,7 +5,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -148,4 +148,4 @@ std::vector<Property> damage_properties() {
          {large("bit:1:-1:0"), large("bit:1:1100000:3")}}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -69,4 +69,4 @@ Outcome restored_from_damaged(Candidate& candidate, const std::filesystem::path&
     return outcome;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

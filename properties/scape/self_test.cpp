@@ -8,12 +8,12 @@
 #include <functional>
 #include <utility>
 
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/property.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/property.hpp>
 
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::vector<std::string> what_the_gate_does_not_see() {
     return unseen;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,23 +1,23 @@
 // The sharded implementations of distributed/ as candidates.
-#include <truestep/properties/sharded.hpp>
+#include <truestep/properties/scape/sharded.hpp>
 
 #include <utility>
 
-#include <truestep/distributed/adams.hpp>
-#include <truestep/distributed/checkpoint.hpp>
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/kernels.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/adams.hpp>
+#include <truestep/distributed/scape/checkpoint.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
 using distributed::Communicator;
 using distributed::Mask;
-using distributed::Reduction;
 using distributed::Traffic;
+using distributed::scape::Reduction;
 
 std::vector<std::uint8_t> bytes_of(const Mask& mask) {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>((mask.size() + 7) / 8));
@@ -26,7 +26,7 @@ std::vector<std::uint8_t> bytes_of(const Mask& mask) {
     return bytes;
 }
 
-Told told_of(const distributed::Statistics& statistics) {
+Told told_of(const distributed::scape::Statistics& statistics) {
     return {statistics.step,          statistics.selected,    statistics.kept,
             statistics.gradient_norm, statistics.clip_factor, statistics.sent};
 }
@@ -37,8 +37,8 @@ std::vector<float> copy_of(std::span<const float> values) {
 
 class ScapeCandidate : public Candidate {
   public:
-    ScapeCandidate(const Setup& setup, std::unique_ptr<distributed::Backend> backend, Reduction reduction,
-                   Communicator& communicator)
+    ScapeCandidate(const Setup& setup, std::unique_ptr<distributed::scape::Backend> backend,
+                   Reduction reduction, Communicator& communicator)
         : communicator_(communicator), optimizer_(setup.problem, setup.ranges, setup.density,
                                                   std::move(backend), communicator, {reduction}) {}
 
@@ -56,16 +56,16 @@ class ScapeCandidate : public Candidate {
     }
     std::vector<std::uint8_t> coming() override { return bytes_of(optimizer_.coming_mask()); }
     void save(const std::filesystem::path& folder) override {
-        static_cast<void>(distributed::save_checkpoint(optimizer_, communicator_, folder));
+        static_cast<void>(distributed::scape::save_checkpoint(optimizer_, communicator_, folder));
     }
     void restore(const std::filesystem::path& folder) override {
-        const auto latest = distributed::latest_checkpoint(folder);
+        const auto latest = distributed::scape::latest_checkpoint(folder);
         if (!latest)
             throw Error(folder.string() + " holds no checkpoint");
-        distributed::restore_checkpoint(optimizer_, communicator_, *latest);
+        distributed::scape::restore_checkpoint(optimizer_, communicator_, *latest);
     }
     void begin_at(const Begun& begun) override {
-        distributed::RankState state = optimizer_.state();
+        distributed::scape::RankState state = optimizer_.state();
         state.step = begun.step;
         state.residual = begun.residual[static_cast<std::size_t>(communicator_.rank())];
         state.coming.clear();
@@ -78,11 +78,11 @@ class ScapeCandidate : public Candidate {
     }
 
   protected:
-    distributed::Scape& optimizer() { return optimizer_; }
+    distributed::scape::Scape& optimizer() { return optimizer_; }
 
   private:
     Communicator& communicator_;
-    distributed::Scape optimizer_;
+    distributed::scape::Scape optimizer_;
 };
 
 /// Each gradient is a copy that the step may use up.
@@ -132,7 +132,7 @@ class AdamSCandidate final : public Candidate {
     std::vector<problem::Range> ranges_;
     std::size_t size_;
     Communicator& communicator_;
-    distributed::AdamS optimizer_;
+    distributed::scape::AdamS optimizer_;
 };
 
 /// The first variant is what users get; the others split the same work otherwise.
@@ -175,7 +175,7 @@ MakeCandidate host_maker(Reduction reduction) {
         if (distributed::host::variant() != variant.kernels)
             distributed::host::use_variant(variant.kernels);
         return std::make_unique<Kind>(
-            setup, distributed::make_host_backend(setup.problem, setup.parameters, variant.threads),
+            setup, distributed::scape::make_host_backend(setup.problem, setup.parameters, variant.threads),
             reduction, communicator);
     };
 }
@@ -183,8 +183,8 @@ MakeCandidate host_maker(Reduction reduction) {
 } // namespace
 
 std::unique_ptr<Candidate> truestep_candidate(const Setup& setup,
-                                              std::unique_ptr<distributed::Backend> backend,
-                                              distributed::Reduction reduction,
+                                              std::unique_ptr<distributed::scape::Backend> backend,
+                                              distributed::scape::Reduction reduction,
                                               distributed::Communicator& communicator) {
     return std::make_unique<ScapeCandidate>(setup, std::move(backend), reduction, communicator);
 }
@@ -241,4 +241,4 @@ all_implementations(const std::shared_ptr<const Group>& group) {
     return all;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

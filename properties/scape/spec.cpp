@@ -3,13 +3,13 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/room.hpp>
-#include <truestep/properties/implementation.hpp>
+#include <truestep/properties/scape/implementation.hpp>
 
 #include "case_words.hpp"
 #include "generators.hpp"
 #include "spec.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -296,4 +296,4 @@ Case parse_case(const std::string& line) {
     return spec().parse(line);
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <truestep/gate/case_spec.hpp>
-#include <truestep/properties/case.hpp>
+#include <truestep/properties/scape/case.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 [[nodiscard]] const gate::CaseSpec<Case>& spec();
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -10,7 +10,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -242,4 +242,4 @@ std::vector<Property> start_properties() {
              }}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -10,7 +10,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 const View& before(const Ran& ran, std::size_t action, int rank) {
     return action == 0 ? ran.start : ran.history.after[action - 1].views[static_cast<std::size_t>(rank)];
@@ -190,4 +190,4 @@ const std::vector<Property>& all_properties() {
     return all;
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

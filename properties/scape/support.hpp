@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <truestep/properties/property.hpp>
+#include <truestep/properties/scape/property.hpp>
 
 // What the families of properties share.
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 [[nodiscard]] std::vector<Property> conservation_properties();
 [[nodiscard]] std::vector<Property> mask_properties();
@@ -88,4 +88,4 @@ void refused_and_forgotten(Trial& trial, const Scenario& good, Index refused, Ac
 /// For properties that speak of masks and residuals.
 [[nodiscard]] std::string only_scape(const Implementation& implementation);
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,7 +7,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::vector<Property> symmetry_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,5 +1,5 @@
 // SCAPE and AdamS in the gate's terms.
-#include <truestep/properties/system.hpp>
+#include <truestep/properties/scape/system.hpp>
 
 #include <algorithm>
 #include <array>
@@ -7,15 +7,15 @@
 
 #include <truestep/gate/gate_main.hpp>
 #include <truestep/problem/data.hpp>
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/property.hpp>
-#include <truestep/verify/record.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/property.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include "learning.hpp"
 #include "self_test.hpp"
 #include "spec.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -126,4 +126,4 @@ int gate_main(int count, char** values, std::vector<Ranked> candidates) {
     return gate::gate_main(count, values, {system_with(std::move(candidates))});
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -10,7 +10,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -183,4 +183,4 @@ std::vector<Property> traffic_properties() {
              {buckets_with_gaps()}}};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,4 +1,4 @@
-#include <truestep/properties/property.hpp>
+#include <truestep/properties/scape/property.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -9,11 +9,11 @@
 
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 using verify::Comparison;
 using verify::Divergence;
-using verify::Phase;
+using verify::scape::Phase;
 
 Scenario Trial::steps(const Case& run, Index count) const {
     problem::Problem problem = problem_of(run);
@@ -153,4 +153,4 @@ void Trial::same_view(Index step, int rank, const View& expected, const View& ac
     same_bits(Phase::update, "parameters", step, rank, expected.parameters, actual.parameters);
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,7 +7,7 @@
 #include "generators.hpp"
 #include "support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 namespace {
 
@@ -153,4 +153,4 @@ std::vector<Property> update_properties() {
     };
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -7,7 +7,7 @@
 
 // Between what the gate shows of a state and what the reference takes.
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 [[nodiscard]] inline reference::Vector<float> to_vector(const std::vector<float>& values) {
     return Eigen::Map<const reference::Vector<float>>(values.data(),
@@ -18,4 +18,4 @@ namespace truestep::properties {
     return {values.data(), values.data() + values.size()};
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -1,6 +1,6 @@
-#include <truestep/averaging/reference.hpp>
+#include <truestep/reference/averaging/reference.hpp>
 
-namespace truestep::averaging {
+namespace truestep::reference::averaging {
 
 namespace {
 
@@ -26,4 +26,4 @@ Vector after_round(const Vector& parameters, const std::vector<Gradients>& gradi
     return mean;
 }
 
-} // namespace truestep::averaging
+} // namespace truestep::reference::averaging

@@ -1,10 +1,10 @@
 // The reference is templates; here the compiler reads all of them, with the reference's own flags, for both
 // of its scalars.
-#include <truestep/gasloc/reference.hpp>
+#include <truestep/reference/gasloc/reference.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::reference::gasloc {
 
 template class Reference<float>;
 template class Reference<double>;
 
-} // namespace truestep::gasloc
+} // namespace truestep::reference::gasloc

@@ -1,10 +1,10 @@
 // The reference is templates; here the compiler reads all of them, with the reference's own flags, for both
 // of its scalars.
-#include <truestep/mapl/boundary.hpp>
-#include <truestep/mapl/spel.hpp>
-#include <truestep/mapl/vector_quantization.hpp>
+#include <truestep/reference/mapl/boundary.hpp>
+#include <truestep/reference/mapl/spel.hpp>
+#include <truestep/reference/mapl/vector_quantization.hpp>
 
-namespace truestep::mapl {
+namespace truestep::reference::mapl {
 
 template struct Boundary<float>;
 template struct Boundary<double>;
@@ -15,4 +15,4 @@ template SpelStep<float> spel(const Settings&, const Matrix<float>&, const Matri
 template SpelStep<double> spel(const Settings&, const Matrix<double>&, const Matrix<double>&,
                                const Matrix<double>&, double);
 
-} // namespace truestep::mapl
+} // namespace truestep::reference::mapl

@@ -1,11 +1,11 @@
 // The reference is templates; here the compiler reads all of them, with the reference's own flags, for all
 // of its scalars.
-#include <truestep/reference/adams.hpp>
-#include <truestep/reference/adamw.hpp>
 #include <truestep/reference/bf16.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/adams.hpp>
+#include <truestep/reference/scape/adamw.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 
 template class AdamS<float>;
 template class AdamS<double>;
@@ -16,4 +16,4 @@ template class Scape<float>;
 template class Scape<double>;
 template class Scape<Bf16>;
 
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -8,9 +8,9 @@
 namespace truestep::verify {
 namespace {
 
-using support::contains;
-using support::run_tool;
-using support::ToolResult;
+using scape::support::contains;
+using scape::support::run_tool;
+using scape::support::ToolResult;
 
 class Bf16CommandTest : public ToolTest {
   protected:
@@ -26,7 +26,7 @@ TEST_F(Bf16CommandTest, ARunInBf16PassesAtItsLevelAlone) {
     EXPECT_EQ(result.status, 0) << result.output;
     EXPECT_TRUE(contains(result.output, " --level bf16\n")) << result.output;
     EXPECT_TRUE(contains(result.output, "level    BF16: within twice the rounding error"));
-    EXPECT_TRUE(contains(support::load(file("result.json")), "\"BF16\""));
+    EXPECT_TRUE(contains(scape::support::load(file("result.json")), "\"BF16\""));
     EXPECT_EQ(run_tool({"verify", "--level", "rel", trace_}).status, 1);
 }
 

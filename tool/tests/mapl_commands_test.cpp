@@ -11,11 +11,11 @@
 namespace truestep::verify {
 namespace {
 
-using support::contains;
-using support::element;
-using support::run_tool;
-using support::set_element;
-using support::ToolResult;
+using scape::support::contains;
+using scape::support::element;
+using scape::support::run_tool;
+using scape::support::set_element;
+using scape::support::ToolResult;
 
 class MaplCommands : public ToolTest {
   protected:
@@ -120,7 +120,7 @@ TEST_F(MaplCommands, FixedAnchorsStay) {
     expect_told("step/0004/E_sender", 0, 1e-6F, "anchors");
 
     ASSERT_EQ(record_with({"--anchors", "shared"}).status, 0);
-    support::FileImage image(trace_);
+    scape::support::FileImage image(trace_);
     image.replace_in_config("\"shared\"", "\"fixed\"");
     image.save(trace_);
     const ToolResult result = run_tool({"verify", trace_});

@@ -16,9 +16,9 @@ namespace truestep::verify {
 namespace {
 
 using nlohmann::json;
-using support::contains;
-using support::run_tool;
-using support::ToolResult;
+using scape::support::contains;
+using scape::support::run_tool;
+using scape::support::ToolResult;
 
 class ToolTrain : public ToolTest {
   protected:

@@ -1,5 +1,5 @@
 // The metadata entry `config` of a trace of GASLoC: one JSON text (section 19).
-#include <truestep/gasloc/traces.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/trace/config.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::verify::gasloc {
 
 namespace {
 
@@ -102,4 +102,4 @@ std::string config_text(const Config& config) {
     return json.dump();
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::verify::gasloc

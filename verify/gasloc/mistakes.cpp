@@ -9,7 +9,7 @@
 
 #include "rounds.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::verify::gasloc {
 
 namespace {
 
@@ -164,4 +164,4 @@ std::string known_mistake(const verify::TraceVerdict& verdict) {
     return known.line();
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::verify::gasloc

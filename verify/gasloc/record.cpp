@@ -1,19 +1,19 @@
 // Made-up runs of the reference as traces.
-#include <truestep/gasloc/traces.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
 #include <span>
 #include <utility>
 
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/data.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/partition.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/verify/made_up.hpp>
 
 #include "rounds.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::verify::gasloc {
 
 namespace {
 
@@ -218,4 +218,4 @@ verify::Traces traces() {
     return {{"gasloc"}, schema_of_config, verify_trace, settings(), record, known_mistake, words};
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::verify::gasloc

@@ -5,11 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/gasloc/reference.hpp>
-#include <truestep/gasloc/traces.hpp>
+#include <truestep/reference/gasloc/reference.hpp>
 #include <truestep/verify/beside.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::verify::gasloc {
+
+using namespace reference::gasloc;
 
 /// T is float for EXACT, Bounded for REL.
 template <class T>
@@ -81,4 +83,4 @@ class Rounds {
     const Head& head_;
 };
 
-} // namespace truestep::gasloc
+} // namespace truestep::verify::gasloc

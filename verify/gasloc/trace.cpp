@@ -1,13 +1,13 @@
-#include <truestep/gasloc/traces.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
 #include <array>
 #include <cmath>
 
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::verify::gasloc {
 
 namespace {
 
@@ -145,4 +145,4 @@ std::vector<double> edges_series(const Config& config) {
 TraceReader::TraceReader(const std::filesystem::path& path)
     : Reader(path, schema_of_config), head_(read_head(*this, Reader::schema().config)) {}
 
-} // namespace truestep::gasloc
+} // namespace truestep::verify::gasloc

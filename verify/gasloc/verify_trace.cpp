@@ -1,4 +1,4 @@
-#include <truestep/gasloc/traces.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "rounds.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::verify::gasloc {
 
 namespace {
 
@@ -141,4 +141,4 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
         "their second moment may be zero, so that no finite bound holds for the division by it");
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::verify::gasloc

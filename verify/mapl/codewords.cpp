@@ -4,11 +4,11 @@
 #include <type_traits>
 #include <utility>
 
-#include <truestep/mapl/traces.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 namespace {
 
@@ -121,4 +121,4 @@ std::string place_in_codebooks(const Settings& settings, const std::string& name
            std::to_string(index % width);
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

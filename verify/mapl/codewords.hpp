@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <vector>
 
-#include <truestep/mapl/judgement.hpp>
-#include <truestep/mapl/vector_quantization.hpp>
+#include <truestep/reference/mapl/vector_quantization.hpp>
 #include <truestep/verify/beside.hpp>
+#include <truestep/verify/mapl/judgement.hpp>
 
 // Z as indices of codewords, in traces: section 23.1.
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 /// Whether fp32 may make no finite number of it.
 [[nodiscard]] inline bool overflows(const Bounded& value) {
@@ -100,4 +100,4 @@ class TracedCodewords {
 [[nodiscard]] std::string place_in_codebooks(const Settings& settings, const std::string& name,
                                              Index index);
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

@@ -1,15 +1,15 @@
 // The metadata entry `config` of a trace of MAPL: one JSON text.
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <truestep/mapl/quantization.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 #include <truestep/problem/text.hpp>
 
 #include "visit.hpp"
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::string config_text(const Config& config) {
     return json.dump();
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <string>
 
-#include <truestep/mapl/quantization.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/verify/verdict_builder.hpp>
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 namespace {
 
@@ -74,4 +74,4 @@ Head read_head(const trace::Reader& file) {
     return head;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 /// What a trace says before its first step.
 struct Head {
@@ -23,4 +23,4 @@ struct Head {
 /// The settings of a trace, in one line for a report.
 [[nodiscard]] std::string describe(const Config& config);
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

@@ -1,4 +1,4 @@
-#include <truestep/mapl/judgement.hpp>
+#include <truestep/verify/mapl/judgement.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <Eigen/Eigenvalues>
 #include <Eigen/SVD>
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 namespace {
 
@@ -165,4 +165,4 @@ Judgement next_subspace(const Settings& settings, const std::vector<float>& a, c
     return made;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

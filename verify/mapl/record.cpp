@@ -1,5 +1,5 @@
 // Made-up runs of the reference as traces.
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include <cmath>
 #include <optional>
@@ -16,7 +16,7 @@
 #include "step.hpp"
 #include "visit.hpp"
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 namespace {
 
@@ -225,4 +225,4 @@ verify::Traces traces() {
     return {{"mapl"}, schema_of_config, verify_trace, made_up_settings(), record};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

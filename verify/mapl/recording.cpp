@@ -1,15 +1,15 @@
 // A trace that was gathered in memory, or is taken into it.
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include <utility>
 
-#include <truestep/mapl/quantization.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 #include <truestep/trace/writer.hpp>
 
 #include "head.hpp"
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 std::optional<Recording> steps_of(const std::filesystem::path& path, Index first, Index last) {
     const trace::Reader file(path, schema_of_config);
@@ -89,4 +89,4 @@ void write(const std::filesystem::path& path, const Recording& recording, const 
     writer.finish();
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

@@ -1,12 +1,12 @@
 // What a trace of MAPL holds.
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include <tuple>
 #include <utility>
 
-#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 namespace {
 
@@ -94,4 +94,4 @@ trace::Schema schema_of_config(const std::string& text, const std::string& what)
     return schema(parse_config(text, what));
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

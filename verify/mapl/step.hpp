@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/mapl/boundary.hpp>
-#include <truestep/mapl/spel.hpp>
-#include <truestep/mapl/traces.hpp>
+#include <truestep/reference/mapl/boundary.hpp>
+#include <truestep/reference/mapl/spel.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 /// Where a step's inputs come from, and where its results go. Those of a micro-batch have its number, from
 /// 1 on; the others have 0.
@@ -82,4 +82,4 @@ void hand_on(const Config& config, const Gradients<T>& gradients, const StepEnds
     return made.m.allFinite() && made.A.allFinite() ? made : SpelStep<float>{m, {}, A};
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

@@ -1,4 +1,4 @@
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,16 +6,16 @@
 #include <optional>
 #include <utility>
 
-#include <truestep/mapl/judgement.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/verify/mapl/judgement.hpp>
 #include <truestep/verify/verdict_builder.hpp>
 
 #include "codewords.hpp"
 #include "head.hpp"
 #include "step.hpp"
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 namespace {
 
@@ -314,4 +314,4 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
     return builder.finish("nothing finite bounds their rounding");
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

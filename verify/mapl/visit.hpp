@@ -1,10 +1,10 @@
 // The settings of a trace of MAPL by their names, in the order in which its config has them.
 #pragma once
 
-#include <truestep/mapl/traces.hpp>
 #include <truestep/trace/config.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
-namespace truestep::mapl {
+namespace truestep::verify::mapl {
 
 /// Then no product of two or three sizes overflows.
 constexpr Index most_rows = 1 << 20;
@@ -43,4 +43,4 @@ void visit_codewords(AnySettings& settings, const Visit& visit) {
     visit("seed", settings.seed, Range{0, Index{1} << 62U});
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::verify::mapl

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/reference/folds.hpp>
+#include <truestep/reference/scape/folds.hpp>
 
 #include "trace_check.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 /// Pieces that know nothing of each other: memory holds as many of them as there are threads.
 template <class T>
@@ -74,11 +74,11 @@ class StepByStep {
     /// What one piece has to say before the step.
     struct Look {
         Vector<T> gradient;
-        std::optional<reference::RefusedStep> refused;
+        std::optional<reference::scape::RefusedStep> refused;
     };
 
     OfAllPieces<T> look() {
-        reference::NormOfParts<typename Run<T>::Norm> norm;
+        reference::scape::NormOfParts<typename Run<T>::Norm> norm;
         OfAllPieces<T> of_all;
         in_order(
             checks_.size(), options_.threads,
@@ -86,9 +86,9 @@ class StepByStep {
                 Look look;
                 try {
                     look.gradient = checks_[i]->next_gradient();
-                } catch (const reference::RefusedStep& refused) {
+                } catch (const reference::scape::RefusedStep& refused) {
                     look.refused = refused.within(trace_.head().problem.layout, windows_[i].begin);
-                } catch (const reference::Halted&) {
+                } catch (const reference::scape::Halted&) {
                     throw NotByPieces();
                 }
                 checks_[i]->sleep();
@@ -106,7 +106,8 @@ class StepByStep {
     }
 
     /// In the order in which a step looks for them.
-    static bool comes_before(const reference::RefusedStep& a, const reference::RefusedStep& b) {
+    static bool comes_before(const reference::scape::RefusedStep& a,
+                             const reference::scape::RefusedStep& b) {
         return std::tuple(a.payload, a.rank, a.index) < std::tuple(b.payload, b.rank, b.index);
     }
 
@@ -135,4 +136,4 @@ class StepByStep {
     std::vector<std::unique_ptr<TraceCheck<T>>> checks_;
 };
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

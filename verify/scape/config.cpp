@@ -1,5 +1,5 @@
 // The metadata entry `config` of a trace of SCAPE or AdamS: one JSON text (section 9).
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -12,7 +12,7 @@
 #include <truestep/problem/text.hpp>
 #include <truestep/trace/config.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -179,4 +179,4 @@ std::string config_text(const problem::Problem& problem, Index steps, const Exte
     return config.dump();
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

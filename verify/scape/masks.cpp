@@ -7,10 +7,10 @@
 #include <type_traits>
 
 #include <truestep/problem/text.hpp>
-#include <truestep/reference/selection.hpp>
+#include <truestep/reference/scape/selection.hpp>
 #include <truestep/verify/verdict.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -175,4 +175,4 @@ MaskStepShifts mask_step_shifts(const problem::Problem& problem, const RecordedM
     return shifts;
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -12,10 +12,10 @@
 #include <truestep/verify/beside.hpp>
 #include <truestep/verify/comparator.hpp>
 #include <truestep/verify/replicas.hpp>
-#include <truestep/verify/results.hpp>
-#include <truestep/verify/yardstick.hpp>
+#include <truestep/verify/scape/results.hpp>
+#include <truestep/verify/scape/yardstick.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 using Bits = std::vector<std::uint8_t>;
 
@@ -90,4 +90,4 @@ struct RecordedMasks {
                                               const Comparison& of_next,
                                               const std::function<Comparison()>& used_as_next);
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

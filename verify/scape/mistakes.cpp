@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <truestep/verify/known_mistakes.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "step_mistakes.hpp"
 #include "trace_piece.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -100,7 +100,7 @@ class Trial {
         right.m = right.before.m(S);
         const auto scalars = right.scalars(right.t);
         if (problem.algorithm == problem::Algorithm::adams) {
-            right.ghat = reference::mean_in_rank_order(right.g);
+            right.ghat = reference::scape::mean_in_rank_order(right.g);
             right.c = right.of_each([&](std::size_t rank) {
                 return Vector<T>((scalars.b1 * right.m) + (scalars.a1 * right.g[rank]));
             });
@@ -112,7 +112,7 @@ class Trial {
         if (const double most = problem.settings.clip_norm; most > 0.0) {
             using Norm = typename Run<T>::Norm;
             const Norm of_all =
-                given ? *given : reference::norm_in_blocks<Norm>(right.ghat, problem.settings.norm);
+                given ? *given : reference::scape::norm_in_blocks<Norm>(right.ghat, problem.settings.norm);
             right.ghat = right.ghat * T(min(Norm(most) / (of_all + Norm(1e-6)), Norm(1.0)));
         }
         return right;
@@ -179,4 +179,4 @@ std::string known_mistake(const TraceVerdict& verdict) {
                : Trial<Bounded>(trace, *window, verdict.first->step, verdict.refused).line();
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -1,4 +1,4 @@
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,10 +9,10 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/sample.hpp>
 #include <truestep/reference/bf16.hpp>
-#include <truestep/verify/run.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/run.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -141,7 +141,7 @@ class MadeUp {
                 step.results = run_.step(step.gradients, rates);
             else
                 step.results = as_recorded(run_.step(to_scalars<T>(step.gradients), rates));
-        } catch (const reference::RefusedStep&) {
+        } catch (const reference::scape::RefusedStep&) {
             step.results = as_recorded(run_.unchanged());
         }
         return step;
@@ -237,7 +237,7 @@ void add_scalars(const RecordOptions& options, TraceHead& head) {
         const bool refused = results.reconstructed.size() == 0;
         if (step > options.begin && norms)
             head.norm.push_back(refused ? 0.0
-                                        : reference::norm_in_blocks<double>(
+                                        : reference::scape::norm_in_blocks<double>(
                                               Vector<float>(results.reconstructed(results.mask)),
                                               options.problem.settings.norm));
         if (step > options.begin && exponents)
@@ -291,9 +291,9 @@ void record(const std::filesystem::path& path, const RecordOptions& options) {
             write_run<reference::Bf16>(path, options);
         else
             write_run<float>(path, options);
-    } catch (const reference::Halted& halted) {
+    } catch (const reference::scape::Halted& halted) {
         throw Error(path.string() + ": not written: " + halted.what() + " (choose other settings)");
     }
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -5,7 +5,7 @@
 
 #include "trace_piece.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -59,13 +59,13 @@ std::string range(int least, int most) {
 
 /// `from`: the step whose c tells E, which stays as it was where that has no exponent.
 std::string against_all(int recorded, const ScaleFound& from, int as_it_was, const std::string& where) {
-    if (from.least == reference::no_exponent && recorded == as_it_was)
+    if (from.least == reference::scape::no_exponent && recorded == as_it_was)
         return {};
-    const int least = std::max(from.least, reference::lowest_exponent);
-    if (from.most != reference::no_exponent && recorded >= least && recorded <= from.most)
+    const int least = std::max(from.least, reference::scape::lowest_exponent);
+    if (from.most != reference::scape::no_exponent && recorded >= least && recorded <= from.most)
         return {};
     return "E of the payload's scale is recorded as " + std::to_string(recorded) + ", and " +
-           (from.most == reference::no_exponent
+           (from.most == reference::scape::no_exponent
                 ? where + " has nothing of 2^-126 or more: it stays " + std::to_string(as_it_was)
                 : "the greatest |c| on the mask of " + where + " has " + range(least, from.most));
 }
@@ -114,7 +114,8 @@ std::string ScaleJudge::judge(const ScaleFound& found) {
     const std::string where = first ? "this step, the first," : "the step before";
     if (!holds_all_)
         return against_a_part(found.recorded, from, where);
-    return against_all(found.recorded, from, first ? reference::lowest_exponent : before->recorded, where);
+    return against_all(found.recorded, from, first ? reference::scape::lowest_exponent : before->recorded,
+                       where);
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

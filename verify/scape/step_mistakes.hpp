@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <truestep/verify/run.hpp>
+#include <truestep/verify/scape/run.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 using reference::Coefficients;
 
@@ -220,4 +220,4 @@ std::vector<Mistake<T>> mistakes_of_a_step(const problem::Problem& problem, Inde
     return all;
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -7,7 +7,7 @@
 
 #include <truestep/problem/text.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -83,7 +83,7 @@ void StepVerdicts::describe(const ResultKind& kind, Divergence& divergence) cons
 }
 
 void StepVerdicts::add_refused(const StepFindings& found) {
-    const reference::RefusedStep& refused = *found.refused;
+    const reference::scape::RefusedStep& refused = *found.refused;
     bool changed = false;
     for (const ResultKind& kind : result_kinds)
         for (const Finding& finding : found.of(kind)) {
@@ -125,7 +125,7 @@ void Hints::ShiftCount::add(const MaskStepShift& one) {
 }
 
 bool Hints::ShiftCount::tells() const {
-    return coordinates >= enough && verify::tells(wrong, explained);
+    return coordinates >= enough && scape::tells(wrong, explained);
 }
 
 std::string Hints::ShiftCount::count() const {
@@ -306,4 +306,4 @@ std::vector<Curve> RunPlots::curves() const {
     return curves;
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

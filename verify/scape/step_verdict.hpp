@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <truestep/problem/density.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 #include <truestep/verify/verdict_builder.hpp>
 
 #include "step_findings.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 /// Adds what came of the steps to the verdict.
 class StepVerdicts {
@@ -100,4 +100,4 @@ class RunPlots {
     Values sent_;        ///< with the mask
 };
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -1,4 +1,4 @@
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/reference/payload.hpp>
+#include <truestep/reference/scape/payload.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -42,7 +42,7 @@ std::vector<int> read_exponents(const trace::Reader& file) {
     trace::check_entries(
         file, exponents, read,
         [](double E) {
-            return E >= reference::lowest_exponent && E <= reference::highest_exponent &&
+            return E >= reference::scape::lowest_exponent && E <= reference::scape::highest_exponent &&
                    E == std::floor(E);
         },
         "a whole number from -126 to 127");
@@ -256,4 +256,4 @@ void TraceWriter::write_step(const PerRank<float>& gradients, const StepResults<
     }
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include <truestep/trace/fingerprint.hpp>
-#include <truestep/verify/run.hpp>
 #include <truestep/verify/scaled.hpp>
+#include <truestep/verify/scape/run.hpp>
 
 #include "masks.hpp"
 #include "step_findings.hpp"
 #include "trace_piece.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 /// Wrong results as a multiple of what the reference has, at each level.
 template <class T>
@@ -53,7 +53,7 @@ template <class T>
 template <class T>
 struct OfAllPieces {
     std::optional<typename Run<T>::Norm> norm; ///< of the mean gradient, where it is clipped
-    std::optional<reference::RefusedStep> refused;
+    std::optional<reference::scape::RefusedStep> refused;
 };
 
 /// T is float for EXACT, Bounded for REL, BoundedBf16 for BF16.
@@ -84,11 +84,11 @@ class TraceCheck {
             if (!found.refused)
                 check_taken(gradients_of<T>(trace_, step_), rates(step_),
                             all.norm ? all.norm : given_norm(), found);
-        } catch (const reference::RefusedStep& refused) {
+        } catch (const reference::scape::RefusedStep& refused) {
             if (!trace_.whole())
                 throw NotByPieces();
             found.refused = refused;
-        } catch (const reference::Halted& halted) {
+        } catch (const reference::scape::Halted& halted) {
             if (!trace_.whole())
                 throw NotByPieces();
             found.halted = halted.what();
@@ -347,4 +347,4 @@ class TraceCheck {
     bool next_was_recorded_ = false; ///< then the mask in use must be that one, in every bit
 };
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

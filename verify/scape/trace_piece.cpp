@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <truestep/reference/folds.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/reference/scape/folds.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -60,7 +60,7 @@ double norm_before_clipping(const TraceReader& trace, Index step) {
     if (const auto recorded = head.norm_at(step))
         return *recorded;
     const std::vector<trace::Window> windows = pieces_of(trace, Index{1} << 16);
-    reference::NormOfParts<Run<float>::Norm> norm;
+    reference::scape::NormOfParts<Run<float>::Norm> norm;
     in_order(
         windows.size(), static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
         [&](std::size_t i) {
@@ -77,4 +77,4 @@ double norm_before_clipping(const TraceReader& trace, Index step) {
     return norm.norm(head.problem.settings.norm);
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include <truestep/verify/beside.hpp>
-#include <truestep/verify/run.hpp>
-#include <truestep/verify/trace.hpp>
-#include <truestep/verify/yardstick.hpp>
+#include <truestep/verify/scape/run.hpp>
+#include <truestep/verify/scape/trace.hpp>
+#include <truestep/verify/scape/yardstick.hpp>
 
 /// A trace, a piece of its coordinates at a time: SCAPE's step is the same for each segment, whatever the
 /// others hold, so that memory need not grow with the model.
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 /// What does not show in one piece: then the trace is checked as a whole.
 class NotByPieces : public std::runtime_error {
@@ -155,4 +155,4 @@ void in_order(std::size_t count, int threads, const Make& make, const Take& take
         std::rethrow_exception(failure);
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -1,5 +1,5 @@
 // Traces of SCAPE and AdamS in the terms of whoever knows no system.
-#include <truestep/verify/scape_traces.hpp>
+#include <truestep/verify/scape/traces.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/verify/record.hpp>
-#include <truestep/verify/trace.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/trace.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -169,4 +169,4 @@ Traces scape_traces() {
     return {{"scape", "adams"}, schema_of_config, verify_trace, settings(), record_made_up, known_mistake};
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

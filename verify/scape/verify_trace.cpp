@@ -1,4 +1,4 @@
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "by_pieces.hpp"
 #include "step_verdict.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 namespace {
 
@@ -206,4 +206,4 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
         "their size");
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/reference/folds.hpp>
+#include <truestep/reference/scape/folds.hpp>
 
 #include "comparator_support.hpp"
 #include "support.hpp"
@@ -17,9 +17,9 @@
 namespace truestep::verify {
 namespace {
 
-using support::contains;
-using support::error_of;
-using support::TemporaryFolder;
+using scape::support::contains;
+using scape::support::error_of;
+using scape::support::TemporaryFolder;
 
 const problem::Layout layout({{"wq", 3, false}, {"norm", 2, true}, {"mlp", 15, false}});
 
@@ -72,19 +72,20 @@ TEST(ComparatorDefects, NanAndInfinityAreNotMappedToOneValue) {
 TEST(ComparatorDefects, TheLevelThatTheHelpNamesIsTheOneThatIsUsed) {
     const TemporaryFolder folder;
     const auto trace = (folder / "trace.safetensors").string();
-    record(trace, support::small_run());
-    const support::ToolResult help = support::run_tool({"verify", "--help"});
+    record(trace, scape::support::small_run());
+    const scape::support::ToolResult help = scape::support::run_tool({"verify", "--help"});
     const std::size_t option = help.output.find("--level");
     ASSERT_NE(option, std::string::npos);
     const std::size_t named = help.output.find("Default: ", option);
     ASSERT_NE(named, std::string::npos);
     EXPECT_EQ(help.output.substr(named, 14), "Default: exact");
 
-    EXPECT_TRUE(contains(support::run_tool({"verify", trace}).output, "level    EXACT"));
-    const auto value = support::element<float>(trace, "step/0005/parameters", 80);
-    support::set_element(trace, "step/0005/parameters", 80, next_up(value));
-    EXPECT_EQ(support::run_tool({"verify", trace}).status, 1) << "one ULP is not tolerated by default";
-    EXPECT_EQ(support::run_tool({"verify", "--level", "rel", trace}).status, 0);
+    EXPECT_TRUE(contains(scape::support::run_tool({"verify", trace}).output, "level    EXACT"));
+    const auto value = scape::support::element<float>(trace, "step/0005/parameters", 80);
+    scape::support::set_element(trace, "step/0005/parameters", 80, next_up(value));
+    EXPECT_EQ(scape::support::run_tool({"verify", trace}).status, 1)
+        << "one ULP is not tolerated by default";
+    EXPECT_EQ(scape::support::run_tool({"verify", "--level", "rel", trace}).status, 0);
 }
 
 TEST(ComparatorDefects, NothingComparedIsNotAPass) {
@@ -105,7 +106,7 @@ TEST(ComparatorDefects, TwoRanksHideAnOrderThatThreeRanksShow) {
             ranks.push_back(reference::Vector<float>::Constant(1, value));
         if (reversed)
             std::reverse(ranks.begin(), ranks.end());
-        return std::vector{reference::mean_in_rank_order(ranks)[0]};
+        return std::vector{reference::scape::mean_in_rank_order(ranks)[0]};
     };
     const std::vector<float> two{1.0F, 0x1p-24F};
     const std::vector<float> three{1.0F, 0x1p-24F, 0x1p-24F};

@@ -15,8 +15,8 @@
 namespace truestep::verify {
 namespace {
 
-using support::contains;
-using support::error_of;
+using scape::support::contains;
+using scape::support::error_of;
 
 // Distances.
 

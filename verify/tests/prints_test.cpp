@@ -17,7 +17,7 @@
 namespace truestep::verify {
 namespace {
 
-using support::contains;
+using scape::support::contains;
 
 std::string hex(std::uint64_t value) {
     char text[20];
@@ -90,7 +90,7 @@ class PrintsTest : public testing::Test {
         return "it was taken";
     }
 
-    support::TemporaryFolder folder_;
+    scape::support::TemporaryFolder folder_;
 };
 
 TEST_F(PrintsTest, RanksThatAreAlikeAreTheSame) {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/gpu/block_backend.hpp>
+#include <truestep/gpu/scape/block_backend.hpp>
 
 #include "gpu/algorithms.hpp"
 #include "gpu/dense.hpp"

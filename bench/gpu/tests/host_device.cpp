@@ -5,8 +5,8 @@
 #include <ctime>
 
 #include <truestep/distributed/in_process.hpp>
-#include <truestep/gpu/block_backend.hpp>
 #include <truestep/gpu/communicators.hpp>
+#include <truestep/gpu/scape/block_backend.hpp>
 
 #include "gpu/backend.hpp"
 #include "gpu/device.hpp"
@@ -80,18 +80,18 @@ std::vector<std::pair<std::string, std::string>> environment_of(int) {
     return {{"device", "the host"}};
 }
 
-constexpr BlockOptions at_once{.seed = 0, .exchange = Exchange::device};
+constexpr scape::BlockOptions at_once{.seed = 0, .exchange = Exchange::device};
 
-std::unique_ptr<distributed::Backend> make_backend(const problem::Problem& problem,
-                                                   std::span<const float> parameters, int, const Stream&) {
-    return make_block_backend(problem, parameters, at_once);
+std::unique_ptr<distributed::scape::Backend>
+make_backend(const problem::Problem& problem, std::span<const float> parameters, int, const Stream&) {
+    return scape::make_block_backend(problem, parameters, at_once);
 }
 Alone make_alone(const problem::Problem& problem, std::span<const float> parameters, int, bool) {
-    const HostStream stream = make_block_stream(at_once);
+    const HostStream stream = scape::make_block_stream(at_once);
     Alone alone;
     alone.ranks = distributed::InProcessGroup(1).communicator(0);
     alone.communicator = make_block_communicator(*alone.ranks, stream);
-    alone.backend = make_block_backend(problem, parameters, at_once, stream);
+    alone.backend = scape::make_block_backend(problem, parameters, at_once, stream);
     return alone;
 }
 

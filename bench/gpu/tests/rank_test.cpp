@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/distributed/host_backend.hpp>
-#include <truestep/gpu/block_backend.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/gpu/scape/block_backend.hpp>
 
 #include "gpu/rank.hpp"
 
@@ -24,7 +24,7 @@ TEST(LocalRank, BlocksEqualTheHost) {
             EXPECT_EQ(wrong_values(
                           Setting(70'001, density, workers),
                           [](const problem::Problem& problem, std::span<const float> w) {
-                              return make_block_backend(problem, w);
+                              return scape::make_block_backend(problem, w);
                           },
                           copy, 3),
                       0);
@@ -36,7 +36,7 @@ TEST(LocalRank, AWrongBackendIsCounted) {
         problem::Problem other = problem;
         std::vector<float> parameters(w.begin(), w.end());
         parameters[5] = 2.0F;
-        return distributed::make_host_backend(other, parameters);
+        return distributed::scape::make_host_backend(other, parameters);
     };
     EXPECT_EQ(wrong_values(setting, wrong, copy, 3), 3) << "one parameter, in each step";
 }
@@ -44,8 +44,8 @@ TEST(LocalRank, AWrongBackendIsCounted) {
 TEST(LocalRank, AStepThatGoesWrongIsAnError) {
     const Setting setting(1'000, 0.1, 2);
     std::vector<float> values(1'000, 1.0F);
-    LocalRank scout(setting, distributed::make_host_backend(setting.problem, values), copy);
-    LocalRank rank(setting, distributed::make_host_backend(setting.problem, values), copy);
+    LocalRank scout(setting, distributed::scape::make_host_backend(setting.problem, values), copy);
+    LocalRank rank(setting, distributed::scape::make_host_backend(setting.problem, values), copy);
     rank.start(scout.scout(values.data()), values.data());
     values[3] = 0x1p60F;
     EXPECT_THROW(rank.run(Phase::check, values.data()), std::runtime_error);

@@ -37,7 +37,7 @@ void predict(const Setting& setting, const Machine& machine) {
         "d = %g, P = %g, density %g, H = %g, law %s, link %g B/s, latency %g s, %g s a message, memory %g "
         "B/s, compute %g s\n",
         setting.size, setting.ranks, setting.density, setting.inner_steps,
-        std::string(gasloc::name(setting.law)).c_str(), machine.bandwidth, machine.latency,
+        std::string(problem::gasloc::name(setting.law)).c_str(), machine.bandwidth, machine.latency,
         machine.overhead, machine.memory, setting.compute);
     std::printf("%-16s %11s %11s %11s %11s %11s %11s %11s %9s\n", "scheme", "sent", "of it mask",
                 "values ms", "messages ms", "mask ms", "local ms", "step ms", "x dense");
@@ -209,8 +209,8 @@ void add_predict(CLI::App& model, int& status) {
                     "  truestep model predict --size 1.8e9 --ranks 64 --bandwidth 1.25e9 --latency 50e-6 "
                     "--compute 0.1 \\\n      --inner-steps 100 --law two_peers");
     command->callback([settings, &status] {
-        settings->setting.law = gasloc::parse_law(settings->law);
-        gasloc::check_law(settings->setting.law, static_cast<int>(settings->setting.ranks));
+        settings->setting.law = problem::gasloc::parse_law(settings->law);
+        problem::gasloc::check_law(settings->setting.law, static_cast<int>(settings->setting.ranks));
         predict(settings->setting, settings->machine);
         status = all_passed;
     });

@@ -19,8 +19,8 @@
 namespace truestep::model {
 namespace {
 
-using gasloc::Law;
 using problem::Index;
+using problem::gasloc::Law;
 
 bool exists(Law law, int workers) {
     const bool power = std::has_single_bit(static_cast<unsigned>(workers));
@@ -58,7 +58,7 @@ TEST(Model, GivesTheFiguresWorkedOutByHand) {
 }
 
 TEST(Model, LocalSchemesSendThePeersBytesExactlyAtEveryHAndLaw) {
-    for (const Law law : gasloc::all_laws)
+    for (const Law law : problem::gasloc::all_laws)
         for (const int ranks : {1, 2, 3, 4, 7, 8, 64})
             for (const Index inner_steps : {1, 10, 100}) {
                 if (!exists(law, ranks))
@@ -69,21 +69,22 @@ TEST(Model, LocalSchemesSendThePeersBytesExactlyAtEveryHAndLaw) {
                 for (const char* scheme : {"diloco", "gasloc"})
                     EXPECT_DOUBLE_EQ(work_of(scheme, {1 << 20, n, 0.01, 0, steps, law}).values,
                                      peers::formula_bytes(scheme, setting, ranks) / n / steps)
-                        << scheme << ' ' << gasloc::name(law) << ' ' << ranks << ' ' << inner_steps;
+                        << scheme << ' ' << problem::gasloc::name(law) << ' ' << ranks << ' '
+                        << inner_steps;
             }
 }
 
 TEST(Meetings, AreTheEdgesOfTheGraphs) {
-    for (const Law law : gasloc::all_laws)
+    for (const Law law : problem::gasloc::all_laws)
         for (int workers = 1; workers <= 20; ++workers) {
             if (!exists(law, workers))
                 continue;
-            const Index rounds = std::max<Index>(gasloc::period_of(law, workers), 1);
+            const Index rounds = std::max<Index>(problem::gasloc::period_of(law, workers), 1);
             double edges = 0;
             for (Index round = 1; round <= rounds; ++round)
-                edges += static_cast<double>(gasloc::graph_of(law, 1, round, workers).size());
+                edges += static_cast<double>(problem::gasloc::graph_of(law, 1, round, workers).size());
             EXPECT_NEAR(meetings(law, workers), edges / static_cast<double>(rounds), 1e-12)
-                << gasloc::name(law) << ' ' << workers;
+                << problem::gasloc::name(law) << ' ' << workers;
         }
     EXPECT_EQ(meetings(Law::complete, 1e6), 1e6 * (1e6 - 1) / 2);
     EXPECT_THROW(static_cast<void>(meetings(Law::hypercube, 6)), Error);

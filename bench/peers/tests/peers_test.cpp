@@ -119,10 +119,10 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPeer,
                          title);
 
 TEST(Peers, EveryLawOfGaslocSendsWhatItsFormulaSays) {
-    for (const gasloc::Law law : gasloc::all_laws)
+    for (const problem::gasloc::Law law : problem::gasloc::all_laws)
         for (const int ranks : {1, 2, 3, 4, 6, 8}) {
             const bool power = std::has_single_bit(static_cast<unsigned>(ranks));
-            if (law == gasloc::Law::given || (law == gasloc::Law::hypercube && !power))
+            if (law == problem::gasloc::Law::given || (law == problem::gasloc::Law::hypercube && !power))
                 continue;
             Setting setting = setting_of(101, 0.01);
             setting.law = law;
@@ -130,7 +130,7 @@ TEST(Peers, EveryLawOfGaslocSendsWhatItsFormulaSays) {
                 constexpr int rounds = 6; // a multiple of all periods
                 EXPECT_EQ(sent_in("gasloc", setting, rounds, links).all,
                           rounds * formula_bytes("gasloc", setting, ranks))
-                    << gasloc::name(law) << ' ' << ranks;
+                    << problem::gasloc::name(law) << ' ' << ranks;
             });
         }
 }

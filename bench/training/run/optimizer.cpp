@@ -43,7 +43,7 @@ std::optional<Compression> checked_compression(const std::string& text, const Pl
         throw Error("'" + text + "' is to make a width of " + std::to_string(plan.shape.width) + " " +
                     std::to_string(compression->times) + " times less; give a number that divides it");
     if (compression->subspace == Subspace::mapl)
-        mapl::check_rate(compression->rate * plan.learning_rate);
+        problem::mapl::check_rate(compression->rate * plan.learning_rate);
     return compression;
 }
 

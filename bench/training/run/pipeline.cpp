@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <string>
 
-#include <truestep/mapl/replicas.hpp>
-#include <truestep/mapl/spel_step.hpp>
+#include <truestep/distributed/mapl/replicas.hpp>
+#include <truestep/distributed/mapl/spel_step.hpp>
 #include <truestep/training/draw.hpp>
 
 namespace truestep::training {
 
-using mapl::Floats;
-using mapl::Side;
+using distributed::mapl::Floats;
+using problem::mapl::Side;
 
 std::vector<std::size_t> cuts(std::size_t layers, std::size_t stages) {
     std::vector<std::size_t> behind;
@@ -19,13 +19,13 @@ std::vector<std::size_t> cuts(std::size_t layers, std::size_t stages) {
     return behind;
 }
 
-mapl::Settings boundary_settings(const Shape& shape, const Compression& compression, std::size_t boundary,
-                                 std::uint64_t seed) {
-    mapl::Settings settings;
-    settings.width = static_cast<mapl::Index>(shape.width);
-    settings.rank = static_cast<mapl::Index>(shape.width / compression.times);
-    settings.vocabulary = static_cast<mapl::Index>(shape.symbols);
-    settings.anchors = mapl::Anchors::two;
+problem::mapl::Settings boundary_settings(const Shape& shape, const Compression& compression,
+                                          std::size_t boundary, std::uint64_t seed) {
+    problem::mapl::Settings settings;
+    settings.width = static_cast<problem::mapl::Index>(shape.width);
+    settings.rank = static_cast<problem::mapl::Index>(shape.width / compression.times);
+    settings.vocabulary = static_cast<problem::mapl::Index>(shape.symbols);
+    settings.anchors = problem::mapl::Anchors::two;
     // The model's first parameters have three numbers, and batches no 0 in this place.
     settings.seed = drawn({seed, 0, 0, boundary});
     return settings;
@@ -51,10 +51,11 @@ Pipeline::Pipeline(const Plan& plan, const std::optional<Compression>& compressi
     if (!compression_)
         return;
     for (std::size_t boundary = 0; boundary < behind_.size(); ++boundary) {
-        const mapl::Settings settings = boundary_settings(plan.shape, *compression_, boundary, seed);
+        const problem::mapl::Settings settings =
+            boundary_settings(plan.shape, *compression_, boundary, seed);
         settings_.push_back(settings);
         rows_.push_back({anchor_rows(settings, Side::sender), anchor_rows(settings, Side::receiver)});
-        const Floats first = mapl::first_subspace(settings.width, settings.rank, settings.seed);
+        const Floats first = problem::mapl::first_subspace(settings.width, settings.rank, settings.seed);
         a_.insert(a_.end(), first.begin(), first.end());
     }
     kept_.resize(behind_.size());
@@ -80,7 +81,7 @@ std::size_t Pipeline::table(std::size_t boundary, Side side) const {
     return (2 * boundary + (side == Side::sender ? 0 : 1)) * size;
 }
 
-mapl::SideMatrices Pipeline::matrices(std::size_t boundary, Side side) const {
+distributed::mapl::SideMatrices Pipeline::matrices(std::size_t boundary, Side side) const {
     const Floats& rows = side == Side::sender ? rows_[boundary].sender : rows_[boundary].receiver;
     return {width_,
             rank(),
@@ -119,8 +120,8 @@ void Pipeline::backward(std::size_t layer, float* values) {
         return;
     }
     const Kept& kept = kept_[boundary];
-    const mapl::SideMatrices sender = matrices(boundary, Side::sender);
-    const mapl::SideMatrices receiver = matrices(boundary, Side::receiver);
+    const distributed::mapl::SideMatrices sender = matrices(boundary, Side::sender);
+    const distributed::mapl::SideMatrices receiver = matrices(boundary, Side::receiver);
     const std::size_t part = boundary * this->values();
     float* const tables = anchor_gradients_.data();
     dz_.resize(tokens * rank());
@@ -132,7 +133,7 @@ void Pipeline::backward(std::size_t layer, float* values) {
     add_senders(sender, ids_, kept.q.data(), dz_.data(), values, senders_part_.data() + part,
                 tables + table(boundary, Side::sender));
     // Section 23: Z and the ids forward, dZ back.
-    sent_ += tokens * (2 * rank() * sizeof(float) + mapl::id_bytes(settings_.front().vocabulary));
+    sent_ += tokens * (2 * rank() * sizeof(float) + problem::mapl::id_bytes(settings_.front().vocabulary));
 }
 
 void Pipeline::end_step(double learning_rate) {
@@ -149,12 +150,12 @@ void Pipeline::end_step(double learning_rate) {
 }
 
 void Pipeline::follow_spel(double rate) {
-    mapl::check_rate(rate);
+    problem::mapl::check_rate(rate);
     for (std::size_t boundary = 0; boundary < behind_.size(); ++boundary) {
         const std::size_t at = boundary * values();
         const auto of = [&](Floats& all) { return std::span(all).subspan(at, values()); };
-        Floats gradient = mapl::whole_gradient(of(senders_part_), of(receivers_part_));
-        mapl::mean_over(replicas_, gradient);
+        Floats gradient = distributed::mapl::whole_gradient(of(senders_part_), of(receivers_part_));
+        distributed::mapl::mean_over(replicas_, gradient);
         Floats a(of(a_).begin(), of(a_).end());
         Floats m(of(m_).begin(), of(m_).end());
         // False leaves both as they were, on all ranks.
@@ -165,7 +166,7 @@ void Pipeline::follow_spel(double rate) {
 }
 
 void Pipeline::follow_adams(double rate) {
-    adams_->step(mapl::whole_gradient(senders_part_, receivers_part_), rate);
+    adams_->step(distributed::mapl::whole_gradient(senders_part_, receivers_part_), rate);
     std::ranges::copy(adams_->parameters(), a_.begin());
 }
 

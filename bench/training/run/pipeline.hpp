@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
-#include <truestep/mapl/passes.hpp>
+#include <truestep/distributed/mapl/passes.hpp>
 #include <truestep/problem/problem.hpp>
 #include <truestep/training/between.hpp>
 #include <truestep/training/run.hpp>
@@ -21,8 +21,8 @@ namespace truestep::training {
 /// The blocks behind which a model of so many is cut into stages as equal as can be.
 [[nodiscard]] std::vector<std::size_t> cuts(std::size_t layers, std::size_t stages);
 /// What the two sides of each boundary agree on.
-[[nodiscard]] mapl::Settings boundary_settings(const Shape& shape, const Compression& compression,
-                                               std::size_t boundary, std::uint64_t seed);
+[[nodiscard]] problem::mapl::Settings boundary_settings(const Shape& shape, const Compression& compression,
+                                                        std::size_t boundary, std::uint64_t seed);
 /// The anchors of both sides of all boundaries, which the optimizer of the model trains with it: sender's
 /// and receiver's of the first boundary, and so on. Nothing where nothing is compressed.
 [[nodiscard]] std::vector<problem::Tensor> anchor_tensors(const Plan& plan,
@@ -58,36 +58,37 @@ class Pipeline final : public Between<float> {
 
   private:
     struct Rows {
-        mapl::Floats sender; ///< P of each side
-        mapl::Floats receiver;
+        distributed::mapl::Floats sender; ///< P of each side
+        distributed::mapl::Floats receiver;
     };
     struct Kept {
-        mapl::Floats q;
-        mapl::Floats z;
+        distributed::mapl::Floats q;
+        distributed::mapl::Floats z;
     };
     [[nodiscard]] std::size_t boundary_behind(std::size_t layer) const;
     /// Where a side's table stands among all anchors.
-    [[nodiscard]] std::size_t table(std::size_t boundary, mapl::Side side) const;
-    [[nodiscard]] mapl::SideMatrices matrices(std::size_t boundary, mapl::Side side) const;
+    [[nodiscard]] std::size_t table(std::size_t boundary, problem::mapl::Side side) const;
+    [[nodiscard]] distributed::mapl::SideMatrices matrices(std::size_t boundary,
+                                                           problem::mapl::Side side) const;
     [[nodiscard]] std::size_t values() const; ///< of one A
     void follow_spel(double rate);
     void follow_adams(double rate);
 
     std::optional<Compression> compression_;
     std::vector<std::size_t> behind_; ///< the block before each boundary
-    std::vector<mapl::Settings> settings_;
+    std::vector<problem::mapl::Settings> settings_;
     std::size_t width_;
     std::vector<Rows> rows_;
-    mapl::Floats a_; ///< of all boundaries, one after the other, as all that follows
-    mapl::Floats m_;
-    mapl::Floats senders_part_;
-    mapl::Floats receivers_part_;
+    distributed::mapl::Floats a_; ///< of all boundaries, one after the other, as all that follows
+    distributed::mapl::Floats m_;
+    distributed::mapl::Floats senders_part_;
+    distributed::mapl::Floats receivers_part_;
     std::unique_ptr<peers::Peer> adams_; ///< which trains A where it is free
     distributed::Communicator& replicas_;
     std::vector<Kept> kept_;
-    mapl::Floats dz_;
-    mapl::Floats gradient_; ///< G, while its place is taken by dX
-    std::vector<mapl::Id> ids_;
+    distributed::mapl::Floats dz_;
+    distributed::mapl::Floats gradient_; ///< G, while its place is taken by dX
+    std::vector<distributed::mapl::Id> ids_;
     std::span<const float> anchors_;
     std::span<float> anchor_gradients_;
     std::uint64_t sent_ = 0;

@@ -10,9 +10,9 @@
 
 #include <truestep/distributed/counting.hpp>
 #include <truestep/distributed/counting_peers.hpp>
+#include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/mpi.hpp>
-#include <truestep/distributed/scape.hpp>
-#include <truestep/gasloc/worker.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 #include <truestep/training/run.hpp>
@@ -246,9 +246,9 @@ bool comes_to_its_end(const Work& work) {
         work();
         return true;
     } catch (const Diverged&) {
-    } catch (const distributed::RefusedStep&) { // the optimizers' own words for the same
-    } catch (const distributed::Halted&) {
-    } catch (const gasloc::Halted&) {
+    } catch (const distributed::scape::RefusedStep&) { // the optimizers' own words for the same
+    } catch (const distributed::scape::Halted&) {
+    } catch (const distributed::gasloc::Halted&) {
     }
     return false;
 }

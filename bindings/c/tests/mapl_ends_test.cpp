@@ -10,13 +10,15 @@
 
 #include <truestep.h>
 #include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 #include <truestep/distributed/peer_communicator.hpp>
-#include <truestep/mapl/ends.hpp>
-#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 
-namespace truestep::mapl {
+namespace truestep::abi {
 namespace {
 
+using namespace distributed::mapl;
+using namespace problem::mapl;
 using distributed::Peers;
 
 constexpr Index tokens = 7;
@@ -300,4 +302,4 @@ TEST(MaplBoundary, HasTheBitsOfTheEnds) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::abi

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 
 namespace {
 
@@ -125,4 +125,4 @@ void check_stable(const Settings& settings, int workers, const std::vector<Graph
                     });
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

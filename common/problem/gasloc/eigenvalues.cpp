@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
-#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::vector<double> eigenvalues(const Graph& graph, int workers) {
     return values;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

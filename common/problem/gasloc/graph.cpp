@@ -1,4 +1,4 @@
-#include <truestep/gasloc/graph.hpp>
+#include <truestep/problem/gasloc/graph.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 #include <truestep/problem/mix64.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 
 namespace {
 
@@ -181,4 +181,4 @@ std::vector<int> permutation(std::uint64_t seed, Index round, int workers) {
     return p;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

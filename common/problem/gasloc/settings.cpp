@@ -1,4 +1,4 @@
-#include <truestep/gasloc/settings.hpp>
+#include <truestep/problem/gasloc/settings.hpp>
 
 #include <cmath>
 #include <string>
@@ -6,7 +6,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 
 std::string_view name(Inner inner) {
     switch (inner) {
@@ -66,4 +66,4 @@ Graph graph_of(const Settings& settings, Index round, int workers) {
     return checked(settings.given[turn], workers, "round " + std::to_string(round));
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

@@ -1,4 +1,4 @@
-#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 
 namespace {
 
@@ -180,4 +180,4 @@ std::vector<double> disagreement(const std::vector<double>& eigenvalues, double 
     return left;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

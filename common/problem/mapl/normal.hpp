@@ -4,7 +4,7 @@
 
 #include <truestep/problem/mix64.hpp>
 
-namespace truestep::mapl {
+namespace truestep::problem::mapl {
 
 /// Near to a normal distribution: twelve whole numbers of 32 bits, so that every machine makes the same.
 inline double normal(std::uint64_t seed, std::uint64_t index) {
@@ -15,4 +15,4 @@ inline double normal(std::uint64_t seed, std::uint64_t index) {
     return sum * 0x1p-32 - 6.0;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::problem::mapl

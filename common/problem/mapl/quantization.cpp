@@ -1,4 +1,4 @@
-#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 
 #include "normal.hpp"
 
-namespace truestep::mapl {
+namespace truestep::problem::mapl {
 
 namespace {
 
@@ -106,4 +106,4 @@ std::vector<float> first_codebooks(const Settings& settings) {
     return values;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::problem::mapl

@@ -1,17 +1,17 @@
-#include <truestep/mapl/settings.hpp>
+#include <truestep/problem/mapl/settings.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include <truestep/mapl/quantization.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 #include <truestep/problem/mix64.hpp>
 #include <truestep/problem/text.hpp>
 
 #include "normal.hpp"
 
-namespace truestep::mapl {
+namespace truestep::problem::mapl {
 
 namespace {
 
@@ -207,4 +207,4 @@ std::vector<float> first_subspace(Index width, Index rank, std::uint64_t seed) {
     return values;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::problem::mapl

@@ -13,15 +13,15 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/reference/check.hpp>
+#include <truestep/reference/scape/check.hpp>
 
 #include "support.hpp"
 
 namespace truestep::problem {
 namespace {
 
-using verify::support::contains;
-using verify::support::error_of;
+using verify::scape::support::contains;
+using verify::scape::support::error_of;
 
 constexpr std::array all_classes{DataClass::normal, DataClass::dyadic,    DataClass::ties,
                                  DataClass::sparse, DataClass::subnormal, DataClass::wide,
@@ -75,7 +75,7 @@ TEST(Data, AllIsFiniteAndNothingIsRefused) {
     for (const DataClass kind : all_classes)
         for (int rank = 0; rank < 8; ++rank)
             for (const float value : gradient(kind, 5000, rank, 3))
-                ASSERT_LE(std::abs(static_cast<double>(value)), reference::greatest_gradient);
+                ASSERT_LE(std::abs(static_cast<double>(value)), reference::scape::greatest_gradient);
 }
 
 TEST(Data, EveryMachineMakesTheseBits) {

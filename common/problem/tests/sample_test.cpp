@@ -10,8 +10,8 @@
 namespace truestep::problem {
 namespace {
 
-using verify::support::contains;
-using verify::support::error_of;
+using verify::scape::support::contains;
+using verify::scape::support::error_of;
 
 /// wq in three segments, [0, 40), [40, 80), [80, 100); norm [100, 105); mlp [105, 120), [120, 160),
 /// [160, 200).

@@ -1,4 +1,4 @@
-#include <truestep/gasloc/checkpoint.hpp>
+#include <truestep/distributed/gasloc/checkpoint.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -10,7 +10,7 @@
 
 #include <truestep/problem/error.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::distributed::gasloc {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_F(Checkpoint, OfOtherSettingsIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::distributed::gasloc

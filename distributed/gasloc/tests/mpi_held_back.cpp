@@ -9,23 +9,23 @@
 #include <string>
 #include <vector>
 
+#include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/mpi_comm.hpp>
-#include <truestep/gasloc/worker.hpp>
 
 namespace {
 
 using namespace truestep;
-using gasloc::Settings;
+using problem::gasloc::Settings;
 
 constexpr int rounds = 50;
 
-Settings settings_of(gasloc::Law law, int ranks) {
+Settings settings_of(problem::gasloc::Law law, int ranks) {
     Settings settings;
-    settings.inner = gasloc::Inner::sgd;
+    settings.inner = problem::gasloc::Inner::sgd;
     settings.gamma = 0.0;
     settings.alpha = 0.5;
     settings.law = law;
-    if (law == gasloc::Law::given) { // 0 and 1 meet, and the others in a chain
+    if (law == problem::gasloc::Law::given) { // 0 and 1 meet, and the others in a chain
         settings.given.emplace_back();
         for (int rank = 0; rank + 1 < ranks; ++rank)
             if (rank != 1)
@@ -35,8 +35,8 @@ Settings settings_of(gasloc::Law law, int ranks) {
 }
 
 /// How many rounds a rank can end without the first of rank 0.
-int free_rounds(gasloc::Law law, int rank, int ranks) {
-    if (law == gasloc::Law::given)
+int free_rounds(problem::gasloc::Law law, int rank, int ranks) {
+    if (law == problem::gasloc::Law::given)
         return rank == 1 ? 0 : rounds;
     return std::min(rank, ranks - rank) - 1;
 }
@@ -50,11 +50,11 @@ void hear(std::vector<int>& ended) {
 }
 
 /// False if a rank has ended another number of rounds than its light cone lets it.
-bool run(gasloc::Law law) {
+bool run(problem::gasloc::Law law) {
     const auto peers = distributed::make_mpi_peers({.timeout = std::chrono::seconds(60)});
     const int ranks = peers->size();
     const std::vector<float> gradient(1000, static_cast<float>(peers->rank()));
-    gasloc::Worker worker(settings_of(law, ranks), std::vector<float>(1000, 1.0F), *peers);
+    distributed::gasloc::Worker worker(settings_of(law, ranks), std::vector<float>(1000, 1.0F), *peers);
     std::vector<int> ended(static_cast<std::size_t>(ranks), 0);
     bool good = true;
     if (peers->rank() == 0) {
@@ -69,7 +69,7 @@ bool run(gasloc::Law law) {
         for (int rank = 1; rank < ranks; ++rank) {
             const int ahead = ended[static_cast<std::size_t>(rank)];
             std::printf("%s: rank 0 has ended 0 rounds, rank %d %d\n",
-                        std::string(gasloc::name(law)).c_str(), rank, ahead);
+                        std::string(problem::gasloc::name(law)).c_str(), rank, ahead);
             good = good && ahead == free_rounds(law, rank, ranks);
         }
     }
@@ -89,7 +89,7 @@ bool run(gasloc::Law law) {
 
 int main(int argument_count, char** arguments) {
     const distributed::MpiSession session(argument_count, arguments);
-    const bool pairs = run(gasloc::Law::given);
-    const bool ring = run(gasloc::Law::ring);
+    const bool pairs = run(problem::gasloc::Law::given);
+    const bool ring = run(problem::gasloc::Law::ring);
     return pairs && ring ? EXIT_SUCCESS : EXIT_FAILURE;
 }

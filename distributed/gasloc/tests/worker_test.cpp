@@ -1,4 +1,4 @@
-#include <truestep/gasloc/worker.hpp>
+#include <truestep/distributed/gasloc/worker.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 #include <truestep/distributed/in_process_peers.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::distributed::gasloc {
 namespace {
 
 using distributed::Peers;
@@ -272,4 +272,4 @@ TEST(Worker, ThreadsChangeNoBit) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::distributed::gasloc

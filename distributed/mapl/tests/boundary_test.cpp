@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/mapl/boundary.hpp>
-#include <truestep/mapl/ends.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/reference/mapl/boundary.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 namespace {
 
 using distributed::Peers;
@@ -64,8 +64,8 @@ TEST(MaplEnds, FindThePrincipalSubspace) {
                 receiver.end_step();
             }
         });
-    const Eigen::Map<const Matrix<float>> X(x.data(), 12, 6);
-    const Eigen::Map<const Matrix<float>> A(learned.data(), 6, 2);
+    const Eigen::Map<const reference::mapl::Matrix<float>> X(x.data(), 12, 6);
+    const Eigen::Map<const reference::mapl::Matrix<float>> A(learned.data(), 6, 2);
     const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solved(
         Eigen::MatrixXd((X.transpose() * X).cast<double>()));
     const double best = solved.eigenvalues().tail(2).sum();
@@ -382,4 +382,4 @@ TEST(MaplEnds, ASideThatEndsIsNamed) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

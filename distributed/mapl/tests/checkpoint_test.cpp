@@ -1,4 +1,4 @@
-#include <truestep/mapl/checkpoint.hpp>
+#include <truestep/distributed/mapl/checkpoint.hpp>
 
 #include <cstring>
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 #include "memory_files.hpp"
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ TEST_F(MaplCheckpoint, ARunGoesOnToTheSameBits) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -9,12 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/mapl/codec.hpp>
-#include <truestep/mapl/ends.hpp>
-#include <truestep/mapl/vector_quantization.hpp>
+#include <truestep/distributed/mapl/codec.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/reference/mapl/vector_quantization.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 namespace {
 
 using distributed::Peers;
@@ -41,20 +41,21 @@ Floats books_of(const Settings& settings, float step) {
 }
 
 template <class T>
-Floats flat(const std::vector<Matrix<T>>& books) {
+Floats flat(const std::vector<reference::mapl::Matrix<T>>& books) {
     Floats all;
-    for (const Matrix<T>& book : books)
+    for (const reference::mapl::Matrix<T>& book : books)
         all.insert(all.end(), book.data(), book.data() + book.size());
     return all;
 }
 
 void expect_the_references(const Settings& settings, const Floats& books, const Floats& z) {
     const auto tokens = static_cast<Index>(z.size()) / settings.rank;
-    Quantizer<float> reference{settings, Quantizer<float>::books(settings, books),
-                               Quantizer<float>::books(settings, books)};
-    Matrix<float> Z(tokens, settings.rank);
+    reference::mapl::Quantizer<float> reference{settings,
+                                                reference::mapl::Quantizer<float>::books(settings, books),
+                                                reference::mapl::Quantizer<float>::books(settings, books)};
+    reference::mapl::Matrix<float> Z(tokens, settings.rank);
     std::ranges::copy(z, Z.data());
-    const Indices wanted = reference.through(Z);
+    const reference::mapl::Indices wanted = reference.through(Z);
     Codec codec(settings);
     Floats learned = books;
     const std::vector<Word> indices = codec.encode(z, books, learned);
@@ -205,4 +206,4 @@ TEST(MaplCodec, WhatCannotBeDoesNotGetThrough) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/passes.hpp>
-#include <truestep/mapl/products.hpp>
+#include <truestep/distributed/mapl/passes.hpp>
+#include <truestep/distributed/mapl/products.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 namespace {
 
 /// Of few bits: whatever the order, every sum of them is exact.
@@ -208,4 +208,4 @@ TEST(MaplPayload, RoundsToTheNearestOfTwoTheEvenOne) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

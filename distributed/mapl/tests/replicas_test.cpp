@@ -10,13 +10,13 @@
 #include <truestep/distributed/counting.hpp>
 #include <truestep/distributed/in_process.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
+#include <truestep/distributed/mapl/replicas.hpp>
+#include <truestep/distributed/mapl/spel_step.hpp>
 #include <truestep/distributed/peer_communicator.hpp>
-#include <truestep/mapl/ends.hpp>
-#include <truestep/mapl/replicas.hpp>
-#include <truestep/mapl/spel_step.hpp>
 #include <truestep/problem/error.hpp>
 
-namespace truestep::mapl {
+namespace truestep::distributed::mapl {
 namespace {
 
 using distributed::Communicator;
@@ -155,4 +155,4 @@ TEST(MaplReplicas, OneThatBeginsOtherwiseIsNamedByAll) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::distributed::mapl

@@ -18,7 +18,7 @@
 
 namespace {
 
-using namespace truestep::distributed;
+using namespace truestep::distributed::scape;
 using nlohmann::ordered_json;
 
 constexpr Index model_size = 510;

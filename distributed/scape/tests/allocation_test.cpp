@@ -15,14 +15,14 @@
 #include <gtest/gtest.h>
 
 #include <truestep/distributed/counting.hpp>
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/in_process.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/data.hpp>
 
 #include "counted_memory.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::Payload;
@@ -230,4 +230,4 @@ TEST(AllocationTest, OfARefusedStepTheMessageAlone) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -8,16 +8,19 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/distributed/adams.hpp>
-#include <truestep/distributed/host_backend.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/distributed/scape/adams.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
-namespace truestep::verify {
+namespace truestep::distributed::scape {
 
 namespace {
 
-using distributed::Communicator;
-using distributed::Mask;
+using verify::scape::Coordinates;
+using verify::scape::PerRank;
+using verify::scape::StepResults;
+using verify::scape::TraceHead;
+using verify::scape::Vector;
 
 std::vector<float> initial_parameters(const CheckSetting& setting) {
     std::vector<float> w;
@@ -43,7 +46,7 @@ PerRank<float> gather(Communicator& communicator, std::span<const float> mine) {
     const auto ranks = static_cast<std::size_t>(communicator.size());
     std::vector<float> all(mine.size() * ranks);
     const std::vector<std::size_t> sizes(ranks, mine.size_bytes());
-    communicator.start_all_gather(distributed::Traffic::agreement, mine.data(), all.data(), sizes)->wait();
+    communicator.start_all_gather(Traffic::agreement, mine.data(), all.data(), sizes)->wait();
     PerRank<float> result;
     for (std::size_t rank = 0; rank < ranks; ++rank)
         result.push_back(to_vector({all.data() + rank * mine.size(), mine.size()}));
@@ -84,12 +87,11 @@ class ScapeDriver final : public Driver {
   public:
     ScapeDriver(const CheckSetting& setting, Communicator& communicator)
         : communicator_(communicator),
-          optimizer_(
-              setting.problem,
-              problem::ranges(setting.problem.layout, setting.problem.workers, setting.partition),
-              setting.density,
-              distributed::make_host_backend(setting.problem, initial_parameters(setting), setting.threads),
-              communicator, {setting.reduction, setting.largest_piece}) {}
+          optimizer_(setting.problem,
+                     problem::ranges(setting.problem.layout, setting.problem.workers, setting.partition),
+                     setting.density,
+                     make_host_backend(setting.problem, initial_parameters(setting), setting.threads),
+                     communicator, {setting.reduction, setting.largest_piece}) {}
 
     void step(const std::vector<float>& gradient, double learning_rate) override {
         optimizer_.step(gradient, learning_rate);
@@ -117,7 +119,7 @@ class ScapeDriver final : public Driver {
 
   private:
     Communicator& communicator_;
-    distributed::Scape optimizer_;
+    Scape optimizer_;
 };
 
 class AdamSDriver final : public Driver {
@@ -143,8 +145,7 @@ class AdamSDriver final : public Driver {
             sizes.push_back(static_cast<std::size_t>(range.size()) * sizeof(float));
         std::vector<float> moment(everywhere_.size());
         communicator_
-            .start_all_gather(distributed::Traffic::agreement, optimizer_.shard_moment().data(),
-                              moment.data(), sizes)
+            .start_all_gather(Traffic::agreement, optimizer_.shard_moment().data(), moment.data(), sizes)
             ->wait();
         results.first_moment = to_vector(moment);
         results.parameters = to_vector(optimizer_.parameters());
@@ -162,7 +163,7 @@ class AdamSDriver final : public Driver {
   private:
     Communicator& communicator_;
     std::vector<problem::Range> ranges_;
-    distributed::AdamS optimizer_;
+    AdamS optimizer_;
     Coordinates everywhere_;
 };
 
@@ -218,13 +219,13 @@ class LateWriter {
         results_.reset();
     }
 
-    TraceWriter writer_;
+    verify::scape::TraceWriter writer_;
     PerRank<float> gradients_;
     std::optional<StepResults<float>> results_;
 };
 
 std::string find_drift(Communicator& communicator, Index step, std::uint64_t mine) {
-    const auto all = distributed::gather_records(communicator, mine);
+    const auto all = gather_records(communicator, mine);
     for (std::size_t rank = 1; rank < all.size(); ++rank)
         if (all[rank] != all[0])
             return "step " + std::to_string(step) + ": w, m or mask of rank " + std::to_string(rank) +
@@ -264,13 +265,14 @@ CheckOutcome check_sharded(const CheckSetting& setting, Communicator& communicat
                            const std::filesystem::path& trace) {
     CheckOutcome outcome = run_and_record(setting, communicator, trace);
     if (communicator.rank() == 0) {
-        VerifyOptions options;
+        verify::VerifyOptions options;
         // A bound on a free run grows with every step until it proves nothing; one step's does not.
-        options.from = setting.reduction == distributed::Reduction::ordered ? From::start : From::recorded;
-        options.level = parse_trace_level(std::string(distributed::level(setting.reduction)));
-        outcome.verdict = verify_trace(trace, options);
+        options.from =
+            setting.reduction == Reduction::ordered ? verify::From::start : verify::From::recorded;
+        options.level = verify::parse_trace_level(std::string(level(setting.reduction)));
+        outcome.verdict = verify::scape::verify_trace(trace, options);
     }
     return outcome;
 }
 
-} // namespace truestep::verify
+} // namespace truestep::distributed::scape

@@ -1,4 +1,4 @@
-#include <truestep/distributed/checkpoint.hpp>
+#include <truestep/distributed/scape/checkpoint.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -14,11 +14,11 @@
 
 #include <truestep/optimizer.hpp>
 #include <truestep/problem/data.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include "manifest.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,12 +152,13 @@ TEST_F(Checkpoint, AnotherNumberOfWorkersContinuesAsTheReferenceDoes) {
                 return all;
             };
             const auto w = initial();
-            reference::Scape<float> first(
+            reference::scape::Scape<float> first(
                 problem_of(before, PartitionRule::by_shard), settings().density,
                 Eigen::Map<const reference::Vector<float>>(w.data(), model().size()));
             for (Index step = 1; step <= at; ++step)
                 first.step(gradients(before, step), learning_rate);
-            reference::Scape<float> second(problem_of(after, partition), settings().density, first.state.w);
+            reference::scape::Scape<float> second(problem_of(after, partition), settings().density,
+                                                  first.state.w);
             second.state = reference::redistribute(first.state, after);
             for (Index step = at + 1; step <= 8; ++step)
                 second.step(gradients(after, step), learning_rate);
@@ -336,4 +337,4 @@ TEST_F(Checkpoint, AFolderThatCannotBeWrittenIsToldOnAllRanks) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

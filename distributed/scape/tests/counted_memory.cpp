@@ -30,7 +30,7 @@ void* counted(std::size_t size) {
 
 } // namespace
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 void count_allocations() {
     number = 0;
@@ -43,7 +43,7 @@ Allocations counted_allocations() {
     return {number, greatest};
 }
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape
 
 void* operator new(std::size_t size) {
     return counted(size);

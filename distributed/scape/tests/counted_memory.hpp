@@ -5,7 +5,7 @@
 // What a program asks the system's memory for: that of C++ (operator new) and that of aligned vectors
 // (posix_memalign). A program that is linked with this has them replaced.
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 struct Allocations {
     std::size_t count = 0;
@@ -17,4 +17,4 @@ void count_allocations();
 /// Since then; nothing is counted any more.
 [[nodiscard]] Allocations counted_allocations();
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -7,7 +7,7 @@
 #include <truestep/distributed/counting.hpp>
 #include <truestep/problem/data.hpp>
 
-namespace truestep::distributed::crash {
+namespace truestep::distributed::scape::crash {
 
 namespace {
 
@@ -240,4 +240,4 @@ void end_everywhere(Tally& tally, Reader& reader, const Files& files, const std:
     }
 }
 
-} // namespace truestep::distributed::crash
+} // namespace truestep::distributed::scape::crash

@@ -14,7 +14,7 @@
 
 /// Writers of checkpoints ended at each of their operations, and what is found afterwards by the code that
 /// users call.
-namespace truestep::distributed::crash {
+namespace truestep::distributed::scape::crash {
 
 using problem::Index;
 using storage::FileSystem;
@@ -101,4 +101,4 @@ void end_everywhere(Tally& tally, Reader& reader, const Files& files, const std:
 
 [[nodiscard]] bool same(const RankState& a, const RankState& b);
 
-} // namespace truestep::distributed::crash
+} // namespace truestep::distributed::scape::crash

@@ -8,7 +8,7 @@
 #include "planted_writers.hpp"
 #include "wrapped_files.hpp"
 
-namespace truestep::distributed::crash {
+namespace truestep::distributed::scape::crash {
 namespace {
 
 const Tree nothing{{"/home", std::nullopt}};
@@ -150,4 +150,4 @@ TEST(Crash, AnOperationThatFailsIsToldOnAllRanks) {
 }
 
 } // namespace
-} // namespace truestep::distributed::crash
+} // namespace truestep::distributed::scape::crash

@@ -7,7 +7,7 @@
 
 #include "crash_support.hpp"
 
-namespace truestep::distributed::crash {
+namespace truestep::distributed::scape::crash {
 namespace {
 
 constexpr int ranks = 2;
@@ -241,4 +241,4 @@ TEST(LeftOver, StepsOfMoreThanTenDigitsAreTheGreatest) {
 }
 
 } // namespace
-} // namespace truestep::distributed::crash
+} // namespace truestep::distributed::scape::crash

@@ -16,7 +16,7 @@
 #include "crash_support.hpp"
 #include "wrapped_files.hpp"
 
-namespace truestep::distributed::crash {
+namespace truestep::distributed::scape::crash {
 namespace {
 
 namespace fs = std::filesystem;
@@ -116,4 +116,4 @@ TEST_P(EndedProcess, AtAnyOperationLeavesTheLastGoodOne) {
 INSTANTIATE_TEST_SUITE_P(Ranks, EndedProcess, testing::Values(1, 2));
 
 } // namespace
-} // namespace truestep::distributed::crash
+} // namespace truestep::distributed::scape::crash

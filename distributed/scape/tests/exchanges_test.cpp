@@ -12,11 +12,10 @@
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::PartitionRule;
-using verify::CheckSetting;
 
 TEST(Traffic, OnePayloadExchangeAndOneMaskExchangePerStepAndTheBytesOfSectionFour) {
     constexpr int workers = 8;
@@ -239,4 +238,4 @@ TEST(DelayedMask, DependsOnNothingLaterThanTheStepThatMadeIt) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -14,7 +14,7 @@
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::Groups;
@@ -169,4 +169,4 @@ TEST(GroupsTest, WhatCannotBeIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -1,6 +1,6 @@
 // The host's backend beside what its calls are said to do, where whole runs would not reach: masks that
 // move far.
-#include <truestep/distributed/host_backend.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 
 #include <map>
 #include <random>
@@ -13,7 +13,7 @@
 #include "room.hpp"
 #include "rounded_payload.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 constexpr Index size = 5 * Mask::chunk + 100;
@@ -105,4 +105,4 @@ TEST(Rooms, AreKeptUntilTheyAreMuchTooLarge) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -1,11 +1,11 @@
-#include <truestep/distributed/mask_code.hpp>
+#include <truestep/distributed/scape/mask_code.hpp>
 
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using Parts = std::vector<MaskCode::Part>;
@@ -112,4 +112,4 @@ TEST(MaskCode, RefusesWhatIsNoCodeOfTheseSegments) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

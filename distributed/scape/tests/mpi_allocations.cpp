@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/mpi.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/data.hpp>
 
 #include "counted_memory.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 std::size_t allocations_of(Communicator& communicator, const problem::Groups& groups, Reduction reduction,
@@ -49,10 +49,11 @@ std::size_t allocations_of(Communicator& communicator, const problem::Groups& gr
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape
 
 int main(int argument_count, char** arguments) {
     using namespace truestep::distributed;
+    using namespace truestep::distributed::scape;
     MpiSession session(argument_count, arguments);
     const auto communicator = make_mpi_communicator();
     std::size_t found = 0;

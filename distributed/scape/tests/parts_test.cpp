@@ -12,12 +12,12 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/distributed/buckets.hpp>
+#include <truestep/distributed/scape/buckets.hpp>
 #include <truestep/optimizer.hpp>
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::PartitionRule;
@@ -289,4 +289,4 @@ TEST(Parts, ARestoredStateHasNone) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

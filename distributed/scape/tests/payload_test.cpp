@@ -9,13 +9,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <truestep/distributed/checkpoint.hpp>
+#include <truestep/distributed/scape/checkpoint.hpp>
 #include <truestep/optimizer.hpp>
 #include <truestep/verify/report.hpp>
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 /// ctest runs several of these at a time.
@@ -231,7 +231,7 @@ TEST(PayloadTest, TheScaleOfAFirstStepOfZerosIsTheLeast) {
 }
 
 /// Density 1 and beta1 = 0: c is the gradient where E5M2 has held all before it.
-verify::CheckSetting of_gradients(int workers) {
+CheckSetting of_gradients(int workers) {
     auto hyper = in_e5m2();
     hyper.beta1 = 0.0;
     return make_setting(workers, 1.0, PartitionRule::by_shard, hyper);
@@ -341,4 +341,4 @@ TEST(PayloadTest, NativeReductionAndAdamSAreRefused) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

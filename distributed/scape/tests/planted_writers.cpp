@@ -6,7 +6,7 @@
 
 #include "wrapped_files.hpp"
 
-namespace truestep::distributed::crash {
+namespace truestep::distributed::scape::crash {
 
 namespace {
 
@@ -296,4 +296,4 @@ const std::vector<Planted>& planted_writers() {
     return all;
 }
 
-} // namespace truestep::distributed::crash
+} // namespace truestep::distributed::scape::crash

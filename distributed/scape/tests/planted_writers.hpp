@@ -5,7 +5,7 @@
 
 #include "crash_support.hpp"
 
-namespace truestep::distributed::crash {
+namespace truestep::distributed::scape::crash {
 
 /// A mistake in the writer of checkpoints, made by a layer that its calls go through: what they come to is
 /// what a writer with the mistake would do.
@@ -18,4 +18,4 @@ struct Planted {
 
 [[nodiscard]] const std::vector<Planted>& planted_writers();
 
-} // namespace truestep::distributed::crash
+} // namespace truestep::distributed::scape::crash

@@ -11,7 +11,7 @@
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::PartitionRule;
@@ -181,4 +181,4 @@ TEST(WrongUse, AnotherNumberOfRanksThanWorkersIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

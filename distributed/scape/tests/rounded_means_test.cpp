@@ -9,7 +9,7 @@
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::PartitionRule;
@@ -77,4 +77,4 @@ TEST(RoundedMeansTest, SegmentsOutsideOfTheirOwnersRangesAreRefusedWhereMeansAre
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -4,14 +4,14 @@
 #include <vector>
 
 #include <truestep/distributed/counting.hpp>
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/in_process.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
 
 #include "check.hpp"
 
 // A small model for the tests of the sharded implementation, and one rank of it that can be looked at.
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 
 inline problem::Layout small_model() {
     return problem::Layout({{"embed", 4500, false},
@@ -21,13 +21,12 @@ inline problem::Layout small_model() {
                             {"tiny", 7, false}});
 }
 
-inline verify::CheckSetting make_setting(int workers, double density, problem::PartitionRule partition,
-                                         const problem::HyperParameters& hyper = {},
-                                         problem::Layout model = small_model(),
-                                         problem::Algorithm algorithm = problem::Algorithm::scape) {
-    verify::CheckSetting setting{
-        problem::make_problem(algorithm, workers, std::move(model), partition, hyper), partition,
-        problem::DensitySchedule::constant(density)};
+inline CheckSetting make_setting(int workers, double density, problem::PartitionRule partition,
+                                 const problem::HyperParameters& hyper = {},
+                                 problem::Layout model = small_model(),
+                                 problem::Algorithm algorithm = problem::Algorithm::scape) {
+    CheckSetting setting{problem::make_problem(algorithm, workers, std::move(model), partition, hyper),
+                         partition, problem::DensitySchedule::constant(density)};
     setting.steps = 5;
     return setting;
 }
@@ -35,7 +34,7 @@ inline verify::CheckSetting make_setting(int workers, double density, problem::P
 /// A rank of SCAPE over a counting communicator, with made-up gradients.
 class Rank {
   public:
-    Rank(Communicator& inner, const verify::CheckSetting& setting, const Disturbance& disturbance = {})
+    Rank(Communicator& inner, const CheckSetting& setting, const Disturbance& disturbance = {})
         : setting_(setting), counting_(inner, disturbance),
           optimizer_(setting.problem,
                      problem::ranges(setting.problem.layout, setting.problem.workers, setting.partition),
@@ -54,16 +53,16 @@ class Rank {
     Scape& optimizer() { return optimizer_; }
 
   private:
-    static std::vector<float> initial(const verify::CheckSetting& setting) {
+    static std::vector<float> initial(const CheckSetting& setting) {
         std::vector<float> w;
         for (Index i = 0; i < setting.problem.layout.size(); ++i)
             w.push_back(initial_parameter(setting.data, setting.seed, i));
         return w;
     }
 
-    verify::CheckSetting setting_;
+    CheckSetting setting_;
     CountingCommunicator counting_;
     Scape optimizer_;
 };
 
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

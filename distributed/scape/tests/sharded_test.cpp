@@ -16,12 +16,11 @@
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::DataClass;
 using problem::PartitionRule;
-using verify::CheckSetting;
 using verify::Status;
 
 std::filesystem::path scratch() {
@@ -211,4 +210,4 @@ TEST(PublicInterface, TakesStepsAndRefusesWrongSizes) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 /// Another thread's value gets in before the first exchange, and the second fails for nothing, as a weak
@@ -48,4 +48,4 @@ TEST(Shares, TheLeastStaysWhoeverIsBetween) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

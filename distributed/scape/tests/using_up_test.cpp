@@ -9,13 +9,13 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/distributed/forwarding_backend.hpp>
+#include <truestep/distributed/scape/forwarding_backend.hpp>
 #include <truestep/optimizer.hpp>
 #include <truestep/problem/data.hpp>
 
 #include "sharded_support.hpp"
 
-namespace truestep::distributed {
+namespace truestep::distributed::scape {
 namespace {
 
 using problem::PartitionRule;
@@ -206,4 +206,4 @@ TEST(UsingUp, ARefusedStepThatHasTouchedTheStateIsSeen) {
 }
 
 } // namespace
-} // namespace truestep::distributed
+} // namespace truestep::distributed::scape

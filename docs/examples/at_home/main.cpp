@@ -12,20 +12,20 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/properties/system.hpp>
+#include <truestep/properties/scape/system.hpp>
 #include <truestep/training/gate_main.hpp>
 
 #include "optimizer.hpp"
 
 namespace {
 
-truestep::properties::Ranked candidate(const std::string& name, bool breaks) {
+truestep::properties::scape::Ranked candidate(const std::string& name, bool breaks) {
     return {.name = name,
             .level =
                 truestep::verify::LevelKind::exact, // what it claims; rel if it does not add in rank order
-            .make = [breaks](const truestep::properties::Setup& setup,
+            .make = [breaks](const truestep::properties::scape::Setup& setup,
                              truestep::distributed::Communicator& communicator)
-                -> std::unique_ptr<truestep::properties::Candidate> {
+                -> std::unique_ptr<truestep::properties::scape::Candidate> {
                 return std::make_unique<at_home::Wrapped>(setup, communicator, breaks);
             },
             // What it cannot be asked yet, and why: {{"restart", "no checkpoints yet"}}. SKIPPED with the
@@ -36,10 +36,10 @@ truestep::properties::Ranked candidate(const std::string& name, bool breaks) {
 } // namespace
 
 int main(int count, char** values) {
-    std::vector<truestep::properties::Ranked> candidates{candidate("yours", false)};
+    std::vector<truestep::properties::scape::Ranked> candidates{candidate("yours", false)};
     // With one mistake, only if it is asked for by its name.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
     return truestep::training::gate_main(count, values,
-                                         {truestep::properties::system_with(std::move(candidates))});
+                                         {truestep::properties::scape::system_with(std::move(candidates))});
 }

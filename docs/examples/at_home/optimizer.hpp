@@ -8,15 +8,15 @@
 #include <span>
 #include <vector>
 
-#include <truestep/distributed/checkpoint.hpp>
-#include <truestep/distributed/host_backend.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/checkpoint.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/properties/implementation.hpp>
+#include <truestep/properties/scape/implementation.hpp>
 
 namespace at_home {
 
-namespace properties = truestep::properties;
+namespace properties = truestep::properties::scape;
 using truestep::distributed::Communicator;
 
 /// >>> YOURS GOES HERE <<<  One rank of it. The one that stands here is this project's own, so that the

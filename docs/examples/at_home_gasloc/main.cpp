@@ -20,12 +20,12 @@
 
 namespace {
 
-truestep::gasloc::Ranked candidate(const std::string& name, bool breaks) {
+truestep::properties::gasloc::Ranked candidate(const std::string& name, bool breaks) {
     return {.name = name,
             .level = truestep::verify::LevelKind::rel, // exact: every bit is the reference's
-            .start = [breaks](const truestep::gasloc::Settings& settings, std::span<const float> parameters,
-                              truestep::distributed::Peers& peers,
-                              int) -> std::unique_ptr<truestep::gasloc::Subject> {
+            .start = [breaks](const truestep::properties::gasloc::Settings& settings,
+                              std::span<const float> parameters, truestep::distributed::Peers& peers,
+                              int) -> std::unique_ptr<truestep::properties::gasloc::Subject> {
                 return std::make_unique<at_home::Worker>(settings, parameters, peers, breaks);
             },
             // Why it cannot be asked: SKIPPED with the reason.
@@ -35,10 +35,10 @@ truestep::gasloc::Ranked candidate(const std::string& name, bool breaks) {
 } // namespace
 
 int main(int count, char** values) {
-    std::vector<truestep::gasloc::Ranked> candidates{candidate("yours", false)};
+    std::vector<truestep::properties::gasloc::Ranked> candidates{candidate("yours", false)};
     // With one mistake, only if it is asked for by its name.
     if (std::find(values, values + count, std::string("yours-broken")) != values + count)
         candidates.push_back(candidate("yours-broken", true));
-    return truestep::training::gate_main(count, values,
-                                         {truestep::gasloc::system_with(std::move(candidates))});
+    return truestep::training::gate_main(
+        count, values, {truestep::properties::gasloc::system_with(std::move(candidates))});
 }

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/gasloc/gate.hpp>
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
+#include <truestep/properties/gasloc/gate.hpp>
 
 namespace at_home {
 
-namespace gasloc = truestep::gasloc;
+namespace gasloc = truestep::properties::gasloc;
 using truestep::distributed::Peers;
 using truestep::distributed::Traffic;
 using Floats = std::vector<float>;

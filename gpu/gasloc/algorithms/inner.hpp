@@ -5,7 +5,7 @@
 
 // The inner steps of section 13.2. One block a tile.
 
-namespace truestep::gpu {
+namespace truestep::gpu::gasloc {
 
 using distributed::InnerRule;
 
@@ -84,4 +84,4 @@ struct AdamSStep : InnerStep<InnerRule::adams> {};
 struct AdamSMomentumStep : InnerStep<InnerRule::adams_momentum> {};
 struct AdamWStep : InnerStep<InnerRule::adamw> {};
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::gasloc

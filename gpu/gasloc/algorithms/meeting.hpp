@@ -6,7 +6,7 @@
 
 // What a round does once the inner steps are over: drift, gossip, momentum. One block a tile.
 
-namespace truestep::gpu {
+namespace truestep::gpu::gasloc {
 
 using distributed::Met;
 
@@ -150,4 +150,4 @@ struct Meet {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::gasloc

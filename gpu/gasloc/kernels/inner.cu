@@ -1,7 +1,7 @@
 #include "algorithms/inner.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(SgdStep);
-TRUESTEP_LAUNCH(AdamSStep);
-TRUESTEP_LAUNCH(AdamSMomentumStep);
-TRUESTEP_LAUNCH(AdamWStep);
+TRUESTEP_LAUNCH(gasloc::SgdStep);
+TRUESTEP_LAUNCH(gasloc::AdamSStep);
+TRUESTEP_LAUNCH(gasloc::AdamSMomentumStep);
+TRUESTEP_LAUNCH(gasloc::AdamWStep);

@@ -1,5 +1,5 @@
 #include "algorithms/meeting.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(Drift);
-TRUESTEP_LAUNCH(Meet);
+TRUESTEP_LAUNCH(gasloc::Drift);
+TRUESTEP_LAUNCH(gasloc::Meet);

@@ -6,7 +6,7 @@
 
 #include "algorithms/meeting.hpp"
 
-namespace truestep::gpu::planted {
+namespace truestep::gpu::gasloc::planted {
 
 /// A multiplication and an addition in one, as compilers do it unless they are told not to.
 struct FusedMeeting {
@@ -16,4 +16,4 @@ struct FusedMeeting {
 };
 using FusedDrift = DriftWith<FusedMeeting>;
 
-} // namespace truestep::gpu::planted
+} // namespace truestep::gpu::gasloc::planted

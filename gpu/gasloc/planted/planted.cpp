@@ -1,4 +1,4 @@
-#include <truestep/gasloc/planted_devices.hpp>
+#include <truestep/gpu/gasloc/planted_devices.hpp>
 
 #include <type_traits>
 #include <utility>
@@ -14,16 +14,16 @@
 #include <truestep/gpu/cuda_machine.hpp>
 #endif
 
-namespace truestep::gasloc::device_mistakes {
+namespace truestep::gpu::gasloc::device_mistakes {
 
 namespace {
 
 using gpu::Exchange;
 
 template <class Base>
-using WithMistake =
-    gpu::PlantedMachine<Base, Mistake,
-                        gpu::InPlaceOf<Mistake::fused_multiply_add, gpu::Drift, gpu::planted::FusedDrift>>;
+using WithMistake = gpu::PlantedMachine<
+    Base, Mistake,
+    gpu::InPlaceOf<Mistake::fused_multiply_add, gpu::gasloc::Drift, gpu::gasloc::planted::FusedDrift>>;
 
 template <class Base>
 class Machine : public WithMistake<Base> {
@@ -32,7 +32,7 @@ class Machine : public WithMistake<Base> {
 
     template <class Algorithm>
     void run(Index blocks, const typename Algorithm::Arguments& a) {
-        if constexpr (std::is_same_v<Algorithm, gpu::Meet>)
+        if constexpr (std::is_same_v<Algorithm, gpu::gasloc::Meet>)
             if (this->has(Mistake::gossip_in_place))
                 return meet_one_by_one(blocks, a);
         WithMistake<Base>::template run<Algorithm>(blocks, a);
@@ -40,18 +40,18 @@ class Machine : public WithMistake<Base> {
 
   private:
     /// A launch for each neighbour, and each finds in y what the last has made of it.
-    void meet_one_by_one(Index blocks, gpu::MeetArguments a) {
-        gpu::MeetArguments one = a;
+    void meet_one_by_one(Index blocks, gpu::gasloc::MeetArguments a) {
+        gpu::gasloc::MeetArguments one = a;
         one.met_count = 1;
         one.carries = false;
         one.of_gossiped = false;
         one.theta = const_cast<float*>(a.y); // NOLINT(cppcoreguidelines-pro-type-const-cast)
         for (Index i = 0; i < a.met_count; ++i) {
             one.met = a.met + i;
-            Base::template run<gpu::Meet>(blocks, one);
+            Base::template run<gpu::gasloc::Meet>(blocks, one);
         }
         a.met_count = 0;
-        Base::template run<gpu::Meet>(blocks, a);
+        Base::template run<gpu::gasloc::Meet>(blocks, a);
     }
 };
 
@@ -98,4 +98,4 @@ OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaSt
 }
 #endif
 
-} // namespace truestep::gasloc::device_mistakes
+} // namespace truestep::gpu::gasloc::device_mistakes

@@ -1,4 +1,4 @@
 #include <truestep/gpu/launch.cuh>
 #include "planted/algorithms.hpp"
 
-TRUESTEP_LAUNCH(planted::FusedDrift);
+TRUESTEP_LAUNCH(gasloc::planted::FusedDrift);

@@ -14,7 +14,7 @@
 #include "algorithms/meeting.hpp"
 #include "machine.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::gasloc {
 namespace {
 
 namespace host = distributed::host;
@@ -232,4 +232,4 @@ TEST_P(Blocks, AModelThatIsNotFiniteIsTold) {
 }
 
 } // namespace
-} // namespace truestep::gpu
+} // namespace truestep::gpu::gasloc

@@ -9,15 +9,15 @@
 #include <truestep/gpu/availability.hpp>
 
 #if defined(TRUESTEP_WITH_CUDA)
+#include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/gasloc/devices.hpp>
-#include <truestep/gasloc/worker.hpp>
+#include <truestep/gpu/gasloc/devices.hpp>
 #include <truestep/gpu/peers.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
 #include <truestep/gpu/nccl.hpp>
 #endif
 
-namespace truestep::gasloc {
+namespace truestep::gpu::gasloc {
 namespace {
 
 using distributed::Peers;
@@ -113,7 +113,7 @@ TEST_P(Cuda, SmallRunIsTheHosts) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::gpu::gasloc
 
 #else
 

@@ -10,13 +10,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <truestep/distributed/gasloc/worker.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/gasloc/devices.hpp>
-#include <truestep/gasloc/planted_devices.hpp>
-#include <truestep/gasloc/worker.hpp>
+#include <truestep/gpu/gasloc/devices.hpp>
+#include <truestep/gpu/gasloc/planted_devices.hpp>
 #include <truestep/gpu/peers.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::gpu::gasloc {
 namespace {
 
 using distributed::Peers;
@@ -187,4 +187,4 @@ TEST(BlockWorker, OneThatFailsIsNamedAndTheOthersGoOn) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::gpu::gasloc

@@ -4,7 +4,7 @@
 
 // Z as indices of codewords (section 23.1), bit for bit. One block a tile, but for Nearest.
 
-namespace truestep::gpu::boundary {
+namespace truestep::gpu::mapl::boundary {
 
 /// A book, and which of all indices are its own: every `stride`-th.
 struct Book {
@@ -258,4 +258,4 @@ struct MoveWords {
 struct GatherWords : MoveWords<true> {};
 struct ScatterWords : MoveWords<false> {};
 
-} // namespace truestep::gpu::boundary
+} // namespace truestep::gpu::mapl::boundary

@@ -7,7 +7,7 @@
 // What is done with the rows of a micro-batch beside products: ids, rows of anchors, and what of Z and dZ
 // travels (sections 22 and 23). One block a tile.
 
-namespace truestep::gpu::boundary {
+namespace truestep::gpu::mapl::boundary {
 
 /// Blocks for so many values.
 inline Index tiles_of(Index size) {
@@ -183,4 +183,4 @@ struct AddRows {
     }
 };
 
-} // namespace truestep::gpu::boundary
+} // namespace truestep::gpu::mapl::boundary

@@ -4,7 +4,7 @@
 
 // SPEL beside its products (section 24). One block a tile.
 
-namespace truestep::gpu::boundary {
+namespace truestep::gpu::mapl::boundary {
 
 /// to = a x + b y, in the place of x or y, or not.
 struct Blend {
@@ -121,4 +121,4 @@ struct ScaleBy {
     }
 };
 
-} // namespace truestep::gpu::boundary
+} // namespace truestep::gpu::mapl::boundary

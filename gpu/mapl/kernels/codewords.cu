@@ -1,12 +1,12 @@
 #include "algorithms/codewords.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(boundary::TakeColumns);
-TRUESTEP_LAUNCH(boundary::Nearest);
-TRUESTEP_LAUNCH(boundary::Learn);
-TRUESTEP_LAUNCH(boundary::SubtractWords);
-TRUESTEP_LAUNCH(boundary::PackIndices);
-TRUESTEP_LAUNCH(boundary::UnpackIndices);
-TRUESTEP_LAUNCH(boundary::SumWords);
-TRUESTEP_LAUNCH(boundary::GatherWords);
-TRUESTEP_LAUNCH(boundary::ScatterWords);
+TRUESTEP_LAUNCH(mapl::boundary::TakeColumns);
+TRUESTEP_LAUNCH(mapl::boundary::Nearest);
+TRUESTEP_LAUNCH(mapl::boundary::Learn);
+TRUESTEP_LAUNCH(mapl::boundary::SubtractWords);
+TRUESTEP_LAUNCH(mapl::boundary::PackIndices);
+TRUESTEP_LAUNCH(mapl::boundary::UnpackIndices);
+TRUESTEP_LAUNCH(mapl::boundary::SumWords);
+TRUESTEP_LAUNCH(mapl::boundary::GatherWords);
+TRUESTEP_LAUNCH(mapl::boundary::ScatterWords);

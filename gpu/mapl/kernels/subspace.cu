@@ -1,8 +1,8 @@
 #include "algorithms/subspace.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(boundary::Blend);
-TRUESTEP_LAUNCH(boundary::Polynomial);
-TRUESTEP_LAUNCH(boundary::Symmetrize);
-TRUESTEP_LAUNCH(boundary::SquareSums);
-TRUESTEP_LAUNCH(boundary::ScaleBy);
+TRUESTEP_LAUNCH(mapl::boundary::Blend);
+TRUESTEP_LAUNCH(mapl::boundary::Polynomial);
+TRUESTEP_LAUNCH(mapl::boundary::Symmetrize);
+TRUESTEP_LAUNCH(mapl::boundary::SquareSums);
+TRUESTEP_LAUNCH(mapl::boundary::ScaleBy);

@@ -4,7 +4,7 @@
 
 #include "algorithms/subspace.hpp"
 
-namespace truestep::gpu::boundary::planted {
+namespace truestep::gpu::mapl::boundary::planted {
 
 /// Each token's row added to that of its id, all at once: of those with the same id one is left.
 struct AddRowsAtOnce {
@@ -22,4 +22,4 @@ struct AddRowsAtOnce {
     }
 };
 
-} // namespace truestep::gpu::boundary::planted
+} // namespace truestep::gpu::mapl::boundary::planted

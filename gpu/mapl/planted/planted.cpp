@@ -1,4 +1,4 @@
-#include <truestep/mapl/planted_devices.hpp>
+#include <truestep/gpu/mapl/planted_devices.hpp>
 
 #include <utility>
 
@@ -17,18 +17,18 @@
 #include "cublas_products.hpp"
 #endif
 
-namespace truestep::mapl::device_mistakes {
+namespace truestep::gpu::mapl::device_mistakes {
 
 namespace {
 
 using gpu::Exchange;
 
 template <class Base>
-using Machine = gpu::PlantedMachine<Base, Mistake,
-                                    gpu::InPlaceOf<Mistake::barrier_missing, gpu::boundary::SquareSums,
-                                                   gpu::planted::Unbarred<gpu::boundary::SquareSums>>,
-                                    gpu::InPlaceOf<Mistake::rows_added_at_once, gpu::boundary::AddRows,
-                                                   gpu::boundary::planted::AddRowsAtOnce>>;
+using Machine = gpu::PlantedMachine<
+    Base, Mistake,
+    gpu::InPlaceOf<Mistake::barrier_missing, boundary::SquareSums,
+                   gpu::planted::Unbarred<boundary::SquareSums>>,
+    gpu::InPlaceOf<Mistake::rows_added_at_once, boundary::AddRows, boundary::planted::AddRowsAtOnce>>;
 
 template <class Base, class Stream, class Products>
 OnStream made(Mistake mistake, distributed::Peers& ranks, const Stream& stream, Products products) {
@@ -76,4 +76,4 @@ OnStream on_stream(Mistake mistake, distributed::Peers& ranks, const gpu::CudaSt
 }
 #endif
 
-} // namespace truestep::mapl::device_mistakes
+} // namespace truestep::gpu::mapl::device_mistakes

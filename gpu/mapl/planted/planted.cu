@@ -2,5 +2,5 @@
 #include <truestep/gpu/launch.cuh>
 #include "planted/algorithms.hpp"
 
-TRUESTEP_LAUNCH(planted::Unbarred<truestep::gpu::boundary::SquareSums>);
-TRUESTEP_LAUNCH(boundary::planted::AddRowsAtOnce);
+TRUESTEP_LAUNCH(planted::Unbarred<truestep::gpu::mapl::boundary::SquareSums>);
+TRUESTEP_LAUNCH(mapl::boundary::planted::AddRowsAtOnce);

@@ -7,20 +7,19 @@
 
 #include <gtest/gtest.h>
 
+#include <truestep/distributed/mapl/codec.hpp>
+#include <truestep/distributed/mapl/passes.hpp>
 #include <truestep/gpu/algorithms/unbarred.hpp>
-#include <truestep/mapl/codec.hpp>
-#include <truestep/mapl/passes.hpp>
 
 #include "algorithms/subspace.hpp"
 #include "block_codec.hpp"
 #include "machine.hpp"
 #include "token_order.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 namespace {
 
 using gpu::Machine;
-namespace boundary = gpu::boundary;
 
 std::vector<std::uint32_t> bits(const Floats& values) {
     std::vector<std::uint32_t> all;
@@ -296,4 +295,4 @@ TEST_P(MaplBlocks, TheFirstIndexThatNoBookHasIsFound) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -7,7 +7,7 @@
 
 #include "ends.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 namespace {
 
 #if defined(TRUESTEP_WITH_CUBLAS)
@@ -60,4 +60,4 @@ TEST(MaplCuda, StepsAreTheHosts) {
 #endif
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/mapl/devices.hpp>
-#include <truestep/mapl/ends.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
+#include <truestep/gpu/mapl/devices.hpp>
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 
 /// What an end computes with, if not the host's.
 struct House {
@@ -139,4 +139,4 @@ inline void near(const Shown& right, const Shown& shown) {
     near(right.learned, shown.learned, "L");
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

@@ -3,12 +3,12 @@
 #include <string>
 
 #include <truestep/gpu/host_machine.hpp>
-#include <truestep/mapl/planted_devices.hpp>
+#include <truestep/gpu/mapl/planted_devices.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "ends.hpp"
 
-namespace truestep::mapl {
+namespace truestep::gpu::mapl {
 namespace {
 
 using distributed::Peers;
@@ -230,4 +230,4 @@ TEST(MaplHostEnds, LendTheirResultsToo) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::gpu::mapl

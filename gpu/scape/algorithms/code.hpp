@@ -6,7 +6,7 @@
 
 // The code in which masks travel (distributed/mask_code.hpp has the format), written and read by blocks.
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// Coordinates that share a byte of counts in the code of positions.
 constexpr Index code_block = 255;
@@ -321,4 +321,4 @@ struct Decode {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -7,7 +7,7 @@
 // Values that ranks exchange: the mean of what has come, and how a payload travels that is rounded
 // (section 21).
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 using distributed::Scalars;
 
@@ -218,4 +218,4 @@ struct GreatestScore {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

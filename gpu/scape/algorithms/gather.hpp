@@ -6,7 +6,7 @@
 
 // c where the coming mask has something, before the step that uses it: nothing of the state changes.
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 using distributed::Scalars;
 
@@ -82,4 +82,4 @@ struct FirstOverflow {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -11,7 +11,7 @@
 // pass has c in registers: for tiles that are all of one segment it does what Bracket would do afterwards,
 // and where the bracket holds, nothing is read for the selection.
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 using distributed::Scalars;
 
@@ -294,4 +294,4 @@ struct Extract {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

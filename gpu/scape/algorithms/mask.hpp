@@ -4,7 +4,7 @@
 #include <truestep/gpu/algorithms/quad.hpp>
 #include <truestep/problem/tunable.hpp>
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// A mask over d coordinates where a block computes: bits, and what it takes to find a coordinate's place
 /// in a vector packed on the mask with three loads.
@@ -218,4 +218,4 @@ struct InCommon {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

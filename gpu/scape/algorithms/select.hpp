@@ -17,7 +17,7 @@
 // The launches, in this order, are always the same; what a segment does not need returns at once:
 //   Prepare, Bracket, Judge, 3 times (Digit, Pick), TieCount, Offsets of the ties, Take.
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 enum class SegmentCode : std::uint32_t { nothing, bitmap, positions };
 
@@ -546,4 +546,4 @@ struct Take {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

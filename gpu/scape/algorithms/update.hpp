@@ -11,7 +11,7 @@
 // What happens between the exchange and the end of a step. ghat is worked out where it is needed, from M
 // and m: that is less than storing it.
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 using distributed::Scalars;
 
@@ -293,4 +293,4 @@ struct Update {
     }
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -1,6 +1,6 @@
 #include "algorithms/code.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(Encode);
-TRUESTEP_LAUNCH(DecodeCount);
-TRUESTEP_LAUNCH(Decode);
+TRUESTEP_LAUNCH(scape::Encode);
+TRUESTEP_LAUNCH(scape::DecodeCount);
+TRUESTEP_LAUNCH(scape::Decode);

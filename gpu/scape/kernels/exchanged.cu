@@ -1,9 +1,9 @@
 #include "algorithms/exchanged.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(Fold);
-TRUESTEP_LAUNCH(FoldTravelled);
-TRUESTEP_LAUNCH(RoundPayload);
-TRUESTEP_LAUNCH(WriteRounded);
-TRUESTEP_LAUNCH(TakeMeans);
-TRUESTEP_LAUNCH(GreatestScore);
+TRUESTEP_LAUNCH(scape::Fold);
+TRUESTEP_LAUNCH(scape::FoldTravelled);
+TRUESTEP_LAUNCH(scape::RoundPayload);
+TRUESTEP_LAUNCH(scape::WriteRounded);
+TRUESTEP_LAUNCH(scape::TakeMeans);
+TRUESTEP_LAUNCH(scape::GreatestScore);

@@ -1,5 +1,5 @@
 #include "algorithms/gather.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(Gather);
-TRUESTEP_LAUNCH(FirstOverflow);
+TRUESTEP_LAUNCH(scape::Gather);
+TRUESTEP_LAUNCH(scape::FirstOverflow);

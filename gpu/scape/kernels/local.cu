@@ -1,7 +1,7 @@
 #include "algorithms/local.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(FirstRefused);
-TRUESTEP_LAUNCH(LocalPass);
-TRUESTEP_LAUNCH(WatchingPass);
-TRUESTEP_LAUNCH(Extract);
+TRUESTEP_LAUNCH(scape::FirstRefused);
+TRUESTEP_LAUNCH(scape::LocalPass);
+TRUESTEP_LAUNCH(scape::WatchingPass);
+TRUESTEP_LAUNCH(scape::Extract);

@@ -1,5 +1,5 @@
 #include "algorithms/mask.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(CountWords);
-TRUESTEP_LAUNCH(InCommon);
+TRUESTEP_LAUNCH(scape::CountWords);
+TRUESTEP_LAUNCH(scape::InCommon);

@@ -1,10 +1,10 @@
 #include "algorithms/select.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(Prepare);
-TRUESTEP_LAUNCH(Bracket);
-TRUESTEP_LAUNCH(Judge);
-TRUESTEP_LAUNCH(Digit);
-TRUESTEP_LAUNCH(Pick);
-TRUESTEP_LAUNCH(TieCount);
-TRUESTEP_LAUNCH(Take);
+TRUESTEP_LAUNCH(scape::Prepare);
+TRUESTEP_LAUNCH(scape::Bracket);
+TRUESTEP_LAUNCH(scape::Judge);
+TRUESTEP_LAUNCH(scape::Digit);
+TRUESTEP_LAUNCH(scape::Pick);
+TRUESTEP_LAUNCH(scape::TieCount);
+TRUESTEP_LAUNCH(scape::Take);

@@ -1,7 +1,7 @@
 #include "algorithms/update.hpp"
 #include <truestep/gpu/launch.cuh>
 
-TRUESTEP_LAUNCH(SquareSums);
-TRUESTEP_LAUNCH(TreeSums);
-TRUESTEP_LAUNCH(Clip);
-TRUESTEP_LAUNCH(Update);
+TRUESTEP_LAUNCH(scape::SquareSums);
+TRUESTEP_LAUNCH(scape::TreeSums);
+TRUESTEP_LAUNCH(scape::Clip);
+TRUESTEP_LAUNCH(scape::Update);

@@ -9,7 +9,7 @@
 #include "algorithms/local.hpp"
 #include "algorithms/update.hpp"
 
-namespace truestep::gpu::planted {
+namespace truestep::gpu::scape::planted {
 
 /// A multiplication and an addition in one, as compilers do it unless they are told not to.
 struct Fused {
@@ -57,4 +57,4 @@ struct FlushToZero {
     }
 };
 
-} // namespace truestep::gpu::planted
+} // namespace truestep::gpu::scape::planted

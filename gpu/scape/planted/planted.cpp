@@ -1,4 +1,4 @@
-#include <truestep/gpu/planted.hpp>
+#include <truestep/gpu/scape/planted.hpp>
 
 #include <type_traits>
 
@@ -11,11 +11,11 @@
 #include "backend.hpp"
 #include "planted/algorithms.hpp"
 #if defined(TRUESTEP_WITH_CUDA)
-#include <truestep/gpu/cuda_backend.hpp>
 #include <truestep/gpu/cuda_machine.hpp>
+#include <truestep/gpu/scape/cuda_backend.hpp>
 #endif
 
-namespace truestep::gpu::planted {
+namespace truestep::gpu::scape::planted {
 
 namespace {
 
@@ -25,7 +25,7 @@ using WithReplacement =
                    InPlaceOf<Bug::fused_multiply_add, WatchingPass, FusedLocalPass<true>>,
                    InPlaceOf<Bug::payload_cut_off, RoundPayload, PayloadCutOff>,
                    InPlaceOf<Bug::rounding_dropped, RoundPayload, PayloadWithoutRest>,
-                   InPlaceOf<Bug::missing_barrier, SquareSums, Unbarred<SquareSums>>>;
+                   InPlaceOf<Bug::missing_barrier, SquareSums, gpu::planted::Unbarred<SquareSums>>>;
 
 template <class Base>
 class Machine : public WithReplacement<Base> {
@@ -104,9 +104,10 @@ const std::vector<problem::Mistake>& bugs() {
     return all;
 }
 
-std::unique_ptr<distributed::Backend> make_backend(Bug bug, const problem::Problem& problem,
-                                                   std::span<const float> parameters,
-                                                   const BlockOptions& options, const HostStream& stream) {
+std::unique_ptr<distributed::scape::Backend> make_backend(Bug bug, const problem::Problem& problem,
+                                                          std::span<const float> parameters,
+                                                          const BlockOptions& options,
+                                                          const HostStream& stream) {
     if (bug == Bug::none)
         return make_block_backend(problem, parameters, options, stream);
     return std::make_unique<BlockBackend<Machine<HostMachine>>>(
@@ -122,9 +123,9 @@ std::unique_ptr<distributed::Communicator> make_communicator(Bug bug, distribute
 
 #if defined(TRUESTEP_WITH_CUDA)
 
-std::unique_ptr<distributed::Backend> make_backend(Bug bug, const problem::Problem& problem,
-                                                   std::span<const float> parameters, Exchange exchange,
-                                                   const CudaStream& stream) {
+std::unique_ptr<distributed::scape::Backend> make_backend(Bug bug, const problem::Problem& problem,
+                                                          std::span<const float> parameters,
+                                                          Exchange exchange, const CudaStream& stream) {
     if (bug == Bug::none)
         return make_cuda_backend(problem, parameters, stream, exchange);
     return std::make_unique<BlockBackend<Machine<CudaMachine>>>(
@@ -139,4 +140,4 @@ std::unique_ptr<distributed::Communicator> make_communicator(Bug bug, distribute
 
 #endif
 
-} // namespace truestep::gpu::planted
+} // namespace truestep::gpu::scape::planted

@@ -10,21 +10,21 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/in_process.hpp>
-#include <truestep/distributed/scape.hpp>
-#include <truestep/gpu/block_backend.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
+#include <truestep/gpu/scape/block_backend.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "machine.hpp"
 #include "segments.hpp"
 #include "support.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 namespace {
 
-using distributed::Backend;
-using distributed::MaskCode;
+using distributed::scape::Backend;
+using distributed::scape::MaskCode;
 using problem::BiasCorrection;
 using Parts = std::vector<MaskCode::Part>;
 
@@ -36,7 +36,7 @@ class Pair {
                           all.begin() + static_cast<std::ptrdiff_t>(last_own)),
           first_own_(first_own), size_(all.back().end), problem_(problem_of(size_)) {
         const auto w = draw(all_data()[0], random_, size_);
-        host_ = distributed::make_host_backend(problem_, w);
+        host_ = distributed::scape::make_host_backend(problem_, w);
         blocks_ = make_block_backend(problem_, w, {way.threads, way.seed, way.group_tiles});
     }
 
@@ -250,14 +250,14 @@ TEST(BlockBackend, ACorruptCodeIsToldAndNothingIsReadBeyondItsBytes) {
                 bool expected = false;
                 try {
                     MaskCode::decode(parts, bad.data(), decoded);
-                } catch (const distributed::CorruptMask&) {
+                } catch (const distributed::scape::CorruptMask&) {
                     expected = true;
                 }
                 const auto blocks = make_block_backend(problem, w, {64, 3, 0});
                 std::copy(bad.begin(), bad.end(), blocks->mask_code(bad.size()));
                 blocks->decode_mask(parts);
                 if (expected) {
-                    EXPECT_THROW(static_cast<void>(blocks->coming_mask()), distributed::CorruptMask);
+                    EXPECT_THROW(static_cast<void>(blocks->coming_mask()), distributed::scape::CorruptMask);
                     ++refused;
                 } else {
                     EXPECT_EQ(bits(blocks->coming_mask()), bits(decoded));
@@ -295,11 +295,12 @@ TEST(BlockBackend, BlocksEqualTheHost) {
                 distributed::run_ranks(workers, [&](distributed::Communicator& communicator) {
                     std::mt19937_64 same(1);
                     const auto w = draw(all_data()[0], same, layout.size());
-                    distributed::Scape host(problem, ranges, problem::DensitySchedule::constant(density),
-                                            distributed::make_host_backend(problem, w), communicator, {});
-                    distributed::Scape blocks(problem, ranges, problem::DensitySchedule::constant(density),
-                                              make_block_backend(problem, w, {128, 9, 2}), communicator,
-                                              {});
+                    distributed::scape::Scape host(
+                        problem, ranges, problem::DensitySchedule::constant(density),
+                        distributed::scape::make_host_backend(problem, w), communicator, {});
+                    distributed::scape::Scape blocks(
+                        problem, ranges, problem::DensitySchedule::constant(density),
+                        make_block_backend(problem, w, {128, 9, 2}), communicator, {});
                     std::mt19937_64 random(static_cast<std::uint64_t>(communicator.rank()) + 2);
                     for (int step = 0; step < 6; ++step) {
                         const auto g = draw(all_data()[0], random, layout.size());
@@ -362,4 +363,4 @@ TEST(Segments, OneThatBlocksCannotCountIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -7,7 +7,7 @@
 #include "algorithms/mask.hpp"
 #include "machine.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 /// A mask where blocks compute.
 struct BlockMask {
@@ -31,4 +31,4 @@ struct BlockMask {
     HostMachine::Vector<std::uint32_t> counts;
 };
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -18,7 +18,7 @@
 #include "machine.hpp"
 #include "support.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 namespace {
 
 using problem::BiasCorrection;
@@ -243,4 +243,4 @@ TEST_P(Blocks, TheTreeOfTheNormIsTheSpecificationsWhereverGroupsEnd) {
 }
 
 } // namespace
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

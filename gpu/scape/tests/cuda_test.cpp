@@ -13,18 +13,18 @@
 #include <truestep/gpu/availability.hpp>
 
 #if defined(TRUESTEP_WITH_CUDA)
-#include <truestep/distributed/buckets.hpp>
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/in_process.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/buckets.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/gpu/communicators.hpp>
-#include <truestep/gpu/cuda_backend.hpp>
 #include <truestep/gpu/cuda_machine.hpp>
+#include <truestep/gpu/scape/cuda_backend.hpp>
 #if defined(TRUESTEP_WITH_NCCL)
 #include <truestep/gpu/nccl.hpp>
 #endif
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 namespace {
 
 using distributed::Communicator;
@@ -113,12 +113,12 @@ struct Setting {
     bool in_parts = false;
 };
 
-void take_step(distributed::Scape& optimizer, std::vector<float> first, std::span<const float> last,
+void take_step(distributed::scape::Scape& optimizer, std::vector<float> first, std::span<const float> last,
                bool in_parts) {
     if (in_parts) {
         optimizer.accumulate(first);
         std::ranges::fill(first, std::numeric_limits<float>::quiet_NaN()); // it is the caller's again
-        for (const auto& bucket : distributed::buckets_of(optimizer.problem().layout, 400))
+        for (const auto& bucket : distributed::scape::buckets_of(optimizer.problem().layout, 400))
             optimizer.bucket(bucket, last);
     }
     optimizer.step(last, 1e-3);
@@ -136,13 +136,13 @@ void equals_the_host(Way way, const problem::Layout& layout, int workers, double
     distributed::run_ranks(workers, [&](Communicator& ranks) {
         const auto density_of_all = problem::DensitySchedule::constant(density);
         const auto w = normal(1, layout.size());
-        distributed::Scape host(problem, ranges, density_of_all, distributed::make_host_backend(problem, w),
-                                ranks, {});
+        distributed::scape::Scape host(problem, ranges, density_of_all,
+                                       distributed::scape::make_host_backend(problem, w), ranks, {});
         const CudaStream stream({.device = way == Way::nccl ? ranks.rank() : 0,
                                  .stream = nullptr,
                                  .graphs = way == Way::graphs});
         const auto own = communicator_of(way, ranks, stream);
-        distributed::Scape device(
+        distributed::scape::Scape device(
             problem, ranges, density_of_all,
             make_cuda_backend(problem, w, stream, own ? Exchange::device : Exchange::host),
             own ? *own : ranks, {});
@@ -272,7 +272,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Cuda, testing::Values(Way::host, Way::streams, Wa
                          name_of);
 
 } // namespace
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape
 
 #else
 

@@ -12,13 +12,13 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/distributed/buckets.hpp>
-#include <truestep/distributed/host_backend.hpp>
 #include <truestep/distributed/in_process.hpp>
 #include <truestep/distributed/kernels.hpp>
-#include <truestep/distributed/scape.hpp>
-#include <truestep/gpu/block_backend.hpp>
+#include <truestep/distributed/scape/buckets.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/gpu/communicators.hpp>
+#include <truestep/gpu/scape/block_backend.hpp>
 
 #include "algorithms/exchanged.hpp"
 #include "algorithms/gather.hpp"
@@ -26,7 +26,7 @@
 #include "machine.hpp"
 #include "support.hpp"
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 namespace {
 
 using problem::Payload;
@@ -294,24 +294,25 @@ void equals_the_host(const Setting& setting) {
     distributed::run_ranks(workers, [&](distributed::Communicator& ranks) {
         std::mt19937_64 same(1);
         const auto w = draw(all_data()[0], same, layout.size());
-        distributed::Scape host(problem, ranges, density, distributed::make_host_backend(problem, w), ranks,
-                                {});
+        distributed::scape::Scape host(problem, ranges, density,
+                                       distributed::scape::make_host_backend(problem, w), ranks, {});
         const BlockOptions options{128, 9 + static_cast<std::uint64_t>(ranks.rank()), 2, setting.exchange};
         const HostStream stream = make_block_stream(options);
         const auto own =
             setting.exchange == Exchange::device ? make_block_communicator(ranks, stream) : nullptr;
-        distributed::Scape blocks(problem, ranges, density, make_block_backend(problem, w, options, stream),
-                                  own ? *own : ranks, {.largest_piece = 50});
+        distributed::scape::Scape blocks(problem, ranges, density,
+                                         make_block_backend(problem, w, options, stream),
+                                         own ? *own : ranks, {.largest_piece = 50});
         std::mt19937_64 random(static_cast<std::uint64_t>(ranks.rank()) + 2);
         for (int step = 0; step < 5; ++step) {
             const auto first = draw(all_data()[0], random, layout.size());
             const auto last = draw(all_data()[0], random, layout.size(), step == 3 ? 1000.0F : 1.0F);
-            for (distributed::Scape* optimizer : {&host, &blocks}) {
+            for (distributed::scape::Scape* optimizer : {&host, &blocks}) {
                 if (setting.in_parts) {
                     auto given = first; // which the caller may write over
                     optimizer->accumulate(given);
                     std::ranges::fill(given, std::numeric_limits<float>::quiet_NaN());
-                    for (const auto& bucket : distributed::buckets_of(layout, 400))
+                    for (const auto& bucket : distributed::scape::buckets_of(layout, 400))
                         optimizer->bucket(bucket, last);
                 }
                 optimizer->step(last, 1e-3);
@@ -355,10 +356,10 @@ TEST(ExchangedRuns, WhatBf16DoesNotHoldRefusesTheStep) {
     distributed::run_ranks(2, [&](distributed::Communicator& ranks) {
         const std::vector<float> w(300, 1.0F);
         const std::vector<float> zeros(300, 0.0F);
-        distributed::Scape blocks(problem, ranges, problem::DensitySchedule::constant(0.1),
-                                  make_block_backend(problem, w), ranks, {});
+        distributed::scape::Scape blocks(problem, ranges, problem::DensitySchedule::constant(0.1),
+                                         make_block_backend(problem, w), ranks, {});
         blocks.step(zeros, 1e-3);
-        distributed::RankState state = blocks.state();
+        distributed::scape::RankState state = blocks.state();
         Index at = 0;
         while (!state.coming.test(at))
             ++at;
@@ -373,7 +374,7 @@ TEST(ExchangedRuns, WhatBf16DoesNotHoldRefusesTheStep) {
             try {
                 blocks.step(zeros, 1e-3);
                 ADD_FAILURE() << "not refused";
-            } catch (const distributed::RefusedStep& refused) {
+            } catch (const distributed::scape::RefusedStep& refused) {
                 EXPECT_EQ(refused.rank, 1);
                 EXPECT_EQ(refused.index, at);
                 EXPECT_EQ(refused.value, too_large);
@@ -385,4 +386,4 @@ TEST(ExchangedRuns, WhatBf16DoesNotHoldRefusesTheStep) {
 }
 
 } // namespace
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

@@ -15,7 +15,7 @@
 #include <truestep/distributed/mask.hpp>
 #include <truestep/gpu/block.hpp>
 
-namespace truestep::gpu {
+namespace truestep::gpu::scape {
 
 using distributed::Mask;
 
@@ -115,4 +115,4 @@ inline std::string way_name(const testing::TestParamInfo<Way>& info) {
            "tiles";
 }
 
-} // namespace truestep::gpu
+} // namespace truestep::gpu::scape

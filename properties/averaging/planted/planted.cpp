@@ -6,7 +6,7 @@
 
 #include "candidate.hpp"
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::shared_ptr<const gate::Implementation> planted(int number,
                                        play_with, group);
 }
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

@@ -5,11 +5,11 @@
 
 #include <truestep/gate/system.hpp>
 
-namespace truestep::averaging {
+namespace truestep::properties::averaging {
 
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
 /// A second, plain implementation with that mistake; 0: with none. Throws truestep::Error if there is none.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

@@ -6,25 +6,24 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/averaging/reference.hpp>
 #include <truestep/gate/results.hpp>
 #include <truestep/gate/search.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/reference/averaging/reference.hpp>
 #include <truestep/report/page.hpp>
 
 #include "candidate.hpp"
 #include "planted/planted.hpp"
 #include "properties.hpp"
 
-namespace truestep::systems {
-gate::System averaging_system();
-}
+namespace truestep::properties::averaging {
 
-namespace truestep::averaging {
+gate::System averaging_system();
+
 namespace {
 
 const gate::System& tested() {
-    static const gate::System system = systems::averaging_system();
+    static const gate::System system = averaging_system();
     return system;
 }
 
@@ -51,13 +50,15 @@ std::string what(const std::function<void()>& throws) {
 
 // By hand: 1 - 0.5*2 - 0.5*1 = -0.5, 1 - 0.5*0 - 0.5*(-2) = 2, 1 - 0.5*0 - 0.5*1 = 0.5; their mean is 2/3.
 TEST(Reference, ByHand) {
-    const std::vector<Gradients> gradients{{{2.0F}, {1.0F}}, {{0.0F}, {-2.0F}}, {{0.0F}, {1.0F}}};
-    EXPECT_EQ(after_round({1.0F}, gradients, 0.5F), Vector{2.0F / 3.0F});
+    const std::vector<reference::averaging::Gradients> gradients{
+        {{2.0F}, {1.0F}}, {{0.0F}, {-2.0F}}, {{0.0F}, {1.0F}}};
+    EXPECT_EQ(reference::averaging::after_round({1.0F}, gradients, 0.5F),
+              reference::averaging::Vector{2.0F / 3.0F});
 }
 
 TEST(Reference, MeansOfMinusZeroKeepTheirSign) {
-    const std::vector<Gradients> gradients{{{0.0F}}, {{0.0F}}};
-    EXPECT_TRUE(std::signbit(after_round({-0.0F}, gradients, 0.5F).front()));
+    const std::vector<reference::averaging::Gradients> gradients{{{0.0F}}, {{0.0F}}};
+    EXPECT_TRUE(std::signbit(reference::averaging::after_round({-0.0F}, gradients, 0.5F).front()));
 }
 
 TEST(Case, IsALineAndBack) {
@@ -162,4 +163,4 @@ TEST(Properties, ARankThatFailsIsToldOf) {
 }
 
 } // namespace
-} // namespace truestep::averaging
+} // namespace truestep::properties::averaging

@@ -12,18 +12,18 @@
 #include "planted.hpp"
 #include "recording.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
 using gate::seen_bits;
 using gate::SeenBits;
 
-SeenBits seen(const TraceReader& trace, Index round) {
+SeenBits seen(const verify::gasloc::TraceReader& trace, Index round) {
     SeenBits all;
     for (const auto& shows : shown(trace.head().config.settings))
         for (int worker = 0; worker < trace.schema().workers; ++worker) {
-            const auto values = trace.values(result(shows.first).kind, round, worker);
+            const auto values = trace.values(verify::gasloc::result(shows.first).kind, round, worker);
             all.push_back(values ? seen_bits(*values) : std::vector<std::uint32_t>());
         }
     return all;
@@ -40,8 +40,8 @@ std::optional<SeenBits> seen(const Settings& settings, const std::vector<Life>& 
 }
 
 /// The recorded run up to a round, for an implementation to be put through. The trace outlives it.
-Scenario scenario_of_trace(const TraceReader& trace, Index rounds) {
-    const Head& head = trace.head();
+Scenario scenario_of_trace(const verify::gasloc::TraceReader& trace, Index rounds) {
+    const verify::gasloc::Head& head = trace.head();
     Scenario scenario;
     scenario.settings = head.config.settings;
     scenario.workers = head.config.workers;
@@ -50,7 +50,7 @@ Scenario scenario_of_trace(const TraceReader& trace, Index rounds) {
     scenario.start = head.initial_parameters;
     scenario.steps = [&head](int worker, Index round) { return head.config.steps(worker, round); };
     scenario.gradient = [&trace](int worker, Index round, Index step) {
-        return trace.input(gradient_kind(step), round, worker);
+        return trace.input(verify::gasloc::gradient_kind(step), round, worker);
     };
     scenario.learning_rate = [&head](Index round, Index step) {
         return head.learning_rates_of(round)[static_cast<std::size_t>(step - 1)];
@@ -76,8 +76,8 @@ bool same_gradients(const Scenario& scenario) {
 
 std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
                                    gate::Gradients gradients) {
-    const TraceReader trace(path);
-    const Config& config = trace.head().config;
+    const verify::gasloc::TraceReader trace(path);
+    const verify::gasloc::Config& config = trace.head().config;
     const Index round = parted.step;
     Index steps = 0;
     for (Index before = 1; before <= round; ++before)
@@ -101,4 +101,4 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     return lines;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

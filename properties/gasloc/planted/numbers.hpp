@@ -1,6 +1,6 @@
 #pragma once
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// What is wrong with a planted implementation.
 enum Number {
@@ -54,4 +54,4 @@ enum Number {
     last_number = edges_one_way
 };
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

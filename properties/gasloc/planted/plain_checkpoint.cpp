@@ -5,7 +5,7 @@
 
 #include "plain_worker.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -80,4 +80,4 @@ State read_plain(Number mistake, const std::filesystem::path& folder, int rank, 
     return state;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

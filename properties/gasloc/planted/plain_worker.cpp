@@ -6,13 +6,13 @@
 #include <cstring>
 #include <utility>
 
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 #include <truestep/problem/text.hpp>
 
 #include "by_hand.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -370,4 +370,4 @@ State PlainWorker::state() const {
     return state_;
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -8,7 +8,7 @@
 #include "candidate.hpp"
 #include "numbers.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// One worker as plain as can be, with one mistake. It shares nothing with the optimized one.
 class PlainWorker final : public Subject {
@@ -48,4 +48,4 @@ class PlainWorker final : public Subject {
 /// Plain files, a worker each; no more than tests need.
 [[nodiscard]] State read_plain(Number mistake, const std::filesystem::path& folder, int rank, int workers);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

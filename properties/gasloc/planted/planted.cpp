@@ -9,7 +9,7 @@
 #include "devices.hpp"
 #include "plain_worker.hpp"
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 namespace {
 
@@ -128,4 +128,4 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     return std::make_shared<Workers>(name, subjects(static_cast<Number>(number)), group);
 }
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

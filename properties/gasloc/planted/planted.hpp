@@ -6,7 +6,7 @@
 #include <truestep/gate/group.hpp>
 #include <truestep/gate/system.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::properties::gasloc {
 
 /// Mistakes as they have been made, most of them in public code: section 18, and a few more; then those of
 /// code for devices, in ours.
@@ -15,4 +15,4 @@ namespace truestep::gasloc {
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/gasloc/traces.hpp>
 #include <truestep/gate/search.hpp>
 #include <truestep/gate/system.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 
 #include "by_hand.hpp"
 #include "candidate.hpp"
@@ -22,15 +22,14 @@
 #include "trial.hpp"
 #include "workers.hpp"
 
-namespace truestep::systems {
-gate::System gasloc_system();
-}
+namespace truestep::properties::gasloc {
 
-namespace truestep::gasloc {
+gate::System gasloc_system();
+
 namespace {
 
 const gate::System& tested() {
-    static const gate::System system = systems::gasloc_system();
+    static const gate::System system = gasloc_system();
     return system;
 }
 
@@ -70,7 +69,7 @@ TEST(ByHand, GraphsAreThoseOfTheLaws) {
                 settings.law = law;
                 settings.seed = static_cast<std::uint64_t>(workers);
                 EXPECT_EQ(by_hand::graph_of(settings, round, workers),
-                          gasloc::graph_of(law, settings.seed, round, workers))
+                          problem::gasloc::graph_of(law, settings.seed, round, workers))
                     << name(law) << " " << workers << " " << round;
             }
 }
@@ -187,7 +186,7 @@ TEST(Properties, AFailureIsKeptAsATrace) {
     const std::filesystem::path path =
         std::filesystem::temp_directory_path() / ("gasloc-" + std::to_string(getpid()) + ".safetensors");
     ASSERT_TRUE(found->finding->save(path, "a test"));
-    const verify::TraceVerdict verdict = verify_trace(path, {});
+    const verify::TraceVerdict verdict = verify::gasloc::verify_trace(path, {});
     std::filesystem::remove(path);
     EXPECT_EQ(verdict.status, verify::Status::failed);
     ASSERT_TRUE(verdict.first);
@@ -197,4 +196,4 @@ TEST(Properties, AFailureIsKeptAsATrace) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::properties::gasloc

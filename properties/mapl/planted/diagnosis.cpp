@@ -9,13 +9,13 @@
 
 #include <truestep/gate/group.hpp>
 #include <truestep/gate/hypotheses.hpp>
-#include <truestep/mapl/traces.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include "candidate.hpp"
 #include "planted.hpp"
 #include "recorded.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -30,14 +30,14 @@ class Recorded final : public Stage {
 
   private:
     [[nodiscard]] Floats at(const char* name, Index step, Index micro) const {
-        return vectors_.at(of_step(step + 1, of_micro(name, micro + 1)));
+        return vectors_.at(verify::mapl::of_step(step + 1, verify::mapl::of_micro(name, micro + 1)));
     }
     const Vectors& vectors_;
 };
 
 /// For an implementation to be put through. The recording outlives it.
-Scenario scenario_of(const Recording& recording) {
-    const Config& config = recording.config;
+Scenario scenario_of(const verify::mapl::Recording& recording) {
+    const verify::mapl::Config& config = recording.config;
     const Settings& settings = config.settings;
     Scenario scenario;
     Case& run = scenario.run;
@@ -72,7 +72,7 @@ Scenario scenario_of(const Recording& recording) {
         state.steps = std::max<Index>(1, recording.config.before / recording.config.micro);
         state.micro_batches = recording.config.before;
         state.a = of("initial/A");
-        state.anchor = of(of_step(1, sends || !two ? "E_sender" : "E_receiver"));
+        state.anchor = of(verify::mapl::of_step(1, sends || !two ? "E_sender" : "E_receiver"));
         state.rows = of(sends ? "P_sender" : "P_receiver");
         state.codebooks = of("initial/C");
         if (sends) {
@@ -82,7 +82,7 @@ Scenario scenario_of(const Recording& recording) {
         return state;
     };
     scenario.ids = [&recording](Index step, Index micro) {
-        const Config& of = recording.config;
+        const verify::mapl::Config& of = recording.config;
         const auto begin = recording.numbers.at("ids").begin() + (step * of.micro + micro) * of.tokens;
         return std::vector<Id>(begin, begin + of.tokens);
     };
@@ -113,7 +113,7 @@ double rounding_of(const Floats& values) {
 }
 
 /// Made by 60 mistakes, each by plain loops, in seconds.
-bool is_small(const Config& config) {
+bool is_small(const verify::mapl::Config& config) {
     const auto products = static_cast<double>(config.micro * config.tokens + 30 * config.settings.rank) *
                           static_cast<double>(config.settings.width * config.settings.rank);
     return products <= 4e6 && config.settings.vocabulary * config.settings.rank <= 1 << 20;
@@ -123,7 +123,8 @@ bool is_small(const Config& config) {
 
 std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
                                    gate::Gradients /*gradients*/) {
-    const std::optional<Recording> step = steps_of(path, parted.step, parted.step);
+    const std::optional<verify::mapl::Recording> step =
+        verify::mapl::steps_of(path, parted.step, parted.step);
     if (!step)
         return {};
     if (!is_small(step->config))
@@ -131,12 +132,12 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
             "no known mistake was tried: micro-batches x tokens x width x rank are more than 4 million, or "
             "vocabulary x rank than one; record smaller micro-batches, or a smaller vocabulary"};
     // Tables that somebody trains between two steps are known at the beginning alone.
-    std::optional<Recording> from;
+    std::optional<verify::mapl::Recording> from;
     if (parted.step > 1 && !step->config.trains_anchors())
-        from = steps_of(path, parted.step - 1, parted.step);
+        from = verify::mapl::steps_of(path, parted.step - 1, parted.step);
     if (!from)
         from = step;
-    const std::string last = of_step(from->config.steps, "");
+    const std::string last = verify::mapl::of_step(from->config.steps, "");
     std::vector<std::string> names;
     gate::SeenBits recorded;
     for (const auto& [name, values] : from->vectors)
@@ -151,7 +152,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
         if (!candidate || !candidate->unavailable().empty())
             return std::nullopt;
         try {
-            const Recording made = recording_of(scenario, candidate->run(scenario), 0);
+            const verify::mapl::Recording made = recording_of(scenario, candidate->run(scenario), 0);
             gate::SeenBits all;
             for (const std::string& name : names) {
                 const auto found = made.vectors.find(name);
@@ -168,4 +169,4 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     return gate::what_fits({mistakes(), 1, recorded, run, "within rounding"});
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -6,11 +6,11 @@
 
 #include <truestep/gate/system.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// Which planted mistakes make what a trace holds at the step at which it first parts from the reference;
 /// gate::System::what_fits. Begins at the recorded state, a step before where it can: some need one.
 [[nodiscard]] std::vector<std::string> what_fits(const std::filesystem::path& trace,
                                                  const gate::Parted& parted, gate::Gradients gradients);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -9,7 +9,7 @@
 #include "plain_replicas.hpp"
 #include "plain_side.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 namespace {
 
@@ -267,4 +267,4 @@ Subjects plain_ends(Wrong wrong) {
     return made;
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

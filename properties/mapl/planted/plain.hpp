@@ -2,7 +2,7 @@
 
 #include "subject.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 /// What can be wrong with the plain ends.
 enum Wrong : int {
@@ -79,4 +79,4 @@ enum Wrong : int {
 /// Both ends as plain as can be, sharing nothing with distributed/mapl, with that mistake.
 [[nodiscard]] Subjects plain_ends(Wrong wrong);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 Codewords::Codewords(Wrong wrong, const Settings& settings, Floats books, Floats learned, bool sends,
                      Index start)
@@ -141,4 +141,4 @@ Table Codewords::decoded(const Message& message, std::size_t tokens, std::size_t
     return z;
 }
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <truestep/mapl/quantization.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 
 #include "plain.hpp"
 #include "plain_numbers.hpp"
 #include "plain_payload.hpp"
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 /// Vector quantization, as plain as can be: one end's codebooks, flat, and what it does with them.
 class Codewords {
@@ -43,4 +43,4 @@ class Codewords {
     Index start_ = 0; ///< micro-batches before this end was made
 };
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 /// Rows of floats, and what little arithmetic the plain ends need: of their own, so that they share nothing
 /// with what they stand beside.
@@ -56,4 +56,4 @@ inline bool finite(const std::vector<float>& values) {
     return true;
 }
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

@@ -8,7 +8,7 @@
 #include "plain.hpp"
 
 // What travels of Z and dZ, as plain as can be: a number, and whole numbers of the last place.
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 using Message = std::vector<std::uint8_t>;
 
@@ -52,4 +52,4 @@ inline std::vector<float> of_two_bytes(const Message& message, std::size_t count
     return values;
 }
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

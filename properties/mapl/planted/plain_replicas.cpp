@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <truestep/reference/adams.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/adams.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 namespace {
 
@@ -116,8 +116,8 @@ std::vector<float> mean_over_replicas(Wrong wrong, Communicator& replicas, const
 StartsTrainer plain_trainers(Wrong wrong) {
     return [wrong](const StageModel& model, const Floats& parameters,
                    Communicator& replicas) -> std::unique_ptr<AnyTrainer> {
-        using AdamS = reference::AdamS<float>;
-        using Scape = reference::Scape<float>;
+        using AdamS = reference::scape::AdamS<float>;
+        using Scape = reference::scape::Scape<float>;
         if (model.problem.algorithm == problem::Algorithm::adams)
             return std::make_unique<PlainTrainer<AdamS>>(wrong, AdamS(model.problem, values_of(parameters)),
                                                          replicas);
@@ -126,4 +126,4 @@ StartsTrainer plain_trainers(Wrong wrong) {
     };
 }
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

@@ -4,7 +4,7 @@
 
 #include "plain.hpp"
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 /// The mean of what all replicas have, a piece by each of them.
 [[nodiscard]] std::vector<float> mean_over_replicas(Wrong wrong, distributed::Communicator& replicas,
@@ -13,4 +13,4 @@ namespace truestep::mapl::plain {
 /// The reference's SCAPE or AdamS on every rank, over the gradients of all.
 [[nodiscard]] StartsTrainer plain_trainers(Wrong wrong);
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

@@ -12,7 +12,7 @@
 #include "plain_payload.hpp"
 #include "plain_spel.hpp"
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 using distributed::Peers;
 using distributed::Traffic;
@@ -222,4 +222,4 @@ class PlainSide : public Any {
     }
 };
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

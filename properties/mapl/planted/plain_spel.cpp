@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 namespace {
 
@@ -87,4 +87,4 @@ Trained train(Wrong wrong, const Settings& settings, const Table& a, const Table
     return made;
 }
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

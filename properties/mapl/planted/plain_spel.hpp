@@ -3,7 +3,7 @@
 #include "plain.hpp"
 #include "plain_numbers.hpp"
 
-namespace truestep::mapl::plain {
+namespace truestep::properties::mapl::plain {
 
 /// A and m after a step; `before` is the A of the step before this one.
 struct Trained {
@@ -13,4 +13,4 @@ struct Trained {
 [[nodiscard]] Trained train(Wrong wrong, const Settings& settings, const Table& a, const Table& before,
                             const Table& m, const Table& g, double rate);
 
-} // namespace truestep::mapl::plain
+} // namespace truestep::properties::mapl::plain

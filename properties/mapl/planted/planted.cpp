@@ -10,7 +10,7 @@
 #include "devices.hpp"
 #include "plain.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 std::vector<gate::Mistake> mistakes() {
     std::vector<gate::Mistake> all{
@@ -137,4 +137,4 @@ std::shared_ptr<const gate::Implementation> planted(int number,
     return std::make_shared<OnRanks>(name, plain_ends(static_cast<Wrong>(number)), group);
 }
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

@@ -5,11 +5,11 @@
 
 #include <truestep/gate/system.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 
 [[nodiscard]] std::vector<gate::Mistake> mistakes();
 /// The plain ends with that mistake; 0: with none. Throws truestep::Error if there is none.
 [[nodiscard]] std::shared_ptr<const gate::Implementation>
 planted(int number, const std::shared_ptr<const gate::Group>& group);
 
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

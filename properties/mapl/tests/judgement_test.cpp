@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/judgement.hpp>
-#include <truestep/mapl/spel_step.hpp>
-#include <truestep/mapl/traces.hpp>
+#include <truestep/distributed/mapl/spel_step.hpp>
+#include <truestep/verify/mapl/judgement.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 namespace {
 
 using Plain = Eigen::MatrixXd;
@@ -75,11 +75,12 @@ struct Step {
     }
 
     [[nodiscard]] Plain matrix(const Floats& of) const {
-        return rows_of<double>(vector_of(of), settings.rank);
+        return verify::mapl::rows_of<double>(vector_of(of), settings.rank);
     }
     /// The share of its limit that this A takes.
     [[nodiscard]] double share(const Floats& given) const {
-        const Judgement next = next_subspace(settings, vector_of(a), vector_of(new_m), rate);
+        const verify::mapl::Judgement next =
+            verify::mapl::next_subspace(settings, vector_of(a), vector_of(new_m), rate);
         const auto [off, limit] = next.greatest(matrix(given));
         return off / limit;
     }
@@ -155,22 +156,22 @@ const Mistake mistakes[]{
 };
 
 /// Where a trace first parts at this level, or nothing.
-std::string phase_of(const Recording& recording, const verify::Level& level) {
+std::string phase_of(const verify::mapl::Recording& recording, const verify::Level& level) {
     std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::ranges::replace(name, '/', '_');
     const std::filesystem::path file =
         std::filesystem::temp_directory_path() / ("mapl_judgement_" + name + ".safetensors");
-    write(file, recording, "judgement_test");
+    verify::mapl::write(file, recording, "judgement_test");
     verify::VerifyOptions options;
     options.level = level;
-    const verify::TraceVerdict verdict = verify_trace(file, options);
+    const verify::TraceVerdict verdict = verify::mapl::verify_trace(file, options);
     std::filesystem::remove(file);
     return verdict.first ? verdict.first->phase : "";
 }
 
 /// One step as a trace, verified at REL: where it first parts, or nothing.
 std::string phase_of(const Step& step, const Floats& m, const Floats& a) {
-    Recording recording;
+    verify::mapl::Recording recording;
     recording.config.settings = step.settings;
     recording.config.tokens = step.X.rows();
     recording.numbers["rate"] = {rate};
@@ -180,12 +181,12 @@ std::string phase_of(const Step& step, const Floats& m, const Floats& a) {
     };
     keep("initial/A", step.a);
     keep("initial/m", step.m);
-    keep(of_step(1, "X.1"), floats_from(step.X));
-    keep(of_step(1, "G.1"), floats_from(step.G));
-    keep(of_step(1, "gradient"), step.gradient);
-    keep(of_step(1, "m"), m);
-    keep(of_step(1, "A"), a);
-    keep(of_step(1, "A_receiver"), a);
+    keep(verify::mapl::of_step(1, "X.1"), floats_from(step.X));
+    keep(verify::mapl::of_step(1, "G.1"), floats_from(step.G));
+    keep(verify::mapl::of_step(1, "gradient"), step.gradient);
+    keep(verify::mapl::of_step(1, "m"), m);
+    keep(verify::mapl::of_step(1, "A"), a);
+    keep(verify::mapl::of_step(1, "A_receiver"), a);
     return phase_of(recording, verify::Level::rel());
 }
 
@@ -215,8 +216,8 @@ Matrix<float> fused_polynomial(const Quintic& c, const Matrix<float>& X) {
 }
 
 Floats fused_step(const Step& step) {
-    const Matrix<float> A = rows_of<float>(vector_of(step.a), step.settings.rank);
-    Matrix<float> X = rows_of<float>(vector_of(step.new_m), step.settings.rank);
+    const Matrix<float> A = verify::mapl::rows_of<float>(vector_of(step.a), step.settings.rank);
+    Matrix<float> X = verify::mapl::rows_of<float>(vector_of(step.new_m), step.settings.rank);
     if (step.settings.order == Order::momentum_first)
         X = minus(X, fused(A, sym(fused(transposed(A), X))));
     X = scaled(1.0F / (1.01F * X.norm() + 1e-7F), X);
@@ -255,9 +256,10 @@ TEST_P(MaplJudgement, RightRunsPassWhateverTheOrderOfTheirSums) {
         if (of.settings.width > 128)
             continue; // plain loops take too long
         EXPECT_LE(of.share(fused_step(of)), 0.1);
-        const SpelStep<float> made = spel(of.settings, rows_of<float>(vector_of(of.a), of.settings.rank),
-                                          rows_of<float>(vector_of(of.m), of.settings.rank),
-                                          rows_of<float>(vector_of(of.gradient), of.settings.rank), rate);
+        const SpelStep<float> made =
+            spel(of.settings, verify::mapl::rows_of<float>(vector_of(of.a), of.settings.rank),
+                 verify::mapl::rows_of<float>(vector_of(of.m), of.settings.rank),
+                 verify::mapl::rows_of<float>(vector_of(of.gradient), of.settings.rank), rate);
         other.new_m.assign(made.m.data(), made.m.data() + made.m.size());
         EXPECT_LE(other.share({made.A.data(), made.A.data() + made.A.size()}), 0.1);
     }
@@ -281,7 +283,7 @@ TEST_P(MaplJudgement, AWrongMomentFails) {
 // dZ is 3e38, but the sum is infinite behind its third term: nothing is said of it at REL, and A and m
 // stay.
 TEST(MaplOverflow, OfPartialSumsIsNoDifference) {
-    Recording recording;
+    verify::mapl::Recording recording;
     recording.config.settings.width = 4;
     recording.config.settings.rank = 1;
     Boundary<float> boundary;
@@ -298,20 +300,20 @@ TEST(MaplOverflow, OfPartialSumsIsNoDifference) {
     };
     const Matrix<float> zero = Matrix<float>::Zero(4, 1);
     keep("initial/A", boundary.A);
-    keep(of_step(1, "X.1"), Matrix<float>::Constant(1, 4, 1.0F));
-    keep(of_step(1, "G.1"), G);
-    keep(of_step(1, "dZ.1"), back.dZ);
-    keep(of_step(1, "dX.1"), back.dX);
-    keep(of_step(1, "m"), zero);
-    keep(of_step(1, "A"), boundary.A);
-    keep(of_step(1, "A_receiver"), boundary.A);
+    keep(verify::mapl::of_step(1, "X.1"), Matrix<float>::Constant(1, 4, 1.0F));
+    keep(verify::mapl::of_step(1, "G.1"), G);
+    keep(verify::mapl::of_step(1, "dZ.1"), back.dZ);
+    keep(verify::mapl::of_step(1, "dX.1"), back.dX);
+    keep(verify::mapl::of_step(1, "m"), zero);
+    keep(verify::mapl::of_step(1, "A"), boundary.A);
+    keep(verify::mapl::of_step(1, "A_receiver"), boundary.A);
     for (const bool with_gradient : {false, true}) {
         if (with_gradient)
-            keep(of_step(1, "gradient"), gradients.of_basis());
+            keep(verify::mapl::of_step(1, "gradient"), gradients.of_basis());
         EXPECT_EQ(phase_of(recording, verify::Level::rel()), "");
         EXPECT_EQ(phase_of(recording, verify::Level::exact()), "");
     }
-    keep(of_step(1, "m"), Matrix<float>::Constant(4, 1, 1.0F));
+    keep(verify::mapl::of_step(1, "m"), Matrix<float>::Constant(4, 1, 1.0F));
     EXPECT_EQ(phase_of(recording, verify::Level::rel()), "momentum");
 }
 #endif
@@ -353,4 +355,4 @@ INSTANTIATE_TEST_SUITE_P(All, MaplMistakes,
                          });
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

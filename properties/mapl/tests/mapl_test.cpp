@@ -16,15 +16,14 @@
 #include "family.hpp"
 #include "planted/planted.hpp"
 
-namespace truestep::systems {
-gate::System mapl_system();
-}
+namespace truestep::properties::mapl {
 
-namespace truestep::mapl {
+gate::System mapl_system();
+
 namespace {
 
 const gate::System& tested() {
-    static const gate::System system = systems::mapl_system();
+    static const gate::System system = mapl_system();
     return system;
 }
 
@@ -144,4 +143,4 @@ TEST(MaplProperties, EachCatchesItsMistakes) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

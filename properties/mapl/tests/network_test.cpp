@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/boundary.hpp>
+#include <truestep/reference/mapl/boundary.hpp>
 
 #include "network.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 namespace {
 
 using Real = Matrix<double>;
@@ -106,4 +106,4 @@ TEST(MaplNetwork, GradientsOfEverythingAreThoseOfFiniteDifferences) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

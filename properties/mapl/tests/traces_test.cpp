@@ -7,15 +7,15 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/traces.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/verify/mapl/traces.hpp>
 
 #include "candidate.hpp"
 #include "planted/diagnosis.hpp"
 #include "planted/plain.hpp"
 #include "recorded.hpp"
 
-namespace truestep::mapl {
+namespace truestep::properties::mapl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,18 +30,19 @@ class MaplTraces : public ::testing::Test {
     }
     void TearDown() override { fs::remove_all(folder_); }
 
-    [[nodiscard]] Recording recorded(const Subjects& subjects, const std::string& line) const {
+    [[nodiscard]] verify::mapl::Recording recorded(const Subjects& subjects,
+                                                   const std::string& line) const {
         const OnRanks candidate("any", subjects, gate::make_thread_group(std::chrono::seconds(20)));
         const Scenario scenario = scenario_of(spec().parse(line));
         return recording_of(scenario, candidate.run(scenario), 0);
     }
-    [[nodiscard]] verify::TraceVerdict verified(const Recording& recording,
+    [[nodiscard]] verify::TraceVerdict verified(const verify::mapl::Recording& recording,
                                                 const verify::Level& level) const {
         const fs::path path = folder_ / "run.safetensors";
-        write(path, recording, "traces_test");
+        verify::mapl::write(path, recording, "traces_test");
         verify::VerifyOptions options;
         options.level = level;
-        return verify_trace(path, options);
+        return verify::mapl::verify_trace(path, options);
     }
 
     fs::path folder_;
@@ -53,9 +54,9 @@ const std::string usual = "rank=2,width=5,tokens=5,vocabulary=3,micro=2,steps=3,
 const std::string few_bits_coded =
     "rank=2,width=4,tokens=40,vocabulary=3,micro=1,steps=1,seed=1,anchors=two,codewords=12,rounds=2";
 
-Recording without_new_state(Recording of) {
+verify::mapl::Recording without_new_state(verify::mapl::Recording of) {
     for (const char* what : {"m", "A", "A_receiver"})
-        of.vectors.erase(of_step(1, what));
+        of.vectors.erase(verify::mapl::of_step(1, what));
     return of;
 }
 
@@ -72,7 +73,7 @@ TEST_F(MaplTraces, OfTheCleanPass) {
                 << more << (verdict.first ? verdict.first->result + ": " + verdict.first->note : "");
         }
     // Sums of few bits, and A as it was: to the bit.
-    const Recording exact = without_new_state(
+    const verify::mapl::Recording exact = without_new_state(
         recorded(host_ends(), "rank=2,width=4,tokens=5,vocabulary=3,micro=2,steps=1,seed=1,anchors=two"));
     EXPECT_EQ(verified(exact, verify::Level::exact()).status, verify::Status::passed);
 }
@@ -196,7 +197,7 @@ TEST_F(MaplTraces, TheMistakeIsNamed) {
 
 /// Another library's sums end in other bits.
 TEST_F(MaplTraces, TheMistakeIsNamedWhereSumsHaveAnotherOrder) {
-    Recording of = recorded(plain_ends(dx_without_a), usual + ",anchors=two");
+    verify::mapl::Recording of = recorded(plain_ends(dx_without_a), usual + ",anchors=two");
     for (auto& [name, values] : of.vectors)
         for (const char* made : {"Z.", "Xhat.", "dZ.", "dX."})
             if (name.find(made) != std::string::npos)
@@ -221,9 +222,9 @@ TEST_F(MaplTraces, NoMistakeIsTriedOnMoreThanTakesSeconds) {
 }
 
 TEST_F(MaplTraces, WhatCannotBeIsALine) {
-    const Recording right = recorded(host_ends(), usual + ",anchors=two");
-    const auto refused = [&](const std::function<void(Recording&)>& change) {
-        Recording wrong = right;
+    const verify::mapl::Recording right = recorded(host_ends(), usual + ",anchors=two");
+    const auto refused = [&](const std::function<void(verify::mapl::Recording&)>& change) {
+        verify::mapl::Recording wrong = right;
         change(wrong);
         try {
             static_cast<void>(verified(wrong, verify::Level::rel()));
@@ -233,66 +234,74 @@ TEST_F(MaplTraces, WhatCannotBeIsALine) {
         }
         return std::string();
     };
-    EXPECT_EQ(refused([](Recording&) {}), "");
-    EXPECT_EQ(refused([](Recording& of) { of.numbers["ids"][4] = 3.0; }),
+    EXPECT_EQ(refused([](verify::mapl::Recording&) {}), "");
+    EXPECT_EQ(refused([](verify::mapl::Recording& of) { of.numbers["ids"][4] = 3.0; }),
               "ids, entry 4, is 3; the vocabulary is 3");
-    EXPECT_EQ(refused([](Recording& of) { of.numbers["ids"][0] = 0.5; }),
+    EXPECT_EQ(refused([](verify::mapl::Recording& of) { of.numbers["ids"][0] = 0.5; }),
               "ids, entry 0, is 0.5; the vocabulary is 3");
-    EXPECT_THROW(static_cast<void>(parse_config(
+    EXPECT_THROW(static_cast<void>(verify::mapl::parse_config(
                      [&] {
-                         Config many = right.config;
+                         verify::mapl::Config many = right.config;
                          many.steps = many.micro = 1'000'000; // as many names would fill memory
-                         return config_text(many);
+                         return verify::mapl::config_text(many);
                      }(),
                      "trace")),
                  Error);
-    EXPECT_NE(refused([](Recording& of) { of.vectors["initial/A"][0] += 0.5F; }).find("off the manifold"),
+    EXPECT_NE(refused([](verify::mapl::Recording& of) {
+                  of.vectors["initial/A"][0] += 0.5F;
+              }).find("off the manifold"),
               std::string::npos);
-    EXPECT_NE(refused([](Recording& of) { of.vectors["P_receiver"][0] += 0.5F; }).find("orthonormal"),
+    EXPECT_NE(refused([](verify::mapl::Recording& of) {
+                  of.vectors["P_receiver"][0] += 0.5F;
+              }).find("orthonormal"),
               std::string::npos);
-    const Recording coded = recorded(host_ends(), usual + ",codewords=6,rounds=2");
+    const verify::mapl::Recording coded = recorded(host_ends(), usual + ",codewords=6,rounds=2");
     const auto refused_coded = [&](const std::string& name, std::size_t place, float value) {
-        return refused([&](Recording& of) {
+        return refused([&](verify::mapl::Recording& of) {
             of = coded;
             of.vectors[name][place] = value;
         });
     };
-    EXPECT_EQ(refused_coded(of_step(2, "indices.2"), 3, 6.0F),
+    EXPECT_EQ(refused_coded(verify::mapl::of_step(2, "indices.2"), 3, 6.0F),
               "step/0002/indices.2, entry 3, is 6; there are 6 codewords");
     EXPECT_EQ(refused_coded("initial/C", 1, 0.5F),
               "initial/C: the first codeword of book 0 is not 0; it has to be, and stays");
-    EXPECT_NE(refused([](Recording& of) { of.numbers["rate"][1] = 0.6; }).find("0.52"), std::string::npos);
-    EXPECT_NE(refused([](Recording& of) { of.vectors.erase(of_step(2, "X.1")); }).find("step/0002/X.1"),
+    EXPECT_NE(refused([](verify::mapl::Recording& of) { of.numbers["rate"][1] = 0.6; }).find("0.52"),
               std::string::npos);
-    EXPECT_NE(refused([](Recording& of) {
+    EXPECT_NE(refused([](verify::mapl::Recording& of) {
+                  of.vectors.erase(verify::mapl::of_step(2, "X.1"));
+              }).find("step/0002/X.1"),
+              std::string::npos);
+    EXPECT_NE(refused([](verify::mapl::Recording& of) {
                   for (Index step = 1; step <= 3; ++step)
-                      of.vectors.erase(of_step(step, "m"));
+                      of.vectors.erase(verify::mapl::of_step(step, "m"));
               }).find("level REL"),
               std::string::npos);
 }
 
 // A value that is off by more than rounding, told with its place.
 TEST_F(MaplTraces, APlaceIsATokenOrAFeature) {
-    Recording of = recorded(host_ends(), usual);
-    of.vectors[of_step(2, "Z.2")][7] += 0.01F;
+    verify::mapl::Recording of = recorded(host_ends(), usual);
+    of.vectors[verify::mapl::of_step(2, "Z.2")][7] += 0.01F;
     const verify::TraceVerdict verdict = verified(of, verify::Level::rel());
     ASSERT_TRUE(verdict.first);
     EXPECT_EQ(verdict.first->step, 2);
     EXPECT_EQ(verdict.first->result, "Z.2");
     EXPECT_TRUE(verdict.first->note.starts_with("token 3, column 1: expected ")) << verdict.first->note;
     EXPECT_NE(verdict.first->note.find("1 of 10 values differ"), std::string::npos) << verdict.first->note;
-    Recording coded = recorded(host_ends(), usual + ",codewords=6,rounds=2");
-    coded.vectors[of_step(2, "L")][2 * 6 + 5] += 0.01F; // book after book of 6 codewords of 2 values
+    verify::mapl::Recording coded = recorded(host_ends(), usual + ",codewords=6,rounds=2");
+    coded.vectors[verify::mapl::of_step(2, "L")][2 * 6 + 5] +=
+        0.01F; // book after book of 6 codewords of 2 values
     const verify::TraceVerdict learned = verified(coded, verify::Level::rel());
     ASSERT_TRUE(learned.first);
     EXPECT_TRUE(learned.first->note.starts_with("book 1, codeword 2, value 1: expected "))
         << learned.first->note;
-    Recording other = recorded(host_ends(), usual);
-    other.vectors[of_step(2, "gradient")][7] += 0.01F;
+    verify::mapl::Recording other = recorded(host_ends(), usual);
+    other.vectors[verify::mapl::of_step(2, "gradient")][7] += 0.01F;
     const verify::TraceVerdict told = verified(other, verify::Level::rel());
     ASSERT_TRUE(told.first && told.first->index);
     EXPECT_EQ(told.layout.describe(*told.first->index), "tensor feature 3, index 1 (coordinate 7)");
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::properties::mapl

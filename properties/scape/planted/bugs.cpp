@@ -1,15 +1,15 @@
-#include <truestep/planted/bugs.hpp>
+#include <truestep/properties/scape/planted/bugs.hpp>
 
 #include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
 
-#include <truestep/gpu/planted.hpp>
+#include <truestep/gpu/scape/planted.hpp>
 
 #include "devices.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
@@ -376,7 +376,7 @@ std::vector<Description> all() {
 
 const gpu::DeviceMistakes* on_devices_with(int number) {
     constexpr std::size_t of_payloads = 2; // which came later
-    const std::span<const Description> all = gpu::planted::bugs();
+    const std::span<const Description> all = gpu::scape::planted::bugs();
     static const std::array together{
         gpu::DeviceMistakes{first_of_devices, all.first(all.size() - of_payloads)},
         gpu::DeviceMistakes{first_of_device_payloads, all.last(of_payloads)}};
@@ -394,4 +394,4 @@ const std::vector<Description>& bugs() {
     return descriptions;
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -1,5 +1,5 @@
 // Each planted mistake is a hypothesis: which of them makes what was recorded?
-#include <truestep/planted/diagnosis.hpp>
+#include <truestep/properties/scape/planted/diagnosis.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -9,24 +9,20 @@
 
 #include <truestep/gate/group.hpp>
 #include <truestep/gate/hypotheses.hpp>
-#include <truestep/planted/bugs.hpp>
-#include <truestep/planted/implementation.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/properties/scape/planted/bugs.hpp>
+#include <truestep/properties/scape/planted/implementation.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "replay.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
 using gate::SeenBits;
 using problem::Index;
-using properties::Action;
-using properties::History;
-using properties::Outcome;
-using properties::Scenario;
-using verify::Result;
+using verify::scape::Result;
 
 template <class Values>
 std::vector<std::uint32_t> bits(const Values& values) {
@@ -39,7 +35,7 @@ std::vector<std::uint32_t> bits(const std::optional<Values>& values) {
 }
 
 /// Of what has to be the same on all ranks, each rank's own copy where the trace has them, else one.
-SeenBits seen(const verify::TraceReader& trace, Index step, const Replay& replay) {
+SeenBits seen(const verify::scape::TraceReader& trace, Index step, const Replay& replay) {
     const auto ranks = static_cast<std::size_t>(trace.head().problem.workers);
     // A window would leave out what a mask holds beyond the last coordinate.
     const auto part = replay.whole ? std::nullopt : std::optional(replay.window);
@@ -93,8 +89,8 @@ bool same_gradients_everywhere(const Scenario& scenario) {
            });
 }
 
-std::vector<gate::Explanation> what_fits(const verify::TraceReader& trace, Index step, const Replay& replay,
-                                         const Scenario& scenario) {
+std::vector<gate::Explanation> what_fits(const verify::scape::TraceReader& trace, Index step,
+                                         const Replay& replay, const Scenario& scenario) {
     const auto group = gate::make_thread_group(std::chrono::seconds(10));
     const Start start = start_of(trace, replay);
     const auto run = [&](int number) {
@@ -108,7 +104,7 @@ std::vector<gate::Explanation> what_fits(const verify::TraceReader& trace, Index
 
 std::vector<std::string> what_fits(const std::filesystem::path& path, const gate::Parted& parted,
                                    gate::Gradients gradients) {
-    const verify::TraceReader trace(path);
+    const verify::scape::TraceReader trace(path);
     const problem::Problem& problem = trace.head().problem;
     if (problem.algorithm != problem::Algorithm::scape)
         return {};
@@ -146,4 +142,4 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     return lines;
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

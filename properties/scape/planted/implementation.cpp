@@ -1,35 +1,35 @@
-#include <truestep/planted/implementation.hpp>
+#include <truestep/properties/scape/planted/implementation.hpp>
 
 #include <utility>
 
-#include <truestep/planted/plain.hpp>
 #include <truestep/problem/error.hpp>
-#include <truestep/properties/sharded.hpp>
+#include <truestep/properties/scape/planted/plain.hpp>
+#include <truestep/properties/scape/sharded.hpp>
 
 #include "devices.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
-std::shared_ptr<const properties::Implementation>
+std::shared_ptr<const properties::scape::Implementation>
 implementation(int number, const std::shared_ptr<const gate::Group>& group, const Start& start) {
     const auto count = static_cast<int>(bugs().size());
     if (number < 0 || number > count)
         throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
                     std::to_string(count));
     if (const gpu::DeviceMistakes* const bugs = on_devices_with(number)) {
-        properties::Ranked ranked =
-            properties::with_device_bug(*group, bugs->planted_as(number), bugs->on_device(number));
+        properties::scape::Ranked ranked =
+            properties::scape::with_device_bug(*group, bugs->planted_as(number), bugs->on_device(number));
         ranked.name = "planted-" + std::to_string(number);
         ranked.rounds_payloads = bugs->first == first_of_device_payloads;
         if (group->name() != "in_process")
             ranked.unavailable = "its ranks are threads; leave --communicator mpi out";
-        return properties::on_ranks(std::move(ranked), group);
+        return properties::scape::on_ranks(std::move(ranked), group);
     }
     const auto bug = static_cast<Bug>(number);
-    return properties::on_ranks(
+    return properties::scape::on_ranks(
         {.name = number == 0 ? "plain" : "planted-" + std::to_string(number),
          .make =
-             [bug, start](const properties::Setup& setup, distributed::Communicator& communicator) {
+             [bug, start](const properties::scape::Setup& setup, distributed::Communicator& communicator) {
                  return make_plain(setup, communicator, bug, start);
              },
          .takes_parts = true,
@@ -40,4 +40,4 @@ implementation(int number, const std::shared_ptr<const gate::Group>& group, cons
         group);
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -1,16 +1,16 @@
-#include <truestep/planted/plain.hpp>
+#include <truestep/properties/scape/planted/plain.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
@@ -30,8 +30,8 @@ double power(double base, Index t) {
 
 } // namespace
 
-PlainRank::PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug,
-                     const Start& start)
+PlainRank::PlainRank(const properties::scape::Setup& setup, distributed::Communicator& communicator,
+                     Bug bug, const Start& start)
     : problem_(setup.problem), ranges_(setup.ranges), density_(setup.density), communicator_(communicator),
       bug_(bug), norm_(start.norm), more_rates_(start.more_learning_rates), exponents_(start.exponent),
       first_is_given_(start.step == 0 && !start.mask.empty()), me_(communicator.rank()),
@@ -78,7 +78,7 @@ void PlainRank::go_on(const Start& start) {
     mask_ = start.used.empty() ? full_mask() : start.used;
 }
 
-void PlainRank::begin_at(const properties::Begun& begun) {
+void PlainRank::begin_at(const properties::scape::Begun& begun) {
     go_on({begun.step, Floats(at(d_), 0.0F), begun.residual, begun.mask, {}, {}, {}});
     given_state_ = number_of_state(begun);
 }
@@ -144,7 +144,7 @@ float PlainRank::kept(float x) const {
 void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     ++asked_;
     if (!halted_.empty())
-        throw distributed::Halted("no step can be taken: " + halted_ + "; restore a state to go on");
+        throw distributed::scape::Halted("no step can be taken: " + halted_ + "; restore a state to go on");
     if (gradient.size() != at(d_))
         throw Error("gradient: " + std::to_string(gradient.size()) + " values given; the model has " +
                     std::to_string(d_));
@@ -235,7 +235,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     cut_.clear();
     if (!all_finite() && !has(Bug::infinity_not_noticed)) {
         halted_ = "after step " + std::to_string(t) + " a parameter or the moment is not finite";
-        throw distributed::Halted("halted: " + halted_ + "; restore a finite state to go on");
+        throw distributed::scape::Halted("halted: " + halted_ + "; restore a finite state to go on");
     }
     halted_.clear();
 }
@@ -258,8 +258,8 @@ void PlainRank::refuse_on_all_ranks(std::span<const float> g) {
         if (has(Bug::nan_refused_on_one_rank) && rank != me_)
             continue;
         if (const Verdict& verdict = verdicts[at(rank)]; verdict.index >= 0)
-            throw distributed::RefusedStep(rank, verdict.index, static_cast<float>(verdict.value),
-                                           problem_.layout);
+            throw distributed::scape::RefusedStep(rank, verdict.index, static_cast<float>(verdict.value),
+                                                  problem_.layout);
     }
 }
 
@@ -374,14 +374,14 @@ bool PlainRank::all_finite() const {
     return std::ranges::all_of(w_, finite) && std::ranges::all_of(m_, finite);
 }
 
-properties::View PlainRank::view() {
+properties::scape::View PlainRank::view() {
     return {steps_, w_, m_, e_, mask_};
 }
 
-std::unique_ptr<properties::Candidate> make_plain(const properties::Setup& setup,
-                                                  distributed::Communicator& communicator, Bug bug,
-                                                  const Start& start) {
+std::unique_ptr<properties::scape::Candidate> make_plain(const properties::scape::Setup& setup,
+                                                         distributed::Communicator& communicator, Bug bug,
+                                                         const Start& start) {
     return std::make_unique<PlainRank>(setup, communicator, bug, start);
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -6,12 +6,12 @@
 #include <iterator>
 #include <string_view>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/error.hpp>
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
@@ -69,7 +69,8 @@ void PlainRank::together(const std::string& failure) {
 
 void PlainRank::save(const fs::path& folder) {
     if (!halted_.empty())
-        throw distributed::Halted("there is no state to save: " + halted_ + "; restore one to go on");
+        throw distributed::scape::Halted("there is no state to save: " + halted_ +
+                                         "; restore one to go on");
     join_mask();
     const Header header{steps_, magic, ranks_, d_, last_exponent_.value_or(nothing_sent), E_};
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
@@ -203,4 +204,4 @@ void PlainRank::restore(const fs::path& folder) {
     halted_.clear();
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

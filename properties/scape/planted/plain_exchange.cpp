@@ -6,7 +6,7 @@
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 std::vector<std::size_t> PlainRank::selected_by_range(const Bits& mask) const {
     std::vector<std::size_t> counts;
@@ -175,4 +175,4 @@ void PlainRank::write_means(const Bits& mask, const Floats& packed) {
             }
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

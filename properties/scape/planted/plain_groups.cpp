@@ -5,7 +5,7 @@
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
@@ -148,4 +148,4 @@ Floats PlainRank::exchange_values(distributed::Traffic traffic, const Floats& se
     return wide(received, bytes);
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -5,11 +5,11 @@
 #include <numeric>
 #include <utility>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 /// What is scored: c.
 Floats PlainRank::scored(const Scalars& s, std::span<const float> g) const {
@@ -175,9 +175,10 @@ void PlainRank::advance_mask() {
 
 std::vector<std::uint8_t> PlainRank::coming() {
     if (!halted_.empty())
-        throw distributed::Halted("there is no coming mask: " + halted_ + "; restore a state to go on");
+        throw distributed::scape::Halted("there is no coming mask: " + halted_ +
+                                         "; restore a state to go on");
     join_mask();
     return next_mask();
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

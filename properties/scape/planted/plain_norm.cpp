@@ -6,7 +6,7 @@
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
@@ -75,4 +75,4 @@ float PlainRank::clip_factor(const Floats& x, problem::Range range) const {
     return static_cast<float>(std::min(ratio, 1.0));
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -1,11 +1,11 @@
 // Section 20: a gradient in micro-batches, and an exchange in buckets.
 #include <cmath>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 void PlainRank::accumulate(std::span<const float> gradient) {
     parts_.emplace_back(gradient.begin(), gradient.end());
@@ -118,4 +118,4 @@ void PlainRank::exchange_buckets() {
     }
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

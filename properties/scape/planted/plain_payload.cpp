@@ -5,11 +5,11 @@
 #include <cstring>
 #include <limits>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 float in_bf16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -182,9 +182,9 @@ void PlainRank::refuse_what_overflows(const Bits& S) {
         if (const Verdict& verdict = verdicts[at(rank)]; verdict.index >= 0) {
             parts_.clear();
             cut_.clear();
-            throw distributed::RefusedStep::of_payload(rank, verdict.index,
-                                                       static_cast<float>(verdict.value), problem_.layout);
+            throw distributed::scape::RefusedStep::of_payload(
+                rank, verdict.index, static_cast<float>(verdict.value), problem_.layout);
         }
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

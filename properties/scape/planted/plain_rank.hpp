@@ -11,11 +11,11 @@
 #include <vector>
 
 #include <truestep/distributed/communicator.hpp>
-#include <truestep/planted/bugs.hpp>
-#include <truestep/planted/plain.hpp>
-#include <truestep/properties/implementation.hpp>
+#include <truestep/properties/scape/implementation.hpp>
+#include <truestep/properties/scape/planted/bugs.hpp>
+#include <truestep/properties/scape/planted/plain.hpp>
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 using problem::Index;
 using Floats = std::vector<float>;
@@ -45,12 +45,12 @@ inline std::size_t bytes_for(Index bits) {
 [[nodiscard]] float of_byte(std::uint8_t byte, int E);
 
 /// The same for equal steps and masks only, and never 0.
-[[nodiscard]] std::uint64_t number_of_state(const properties::Begun& begun);
+[[nodiscard]] std::uint64_t number_of_state(const properties::scape::Begun& begun);
 
 /// One rank. Names are the specification's; every planted bug is one condition at the line of the mistake.
-class PlainRank final : public properties::Candidate {
+class PlainRank final : public properties::scape::Candidate {
   public:
-    PlainRank(const properties::Setup& setup, distributed::Communicator& communicator, Bug bug,
+    PlainRank(const properties::scape::Setup& setup, distributed::Communicator& communicator, Bug bug,
               const Start& start);
     ~PlainRank() override;
     PlainRank(const PlainRank&) = delete;
@@ -59,11 +59,11 @@ class PlainRank final : public properties::Candidate {
     void step(std::span<const float> gradient, double learning_rate) override;
     void accumulate(std::span<const float> gradient) override;
     void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient) override;
-    [[nodiscard]] properties::View view() override;
+    [[nodiscard]] properties::scape::View view() override;
     [[nodiscard]] std::vector<std::uint8_t> coming() override;
     void save(const std::filesystem::path& folder) override;
     void restore(const std::filesystem::path& folder) override;
-    void begin_at(const properties::Begun& begun) override;
+    void begin_at(const properties::scape::Begun& begun) override;
 
   private:
     /// Section 5: computed in double, rounded once.
@@ -165,7 +165,7 @@ class PlainRank final : public properties::Candidate {
     [[nodiscard]] Bits selected_in(const std::vector<std::size_t>& tensors) const;
 
     // plain_starts.cpp
-    void compare_given(const properties::Setup& setup, bool begins);
+    void compare_given(const properties::scape::Setup& setup, bool begins);
     [[nodiscard]] std::string fault_of_buckets() const;
     void compare_states_and_buckets();
 
@@ -226,4 +226,4 @@ class PlainRank final : public properties::Candidate {
     double density_in_use_ = 1.0;      ///< decoder_of_another_density
 };
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

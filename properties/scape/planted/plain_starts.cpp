@@ -9,7 +9,7 @@
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
@@ -28,7 +28,7 @@ std::string bytes_of(const std::vector<Value>& values) {
 
 /// All that has to be the same but for the parameters. Of a version of the norm that nobody uses nothing is
 /// said.
-std::string text_of(const properties::Setup& setup) {
+std::string text_of(const properties::scape::Setup& setup) {
     const problem::HyperParameters& settings = setup.problem.settings;
     std::ostringstream text;
     text << std::hexfloat;
@@ -51,12 +51,12 @@ std::string text_of(const properties::Setup& setup) {
 
 } // namespace
 
-std::uint64_t number_of_state(const properties::Begun& begun) {
+std::uint64_t number_of_state(const properties::scape::Begun& begun) {
     return number_of(std::to_string(begun.step) + " " + bytes_of(begun.mask)) | 1U;
 }
 
 /// `begins`: at the start of a run, and not within one that was recorded.
-void PlainRank::compare_given(const properties::Setup& setup, bool begins) {
+void PlainRank::compare_given(const properties::scape::Setup& setup, bool begins) {
     struct Given {
         std::uint64_t settings;
         std::uint64_t parameters;
@@ -122,4 +122,4 @@ void PlainRank::compare_states_and_buckets() {
                       [this](std::size_t tensor) { return tensor >= problem_.layout.tensors().size(); });
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -5,21 +5,19 @@
 #include <utility>
 
 #include <truestep/gate/hypotheses.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "plain_rank.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
-using properties::Action;
-using properties::Scenario;
 using trace::Window;
-using verify::kind_of;
-using verify::Result;
-using verify::TraceHead;
-using verify::TraceReader;
+using verify::scape::kind_of;
+using verify::scape::Result;
+using verify::scape::TraceHead;
+using verify::scape::TraceReader;
 
 /// That the step after `begin` uses, or should.
 std::optional<Bits> mask_after(const TraceReader& trace, Index begin, const Window& window) {
@@ -207,7 +205,7 @@ std::vector<double> norms(const TraceReader& trace, const Replay& replay) {
     if (replay.whole || !asks_for_norm(head))
         return from(head.norm, replay.begin);
     // Of a step after the one that goes wrong no more is seen than the mask that it begins with.
-    const double norm = verify::norm_before_clipping(trace, replay.begin + 1);
+    const double norm = verify::scape::norm_before_clipping(trace, replay.begin + 1);
     std::vector<double> of_each(static_cast<std::size_t>(replay.end - replay.begin), norm);
     return of_each;
 }
@@ -238,7 +236,7 @@ std::optional<Scenario> scenario_of(const TraceReader& trace, const Replay& repl
         Action action;
         action.learning_rate = head.rates(t).of(0);
         for (int rank = 0; rank < head.problem.workers; ++rank)
-            action.gradients.push_back(trace.input(verify::gradient_kind, t, rank, replay.window));
+            action.gradients.push_back(trace.input(verify::scape::gradient_kind, t, rank, replay.window));
         scenario.actions.push_back(std::move(action));
     }
     return scenario;
@@ -264,7 +262,7 @@ Start start_of(const TraceReader& trace, const Replay& replay) {
         start.mask = mask_after(trace, replay.begin, window).value();
         start.used = trace.mask(kind_of(Result::mask), replay.begin, window).value_or(Bits());
     } else if (start.step > 0) {
-        verify::InitialState held = trace.initial_state(window);
+        verify::scape::InitialState held = trace.initial_state(window);
         start.moment = std::move(held.first_moment);
         start.residual = std::move(held.residual);
         start.mask = std::move(held.mask);
@@ -289,4 +287,4 @@ std::string told(const TraceReader& trace, const Replay& replay) {
     return text.empty() ? "" : "tried " + text;
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

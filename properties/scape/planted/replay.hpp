@@ -5,11 +5,11 @@
 #include <vector>
 
 #include <truestep/gate/system.hpp>
-#include <truestep/planted/plain.hpp>
-#include <truestep/properties/implementation.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/properties/scape/implementation.hpp>
+#include <truestep/properties/scape/planted/plain.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 /// The part of a recorded run that hypotheses are put through.
 struct Replay {
@@ -29,14 +29,15 @@ struct ReplayChoice {
 /// goes wrong; else of as few steps the segment in which it parts, with those beside it; and before a
 /// segment that is large a part of it. Then the same from the state before the step that goes wrong: a
 /// mistake need not have been made at every step. It hangs on the sizes alone, never on the time.
-[[nodiscard]] ReplayChoice choose_replays(const verify::TraceReader& trace, const gate::Parted& parted);
+[[nodiscard]] ReplayChoice choose_replays(const verify::scape::TraceReader& trace,
+                                          const gate::Parted& parted);
 
 /// Nothing where each rank's segments do not lie side by side, as they have to of an implementation.
-[[nodiscard]] std::optional<properties::Scenario> scenario_of(const verify::TraceReader& trace,
-                                                              const Replay& replay);
-[[nodiscard]] Start start_of(const verify::TraceReader& trace, const Replay& replay);
+[[nodiscard]] std::optional<properties::scape::Scenario>
+scenario_of(const verify::scape::TraceReader& trace, const Replay& replay);
+[[nodiscard]] Start start_of(const verify::scape::TraceReader& trace, const Replay& replay);
 
 /// What was left out, one line; empty where nothing was.
-[[nodiscard]] std::string told(const verify::TraceReader& trace, const Replay& replay);
+[[nodiscard]] std::string told(const verify::scape::TraceReader& trace, const Replay& replay);
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -1,18 +1,18 @@
-#include <truestep/planted/tampered.hpp>
+#include <truestep/properties/scape/planted/tampered.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-#include <truestep/distributed/host_backend.hpp>
-#include <truestep/distributed/scape.hpp>
-#include <truestep/properties/implementations.hpp>
+#include <truestep/distributed/scape/host_backend.hpp>
+#include <truestep/distributed/scape/scape.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 
 namespace {
 
 using distributed::Mask;
-using distributed::RankState;
+using distributed::scape::RankState;
 using problem::Index;
 
 std::vector<std::uint8_t> bytes_of(const Mask& mask) {
@@ -24,7 +24,7 @@ std::vector<std::uint8_t> bytes_of(const Mask& mask) {
 }
 
 /// Range r's bits, place by place, in range r + 1, as far as it reaches; what is always dense stays so.
-Mask moved(const Mask& mask, const properties::Setup& setup) {
+Mask moved(const Mask& mask, const properties::scape::Setup& setup) {
     Mask result(mask.size());
     const auto& ranges = setup.ranges;
     for (std::size_t r = 0; r < ranges.size(); ++r) {
@@ -52,13 +52,14 @@ void clip(std::vector<float>& residual, double most) {
         value = static_cast<float>(static_cast<double>(value) * (most / norm));
 }
 
-class TamperedCandidate final : public properties::Candidate {
+class TamperedCandidate final : public properties::scape::Candidate {
   public:
-    TamperedCandidate(Tampering how, const properties::Setup& setup,
+    TamperedCandidate(Tampering how, const properties::scape::Setup& setup,
                       distributed::Communicator& communicator)
         : how_(how), setup_(setup),
           optimizer_(setup.problem, setup.ranges, setup.density,
-                     distributed::make_host_backend(setup.problem, setup.parameters), communicator, {}),
+                     distributed::scape::make_host_backend(setup.problem, setup.parameters), communicator,
+                     {}),
           kept_(setup.problem.layout.size()) {}
 
     void step(std::span<const float> gradient, double learning_rate) override {
@@ -66,7 +67,7 @@ class TamperedCandidate final : public properties::Candidate {
             tamper();
         optimizer_.step(gradient, learning_rate);
     }
-    properties::View view() override {
+    properties::scape::View view() override {
         const auto copy = [](std::span<const float> values) {
             return std::vector<float>(values.begin(), values.end());
         };
@@ -95,8 +96,8 @@ class TamperedCandidate final : public properties::Candidate {
     }
 
     Tampering how_;
-    properties::Setup setup_;
-    distributed::Scape optimizer_;
+    properties::scape::Setup setup_;
+    distributed::scape::Scape optimizer_;
     Mask kept_; ///< what stays, once there is one
 };
 
@@ -112,16 +113,17 @@ const std::vector<Tampered>& all_tampered() {
     return all;
 }
 
-std::shared_ptr<const properties::Implementation>
+std::shared_ptr<const properties::scape::Implementation>
 tampered(const Tampered& which, const std::shared_ptr<const gate::Group>& group) {
-    return properties::on_ranks(
-        {.name = which.name,
-         .make =
-             [how = which.how](const properties::Setup& setup, distributed::Communicator& communicator) {
-                 return std::make_unique<TamperedCandidate>(how, setup, communicator);
-             },
-         .left_out = {{"restart", "it keeps no checkpoints"}}},
-        group);
+    return properties::scape::on_ranks({.name = which.name,
+                                        .make =
+                                            [how = which.how](const properties::scape::Setup& setup,
+                                                              distributed::Communicator& communicator) {
+                                                return std::make_unique<TamperedCandidate>(how, setup,
+                                                                                           communicator);
+                                            },
+                                        .left_out = {{"restart", "it keeps no checkpoints"}}},
+                                       group);
 }
 
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

@@ -14,7 +14,7 @@
 
 #include <truestep/distributed/communicator.hpp>
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 namespace {
 
@@ -279,4 +279,4 @@ std::shared_ptr<const gate::Group> make_fiber_group() {
     return std::make_shared<FiberGroup>();
 }
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

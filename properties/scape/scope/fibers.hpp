@@ -4,7 +4,7 @@
 
 #include <truestep/gate/group.hpp>
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 /// Ranks that take turns in one thread: each has a stack of its own and goes on until it waits for another.
 /// To start a thread a rank, or to wake one at each exchange, costs a hundred times what a problem of three
@@ -12,4 +12,4 @@ namespace truestep::scope {
 /// a group.
 [[nodiscard]] std::shared_ptr<const gate::Group> make_fiber_group();
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

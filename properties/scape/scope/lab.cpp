@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 void Tally::found(Mismatch mismatch) {
     const std::lock_guard lock(mutex_);
@@ -89,10 +89,10 @@ Scenario Batch::scenario() const {
                 }
         }
     }
-    properties::Case settings = shape_.settings;
+    properties::scape::Case settings = shape_.settings;
     settings.tensors = {{"a", at, false}};
     settings.workers = shape_.workers;
-    auto whole = properties::problem_of(settings);
+    auto whole = properties::scape::problem_of(settings);
     whole.segments = std::move(segments);
     return two_steps(std::move(whole), std::move(ranges), shape_.densities, std::move(parameters),
                      std::move(gradients));
@@ -175,4 +175,4 @@ void run_tasks(const MakeLab& make, int threads, const std::vector<Task>& tasks,
         std::rethrow_exception(failure);
 }
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include <truestep/properties/implementations.hpp>
+#include <truestep/properties/scape/implementations.hpp>
 
 #include "tiny.hpp"
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 /// A problem on which the implementation and the reference part.
 struct Mismatch {
@@ -42,8 +42,8 @@ class Tally {
 
 /// One thread's own: what is put to the test, and what it is compared with.
 struct Lab {
-    std::shared_ptr<const properties::Implementation> implementation;
-    std::shared_ptr<const properties::Implementation> reference;
+    std::shared_ptr<const properties::scape::Implementation> implementation;
+    std::shared_ptr<const properties::scape::Implementation> reference;
     std::size_t variant = 0; ///< of the implementation's kernels
 
     [[nodiscard]] std::optional<Difference> judge(Scenario scenario) const {
@@ -73,8 +73,8 @@ class Batch {
         int segment = 1; ///< coordinates of each
         int workers = 1;
         Densities densities{1.0, 1.0, 1.0};
-        properties::Case settings{}; ///< betas, correction, decay
-        bool turned = false;         ///< what a rank owns stands in the range of the one before it
+        properties::scape::Case settings{}; ///< betas, correction, decay
+        bool turned = false;                ///< what a rank owns stands in the range of the one before it
     };
 
     Batch(Shape shape, const Lab& lab, Tally& tally);
@@ -98,4 +98,4 @@ class Batch {
 using Task = std::function<void(const Lab&, Tally&)>;
 void run_tasks(const MakeLab& make, int threads, const std::vector<Task>& tasks, Tally& tally);
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

@@ -5,7 +5,7 @@
 
 #include "lab.hpp"
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 /// What is enumerated, and what it proves if no case fails.
 struct Scope {
@@ -78,6 +78,6 @@ constexpr std::array<problem::BiasCorrection, 3> corrections{
     problem::BiasCorrection::none, problem::BiasCorrection::adam, problem::BiasCorrection::momentum};
 
 /// Two pairs of betas: what is exact in fp32, and what is usual and rounds.
-[[nodiscard]] properties::Case settings_with(problem::BiasCorrection correction, bool exact);
+[[nodiscard]] properties::scape::Case settings_with(problem::BiasCorrection correction, bool exact);
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

@@ -6,7 +6,7 @@
 
 #include "scopes.hpp"
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 namespace {
 
@@ -341,4 +341,4 @@ std::vector<Scope> all_scopes(Extent extent) {
     return all;
 }
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

@@ -9,7 +9,7 @@
 #include "by_hand.hpp"
 #include "scopes.hpp"
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 namespace {
 
@@ -68,7 +68,7 @@ std::vector<Tiny> distinct_cuts(int d, int workers) {
     std::set<std::vector<Index>> seen;
     std::vector<Tiny> result;
     for (Tiny& problem : cuts(d, workers)) {
-        const auto whole = properties::problem_of(problem.settings);
+        const auto whole = properties::scape::problem_of(problem.settings);
         std::vector<Index> key;
         for (const problem::Tensor& tensor : problem.settings.tensors)
             key.insert(key.end(), {tensor.size, tensor.always_dense ? 1 : 0});
@@ -100,7 +100,7 @@ void fill(Tiny& problem, const std::function<float()>& next) {
     }
 }
 
-Tiny with(Tiny problem, const properties::Case& arithmetic, double clip_norm) {
+Tiny with(Tiny problem, const properties::scape::Case& arithmetic, double clip_norm) {
     problem.settings.beta1 = arithmetic.beta1;
     problem.settings.beta2 = arithmetic.beta2;
     problem.settings.bias_correction = arithmetic.bias_correction;
@@ -177,13 +177,13 @@ Scope whole(int d, int workers, double clip_norm,
 }
 
 std::string by_hand_of(const Tiny& problem) {
-    const auto whole = properties::problem_of(problem.settings);
-    const auto expected = properties::segments_by_hand(problem.settings);
+    const auto whole = properties::scape::problem_of(problem.settings);
+    const auto expected = properties::scape::segments_by_hand(problem.settings);
     if (expected.size() != whole.segments.size())
         return "another number of segments than by hand";
     for (std::size_t number = 0; number < expected.size(); ++number) {
         const problem::Segment& segment = whole.segments[number];
-        const properties::SegmentByHand& hand = expected[number];
+        const properties::scape::SegmentByHand& hand = expected[number];
         if (segment.begin != hand.begin || segment.end != hand.end || segment.owner != hand.owner ||
             segment.always_dense != hand.always_dense)
             return "segment " + std::to_string(number) + " is not the one made by hand";
@@ -201,8 +201,8 @@ std::string by_hand_of(const Tiny& problem) {
 
 } // namespace
 
-properties::Case settings_with(problem::BiasCorrection correction, bool exact) {
-    properties::Case settings;
+properties::scape::Case settings_with(problem::BiasCorrection correction, bool exact) {
+    properties::scape::Case settings;
     settings.beta1 = exact ? 0.5 : 0.9;
     settings.beta2 = exact ? 0.75 : 0.95;
     settings.bias_correction = correction;
@@ -301,4 +301,4 @@ Scope drawn_whole(Extent extent) {
     return scope;
 }
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

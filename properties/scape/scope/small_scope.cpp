@@ -13,15 +13,15 @@
 
 #include <CLI/CLI.hpp>
 
-#include <truestep/planted/bugs.hpp>
-#include <truestep/planted/implementation.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
+#include <truestep/properties/scape/planted/bugs.hpp>
+#include <truestep/properties/scape/planted/implementation.hpp>
 
 #include "fibers.hpp"
 #include "scopes.hpp"
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 namespace {
 
@@ -39,7 +39,8 @@ Lab lab_of_bug(int number) {
     if (planted::is_of_devices(number))
         throw Error("planted-" + std::to_string(number) +
                     " is of code for devices, whose ranks have to be threads");
-    return {planted::implementation(number, make_fiber_group()), properties::reference_implementation()};
+    return {planted::implementation(number, make_fiber_group()),
+            properties::scape::reference_implementation()};
 }
 
 int number_of(const std::string& text) {
@@ -55,7 +56,7 @@ Lab lab_of(const Settings& settings) {
     if (name == "plain" || name.starts_with(mistake))
         return lab_of_bug(name == "plain" ? 0 : number_of(name.substr(mistake.size())));
     std::string names = "plain, planted-1 and so on";
-    for (const auto& implementation : properties::all_implementations(make_fiber_group())) {
+    for (const auto& implementation : properties::scape::all_implementations(make_fiber_group())) {
         if (implementation->name() != name || !implementation->unavailable().empty()) {
             names += ", " + implementation->name();
             continue;
@@ -63,7 +64,7 @@ Lab lab_of(const Settings& settings) {
         if (settings.variant >= implementation->variants().size())
             throw Error("--variant is " + std::to_string(settings.variant) + "; " + name + " has " +
                         std::to_string(implementation->variants().size()) + ", the first is 0");
-        return {implementation, properties::reference_implementation(), settings.variant};
+        return {implementation, properties::scape::reference_implementation(), settings.variant};
     }
     throw Error("--implementation is '" + name + "'; there are " + names);
 }
@@ -226,7 +227,7 @@ int main(int count, char** arguments) {
 
 } // namespace
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope
 
 int main(int count, char** arguments) {
     return truestep::scope::main(count, arguments);

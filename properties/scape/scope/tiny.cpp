@@ -7,7 +7,7 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 namespace {
 
@@ -51,7 +51,7 @@ double density_for(int k) {
 }
 
 std::string text(const Tiny& problem) {
-    std::string result = properties::text(problem.settings) + "|" +
+    std::string result = properties::scape::text(problem.settings) + "|" +
                          list(std::vector<double>(problem.densities.begin(), problem.densities.end())) +
                          "|" + list(problem.parameters);
     for (const Gradients& of_step : problem.gradients) {
@@ -68,7 +68,7 @@ Tiny parse_tiny(const std::string& text) {
     if (parts.size() != 3 + steps)
         throw Error("problem: write settings|densities|parameters|gradients of step 1|of step 2");
     Tiny result;
-    result.settings = properties::parse_case(parts[0]);
+    result.settings = properties::scape::parse_case(parts[0]);
     const auto d = static_cast<std::size_t>(result.settings.size());
     const auto densities = numbers_of<double>(parts[1], result.densities.size());
     std::copy(densities.begin(), densities.end(), result.densities.begin());
@@ -90,7 +90,7 @@ Scenario two_steps(problem::Problem problem, std::vector<problem::Range> ranges,
                        std::move(parameters)},
                       {}};
     for (Gradients& of_step : gradients) {
-        properties::Action action;
+        properties::scape::Action action;
         action.gradients = std::move(of_step);
         action.learning_rate = 0x1p-8;
         scenario.actions.push_back(std::move(action));
@@ -99,7 +99,7 @@ Scenario two_steps(problem::Problem problem, std::vector<problem::Range> ranges,
 }
 
 Scenario scenario_of(const Tiny& problem) {
-    auto whole = properties::problem_of(problem.settings);
+    auto whole = properties::scape::problem_of(problem.settings);
     auto ranges = problem::ranges(whole.layout, problem.settings.workers, problem.settings.partition);
     return two_steps(std::move(whole), std::move(ranges), problem.densities, problem.parameters,
                      problem.gradients);
@@ -135,12 +135,12 @@ std::optional<Difference> of_masks(const std::string& where, const std::vector<s
     return std::nullopt;
 }
 
-std::optional<Difference> of_told(const std::string& where, const properties::View& expected,
-                                  const properties::View& actual) {
+std::optional<Difference> of_told(const std::string& where, const properties::scape::View& expected,
+                                  const properties::scape::View& actual) {
     if (!actual.told || !expected.told)
         return std::nullopt;
-    const properties::Told& a = *expected.told;
-    const properties::Told& b = *actual.told;
+    const properties::scape::Told& a = *expected.told;
+    const properties::scape::Told& b = *actual.told;
     if (a.step == b.step && a.selected == b.selected && a.kept == b.kept &&
         a.gradient_norm == b.gradient_norm && a.clip_factor == b.clip_factor)
         return std::nullopt;
@@ -157,10 +157,10 @@ std::optional<Difference> difference(const History& expected, const History& act
     for (std::size_t step = 0; step < expected.after.size(); ++step)
         for (std::size_t rank = 0; rank < expected.after[step].views.size(); ++rank) {
             const std::string who = "step " + std::to_string(step + 1) + ", rank " + std::to_string(rank);
-            const properties::View& should = expected.after[step].views[rank];
-            const properties::View& is = actual.after[step].views.at(rank);
-            if (const properties::Outcome& outcome = actual.after[step].outcomes.at(rank);
-                outcome.kind != properties::Outcome::Kind::taken || is.step != should.step)
+            const properties::scape::View& should = expected.after[step].views[rank];
+            const properties::scape::View& is = actual.after[step].views.at(rank);
+            if (const properties::scape::Outcome& outcome = actual.after[step].outcomes.at(rank);
+                outcome.kind != properties::scape::Outcome::Kind::taken || is.step != should.step)
                 return Difference{-1, who + ": the step was not taken: " + outcome.text};
             for (const auto& found : {of_masks(who + ", mask", should.mask, is.mask),
                                       of_values(who + ", residual", should.residual, is.residual),
@@ -177,4 +177,4 @@ std::optional<Difference> difference(const History& expected, const History& act
     return std::nullopt;
 }
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

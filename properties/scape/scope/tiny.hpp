@@ -5,15 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <truestep/properties/case.hpp>
-#include <truestep/properties/implementation.hpp>
+#include <truestep/properties/scape/case.hpp>
+#include <truestep/properties/scape/implementation.hpp>
 
-namespace truestep::scope {
+namespace truestep::properties::scape::scope {
 
 using problem::Index;
-using properties::Gradients;
-using properties::History;
-using properties::Scenario;
 
 constexpr std::array<float, 7> values{-2.0F, -1.0F, -0.5F, 0.0F, 0.5F, 1.0F, 2.0F};
 constexpr int steps = 2;
@@ -27,7 +24,7 @@ using Densities = std::array<double, 3>;
 /// A whole problem, told in one line: settings in the words of a case of the gate, whose own gradients and
 /// parameters are drawn, and so are not used.
 struct Tiny {
-    properties::Case settings;
+    properties::scape::Case settings;
     Densities densities{1.0, 1.0, 1.0};
     std::vector<float> parameters;
     std::array<Gradients, steps> gradients;
@@ -55,4 +52,4 @@ struct Difference {
 /// Every bit that every rank shows after each step, and of the coming mask.
 [[nodiscard]] std::optional<Difference> difference(const History& expected, const History& actual);
 
-} // namespace truestep::scope
+} // namespace truestep::properties::scape::scope

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <truestep/problem/error.hpp>
-#include <truestep/properties/property.hpp>
+#include <truestep/properties/scape/property.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 namespace {
 
 TEST(Case, EveryDrawnCaseIsReadBackFromItsText) {
@@ -164,4 +164,4 @@ TEST(Case, CutsHoldEveryTensorOnceAndChangeAsTheirRuleSays) {
 }
 
 } // namespace
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

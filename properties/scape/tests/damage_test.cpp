@@ -11,12 +11,12 @@
 #include <gtest/gtest.h>
 
 #include <truestep/gate/gate_main.hpp>
-#include <truestep/properties/damage.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/properties/scape/damage.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "search_support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 namespace {
 
 namespace fs = std::filesystem;
@@ -158,8 +158,8 @@ TEST(Damage, ATraceEndsBeforeIt) {
     const Folder folder;
     const auto path = folder.path() / "trace.safetensors";
     ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
-    EXPECT_EQ(verify::verify_trace(path, {}).status, verify::Status::passed);
+    EXPECT_EQ(verify::scape::verify_trace(path, {}).status, verify::Status::passed);
 }
 
 } // namespace
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

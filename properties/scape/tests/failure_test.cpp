@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "search_support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 namespace {
 
 using distributed::Communicator;
@@ -79,7 +79,7 @@ TEST(Failure, ItsTraceIsRefusedByTheCheckerAndTheCleanOnePasses) {
         trial(trial.steps());
         const auto path = std::filesystem::path(testing::TempDir()) / "failure_test.safetensors";
         ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
-        const auto verdict = verify::verify_trace(path, {});
+        const auto verdict = verify::scape::verify_trace(path, {});
         if (number == 0 || number == 53)
             EXPECT_EQ(verdict.first.has_value(), number != 0) << number;
         else
@@ -99,7 +99,7 @@ TEST(Failure, ItsTraceShowsTheRankThatDrifts) {
     EXPECT_THROW(trial(trial.steps()), Violation) << "the gate sees it as well";
     const auto path = std::filesystem::path(testing::TempDir()) / "drift_test.safetensors";
     ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
-    const auto verdict = verify::verify_trace(path, {});
+    const auto verdict = verify::scape::verify_trace(path, {});
     ASSERT_TRUE(verdict.first.has_value());
     EXPECT_EQ(verdict.first->step, 3);
     EXPECT_EQ(verdict.first->result, "parameters");
@@ -122,9 +122,9 @@ TEST(Failure, ItsTraceEndsWithTheComingMaskWhateverFollowedTheLastStep) {
     trial(scenario);
     const auto path = std::filesystem::path(testing::TempDir()) / "undo_test.safetensors";
     ASSERT_TRUE(save_trace(path, trial.runs().back(), "test"));
-    EXPECT_EQ(verify::verify_trace(path, {}).status, verify::Status::passed);
+    EXPECT_EQ(verify::scape::verify_trace(path, {}).status, verify::Status::passed);
     std::filesystem::remove(path);
 }
 
 } // namespace
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <truestep/gate/search.hpp>
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/property.hpp>
-#include <truestep/properties/system.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/property.hpp>
+#include <truestep/properties/scape/system.hpp>
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 namespace {
 
 const std::vector<std::shared_ptr<const Implementation>>& implementations() {
@@ -82,4 +82,4 @@ INSTANTIATE_TEST_SUITE_P(Gate, EveryImplementation, testing::ValuesIn(applicable
                          });
 
 } // namespace
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

@@ -10,17 +10,17 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/planted/diagnosis.hpp>
-#include <truestep/verify/record.hpp>
+#include <truestep/properties/scape/planted/diagnosis.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include "support.hpp"
 
-namespace truestep::planted {
+namespace truestep::properties::scape::planted {
 namespace {
 
-namespace support = verify::support;
+namespace support = verify::scape::support;
 using problem::Index;
-using verify::TraceReader;
+using verify::scape::TraceReader;
 
 class ReplayTest : public testing::Test {
   protected:
@@ -29,7 +29,8 @@ class ReplayTest : public testing::Test {
     void record(problem::Layout layout, int workers, Index steps,
                 const problem::HyperParameters& settings = {},
                 std::vector<std::pair<double, double>> more_learning_rates = {}) const {
-        verify::record(path_, {problem::make_problem(problem::Algorithm::scape, workers, std::move(layout),
+        verify::scape::record(path_,
+                              {problem::make_problem(problem::Algorithm::scape, workers, std::move(layout),
                                                      problem::PartitionRule::by_shard, settings),
                                problem::DensitySchedule::constant(0.25),
                                steps,
@@ -44,7 +45,7 @@ class ReplayTest : public testing::Test {
                                trace::Replicas::none,
                                {},
                                0,
-                               verify::Arithmetic::fp32,
+                               verify::scape::Arithmetic::fp32,
                                std::move(more_learning_rates)});
     }
 
@@ -58,7 +59,7 @@ class ReplayTest : public testing::Test {
         for (int rank = 0; rank < workers; ++rank)
             std::ranges::fill(
                 std::get<std::vector<float>>(
-                    image.at(tensor_name(kind_of(verify::Result::residual), step, rank)).data),
+                    image.at(tensor_name(kind_of(verify::scape::Result::residual), step, rank)).data),
                 0.0F);
         image.save(path_);
     }
@@ -146,4 +147,4 @@ TEST_F(ReplayTest, EachParameterGroupIsTriedWithItsOwnRateAndDecay) {
 }
 
 } // namespace
-} // namespace truestep::planted
+} // namespace truestep::properties::scape::planted

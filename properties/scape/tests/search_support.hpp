@@ -10,14 +10,14 @@
 #include <vector>
 
 #include <truestep/gate/search.hpp>
-#include <truestep/planted/implementation.hpp>
-#include <truestep/planted/plain.hpp>
-#include <truestep/properties/recording.hpp>
-#include <truestep/properties/system.hpp>
+#include <truestep/properties/scape/planted/implementation.hpp>
+#include <truestep/properties/scape/planted/plain.hpp>
+#include <truestep/properties/scape/recording.hpp>
+#include <truestep/properties/scape/system.hpp>
 
 // Searches for what is wrong with an implementation, and one that tests make wrong.
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 
 inline const std::shared_ptr<const Group>& threads() {
     static const auto group = make_thread_group(std::chrono::seconds(5));
@@ -64,4 +64,4 @@ inline gate::SearchResult search_for(const Implementation& implementation, const
     return search(scape(), implementation, scape().property(property), options);
 }
 
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

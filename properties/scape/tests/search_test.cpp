@@ -13,12 +13,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/gate/gate_main.hpp>
 
 #include "search_support.hpp"
 
-namespace truestep::properties {
+namespace truestep::properties::scape {
 namespace {
 
 using distributed::Communicator;
@@ -91,7 +91,7 @@ class SwallowsFailures final : public Changed {
     void step(std::span<const float> gradient, double learning_rate) override {
         try {
             Changed::step(gradient, learning_rate);
-        } catch (const distributed::RefusedStep&) {
+        } catch (const distributed::scape::RefusedStep&) {
             throw;
         } catch (const std::exception&) {
         }
@@ -364,4 +364,4 @@ TEST(Group, RanksThatWorkAndThoseThatDoNotSeeTheSameRecords) {
 }
 
 } // namespace
-} // namespace truestep::properties
+} // namespace truestep::properties::scape

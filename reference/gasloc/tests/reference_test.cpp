@@ -1,4 +1,4 @@
-#include <truestep/gasloc/reference.hpp>
+#include <truestep/reference/gasloc/reference.hpp>
 
 #include <bit>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace truestep::gasloc {
+namespace truestep::reference::gasloc {
 namespace {
 
 using Floats = Vector<float>;
@@ -161,4 +161,4 @@ TEST(Reference, ModelsOfNoParameters) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::reference::gasloc

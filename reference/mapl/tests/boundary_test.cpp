@@ -1,12 +1,12 @@
 // A boundary forward and backward: section 22, against finite differences and closed forms.
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/boundary.hpp>
-#include <truestep/mapl/spel.hpp>
+#include <truestep/reference/mapl/boundary.hpp>
+#include <truestep/reference/mapl/spel.hpp>
 
 #include "support.hpp"
 
-namespace truestep::mapl {
+namespace truestep::reference::mapl {
 namespace {
 
 using testing::drawn;
@@ -152,4 +152,4 @@ TEST(MaplBoundaries, WithAPermutationEveryBitComesBack) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::reference::mapl

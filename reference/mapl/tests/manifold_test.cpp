@@ -1,11 +1,11 @@
 // SPEL, Polar Express and the retraction: section 24.
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/spel.hpp>
+#include <truestep/reference/mapl/spel.hpp>
 
 #include "support.hpp"
 
-namespace truestep::mapl {
+namespace truestep::reference::mapl {
 namespace {
 
 using testing::drawn;
@@ -165,4 +165,4 @@ TEST(MaplSpel, GoesAlongWithARotation) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::reference::mapl

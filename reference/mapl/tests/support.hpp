@@ -5,9 +5,9 @@
 
 #include <Eigen/SVD>
 
-#include <truestep/mapl/matrix.hpp>
+#include <truestep/reference/mapl/matrix.hpp>
 
-namespace truestep::mapl::testing {
+namespace truestep::reference::mapl::testing {
 
 using Real = Matrix<double>;
 
@@ -35,4 +35,4 @@ inline double norm2(const Real& of) {
     return of.size() == 0 ? 0.0 : svd(of).singularValues()(0);
 }
 
-} // namespace truestep::mapl::testing
+} // namespace truestep::reference::mapl::testing

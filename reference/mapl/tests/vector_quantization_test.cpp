@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/vector_quantization.hpp>
+#include <truestep/reference/mapl/vector_quantization.hpp>
 
 #include "support.hpp"
 
-namespace truestep::mapl {
+namespace truestep::reference::mapl {
 namespace {
 
 using testing::drawn;
@@ -134,4 +134,4 @@ TEST(MaplQuantizer, GoesStraightThroughABoundary) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::reference::mapl

@@ -1,4 +1,4 @@
-#include <truestep/reference/adams.hpp>
+#include <truestep/reference/scape/adams.hpp>
 
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::BiasCorrection;
@@ -356,4 +356,4 @@ TYPED_TEST(AdamsTest, AnImpossibleProblemIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

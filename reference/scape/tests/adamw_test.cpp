@@ -1,4 +1,4 @@
-#include <truestep/reference/adamw.hpp>
+#include <truestep/reference/scape/adamw.hpp>
 
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::BiasCorrection;
@@ -172,4 +172,4 @@ TYPED_TEST(AdamwTest, WrongSizesAreRefused) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -9,7 +9,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 /// Any finite bit pattern without its sign, so that every exponent is as likely as every other.
@@ -142,4 +142,4 @@ TYPED_TEST(ArithmeticTest, RoundingIsToNearestAndTiesToEven) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -11,7 +11,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
@@ -150,4 +150,4 @@ TEST(Bf16, TheReferenceOverItMakesNumbersOfBf16AndOthersThanInFp32) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -6,7 +6,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::BiasCorrection;
@@ -129,4 +129,4 @@ TYPED_TEST(CoefficientsTest, WithoutWeightDecayNothingDecays) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

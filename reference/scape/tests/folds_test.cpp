@@ -1,4 +1,4 @@
-#include <truestep/reference/folds.hpp>
+#include <truestep/reference/scape/folds.hpp>
 
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::NormVersion;
@@ -261,4 +261,4 @@ TYPED_TEST(NormTest, SquaresAreTakenInDouble) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -1,5 +1,5 @@
 // Section 7: a state is all that a run needs to go on, with the same number of workers or another.
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::DensitySchedule;
@@ -168,4 +168,4 @@ TYPED_TEST(ScapeCheckpointTest, ARunGoesOnWithFewerAndWithMoreWorkers) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

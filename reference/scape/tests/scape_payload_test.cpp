@@ -14,7 +14,7 @@
 
 #include "scape_support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 problem::HyperParameters in_bf16() {
@@ -231,4 +231,4 @@ TYPED_TEST(ScapeTest, Section21AnOverflowRefusesTheStepWithNothingChanged) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

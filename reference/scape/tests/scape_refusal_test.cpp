@@ -1,5 +1,5 @@
 // Point 1 of section 4: what is refused, what halts, and that neither changes what it must not.
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include <cmath>
 #include <limits>
@@ -11,7 +11,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::DensitySchedule;
@@ -229,4 +229,4 @@ TYPED_TEST(ScapeRefusalTest, AnImpossibleProblemIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 
 inline constexpr int workers = 3;
 inline constexpr Index size = 40;
@@ -68,4 +68,4 @@ class ScapeTest : public ::testing::Test {
 };
 TYPED_TEST_SUITE(ScapeTest, Scalars);
 
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

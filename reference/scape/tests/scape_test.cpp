@@ -1,6 +1,6 @@
 // Points 2 to 6 of section 4, in its order. Point 1 is in scape_refusal_test.cpp, 7 and 8 are in
 // scape_update_test.cpp, section 7 in scape_checkpoint_test.cpp.
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include <cstddef>
 #include <limits>
@@ -12,7 +12,7 @@
 
 #include "scape_support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::DensitySchedule;
@@ -249,4 +249,4 @@ TYPED_TEST(ScapeTest, TheSameRunTwiceGivesTheSameBits) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -1,5 +1,5 @@
 // Points 7 and 8 of section 4: clipping, and the update.
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 #include "scape_support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using problem::BiasCorrection;
@@ -211,4 +211,4 @@ TYPED_TEST(ScapeTest, Point8TheSignOfZeroIsKeptWhereOnlyTheDecayActs) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

@@ -1,4 +1,4 @@
-#include <truestep/reference/selection.hpp>
+#include <truestep/reference/scape/selection.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 #include "support.hpp"
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 namespace {
 
 using ::testing::ElementsAre;
@@ -176,4 +176,4 @@ TEST(ScoreTest, IsTheMagnitudesBits) {
 }
 
 } // namespace
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

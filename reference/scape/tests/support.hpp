@@ -12,9 +12,9 @@
 
 #include <truestep/problem/density.hpp>
 #include <truestep/problem/problem.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
 
-namespace truestep::reference {
+namespace truestep::reference::scape {
 
 using Scalars = ::testing::Types<float, double>;
 
@@ -132,4 +132,4 @@ inline Coordinates complement(const Coordinates& S, Index size) {
 constexpr problem::BiasCorrection all_corrections[] = {
     problem::BiasCorrection::none, problem::BiasCorrection::adam, problem::BiasCorrection::momentum};
 
-} // namespace truestep::reference
+} // namespace truestep::reference::scape

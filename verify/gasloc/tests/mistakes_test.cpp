@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/gasloc/graph.hpp>
-#include <truestep/gasloc/traces.hpp>
 #include <truestep/problem/data.hpp>
+#include <truestep/problem/gasloc/graph.hpp>
 #include <truestep/verify/diagnosis.hpp>
+#include <truestep/verify/gasloc/traces.hpp>
 #include <truestep/verify/report.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::verify::gasloc {
 namespace {
 
 using Doubles = std::vector<double>;
@@ -197,4 +197,4 @@ TEST_F(GaslocMistakesTest, TheVerdictSpeaksOfRoundsAndWorkers) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::verify::gasloc

@@ -17,10 +17,10 @@ namespace truestep::report {
 namespace {
 
 namespace fs = std::filesystem;
-using verify::support::contains;
-using verify::support::error_of;
-using verify::support::store;
-using verify::support::TemporaryFolder;
+using verify::scape::support::contains;
+using verify::scape::support::error_of;
+using verify::scape::support::store;
+using verify::scape::support::TemporaryFolder;
 
 /// As on a disk that is full after so many bytes of a file.
 class Room {

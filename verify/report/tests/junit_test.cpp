@@ -12,7 +12,7 @@ namespace truestep::report {
 namespace {
 
 using nlohmann::ordered_json;
-using verify::support::contains;
+using verify::scape::support::contains;
 
 TEST(JUnit, CountsWhatDidNotPassAsFailures) {
     const std::string xml =

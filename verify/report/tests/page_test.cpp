@@ -16,7 +16,7 @@ namespace truestep::report {
 namespace {
 
 using nlohmann::ordered_json;
-using verify::support::contains;
+using verify::scape::support::contains;
 
 TEST(Page, ItsHeadlineSaysHowItEnded) {
     EXPECT_EQ(verdict({result({row(), row()}, {property()})}), "All 3 rows passed");

@@ -19,10 +19,10 @@ namespace truestep::report {
 namespace {
 
 using nlohmann::ordered_json;
-using verify::support::contains;
-using verify::support::error_of;
-using verify::support::store;
-using verify::support::TemporaryFolder;
+using verify::scape::support::contains;
+using verify::scape::support::error_of;
+using verify::scape::support::store;
+using verify::scape::support::TemporaryFolder;
 
 class ReadResults : public testing::Test {
   protected:

@@ -15,7 +15,7 @@ namespace truestep::report {
 namespace {
 
 using nlohmann::ordered_json;
-using verify::support::contains;
+using verify::scape::support::contains;
 
 /// A list of one: in braces alone it would be that one.
 ordered_json only(const ordered_json& element) {

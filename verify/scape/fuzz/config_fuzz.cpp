@@ -8,7 +8,7 @@
 
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/text.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 namespace {
 
@@ -21,14 +21,14 @@ void require(bool held, const char* promise) {
     }
 }
 
-void write_and_read_back(const verify::Config& config) {
-    const std::string text = verify::config_text(config.problem, config.steps, config.extent);
+void write_and_read_back(const verify::scape::Config& config) {
+    const std::string text = verify::scape::config_text(config.problem, config.steps, config.extent);
     try {
-        const verify::Config again = verify::parse_config(text, "again");
+        const verify::scape::Config again = verify::scape::parse_config(text, "again");
         require(again.problem == config.problem && again.steps == config.steps &&
                     again.extent == config.extent,
                 "what is written reads back the same");
-        require(verify::config_text(again.problem, again.steps, again.extent) == text,
+        require(verify::scape::config_text(again.problem, again.steps, again.extent) == text,
                 "the same is written in the same bytes");
     } catch (const Error& error) {
         std::fprintf(stderr, "%s\n%s\n", error.what(), text.c_str());
@@ -40,7 +40,7 @@ void write_and_read_back(const verify::Config& config) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {
-        write_and_read_back(verify::parse_config(std::string(data, data + size), "config"));
+        write_and_read_back(verify::scape::parse_config(std::string(data, data + size), "config"));
     } catch (const Error& error) {
         const std::string message = error.what();
         require(message.starts_with("config"), "a message says what it is about");

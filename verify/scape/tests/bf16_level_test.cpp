@@ -15,14 +15,14 @@
 #include <gtest/gtest.h>
 
 #include <truestep/verify/beside.hpp>
-#include <truestep/verify/record.hpp>
-#include <truestep/verify/run.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/run.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "bf16_stranger.hpp"
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -347,4 +347,4 @@ TEST_F(Bf16LevelTest, ARefusedStepAPartOfARunAndASampleAreCheckedToo) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -11,12 +11,12 @@
 
 #include <truestep/problem/problem.hpp>
 #include <truestep/reference/bf16.hpp>
-#include <truestep/verify/record.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 /// Somebody's SCAPE that keeps everything in bf16: section 4 in loops, with habits that are honest and with
 /// mistakes. Of the reference it has the scalar alone.
-namespace truestep::verify::support {
+namespace truestep::verify::scape::support {
 
 using reference::Bf16;
 
@@ -314,4 +314,4 @@ inline void record_stranger(const std::filesystem::path& path, const RecordOptio
         record_stranger_in<Bf16>(path, options, habits);
 }
 
-} // namespace truestep::verify::support
+} // namespace truestep::verify::scape::support

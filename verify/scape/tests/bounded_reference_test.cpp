@@ -7,15 +7,15 @@
 #include <gtest/gtest.h>
 
 #include <truestep/problem/data.hpp>
-#include <truestep/reference/adams.hpp>
-#include <truestep/reference/scape.hpp>
-#include <truestep/verify/verify_trace.hpp>
-#include <truestep/verify/yardstick.hpp>
+#include <truestep/reference/scape/adams.hpp>
+#include <truestep/reference/scape/scape.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
+#include <truestep/verify/scape/yardstick.hpp>
 
 #include "bounded_support.hpp"
 #include "support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using reference::PerRank;
@@ -25,7 +25,7 @@ testing::AssertionResult within(const Vector<Bounded>& bounds, const Vector<floa
     if (bounds.size() != values.size())
         return testing::AssertionFailure() << values.size() << " values, " << bounds.size() << " bounds";
     for (Index i = 0; i < values.size(); ++i)
-        if (const auto one = within(bounds[i], values[i]); !one)
+        if (const auto one = scape::within(bounds[i], values[i]); !one)
             return testing::AssertionFailure() << "index " << i << ": " << one.message();
     return testing::AssertionSuccess();
 }
@@ -82,8 +82,8 @@ TEST(BoundedScape, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
     double worst = 0.0;
     for (const RecordOptions& options : settings_of_runs()) {
         const auto density = problem::DensitySchedule::geometric(1.0, 0.25, 3);
-        reference::Scape<float> single(options.problem, density, parameters<float>(options));
-        reference::Scape<Bounded> bounded(options.problem, density, parameters<Bounded>(options));
+        reference::scape::Scape<float> single(options.problem, density, parameters<float>(options));
+        reference::scape::Scape<Bounded> bounded(options.problem, density, parameters<Bounded>(options));
         for (Index step = 1; step <= options.steps; ++step) {
             const auto of_single = single.step(gradients<float>(options, step), 0.01);
             const auto of_bounded = bounded.step(gradients<Bounded>(options, step), 0.01);
@@ -107,8 +107,10 @@ TEST(BoundedScape, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
 
 TEST(BoundedScape, IsCentredOnTheReferenceInDouble) {
     for (const RecordOptions& options : settings_of_runs()) {
-        reference::Scape<double> plain(options.problem, options.density, parameters<double>(options));
-        reference::Scape<Bounded> bounded(options.problem, options.density, parameters<Bounded>(options));
+        reference::scape::Scape<double> plain(options.problem, options.density,
+                                              parameters<double>(options));
+        reference::scape::Scape<Bounded> bounded(options.problem, options.density,
+                                                 parameters<Bounded>(options));
         for (Index step = 1; step <= options.steps; ++step) {
             static_cast<void>(plain.step(gradients<double>(options, step), 0.01));
             static_cast<void>(bounded.step(gradients<Bounded>(options, step), 0.01));
@@ -123,7 +125,8 @@ TEST(BoundedScape, IsCentredOnTheReferenceInDouble) {
 
 TEST(BoundedScape, OffTheMaskTheMomentAndOnItTheResidualAreExactlyZero) {
     const RecordOptions options = support::small_run();
-    reference::Scape<Bounded> bounded(options.problem, options.density, parameters<Bounded>(options));
+    reference::scape::Scape<Bounded> bounded(options.problem, options.density,
+                                             parameters<Bounded>(options));
     const auto step = bounded.step(gradients<Bounded>(options, 1), 0.01);
     std::vector<bool> selected(81, false);
     for (const Index i : step.S)
@@ -138,7 +141,8 @@ TEST(BoundedScape, OffTheMaskTheMomentAndOnItTheResidualAreExactlyZero) {
 
 TEST(BoundedScape, TheBoundOfOneStepIsAFewRoundings) {
     const RecordOptions options = support::small_run();
-    reference::Scape<Bounded> bounded(options.problem, options.density, parameters<Bounded>(options));
+    reference::scape::Scape<Bounded> bounded(options.problem, options.density,
+                                             parameters<Bounded>(options));
     static_cast<void>(bounded.step(gradients<Bounded>(options, 1), 0.01));
     for (Index i = 0; i < 81; ++i) {
         const Bounded& w = bounded.state.w[i];
@@ -152,8 +156,8 @@ TEST(BoundedAdamS, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
         problem::HyperParameters settings;
         settings.bias_correction = correction;
         const RecordOptions options = support::small_run(problem::Algorithm::adams, settings, 7);
-        reference::AdamS<float> single(options.problem, parameters<float>(options));
-        reference::AdamS<Bounded> bounded(options.problem, parameters<Bounded>(options));
+        reference::scape::AdamS<float> single(options.problem, parameters<float>(options));
+        reference::scape::AdamS<Bounded> bounded(options.problem, parameters<Bounded>(options));
         for (Index step = 1; step <= 8; ++step) {
             const auto mean = single.step(gradients<float>(options, step), 0.01);
             ASSERT_TRUE(within(bounded.step(gradients<Bounded>(options, step), 0.01), mean));
@@ -164,4 +168,4 @@ TEST(BoundedAdamS, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -6,7 +6,7 @@
 
 #include <truestep/verify/bounded.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 inline double widened(float value) {
     return static_cast<double>(value);
@@ -25,4 +25,4 @@ inline testing::AssertionResult within(const Bounded& bound, float value) {
            << value << " is farther from " << bound.value() << " than " << bound.error();
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -10,14 +10,14 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/reference/folds.hpp>
+#include <truestep/reference/scape/folds.hpp>
 #include <truestep/verify/comparator.hpp>
+#include <truestep/verify/scape/yardstick.hpp>
 #include <truestep/verify/verdict.hpp>
-#include <truestep/verify/yardstick.hpp>
 
 #include "bounded_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using reference::Vector;
@@ -196,10 +196,10 @@ TEST(Bounded, AFoldOverManyRanksLiesWithinTheBound) {
 }
 
 TEST(Bounded, TheErrorOfTheNormDoesNotGrowWithItsLength) {
-    using Norm = reference::ClipReal<Bounded>::type;
+    using Norm = reference::scape::ClipReal<Bounded>::type;
     constexpr Index size = 100'000;
     const Vector<Bounded> values = Vector<Bounded>::Constant(size, Bounded(1.0));
-    const Bounded norm(reference::norm_in_blocks<Norm>(values, problem::NormVersion::tree));
+    const Bounded norm(reference::scape::norm_in_blocks<Norm>(values, problem::NormVersion::tree));
     EXPECT_LE(norm.error(), Bounded::roundoff * Bounded::longest_in_blocks * norm.value());
     EXPECT_GE(norm.error(), Bounded::roundoff * norm.value());
 }
@@ -349,15 +349,15 @@ TEST(Bounded, TheNormInBlocksLiesWithinTheBound) {
             bounds[i] = Bounded(widened(values[i]));
         }
         for (const auto version : {problem::NormVersion::ascending, problem::NormVersion::tree}) {
-            using Norm = reference::ClipReal<Bounded>::type;
-            const Bounded norm(reference::norm_in_blocks<Norm>(bounds, version));
-            EXPECT_TRUE(within(norm, reference::norm_in_blocks<float>(values, version))) << size;
+            using Norm = reference::scape::ClipReal<Bounded>::type;
+            const Bounded norm(reference::scape::norm_in_blocks<Norm>(bounds, version));
+            EXPECT_TRUE(within(norm, reference::scape::norm_in_blocks<float>(values, version))) << size;
             EXPECT_TRUE(
-                within(norm, static_cast<float>(reference::norm_in_blocks<double>(values, version))))
+                within(norm, static_cast<float>(reference::scape::norm_in_blocks<double>(values, version))))
                 << size;
         }
     }
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -9,11 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <truestep/problem/text.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -357,4 +357,4 @@ TEST(Config, AMessageIsOneLineWhateverTheTextHolds) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

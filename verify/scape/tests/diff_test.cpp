@@ -9,13 +9,13 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/record.hpp>
 #include <truestep/verify/report.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -222,4 +222,4 @@ TEST_F(DiffTest, AFileThatCannotBeReadIsAnError) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

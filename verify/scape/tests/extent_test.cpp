@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <truestep/verify/report.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -108,7 +108,7 @@ TEST_F(ExtentTest, AMistakeOutsideOfTheSampleDoesNotShowAndInsideItDoes) {
     for (const auto& [sample, status] :
          {std::pair{"wq@0,mlp@30", Status::failed}, std::pair{"wq@28,mlp@0", Status::passed}}) {
         RecordOptions options = support::small_run();
-        support::record_with(path_, options, [](Index step, verify::Run<float>& run) {
+        support::record_with(path_, options, [](Index step, verify::scape::Run<float>& run) {
             if (step == 3) {
                 auto state = run.state();
                 state.w[60] += 1.0F;
@@ -257,4 +257,4 @@ TEST_F(ExtentTest, ARefusedStepIsToldByItsPlaceInTheModel) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

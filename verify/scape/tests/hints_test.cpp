@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -176,4 +176,4 @@ TEST_F(HintsTest, AStepThatIsSoManyTimesTooLongIsALearningRate) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -10,7 +10,7 @@
 
 #include "support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -86,4 +86,4 @@ TEST_F(MarginTest, EqualScoresAreSaidToBe) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

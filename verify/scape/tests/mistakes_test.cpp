@@ -10,14 +10,14 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/reference/selection.hpp>
+#include <truestep/reference/scape/selection.hpp>
 #include <truestep/verify/diagnosis.hpp>
-#include <truestep/verify/scape_traces.hpp>
+#include <truestep/verify/scape/traces.hpp>
 
 #include "bf16_stranger.hpp"
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -67,7 +67,7 @@ class Plain {
         Coordinates next(static_cast<std::size_t>(d_));
         std::iota(next.begin(), next.end(), Index{0});
         if (sparse)
-            next = reference::select_mask(c, problem_, density_);
+            next = reference::scape::select_mask(c, problem_, density_);
         const Coordinates S = S_.value_or(next);
         S_ = next;
         const PerRank<float> before = m_;
@@ -268,4 +268,4 @@ TEST_F(MistakesTest, OfARunInBf16ItIsNamedWithinTheBoundsOfBf16) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -10,12 +10,12 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/record.hpp>
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::set_element;
@@ -275,4 +275,4 @@ TEST_F(ScaleInTraces, ARefusedStepHasNone) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -12,7 +12,7 @@
 #include "by_pieces.hpp"
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::FileImage;
@@ -221,4 +221,4 @@ TEST_F(PiecesTest, AdamsAndOtherPartitionsToo) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

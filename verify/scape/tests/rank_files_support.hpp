@@ -10,7 +10,7 @@
 
 // What the tests of ranks' own files share.
 
-namespace truestep::verify::support {
+namespace truestep::verify::scape::support {
 
 /// What each rank would have written of this run by itself: what is its own, and what stands before the
 /// first step. The trace holds copies of what is the same on all ranks.
@@ -33,4 +33,4 @@ inline std::vector<std::filesystem::path> split_by_rank(const std::filesystem::p
     return files;
 }
 
-} // namespace truestep::verify::support
+} // namespace truestep::verify::scape::support

@@ -18,7 +18,7 @@
 #include "rank_files_support.hpp"
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -215,4 +215,4 @@ TEST_F(RankFilesTest, JoinOverwritesNoneOfThem) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

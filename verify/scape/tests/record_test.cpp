@@ -1,4 +1,4 @@
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include <bit>
 #include <cmath>
@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include "support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -256,4 +256,4 @@ TEST_F(RecordTest, ProgressNamesEveryStep) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -13,7 +13,7 @@
 
 #include "replicas_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -204,4 +204,4 @@ TEST_F(ReplicasTest, ARefusedStepThatOneRankTook) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -13,14 +13,14 @@
 #include <gtest/gtest.h>
 
 #include <truestep/trace/fingerprint.hpp>
-#include <truestep/verify/record.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "support.hpp"
 
 // What the tests of replicas share: small traces that hold them, as copies or as fingerprints.
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 inline std::uint64_t fingerprint_of(const support::FileImage::Tensor& tensor) {
     if (const auto* floats = std::get_if<std::vector<float>>(&tensor.data))
@@ -124,4 +124,4 @@ inline void expect_place(const TraceVerdict& verdict, Index step, const std::str
     EXPECT_EQ(verdict.first->index, coordinate);
 }
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -12,7 +12,7 @@
 
 #include "replicas_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -249,4 +249,4 @@ TEST_F(ReplicasTest, TheToolRecordsVerifiesAndDiffsThem) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -12,11 +12,11 @@
 
 #include <truestep/report/environment.hpp>
 #include <truestep/report/table.hpp>
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include "support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using report::environment;
@@ -276,4 +276,4 @@ TEST(TableText, HasColumnsAsWideAsTheirWidestCellAndNumbersToTheRight) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 extern char** environ; // NOLINT: POSIX declares it nowhere
 
-namespace truestep::verify::support {
+namespace truestep::verify::scape::support {
 
 namespace {
 
@@ -331,4 +331,4 @@ std::string last_line(const std::string& text) {
     return all.empty() ? std::string() : all.back();
 }
 
-} // namespace truestep::verify::support
+} // namespace truestep::verify::scape::support

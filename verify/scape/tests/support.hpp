@@ -15,18 +15,18 @@
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/problem.hpp>
 #include <truestep/storage/safetensors.hpp>
-#include <truestep/verify/record.hpp>
-#include <truestep/verify/results.hpp>
-#include <truestep/verify/run.hpp>
+#include <truestep/verify/scape/record.hpp>
+#include <truestep/verify/scape/results.hpp>
+#include <truestep/verify/scape/run.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 #include <truestep/verify/verdict.hpp>
-#include <truestep/verify/verify_trace.hpp>
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 inline constexpr int all_ranks = Divergence::all_ranks;
 }
 
 /// What the suites of the verifying side share.
-namespace truestep::verify::support {
+namespace truestep::verify::scape::support {
 
 using storage::DataType;
 using storage::SafetensorsFile;
@@ -154,4 +154,4 @@ struct ToolResult {
 /// Without the line feed; empty if there is no line.
 [[nodiscard]] std::string last_line(const std::string& text);
 
-} // namespace truestep::verify::support
+} // namespace truestep::verify::scape::support

@@ -1,4 +1,4 @@
-#include <truestep/verify/trace.hpp>
+#include <truestep/verify/scape/trace.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 #include "support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -330,4 +330,4 @@ TEST_F(TraceTest, ResultsThatAreAbsentHereAndThereAreNamed) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -168,7 +168,7 @@ class NearTieTest : public VerifyTraceTest {
 
     /// A right run but for the mask that step `step` uses: the lesser coordinate's in place of its own.
     void record_with_the_lesser_at(Index step, float lesser_value) const {
-        support::record_with(path_, options(lesser_value), [&](Index now, verify::Run<float>& run) {
+        support::record_with(path_, options(lesser_value), [&](Index now, verify::scape::Run<float>& run) {
             if (now != step)
                 return;
             auto state = run.state();
@@ -266,4 +266,4 @@ TEST_F(NearTieTest, WithoutAComingMaskTheOneInUseMayBeEitherAtRel) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

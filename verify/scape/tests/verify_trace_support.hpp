@@ -10,13 +10,13 @@
 #include <gtest/gtest.h>
 
 #include <truestep/verify/report.hpp>
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include "support.hpp"
 
 // What the tests of verify_trace share: a trace to change, and where the first divergence has to be.
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 
 inline float next_up(float value) {
     return std::nextafter(value, std::numeric_limits<float>::infinity());
@@ -99,4 +99,4 @@ class VerifyTraceTest : public testing::Test {
     std::filesystem::path path_;
 };
 
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -1,4 +1,4 @@
-#include <truestep/verify/verify_trace.hpp>
+#include <truestep/verify/scape/verify_trace.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -379,4 +379,4 @@ TEST_F(ArtifactTest, AnotherRoundingOfKFailsInTheMask) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

@@ -11,11 +11,11 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/verify/record.hpp>
+#include <truestep/verify/scape/record.hpp>
 
 #include "verify_trace_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::verify::scape {
 namespace {
 
 using support::contains;
@@ -355,4 +355,4 @@ TEST_F(VerifyTraceTest, ATraceThatMovesTheMaskOneStepIsFoundAtItsFirstStep) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::verify::scape

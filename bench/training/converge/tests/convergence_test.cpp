@@ -10,25 +10,25 @@
 #include <gtest/gtest.h>
 
 #include <truestep/gate/processes.hpp>
-#include <truestep/planted/implementation.hpp>
-#include <truestep/planted/tampered.hpp>
-#include <truestep/properties/implementations.hpp>
-#include <truestep/properties/system.hpp>
+#include <truestep/properties/scape/implementations.hpp>
+#include <truestep/properties/scape/planted/implementation.hpp>
+#include <truestep/properties/scape/planted/tampered.hpp>
+#include <truestep/properties/scape/system.hpp>
 #include <truestep/training/convergence.hpp>
 
 namespace truestep::training {
 namespace {
 
-using planted::all_tampered;
-using planted::Bug;
-using planted::tampered;
-using planted::Tampered;
-using planted::Tampering;
-using properties::Implementation;
+using properties::scape::Implementation;
+using properties::scape::planted::all_tampered;
+using properties::scape::planted::Bug;
+using properties::scape::planted::tampered;
+using properties::scape::planted::Tampered;
+using properties::scape::planted::Tampering;
 using testing::HasSubstr;
 
 const gate::Learning& learning() {
-    static const gate::Learning made = properties::system_of_properties().learning.value();
+    static const gate::Learning made = properties::scape::system_of_properties().learning.value();
     return made;
 }
 
@@ -38,11 +38,11 @@ const std::shared_ptr<const gate::Group>& threads() {
 }
 
 std::shared_ptr<const Implementation> with(Bug bug) {
-    return planted::implementation(static_cast<int>(bug), threads());
+    return properties::scape::planted::implementation(static_cast<int>(bug), threads());
 }
 
 std::shared_ptr<const Implementation> named(const std::string& name) {
-    for (const auto& one : properties::all_implementations(threads()))
+    for (const auto& one : properties::scape::all_implementations(threads()))
         if (one->name() == name)
             return one;
     throw std::logic_error("no " + name);
@@ -72,7 +72,7 @@ class ShortTraining : public testing::Test {
     }
     /// The first step after which the losses are others; as many as there are where none is.
     [[nodiscard]] std::size_t parts(const Implementation& implementation) {
-        const std::vector<double> expected = losses(*properties::reference_implementation());
+        const std::vector<double> expected = losses(*properties::scape::reference_implementation());
         const std::vector<double> found = losses(implementation);
         EXPECT_EQ(found.size(), expected.size());
         std::size_t step = 0;
@@ -110,7 +110,7 @@ TEST_F(ShortTraining, TellsAMistakeWithoutAnOccasionFromOneThatDoesNotShow) {
     const auto digest = [&](const Implementation& implementation) {
         return learn(settings_, text_, implementation, 3).digest;
     };
-    const std::uint64_t right = digest(*properties::reference_implementation());
+    const std::uint64_t right = digest(*properties::scape::reference_implementation());
     for (const auto& same : {named("host"), with(Bug::none), named("cuda-blocks"), with(Bug::nan_passed_on),
                              with(Bug::residual_lost_when_shrinking), with(Bug::groups_forgotten)})
         EXPECT_EQ(digest(*same), right) << same->name();
@@ -129,8 +129,8 @@ TEST_F(ShortTraining, InGroupsTheMistakesOfGroupsHaveAnOccasion) {
 }
 
 TEST_F(ShortTraining, ATwinHasTheSameDataAndOtherBits) {
-    const std::vector<double> base = losses(*properties::reference_implementation());
-    const std::vector<double> twin = losses(*properties::reference_implementation(), true);
+    const std::vector<double> base = losses(*properties::scape::reference_implementation());
+    const std::vector<double> twin = losses(*properties::scape::reference_implementation(), true);
     EXPECT_EQ(base[0], twin[0]);
     EXPECT_NE(base[8], twin[8]);
     EXPECT_NEAR(base[16], twin[16], 0.05);
@@ -142,7 +142,9 @@ class Fails final : public Implementation {
     std::string communicator() const override { return "-"; }
     verify::LevelKind level() const override { return verify::LevelKind::exact; }
     bool takes(int /*workers*/) const override { return true; }
-    properties::History run(const properties::Scenario& /*scenario*/) const override { return {}; }
+    properties::scape::History run(const properties::scape::Scenario& /*scenario*/) const override {
+        return {};
+    }
 };
 
 TEST_F(ShortTraining, WhatDoesNotComeToItsEndSaysWhy) {
@@ -202,10 +204,10 @@ class DiesOnce final : public Implementation {
     std::string communicator() const override { return reference().communicator(); }
     verify::LevelKind level() const override { return reference().level(); }
     bool takes(int workers) const override { return reference().takes(workers); }
-    properties::History run(const properties::Scenario& scenario) const override {
+    properties::scape::History run(const properties::scape::Scenario& scenario) const override {
         return reference().run(scenario);
     }
-    void train(const properties::Setup& setup, properties::Live& live) const override {
+    void train(const properties::scape::Setup& setup, properties::scape::Live& live) const override {
         if (setup.parameters == start_)
             std::_Exit(7);
         reference().train(setup, live);
@@ -213,7 +215,7 @@ class DiesOnce final : public Implementation {
 
   private:
     static const Implementation& reference() {
-        static const auto made = properties::reference_implementation();
+        static const auto made = properties::scape::reference_implementation();
         return *made;
     }
     std::vector<float> start_;

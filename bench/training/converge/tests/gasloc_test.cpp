@@ -29,17 +29,18 @@ const std::shared_ptr<const gate::Group>& threads() {
 }
 
 const gate::Learning& learning() {
-    static const gate::Learning made = gasloc::system_of_properties().learning.value();
+    static const gate::Learning made = properties::gasloc::system_of_properties().learning.value();
     return made;
 }
 
 std::shared_ptr<const gate::Implementation> with(int mistake) {
-    return gasloc::planted(mistake, threads());
+    return properties::gasloc::planted(mistake, threads());
 }
 
 std::shared_ptr<const gate::Implementation> host(gate::LeftOut left_out = {}) {
-    return std::make_shared<gasloc::Workers>("host", gasloc::workers(), threads(),
-                                             gasloc::Seat{.left_out = std::move(left_out)});
+    return std::make_shared<properties::gasloc::Workers>(
+        "host", properties::gasloc::workers(), threads(),
+        properties::gasloc::Seat{.left_out = std::move(left_out)});
 }
 
 /// 8 rounds and a half of it, with a restart in their midst.
@@ -89,7 +90,7 @@ TEST_F(ShortRounds, WhatIsRightHasTheReferencesBits) {
 // what a training has: several rounds and steps, workers of which not all take all steps, decay,
 // a restart before round 5.
 TEST_F(ShortRounds, WhatATrainingHasIsThere) {
-    using namespace gasloc;
+    using namespace properties::gasloc;
     EXPECT_EQ(parts(*with(drift_sign)), 2U);
     EXPECT_EQ(parts(*with(mix_dropped)), 2U);
     EXPECT_EQ(parts(*with(eta_twice)), 2U);
@@ -107,7 +108,7 @@ TEST_F(ShortRounds, WhatATrainingHasIsThere) {
 }
 
 TEST_F(ShortRounds, EdgesHaveWeightsWhereAMistakeNeedsThem) {
-    using namespace gasloc;
+    using namespace properties::gasloc;
     EXPECT_EQ(parts(*with(weights_ignored)), 18U);
     const std::vector<gate::Mistake> all = mistakes();
     const auto setting_of = [&](int number) {

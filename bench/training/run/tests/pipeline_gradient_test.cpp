@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/boundary.hpp>
+#include <truestep/reference/mapl/boundary.hpp>
 
 #include "peers/links.hpp"
 #include "pipeline.hpp"
@@ -15,30 +15,31 @@
 namespace truestep::training {
 namespace {
 
-using mapl::Floats;
-using mapl::Side;
-using Matrix = mapl::Matrix<double>;
+using distributed::mapl::Floats;
+using problem::mapl::Side;
+using Matrix = reference::mapl::Matrix<double>;
 
 /// The reference's boundaries, in double.
 class Exact final : public Between<double> {
   public:
     explicit Exact(const Plan& plan) : cuts_(cuts(plan.shape.layers, plan.stages)) {
         const Compression compression{Subspace::mapl, 4, 0.1};
-        const auto from = [](const Floats& floats, mapl::Index rows) {
-            Matrix made(rows, static_cast<mapl::Index>(floats.size()) / rows);
+        const auto from = [](const Floats& floats, problem::mapl::Index rows) {
+            Matrix made(rows, static_cast<problem::mapl::Index>(floats.size()) / rows);
             for (std::size_t i = 0; i < floats.size(); ++i)
                 made.data()[i] = static_cast<double>(floats[i]);
             return made;
         };
         for (std::size_t i = 0; i < cuts_.size(); ++i) {
-            const mapl::Settings settings = boundary_settings(plan.shape, compression, i, seed);
+            const problem::mapl::Settings settings = boundary_settings(plan.shape, compression, i, seed);
             const auto table = [&](std::uint64_t side) {
                 return from(values(400 + 2 * i + side,
                                    plan.shape.symbols * static_cast<std::size_t>(settings.rank)),
                             settings.vocabulary);
             };
             boundaries.push_back(
-                {from(mapl::first_subspace(settings.width, settings.rank, settings.seed), settings.width),
+                {from(problem::mapl::first_subspace(settings.width, settings.rank, settings.seed),
+                      settings.width),
                  {table(0), from(anchor_rows(settings, Side::sender), settings.rank)},
                  {table(1), from(anchor_rows(settings, Side::receiver), settings.rank)}});
             summed.push_back(boundaries.back().no_gradients());
@@ -58,16 +59,16 @@ class Exact final : public Between<double> {
         });
     }
 
-    mapl::Ids ids;
-    std::vector<mapl::Boundary<double>> boundaries;
-    std::vector<mapl::Gradients<double>> summed;
+    reference::mapl::Ids ids;
+    std::vector<reference::mapl::Boundary<double>> boundaries;
+    std::vector<reference::mapl::Gradients<double>> summed;
 
   private:
     template <class Use>
     void at(std::size_t layer, double* values, const Use& use) {
         for (std::size_t i = 0; i < cuts_.size(); ++i)
             if (cuts_[i] == layer) {
-                Eigen::Map<Matrix> place(values, static_cast<mapl::Index>(ids.size()),
+                Eigen::Map<Matrix> place(values, static_cast<problem::mapl::Index>(ids.size()),
                                          boundaries[i].A.rows());
                 const Matrix made = use(i, Matrix(place));
                 place = made;
@@ -75,7 +76,7 @@ class Exact final : public Between<double> {
     }
 
     std::vector<std::size_t> cuts_;
-    std::vector<mapl::Forward<double>> passed_;
+    std::vector<reference::mapl::Forward<double>> passed_;
 };
 
 /// A model of three blocks in three stages, and a batch of three windows.
@@ -137,7 +138,7 @@ TEST(Pipeline, HasTheLossesSlopesThroughCompressedBoundaries) {
     }
     for (std::size_t i = 0; i < between.boundaries.size(); ++i) {
         auto& [A, p, q, trains, payload] = between.boundaries[i];
-        const mapl::Gradients<double> summed = between.summed[i];
+        const reference::mapl::Gradients<double> summed = between.summed[i];
         const Matrix of_a = summed.of_basis();
         const std::string name = "boundary " + std::to_string(i);
         const auto size = [](const Matrix& matrix) { return static_cast<std::size_t>(matrix.size()); };

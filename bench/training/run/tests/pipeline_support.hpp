@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <truestep/mapl/passes.hpp>
+#include <truestep/distributed/mapl/passes.hpp>
 #include <truestep/training/draw.hpp>
 
 namespace truestep::training {
@@ -16,8 +16,8 @@ inline float value(std::uint64_t what, std::size_t at) {
     return static_cast<float>(static_cast<double>(drawn({what, at}) >> 11U) * 0x1p-52 - 1);
 }
 
-inline mapl::Floats values(std::uint64_t what, std::size_t size) {
-    mapl::Floats made(size);
+inline distributed::mapl::Floats values(std::uint64_t what, std::size_t size) {
+    distributed::mapl::Floats made(size);
     for (std::size_t i = 0; i < size; ++i)
         made[i] = value(what, i);
     return made;

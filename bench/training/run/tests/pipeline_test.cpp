@@ -10,7 +10,7 @@
 
 #include <truestep/distributed/counting_peers.hpp>
 #include <truestep/distributed/in_process_peers.hpp>
-#include <truestep/mapl/ends.hpp>
+#include <truestep/distributed/mapl/ends.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/training/draw.hpp>
 
@@ -22,8 +22,8 @@
 namespace truestep::training {
 namespace {
 
-using mapl::Floats;
-using mapl::Side;
+using distributed::mapl::Floats;
+using problem::mapl::Side;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -80,11 +80,11 @@ Made by_passes(const Compression& compression) {
 }
 
 Made by_messages(const Compression& compression) {
-    const mapl::Settings settings = boundary_settings(small().shape, compression, 0, seed);
-    const Floats start = mapl::first_subspace(settings.width, settings.rank, settings.seed);
+    const problem::mapl::Settings settings = boundary_settings(small().shape, compression, 0, seed);
+    const Floats start = problem::mapl::first_subspace(settings.width, settings.rank, settings.seed);
     const auto rank = static_cast<std::size_t>(settings.rank);
     const std::vector<std::uint8_t> drawn_symbols = symbols(tokens, 7);
-    const std::vector<mapl::Id> ids(drawn_symbols.begin(), drawn_symbols.end());
+    const std::vector<distributed::mapl::Id> ids(drawn_symbols.begin(), drawn_symbols.end());
     const auto table = [&](std::size_t step, Side side) {
         const Floats both = tables(step, rank);
         const auto half = static_cast<std::ptrdiff_t>(both.size() / 2);
@@ -98,7 +98,7 @@ Made by_messages(const Compression& compression) {
         const bool sends = peers.rank() == 0;
         auto& mine = seen[static_cast<std::size_t>(peers.rank())];
         const Side side = sends ? Side::sender : Side::receiver;
-        mapl::EndState state = first_state(settings, side, start, table(0, side));
+        distributed::mapl::EndState state = first_state(settings, side, start, table(0, side));
         const auto each_step = [&](auto& end, const auto& step_of) {
             peers.reset(); // the agreement
             for (std::size_t step = 0; step < 3; ++step) {
@@ -108,7 +108,7 @@ Made by_messages(const Compression& compression) {
             mine.push_back(end.subspace()); // the receiver waits for its last one
         };
         if (sends) {
-            mapl::Sender sender(settings, std::move(state), peers, 1);
+            distributed::mapl::Sender sender(settings, std::move(state), peers, 1);
             each_step(sender, [&](std::size_t step) {
                 sender.forward(0, activations(step), ids);
                 mine.push_back(sender.backward(0));
@@ -117,7 +117,7 @@ Made by_messages(const Compression& compression) {
                 mine.push_back(sender.subspace());
             });
         } else {
-            mapl::Receiver receiver(settings, std::move(state), peers, 0);
+            distributed::mapl::Receiver receiver(settings, std::move(state), peers, 0);
             each_step(receiver, [&](std::size_t step) {
                 mine.push_back(receiver.forward(0, tokens).activations);
                 receiver.backward(0, gradients(step));
@@ -156,11 +156,12 @@ TEST(Pipeline, HasTheBitsAndTheBytesOfEndsThatSendMessages) {
 TEST(Pipeline, LeavesTheManifoldOnlyWhereItIsFree) {
     const auto last = [](Subspace subspace) { return by_passes({subspace, 4, 0.1}).all.back(); };
     const Floats first =
-        mapl::first_subspace(8, 2, boundary_settings(small().shape, {.times = 4}, 0, seed).seed);
+        problem::mapl::first_subspace(8, 2, boundary_settings(small().shape, {.times = 4}, 0, seed).seed);
     EXPECT_EQ(last(Subspace::fixed), first);
     EXPECT_NE(last(Subspace::mapl), first);
-    EXPECT_LE(mapl::distance_to_manifold(last(Subspace::mapl), 2), mapl::manifold_tolerance(8, 2));
-    EXPECT_GT(mapl::distance_to_manifold(last(Subspace::free), 2), 0.01);
+    EXPECT_LE(problem::mapl::distance_to_manifold(last(Subspace::mapl), 2),
+              problem::mapl::manifold_tolerance(8, 2));
+    EXPECT_GT(problem::mapl::distance_to_manifold(last(Subspace::free), 2), 0.01);
     // What does not follow is not sent, either.
     EXPECT_EQ(by_passes({Subspace::mapl, 4, 0.1}).bytes - by_passes({Subspace::fixed, 4, 0.1}).bytes,
               3U * 2 * 8 * 2 * sizeof(float));

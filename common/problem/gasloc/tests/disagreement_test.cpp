@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/gasloc/stability.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 namespace {
 
 struct Choice {
@@ -274,4 +274,4 @@ TEST(Disagreement, TheRateOfRandomGraphsIsThatOfTheIteratedMap) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <truestep/gasloc/graph.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/graph.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 namespace {
 
 using testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST(Graph, WhatIsNoneIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/gasloc/settings.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/settings.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 namespace {
 
 std::string refused(const std::function<void(Settings&)>& change) {
@@ -49,4 +49,4 @@ TEST(Settings, WordsAndBack) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

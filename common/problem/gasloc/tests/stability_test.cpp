@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <truestep/gasloc/stability.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/gasloc/stability.hpp>
 
-namespace truestep::gasloc {
+namespace truestep::problem::gasloc {
 namespace {
 
 Settings settings_of(Law law, double alpha, double gamma, Momentum momentum = Momentum::local) {
@@ -287,4 +287,4 @@ TEST(Stable, WhereNobodyMeetsOrItIsAllowedNothingIsRefused) {
 }
 
 } // namespace
-} // namespace truestep::gasloc
+} // namespace truestep::problem::gasloc

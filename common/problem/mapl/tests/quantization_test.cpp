@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/quantization.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mapl/quantization.hpp>
 
-namespace truestep::mapl {
+namespace truestep::problem::mapl {
 namespace {
 
 Settings quantized(const Quantization& of, Index rank = 4) {
@@ -84,4 +84,4 @@ TEST(MaplQuantization, TheFirstCodewordIsZeroAndRoundsGetFiner) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::problem::mapl

@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include <truestep/mapl/settings.hpp>
 #include <truestep/problem/error.hpp>
+#include <truestep/problem/mapl/settings.hpp>
 
-namespace truestep::mapl {
+namespace truestep::problem::mapl {
 namespace {
 
 std::string what(const std::function<void()>& throws) {
@@ -123,4 +123,4 @@ TEST(MaplSettings, StepsMayLeaveWhatTheRetractionDoes) {
 }
 
 } // namespace
-} // namespace truestep::mapl
+} // namespace truestep::problem::mapl

@@ -3,10 +3,10 @@
 #include <memory>
 #include <span>
 
-#include <truestep/distributed/buckets.hpp>
-#include <truestep/distributed/checkpoint.hpp>
 #include <truestep/distributed/in_process.hpp>
-#include <truestep/distributed/scape.hpp>
+#include <truestep/distributed/scape/buckets.hpp>
+#include <truestep/distributed/scape/checkpoint.hpp>
+#include <truestep/distributed/scape/scape.hpp>
 #include <truestep/problem/density.hpp>
 #include <truestep/problem/error.hpp>
 #include <truestep/problem/problem.hpp>
@@ -28,26 +28,26 @@
 namespace truestep {
 
 using distributed::Aborted;
-using distributed::Buckets;
-using distributed::buckets_of;
 using distributed::Communicator;
-using distributed::Halted;
 using distributed::InProcessGroup;
-using distributed::latest_checkpoint;
-using distributed::Reduction;
-using distributed::RefusedStep;
-using distributed::restore_checkpoint;
 using distributed::run_ranks;
-using distributed::save_checkpoint;
-using distributed::Statistics;
 using distributed::Traffic;
+using distributed::scape::Buckets;
+using distributed::scape::buckets_of;
+using distributed::scape::Halted;
+using distributed::scape::latest_checkpoint;
+using distributed::scape::Reduction;
+using distributed::scape::RefusedStep;
+using distributed::scape::restore_checkpoint;
+using distributed::scape::save_checkpoint;
+using distributed::scape::Statistics;
 using problem::BiasCorrection;
 using problem::DensitySchedule;
 using problem::HyperParameters;
 using problem::Layout;
 using problem::PartitionRule;
 using problem::Tensor;
-using Optimizer = distributed::Scape;
+using Optimizer = distributed::scape::Scape;
 
 struct Settings {
     HyperParameters hyper;

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include <truestep/problem/density.hpp>
-#include <truestep/reference/scape.hpp>
+#include <truestep/reference/scape/scape.hpp>
+#include <truestep/verify/scape/yardstick.hpp>
 #include <truestep/verify/verdict.hpp>
-#include <truestep/verify/yardstick.hpp>
 
 #include "compared.hpp"
 #include "honest.hpp"
 #include "shares.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -123,14 +123,14 @@ Step draw_step(Random& random) {
 
 /// The yardstick: the reference's own step on REL's scalar, from a recorded state, as a trace is verified.
 struct Yardstick {
-    reference::ScapeStep<Bounded> step;
+    reference::scape::ScapeStep<Bounded> step;
     Vector<Bounded> w;
 };
 std::optional<Yardstick> yardstick_of(const Step& step) {
     problem::Problem problem =
         problem::make_problem(problem::Algorithm::scape, step.workers, problem::Layout({{"x", together}}),
                               problem::PartitionRule::by_shard, step.settings);
-    reference::Scape<Bounded> scape(problem, problem::DensitySchedule::constant(1.0), exact(step.w));
+    reference::scape::Scape<Bounded> scape(problem, problem::DensitySchedule::constant(1.0), exact(step.w));
     scape.state.step = step.number - 1;
     scape.state.m = exact(step.m);
     reference::Coordinates everywhere(static_cast<std::size_t>(together));
@@ -327,4 +327,4 @@ bool check_bounds(std::uint64_t draws, std::uint64_t seed, int threads,
     return ok;
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

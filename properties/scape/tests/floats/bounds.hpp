@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 /// Draws inputs, evaluates each formula in fp32 in an honest form drawn with them, and holds the result
 /// against twice the bound of level REL. False if one lies outside, or if a dishonest form is never
@@ -12,4 +12,4 @@ namespace truestep::floats {
 bool check_bounds(std::uint64_t draws, std::uint64_t seed, int threads,
                   const std::function<void(const std::string&)>& say);
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

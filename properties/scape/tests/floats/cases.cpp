@@ -8,7 +8,7 @@
 
 #include <truestep/distributed/scalars.hpp>
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -234,4 +234,4 @@ std::vector<SeveralVariables> functions_of_several_variables(bool all, std::uint
     return result;
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

@@ -6,7 +6,7 @@
 
 #include "compared.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 /// A function of one variable: a pass of which all inputs but one are fixed.
 struct OneVariable {
@@ -34,4 +34,4 @@ struct SeveralVariables {
 };
 [[nodiscard]] std::vector<SeveralVariables> functions_of_several_variables(bool all, std::uint64_t seed);
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

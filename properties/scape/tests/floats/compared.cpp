@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -167,4 +167,4 @@ std::string row(const std::string& name, const Tally& tally) {
     return text + (tally.first.empty() ? "" : "    " + tally.first + "\n");
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

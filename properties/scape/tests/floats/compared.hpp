@@ -7,7 +7,7 @@
 
 #include "operations.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 /// Who computes: a table of the host's kernels, or, where there is none, a device's blocks.
 struct Form {
@@ -52,4 +52,4 @@ void in_parallel(std::uint64_t count, int threads,
 [[nodiscard]] std::string head();
 [[nodiscard]] std::string row(const std::string& name, const Tally& tally);
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

@@ -10,7 +10,7 @@
 #include "machine.hpp"
 #include "operations.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -28,11 +28,12 @@ struct BlockMask {
         machine.resize(offsets, tiles + 1);
         machine.resize(counts, tiles);
         machine.upload(words.data(), mask.words(), count);
-        machine.run<gpu::CountWords>((count + gpu::CountWords::words - 1) / gpu::CountWords::words,
-                                     {0, count, view(), counts.data()});
+        machine.run<gpu::scape::CountWords>((count + gpu::scape::CountWords::words - 1) /
+                                                gpu::scape::CountWords::words,
+                                            {0, count, view(), counts.data()});
         gpu::OffsetsOf<gpu::Machine>().run(machine, counts.data(), tiles, offsets.data());
     }
-    gpu::MaskView view() const { return {words.data(), ranks.data(), offsets.data()}; }
+    gpu::scape::MaskView view() const { return {words.data(), ranks.data(), offsets.data()}; }
 
     HostMachine::Vector<std::uint64_t> words;
     HostMachine::Vector<std::uint16_t> ranks;
@@ -95,20 +96,20 @@ void local(Workplace& place, const Batch& batch, Outcome& outcome) {
     const auto kind = static_cast<std::size_t>(batch.masks);
     std::copy_n(batch.input(2), batch_size, outcome.output(1));
     const float* m = place.pack(place.last(batch.masks), batch.input(0));
-    device.machine.run<gpu::LocalPass>(tiles, {batch.scalars,
-                                               batch_size,
-                                               batch.input(1),
-                                               outcome.output(1),
-                                               device.last[kind].view(),
-                                               m,
-                                               device.current[kind].view(),
-                                               place.payload.data(),
-                                               device.moment.data(),
-                                               {}});
+    device.machine.run<gpu::scape::LocalPass>(tiles, {batch.scalars,
+                                                      batch_size,
+                                                      batch.input(1),
+                                                      outcome.output(1),
+                                                      device.last[kind].view(),
+                                                      m,
+                                                      device.current[kind].view(),
+                                                      place.payload.data(),
+                                                      device.moment.data(),
+                                                      {}});
 }
 
 void fold(Workplace& place, const Batch& batch, Outcome& outcome) {
-    place.device->machine.run<gpu::Fold>(
+    place.device->machine.run<gpu::scape::Fold>(
         tiles, {batch.scalars.workers, batch.workers, batch_size, batch.input(0), outcome.output(0)});
 }
 
@@ -116,12 +117,12 @@ void end_of_step(Workplace& place, const Batch& batch, Outcome& outcome, bool mo
     Workplace::Device& device = *place.device;
     std::copy_n(batch.input(0), batch_size, outcome.output(0));
     std::copy_n(batch.input(2), batch_size, outcome.output(1));
-    gpu::Results results{};
+    gpu::scape::Results results{};
     results.clip_factor = batch.factor;
-    device.machine.run<gpu::Update>(
-        tiles,
-        {batch.scalars, momentum ? gpu::Direction::momentum : gpu::Direction::adam, clipping, batch_size,
-         outcome.output(1), device.current[0].view(), outcome.output(0), batch.input(1), &results});
+    device.machine.run<gpu::scape::Update>(
+        tiles, {batch.scalars, momentum ? gpu::scape::Direction::momentum : gpu::scape::Direction::adam,
+                clipping, batch_size, outcome.output(1), device.current[0].view(), outcome.output(0),
+                batch.input(1), &results});
     outcome.finite = results.not_finite == 0;
 }
 
@@ -135,7 +136,8 @@ void acceptable(Workplace& place, const Batch& batch, Outcome& outcome) {
     for (int launch = 0; next < batch_size && launch < most_launches; ++launch) {
         const Index size = batch_size - next;
         first = size;
-        place.device->machine.run<gpu::FirstRefused>((size + tile - 1) / tile, {g + next, size, &first});
+        place.device->machine.run<gpu::scape::FirstRefused>((size + tile - 1) / tile,
+                                                            {g + next, size, &first});
         std::fill_n(outcome.output(0) + next, first, 1.0F);
         if (first < size)
             outcome.output(0)[next + first] = 0.0F;
@@ -152,11 +154,11 @@ void square_sums(Workplace& place, const Batch& batch, Outcome& outcome) {
     scalars.a1 = 1.0F;
     const std::vector<float> m(batch_size, 0.0F);
     std::vector<double> sums(tiles);
-    place.device->machine.run<gpu::SquareSums>(
+    place.device->machine.run<gpu::scape::SquareSums>(
         tiles, {scalars, batch_size, batch.input(0), m.data(), sums.data()});
     store_sums(sums, outcome);
 }
 
 } // namespace on_device
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

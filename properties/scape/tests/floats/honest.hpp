@@ -14,7 +14,7 @@
 // sums in any order; with a product fused into a sum wherever there is one, factors in any order, a
 // quotient as a product with a reciprocal, a root as a product with a reciprocal root.
 
-namespace truestep::floats::honest {
+namespace truestep::properties::scape::floats::honest {
 
 using Scalars = reference::Coefficients<float>;
 
@@ -181,4 +181,4 @@ inline float clip_factor(Choice& choice, double limit, const std::vector<float>&
     return static_cast<float>(std::min(1.0, limit / (std::sqrt(exact) + above_zero)));
 }
 
-} // namespace truestep::floats::honest
+} // namespace truestep::properties::scape::floats::honest

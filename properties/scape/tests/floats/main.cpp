@@ -13,7 +13,7 @@
 #include "planted.hpp"
 #include "yardsticks.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 namespace {
 
 constexpr const char* usage =
@@ -157,7 +157,7 @@ bool run(const Options& options) {
 }
 
 } // namespace
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats
 
 int main(int argc, char** argv) {
     try {

@@ -7,7 +7,7 @@
 
 #include <truestep/problem/layout.hpp>
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 using problem::Index;
 using Bits = std::uint32_t;
@@ -65,4 +65,4 @@ inline std::vector<float> special_values() {
     return result;
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

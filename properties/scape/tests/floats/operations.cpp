@@ -8,7 +8,7 @@
 
 #include "oracle.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -373,4 +373,4 @@ const Operation& square_sums() {
     return operation;
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

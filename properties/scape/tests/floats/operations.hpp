@@ -14,7 +14,7 @@
 // What is compared: the passes of the host's kernels and of a device's blocks, on columns of inputs, each
 // with what the oracle says of one coordinate.
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 using distributed::Mask;
 using distributed::Scalars;
@@ -119,4 +119,4 @@ void square_sums(Workplace& place, const Batch& batch, Outcome& outcome);
 /// Puts sums where square_sums() has them.
 void store_sums(const std::vector<double>& sums, Outcome& outcome);
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

@@ -5,7 +5,7 @@
 
 #include <mpfr.h>
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -213,4 +213,4 @@ double square_sum(const float* values, int size) {
 
 } // namespace oracle
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

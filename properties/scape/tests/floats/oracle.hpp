@@ -6,7 +6,7 @@
 // Section 5 written a second time, over arithmetic that shares nothing with a processor's: every operation
 // is made with 200 bits and rounded by MPFR, once.
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 /// An fp32 number whose operations are MPFR's, rounded to nearest even, subnormals kept. That 200 bits come
 /// between changes nothing: sums, products, quotients and roots of numbers of 24 bits are never so near the
@@ -56,4 +56,4 @@ using distributed::Scalars;
 
 } // namespace oracle
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

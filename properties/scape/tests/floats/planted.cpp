@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -210,4 +210,4 @@ std::vector<Planted> planted_tables() {
     return all;
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

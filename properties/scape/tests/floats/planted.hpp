@@ -5,7 +5,7 @@
 
 #include "cases.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 /// The plain variant with one mistake.
 struct Planted {
@@ -15,4 +15,4 @@ struct Planted {
 };
 [[nodiscard]] std::vector<Planted> planted_tables();
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <limits>
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 void Shares::add(double expected, double limit, float actual) {
     if (std::isinf(limit)) {
@@ -86,4 +86,4 @@ std::string Shares::row(const std::string& name) const {
     return text + (first.empty() ? "" : "    " + first + "\n");
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 /// How far results lie from their yardsticks, in shares of the limit.
 class Shares {
@@ -31,4 +31,4 @@ class Shares {
     std::array<std::uint64_t, static_cast<std::size_t>(per_octave* octaves)> counts_{};
 };
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

@@ -14,7 +14,7 @@
 #include "oracle.hpp"
 #include "peers/arithmetic.hpp"
 
-namespace truestep::floats {
+namespace truestep::properties::scape::floats {
 
 namespace {
 
@@ -139,4 +139,4 @@ bool check_yardsticks(bool all, int threads, const std::function<void(const std:
     return ok && wrong == 0;
 }
 
-} // namespace truestep::floats
+} // namespace truestep::properties::scape::floats

@@ -106,6 +106,11 @@ class BoundedIn {
         return {value, value == 0.0 && brought == 0.0 ? 0.0 : brought + rounding(value + brought)};
     }
 
+    /// For a selection by magnitude, as of a double.
+    friend std::uint64_t score(const BoundedIn& a) {
+        return std::bit_cast<std::uint64_t>(a.value_) & 0x7fff'ffff'ffff'ffffU;
+    }
+
     /// Where the two are too close to tell, either may be the lesser.
     friend BoundedIn min(const BoundedIn& a, const BoundedIn& b) {
         const BoundedIn& lesser = b.value_ < a.value_ ? b : a;

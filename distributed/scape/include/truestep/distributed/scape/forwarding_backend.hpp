@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <truestep/distributed/scape/backend.hpp>
+
+namespace truestep::distributed::scape {
+
+/// A backend that passes everything on to another one: for whoever wants to see, or change, one thing of
+/// it. What it can do beside a whole step is the other one's own, unless capabilities() says otherwise.
+class ForwardingBackend : public Backend {
+  public:
+    explicit ForwardingBackend(std::unique_ptr<Backend> to) : to_(std::move(to)) {}
+
+    Capabilities capabilities() override { return to_->capabilities(); }
+    Refusal first_refused(const float* gradient) override { return to_->first_refused(gradient); }
+    void foresee(std::span<const MaskCode::Part> own) override { to_->foresee(own); }
+    void local_pass(const Scalars& scalars, const float* gradient) override {
+        to_->local_pass(scalars, gradient);
+    }
+    void extract_payload() override { to_->extract_payload(); }
+    void select(std::span<const MaskCode::Part> own, std::size_t at) override { to_->select(own, at); }
+    void decode_mask(std::span<const MaskCode::Part> all) override { to_->decode_mask(all); }
+    void advance_mask() override { to_->advance_mask(); }
+    void fold(const Scalars& scalars, int ranks, Index at, Index count) override {
+        to_->fold(scalars, ranks, at, count);
+    }
+    void divide(const Scalars& scalars, Index at, Index count) override { to_->divide(scalars, at, count); }
+    void reconstruct(const Scalars& scalars, double clip_norm) override {
+        to_->reconstruct(scalars, clip_norm);
+    }
+    Verdict update(problem::BiasCorrection correction, const Scalars& scalars) override {
+        return to_->update(correction, scalars);
+    }
+    void settle() noexcept override { to_->settle(); }
+
+    float* payload() override { return to_->payload(); }
+    const void* sent() override { return to_->sent(); }
+    void* received(Index count) override { return to_->received(count); }
+    float* moment() override { return to_->moment(); }
+    std::uint8_t* mask_code(std::size_t bytes) override { return to_->mask_code(bytes); }
+
+    const Mask& current_mask() const override { return to_->current_mask(); }
+    const Mask& coming_mask() const override { return to_->coming_mask(); }
+    std::span<const float> parameters() override { return to_->parameters(); }
+    std::span<const float> residual() override { return to_->residual(); }
+    std::span<const float> packed_moment() override { return to_->packed_moment(); }
+    void restore(std::span<const float> parameters, std::span<const float> residual,
+                 std::span<const float> packed_moment, const Mask& current, const Mask& coming) override {
+        to_->restore(parameters, residual, packed_moment, current, coming);
+    }
+
+  private:
+    std::unique_ptr<Backend> to_;
+};
+
+} // namespace truestep::distributed::scape

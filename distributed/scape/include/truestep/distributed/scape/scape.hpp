@@ -1,0 +1,217 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/distributed/levels.hpp>
+#include <truestep/distributed/scape/backend.hpp>
+#include <truestep/problem/density.hpp>
+#include <truestep/problem/problem.hpp>
+
+namespace truestep::distributed::scape {
+
+/// How the mean on the mask is made.
+enum class Reduction {
+    ordered, ///< values travel to the owner, which adds them in rank order: EXACT with any communicator
+    native,  ///< the communicator's own reduce-scatter: REL
+};
+
+[[nodiscard]] std::string_view name(Reduction reduction);
+/// "exact" or "rel": the level that a reduction can be held to.
+[[nodiscard]] std::string_view level(Reduction reduction);
+[[nodiscard]] Reduction parse_reduction(std::string_view text);
+
+/// A step that was refused on all ranks (section 4.1): no state has changed anywhere; the next good step
+/// works.
+class RefusedStep : public std::runtime_error {
+  public:
+    RefusedStep(int on_rank, Index at_index, float refused, const problem::Layout& layout);
+    /// Of a c that bf16 does not hold (section 21).
+    [[nodiscard]] static RefusedStep of_payload(int on_rank, Index at_index, float refused,
+                                                const problem::Layout& layout);
+
+    int rank;
+    Index index;
+    float value;
+
+  private:
+    RefusedStep(int on_rank, Index at_index, float refused, const std::string& told);
+};
+
+/// M or a parameter has turned non-finite: no further step until a state is restored.
+class Halted : public std::runtime_error {
+  public:
+    explicit Halted(const std::string& text) : std::runtime_error(text) {}
+};
+
+/// What the last step did, on this rank.
+struct Statistics {
+    Index step = 0;
+    Index selected = 0;         ///< coordinates of the mask it used
+    Index kept = 0;             ///< of those, how many the mask before had too
+    Bytes sent{};               ///< to other ranks, by kind
+    double gradient_norm = 0.0; ///< of ghat before clipping; 0 where clipping is off
+    float clip_factor = 1.0F;
+    int exponent = 0; ///< E of section 21, of a payload of e5m2
+};
+
+/// All that a rank saves (section 7). m is packed on `current`.
+struct RankState {
+    Index step = 0;
+    std::vector<float> parameters;
+    std::vector<float> residual;
+    std::vector<float> packed_moment;
+    Mask current;
+    Mask coming;
+    /// Of a payload of e5m2, the greatest exponent of this rank's c on `current`; where all of that is
+    /// below 2^-126, E that the step was scaled by, less by `kept`. So the greatest of all ranks' tells E
+    /// of the next step, whoever goes on from there.
+    int exponent = least_exponent;
+
+    static constexpr int least_exponent = -126;
+    static constexpr int greatest_exponent = 127;
+    static constexpr int kept = 256;
+    [[nodiscard]] static constexpr bool is_exponent(int value) {
+        const int E = value < least_exponent ? value + kept : value;
+        return E >= least_exponent && E <= greatest_exponent;
+    }
+};
+
+class BucketsUnderWay;
+class GroupFold;
+
+/// One rank of SCAPE (section 4), over any backend and any communicator. All ranks call the same functions
+/// in the same order.
+class Scape {
+  public:
+    struct Options {
+        Reduction reduction = Reduction::ordered;
+        /// Of what SCAPE receives from each rank for `ordered`: values that are folded together. 0: what
+        /// suits the model. Changes no bit; the same on all ranks.
+        Index largest_piece = 0;
+    };
+
+    /// Throws truestep::Error on all ranks if they were given different problems. The communicator has to
+    /// outlive this.
+    Scape(problem::Problem problem, std::vector<problem::Range> ranges, problem::DensitySchedule density,
+          std::unique_ptr<Backend> backend, Communicator& communicator, Options options);
+    ~Scape();
+    Scape(const Scape&) = delete;
+    Scape& operator=(const Scape&) = delete;
+
+    /// Takes a step with this rank's gradient, where the backend computes. When it returns, the mask of the
+    /// next step is still on its way; whoever computes for long in between may call progress(). Throws
+    /// RefusedStep, Halted or Aborted, on all ranks.
+    void step(std::span<const float> gradient, double learning_rate);
+
+    /// The same, and the step may write into the gradient: it need not be read twice, and afterwards it has
+    /// other memory, as large, whose values mean nothing. Nor do they after a step that was refused; the
+    /// state is as it was then. All ranks take a step this way, or none.
+    void step_using_up(AlignedFloats& gradient, double learning_rate);
+
+    // Section 20: the gradient of a step may come in parts. Nothing changes before the step
+    // itself, and whoever refuses that, or ends it with an error, forgets them.
+
+    /// Micro-batches: what is given here, in this order, and what the step is given make its gradient, by
+    /// adding. Talks to nobody; ranks may have different numbers of parts.
+    void accumulate(std::span<const float> gradient);
+    /// The step where what was accumulated is all.
+    void step(double learning_rate);
+    /// Buckets: the values of these tensors in `gradient`, the last part in full length, are there, and
+    /// their exchange may start; the rest of it is not looked at. All ranks give the same ones in the same
+    /// order, every tensor once, and then the step with the same gradient; else truestep::Error on all
+    /// ranks. These values stay as they are until the step, or forget_parts(), returns: a device may still
+    /// read them. Other buckets at another step change no bit.
+    void bucket(std::span<const std::size_t> tensors, std::span<const float> gradient);
+    /// Gives up what has been given since the last step. On all ranks, where there are buckets.
+    void forget_parts();
+
+    /// In place of a step, by a rank that cannot take it (its gradient has a wrong size, say): nothing
+    /// changes, and the step of the others, which would wait for this rank, ends with a truestep::Error
+    /// that names it. Throws what a step throws.
+    void refuse_step(const std::string& fault);
+
+    void progress() { communicator_.progress(); }
+
+    [[nodiscard]] const problem::Problem& problem() const { return problem_; }
+    [[nodiscard]] const std::vector<problem::Range>& ranges() const { return ranges_; }
+    [[nodiscard]] const problem::DensitySchedule& density() const { return density_; }
+    [[nodiscard]] Index steps() const { return steps_; }
+    [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+    [[nodiscard]] std::span<const float> parameters() { return backend_->parameters(); }
+    [[nodiscard]] std::span<const float> residual() { return backend_->residual(); }
+    [[nodiscard]] std::vector<float> moment();                                  ///< in full length
+    [[nodiscard]] const Mask& mask() const { return backend_->current_mask(); } ///< of the last step
+    [[nodiscard]] const Mask& coming_mask();                                    ///< waits for it
+
+    /// Of a payload of e5m2, what RankState has of it.
+    [[nodiscard]] int exponent() const;
+
+    /// Waits for the coming mask. Halted where there is none to save, truestep::Error in the middle of a
+    /// step.
+    [[nodiscard]] RankState state();
+    /// Throws truestep::Error if the state is of another model or not finite.
+    void check_restorable(const RankState& state) const;
+    /// The same, with nothing changed; else goes on from there.
+    void restore(const RankState& state);
+
+  private:
+    struct Rooms;
+
+    void take(const float* gradient, double learning_rate);
+    void attempt(const float* gradient, double learning_rate);
+    void attempt_using_up(AlignedFloats& gradient, double learning_rate);
+    [[nodiscard]] bool can_use_up() const;
+    void finish(const Scalars& scalars);
+    void agree(const float* gradient);
+    void agree(Refusal refusal);
+    void expect_parts() const;
+    void drop_parts();
+    [[nodiscard]] bool payload_is(problem::Payload payload) const {
+        return format_of(problem_.settings.payload) == payload;
+    }
+    void scale_payload(int exponent);
+    void round_payload(Index t);
+    void bootstrap(const Scalars& scalars, const float* gradient);
+    void plan_mask(double density);
+    void start_mask();
+    void join_mask();
+    void advance_mask();
+    void exchange(const Scalars& scalars);
+    void fold(const Scalars& scalars, Index at);
+    [[nodiscard]] Index largest_piece() const;
+    [[nodiscard]] Index values_at_once() const;
+    [[nodiscard]] std::vector<Index> selected_by_rank(const Mask& mask) const;
+    void sent(Traffic traffic, std::uint64_t bytes_to_others);
+
+    problem::Problem problem_;
+    std::vector<problem::Range> ranges_;
+    problem::DensitySchedule density_;
+    std::unique_ptr<Backend> backend_;
+    Capabilities can_;                           ///< the backend's
+    std::unique_ptr<LevelsCommunicator> levels_; ///< where the ranks are in groups
+    Communicator& communicator_;                 ///< that, or the one that was given
+    std::unique_ptr<GroupFold> groups_;          ///< likewise
+    Options options_;
+    Index steps_ = 0;
+    std::string halted_;                       ///< why no step can be taken; empty where one can
+    std::unique_ptr<Rooms> rooms_;             ///< lists that a step finds again
+    std::unique_ptr<Exchange> mask_in_flight_; ///< its bits: all that is in flight between two steps
+    std::vector<Index> selected_;              ///< coordinates of S_t in each rank's range
+    std::vector<Index> coming_selected_;       ///< and of the coming mask
+    int claim_ = 0;                            ///< of e5m2, what this rank says for the next scale
+    int scale_ = 0;              ///< and E that the last payload was scaled by, as fp32 holds it
+    Index parts_ = 0;            ///< that have been accumulated
+    std::uint64_t restored_ = 0; ///< a digest of what was restored since the last step, or 0
+    std::unique_ptr<BucketsUnderWay> buckets_;
+    Statistics statistics_;
+};
+
+} // namespace truestep::distributed::scape

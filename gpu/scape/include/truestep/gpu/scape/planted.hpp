@@ -1,0 +1,46 @@
+#pragma once
+
+// Mistakes of the kind that is made in code for devices, made for real: for the gate's own test, never for
+// users to link.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <truestep/distributed/communicator.hpp>
+#include <truestep/gpu/cuda_stream.hpp>
+#include <truestep/gpu/scape/block_backend.hpp>
+#include <truestep/problem/mistake.hpp>
+
+namespace truestep::gpu::scape::planted {
+
+enum class Bug : int {
+    none = 0,
+    missing_barrier = 1,
+    mask_buffer_not_waited_for = 2,
+    offsets_of_previous_mask = 3,
+    fused_multiply_add = 4,
+    subnormals_flushed = 5,
+    tail_of_last_block = 6,
+    payload_cut_off = 7,
+    rounding_dropped = 8,
+};
+
+/// In the order of their numbers, from 1 on.
+[[nodiscard]] const std::vector<problem::Mistake>& bugs();
+
+/// make_block_backend() and make_block_communicator() with a bug. All ranks have the same.
+[[nodiscard]] std::unique_ptr<distributed::scape::Backend>
+make_backend(Bug bug, const problem::Problem& problem, std::span<const float> parameters,
+             const BlockOptions& options, const HostStream& stream);
+[[nodiscard]] std::unique_ptr<distributed::Communicator>
+make_communicator(Bug bug, distributed::Communicator& ranks, const HostStream& stream);
+
+/// The same on a device. In builds without CUDA there are none.
+[[nodiscard]] std::unique_ptr<distributed::scape::Backend>
+make_backend(Bug bug, const problem::Problem& problem, std::span<const float> parameters, Exchange exchange,
+             const CudaStream& stream);
+[[nodiscard]] std::unique_ptr<distributed::Communicator>
+make_communicator(Bug bug, distributed::Communicator& ranks, const CudaStream& stream);
+
+} // namespace truestep::gpu::scape::planted

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+namespace truestep::reference::averaging {
+
+using Vector = std::vector<float>;
+using Gradients = std::vector<Vector>; ///< of one worker's local steps, in their order
+
+/// Section 11: the parameters after a round, which all workers begin with the same ones. `gradients` has a
+/// row for each worker.
+[[nodiscard]] Vector after_round(const Vector& parameters, const std::vector<Gradients>& gradients,
+                                 float learning_rate);
+
+} // namespace truestep::reference::averaging
