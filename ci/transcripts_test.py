@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/using-the-gate.md", "docs/using-the-tool.md")
+PAGES = ("README.md", "docs/tutorial.md", "docs/recording.md", "docs/using-the-gate.md", "docs/using-the-tool.md", "docs/what-may-be-wrong.md")
 
 # What is not run here, by what its command line has in it.
 NOT_RUN = {
@@ -23,6 +23,7 @@ NOT_RUN = {
     "at_home/at_home": "it is built by that",
     "truestep planted": "it takes minutes; ci/planted-test holds its table",
     "truestep fingerprints": "its files are of runs with PyTorch",
+    "torchrun": "it needs PyTorch; bindings/python/tests/test_example.py runs it",
 }
 
 

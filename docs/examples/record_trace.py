@@ -2,7 +2,7 @@
 """Records a few steps of a SCAPE optimizer as a scape-trace, for `truestep verify`. Standard library only.
 
 YourOptimizer marks the place where yours goes; as it stands it is SCAPE on all ranks at once, in plain Python, so that
-this file runs. All else stays: the model, the gradients, the recorder. docs/using-the-gate.md walks through it.
+this file runs. All else stays: the model, the gradients, the recorder. docs/tutorial.md walks through it.
 
     docs/examples/record_trace.py run.safetensors
     build/release/bin/truestep verify run.safetensors

@@ -19,7 +19,7 @@ import torch  # noqa: E402
 import truestep  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
-EXAMPLES = {"train_scape.py": "README.md", "train_gasloc.py": "bindings/python/README.md"}  # and who shows them
+EXAMPLES = {"train_scape.py": "bindings/python/README.md", "train_gasloc.py": "bindings/python/README.md"}  # and who shows them
 PIPELINE = {"train_mapl.py": "bindings/python/README.md"}  # two stages, and no trace
 VERDICT = {"verify_ddp.py": "README.md"}  # somebody's optimizer, which the example itself holds against the reference
 # What may be wrong in that script, and the first phase that then differs.
@@ -67,6 +67,16 @@ class Example(unittest.TestCase):
                         told = self.start(3, f"{folder}/wrong.py", folder)
                         self.assertRegex(told, r"(?m)^FAILED  run\.safetensors$")
                         self.assertRegex(told, rf"(?m)^ +first divergence: step \d+, phase {phase}, ")
+                        if phase == "exchange":
+                            self.assert_shown(told, (ROOT / VERDICT[name]).read_text(encoding="utf-8"))
+
+    def assert_shown(self, told: str, page: str) -> None:
+        """What the page shows below its command is printed, in that order, whatever the figures are."""
+        masked = [re.sub(r"\d+", "#", line) for line in told.splitlines()]
+        shown = page.partition("    $ torchrun ")[2].partition("\n\n")[0].splitlines()[1:]
+        at = [masked.index(re.sub(r"\d+", "#", line[4:])) for line in shown if line.strip() != "..."]
+        self.assertGreater(len(at), 3)
+        self.assertEqual(at, sorted(at))
 
     def start(self, ranks: int, program: str, folder: str) -> str:
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
