@@ -4,10 +4,9 @@
 
 #include <truestep/distributed/scape/host_backend.hpp>
 
-namespace truestep {
-
-std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings,
-                                          Communicator& communicator, std::span<const float> parameters) {
+std::unique_ptr<truestep::Optimizer> truestep::make_optimizer(Layout model, const Settings& settings,
+                                                              Communicator& communicator,
+                                                              std::span<const float> parameters) {
     if (settings.threads < 1)
         throw Error("threads is " + std::to_string(settings.threads) + "; at least 1 is needed");
     auto ranges = problem::ranges(model, communicator.size(), settings.partition);
@@ -18,5 +17,3 @@ std::unique_ptr<Optimizer> make_optimizer(Layout model, const Settings& settings
                                        std::move(backend), communicator,
                                        Optimizer::Options{settings.reduction});
 }
-
-} // namespace truestep

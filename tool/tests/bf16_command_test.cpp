@@ -5,12 +5,12 @@
 
 #include "tool_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::tool {
 namespace {
 
-using scape::support::contains;
-using scape::support::run_tool;
-using scape::support::ToolResult;
+using verify::scape::support::contains;
+using verify::scape::support::run_tool;
+using verify::scape::support::ToolResult;
 
 class Bf16CommandTest : public ToolTest {
   protected:
@@ -26,7 +26,7 @@ TEST_F(Bf16CommandTest, ARunInBf16PassesAtItsLevelAlone) {
     EXPECT_EQ(result.status, 0) << result.output;
     EXPECT_TRUE(contains(result.output, " --level bf16\n")) << result.output;
     EXPECT_TRUE(contains(result.output, "level    BF16: within twice the rounding error"));
-    EXPECT_TRUE(contains(scape::support::load(file("result.json")), "\"BF16\""));
+    EXPECT_TRUE(contains(verify::scape::support::load(file("result.json")), "\"BF16\""));
     EXPECT_EQ(run_tool({"verify", "--level", "rel", trace_}).status, 1);
 }
 
@@ -42,4 +42,4 @@ TEST_F(Bf16CommandTest, WhatCannotBeHadIsOneLineAndStatus2) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::tool

@@ -7,18 +7,18 @@
 #include "rank_files_support.hpp"
 #include "tool_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::tool {
 namespace {
 
-using scape::support::contains;
-using scape::support::last_line;
-using scape::support::run_tool;
-using scape::support::ToolResult;
+using verify::scape::support::contains;
+using verify::scape::support::last_line;
+using verify::scape::support::run_tool;
+using verify::scape::support::ToolResult;
 
 class RanksToolTest : public ToolTest {
   protected:
     RanksToolTest() {
-        scape::RecordOptions options = scape::support::small_run();
+        verify::scape::RecordOptions options = verify::scape::support::small_run();
         options.replicas = trace::Replicas::copies;
         record(trace_, options);
         split();
@@ -26,7 +26,7 @@ class RanksToolTest : public ToolTest {
 
     void split() {
         files_.clear();
-        for (const auto& path : scape::support::split_by_rank(trace_, 3, folder_.path()))
+        for (const auto& path : verify::scape::support::split_by_rank(trace_, 3, folder_.path()))
             files_.push_back(path.string());
     }
 
@@ -62,7 +62,7 @@ TEST_F(RanksToolTest, AMissingRankCostsItsRunAlone) {
 }
 
 TEST_F(RanksToolTest, AWrongValueIsFoundAndExplainedAsInOneFile) {
-    scape::support::set_element(trace_, "step/0002/parameters/rank1", 33, -0.5F);
+    verify::scape::support::set_element(trace_, "step/0002/parameters/rank1", 33, -0.5F);
     split();
     const ToolResult result = tool("verify");
     EXPECT_EQ(result.status, 1);
@@ -78,7 +78,7 @@ TEST_F(RanksToolTest, JoinMakesTheTraceThatDiffCallsTheSame) {
     EXPECT_EQ(run_tool({"verify", joined}).status, 0);
     EXPECT_EQ(run_tool({"diff", trace_, joined}).status, 0);
     EXPECT_EQ(run_tool({"diff", run_, joined}).status, 0);
-    scape::support::set_element(joined, "step/0001/residual/rank2", 3, 9.0F);
+    verify::scape::support::set_element(joined, "step/0001/residual/rank2", 3, 9.0F);
     EXPECT_EQ(run_tool({"diff", run_, joined}).status, 1);
 }
 
@@ -98,7 +98,7 @@ TEST_F(RanksToolTest, GaslocsRunsToo) {
     EXPECT_EQ(result.status, 0) << result.errors << result.output;
     ASSERT_EQ(tool("join", {"-o", file("joined.safetensors")}).status, 0);
     EXPECT_EQ(run_tool({"diff", trace_, file("joined.safetensors")}).status, 0);
-    scape::support::set_element(files_[2], "step/0002/parameters/rank2", 1, 9.0F);
+    verify::scape::support::set_element(files_[2], "step/0002/parameters/rank2", 1, 9.0F);
     EXPECT_TRUE(contains(run_tool({"diff", trace_, run_}).output, "first divergence: round 2"));
     EXPECT_TRUE(contains(tool("verify").output,
                          "first divergence: round 2, phase momentum, parameters of worker 2"));
@@ -108,7 +108,7 @@ TEST_F(RanksToolTest, GaslocsRunsToo) {
 TEST_F(ToolTest, GaslocsBiasCorrectionIsNoSettingOfSgdAndAdamw) {
     for (const char* inner : {"sgd", "adamw", "adams"}) {
         ASSERT_EQ(run_tool({"record", "gasloc", "--inner", inner, "-o", trace_}).status, 0);
-        scape::support::FileImage image(trace_);
+        verify::scape::support::FileImage image(trace_);
         image.replace_in_config(R"("bias_correction":"adam",)", "");
         image.save(trace_);
         const ToolResult result = run_tool({"verify", trace_});
@@ -120,4 +120,4 @@ TEST_F(ToolTest, GaslocsBiasCorrectionIsNoSettingOfSgdAndAdamw) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::tool

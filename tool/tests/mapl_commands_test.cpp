@@ -8,14 +8,14 @@
 
 #include "tool_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::tool {
 namespace {
 
-using scape::support::contains;
-using scape::support::element;
-using scape::support::run_tool;
-using scape::support::set_element;
-using scape::support::ToolResult;
+using verify::scape::support::contains;
+using verify::scape::support::element;
+using verify::scape::support::run_tool;
+using verify::scape::support::set_element;
+using verify::scape::support::ToolResult;
 
 class MaplCommands : public ToolTest {
   protected:
@@ -34,7 +34,8 @@ class MaplCommands : public ToolTest {
         }
     }
     /// With one value of it changed, and put back.
-    void expect_told(const std::string& tensor, Index at, float by, const std::string& phase) const {
+    void expect_told(const std::string& tensor, problem::Index at, float by,
+                     const std::string& phase) const {
         const float before = element<float>(trace_, tensor, at);
         set_element(trace_, tensor, at, before + by);
         for (const char* level : {"exact", "rel"}) {
@@ -120,7 +121,7 @@ TEST_F(MaplCommands, FixedAnchorsStay) {
     expect_told("step/0004/E_sender", 0, 1e-6F, "anchors");
 
     ASSERT_EQ(record_with({"--anchors", "shared"}).status, 0);
-    scape::support::FileImage image(trace_);
+    verify::scape::support::FileImage image(trace_);
     image.replace_in_config("\"shared\"", "\"fixed\"");
     image.save(trace_);
     const ToolResult result = run_tool({"verify", trace_});
@@ -129,4 +130,4 @@ TEST_F(MaplCommands, FixedAnchorsStay) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::tool

@@ -13,18 +13,18 @@
 
 #include "tool_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::tool {
 namespace {
 
 using nlohmann::json;
 using problem::data_class_names;
 using report::environment;
 using report::version;
-using scape::support::contains;
-using scape::support::load;
-using scape::support::run_tool;
-using scape::support::run_tool_on_terminal;
-using scape::support::ToolResult;
+using verify::scape::support::contains;
+using verify::scape::support::load;
+using verify::scape::support::run_tool;
+using verify::scape::support::run_tool_on_terminal;
+using verify::scape::support::ToolResult;
 
 // Help and usage.
 
@@ -136,7 +136,7 @@ TEST_F(ToolTest, OnATerminalTheStatusIsColouredUnlessNoColorIsSet) {
 
 /// The cells of the line that begins with `scheme`.
 std::vector<std::string> model_row(const std::string& output, const std::string& scheme) {
-    for (const std::string& line : scape::support::lines(output)) {
+    for (const std::string& line : verify::scape::support::lines(output)) {
         std::istringstream words(line);
         const std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
         if (!cells.empty() && cells[0] == scheme)
@@ -226,7 +226,8 @@ TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
 TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
     // A machine that costs nothing would need 8 d f bytes at the payload's share of 1 Gbit/s, and two
     // exchanges of 20 ms: 6e6 / (125e6 1448 / 1514) s and 40 ms.
-    scape::support::store(file("delayed"), R"({"d": 1000000, "ranks": 4, "title": "100mbit, delay 20ms",
+    verify::scape::support::store(file("delayed"),
+                                  R"({"d": 1000000, "ranks": 4, "title": "100mbit, delay 20ms",
         "rate_bits_per_second": 1e9, "delay_seconds": 0.02,
         "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");
     Arguments arguments{"model", "fit"};
@@ -241,7 +242,8 @@ TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
     EXPECT_EQ(row.at(4), "20");
     EXPECT_GT(std::stod(row.at(6)), 40 + 50.2);
     EXPECT_LT(std::stod(row.at(6)), 40 + 50.2 + 20); // what the machine takes besides
-    scape::support::store(file("threads"), R"({"d": 1, "ranks": 4, "title": "", "rate_bits_per_second": 0,
+    verify::scape::support::store(file("threads"),
+                                  R"({"d": 1, "ranks": 4, "title": "", "rate_bits_per_second": 0,
         "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");
     expect_bad_input(run_tool({"model", "fit", file("threads")}), "is no rate");
 }
@@ -270,9 +272,9 @@ TEST_F(ToolTest, ModelOfBadInputIsOneLineAndStatus2) {
     expect_bad_input(run_tool({"model", "predict", "--ranks", "6", "--law", "hypercube"}),
                      "a hypercube of 6 workers does not exist");
     expect_bad_input(run_tool({"model", "fit", file("absent")}), "absent");
-    scape::support::store(file("other"), R"({"rows": [{"peer": 3}]})");
+    verify::scape::support::store(file("other"), R"({"rows": [{"peer": 3}]})");
     expect_bad_input(run_tool({"model", "fit", file("other")}), "no output of bench_peers");
-    scape::support::store(file("folder"), "");
+    verify::scape::support::store(file("folder"), "");
     expect_bad_input(run_tool({"model", "plots", file("folder")}), "folder");
 }
 
@@ -299,7 +301,7 @@ TEST_F(ToolTest, ThreadsDoNotShowInAVerdict) {
     ASSERT_EQ(made.status, 0) << made.errors;
     for (const bool wrong : {false, true}) {
         if (wrong)
-            scape::support::set_element(trace_, "step/0002/parameters", 80000, 0.75F);
+            verify::scape::support::set_element(trace_, "step/0002/parameters", 80000, 0.75F);
         const auto verdict = [&](const std::string& threads) {
             const ToolResult result = run_tool({"verify", "--threads", threads, trace_});
             EXPECT_EQ(result.status, wrong ? 1 : 0) << result.output << result.errors;
@@ -336,4 +338,4 @@ TEST_F(ToolTest, APartOfARunIsRecordedAndVerified) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::tool

@@ -13,19 +13,19 @@
 
 #include "tool_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::tool {
 namespace {
 
 using nlohmann::json;
 using report::version;
-using scape::support::contains;
-using scape::support::element;
-using scape::support::FileImage;
-using scape::support::last_line;
-using scape::support::load;
-using scape::support::run_tool;
-using scape::support::set_element;
-using scape::support::ToolResult;
+using verify::scape::support::contains;
+using verify::scape::support::element;
+using verify::scape::support::FileImage;
+using verify::scape::support::last_line;
+using verify::scape::support::load;
+using verify::scape::support::run_tool;
+using verify::scape::support::set_element;
+using verify::scape::support::ToolResult;
 
 // truestep verify.
 
@@ -54,7 +54,7 @@ TEST_F(ToolTest, VerifyOfAWrongTraceFailsWithStatus1) {
 
 // Some of the known mistakes that are tried make w no number by then, and have no coming mask.
 TEST_F(ToolTest, AMistakeThatShowsLateDoesNotCostTheVerdict) {
-    scape::RecordOptions options = scape::support::small_run();
+    verify::scape::RecordOptions options = verify::scape::support::small_run();
     options.steps = 300;
     options.problem.settings.bias_correction = problem::BiasCorrection::adam;
     record(trace_, options);
@@ -69,12 +69,12 @@ TEST_F(ToolTest, AMistakeThatShowsLateDoesNotCostTheVerdict) {
 
 TEST_F(ToolTest, TheCommandThatIsPrintedRepeatsTheCheck) {
     const std::string odd = file("it's a trace.safetensors");
-    record(odd, scape::support::small_run());
+    record(odd, verify::scape::support::small_run());
     const ToolResult result = run_tool({"verify", "--level", "rel", "--from", "start", odd});
     EXPECT_EQ(result.status, 0);
     std::string quoted = "'";
     quoted += folder_.path().string() + "/it'\\''s a trace.safetensors'";
-    EXPECT_EQ(scape::support::lines(result.output).front(),
+    EXPECT_EQ(verify::scape::support::lines(result.output).front(),
               "$ truestep verify " + quoted + " --from start --level rel");
 }
 
@@ -95,13 +95,13 @@ TEST_F(ToolTest, VerifyCountsEveryTraceAndTellsTheWorst) {
 TEST_F(ToolTest, BriefIsOneRowATraceAndTellsOnlyFailuresInFull) {
     record_wrong();
     const std::string good = file("good.safetensors");
-    record(good, scape::support::small_run());
+    record(good, verify::scape::support::small_run());
     const ToolResult result = run_tool({"verify", "--brief", good, trace_});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(last_line(result.output), "1 passed, 1 failed");
     EXPECT_TRUE(result.output.starts_with("$ truestep verify " + trace_ + " --level exact\n"));
     EXPECT_TRUE(contains(result.output, "first divergence: step 2"));
-    const auto lines = scape::support::lines(result.output);
+    const auto lines = verify::scape::support::lines(result.output);
     const auto row_of = [&](const std::string& trace) {
         const auto found = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
             return line.starts_with(trace + " ");
@@ -112,7 +112,7 @@ TEST_F(ToolTest, BriefIsOneRowATraceAndTellsOnlyFailuresInFull) {
     EXPECT_TRUE(row_of(trace_).ends_with("FAILED")) << result.output;
     const ToolResult all_good = run_tool({"verify", "--brief", good, good});
     EXPECT_EQ(all_good.status, 0);
-    EXPECT_EQ(scape::support::lines(all_good.output).size(), 5U)
+    EXPECT_EQ(verify::scape::support::lines(all_good.output).size(), 5U)
         << "a title, two rows, the note on replicas and the counts";
 }
 
@@ -126,7 +126,7 @@ TEST_F(ToolTest, AMistrustedTraceDoesNotPass) {
 }
 
 TEST_F(ToolTest, AnUntestedTraceDoesNotPass) {
-    scape::RecordOptions options = scape::support::small_run();
+    verify::scape::RecordOptions options = verify::scape::support::small_run();
     options.steps = 1;
     options.injections = {{1, 0, 0, NAN}};
     record(trace_, options);
@@ -139,7 +139,7 @@ TEST_F(ToolTest, AnUntestedTraceDoesNotPass) {
 TEST_F(ToolTest, VerifyOfBadInputIsOneLineAndStatus2) {
     expect_bad_input(run_tool({"verify", file("absent")}), file("absent"));
     expect_bad_input(run_tool({"verify", folder_.path().string()}), folder_.path().string());
-    scape::support::store(trace_, "no trace");
+    verify::scape::support::store(trace_, "no trace");
     expect_bad_input(run_tool({"verify", trace_}), trace_);
     record_good();
     expect_bad_input(run_tool({"verify", "--level", "ulp", trace_}), "--level ulp cannot be had");
@@ -162,7 +162,7 @@ TEST_F(ToolTest, VerifyOfBadInputIsOneLineAndStatus2) {
 TEST_F(ToolTest, JsonHasCommandEnvironmentCountsAndTraces) {
     record_wrong();
     const std::string good = file("good.safetensors");
-    record(good, scape::support::small_run());
+    record(good, verify::scape::support::small_run());
     const std::string path = file("result.json");
     EXPECT_EQ(run_tool({"verify", "--json", path, good, trace_, file("absent")}).status, 2);
     const json result = json::parse(load(path));
@@ -196,7 +196,7 @@ TEST_F(ToolTest, JsonCountsMistrustedTracesAmongTheFailed) {
 
 TEST_F(ToolTest, JsonIsReadableWhateverTheNamesHold) {
     const std::string odd = file("bytes \xff\xfe and \"quotes\"");
-    record(odd, scape::support::small_run());
+    record(odd, verify::scape::support::small_run());
     const std::string path = file("result.json");
     EXPECT_EQ(run_tool({"verify", "--json", path, odd}).status, 0);
     EXPECT_EQ(json::parse(load(path)).at("passed"), 1);
@@ -390,4 +390,4 @@ TEST_F(ToolTest, DiffOfBadInputIsOneLineAndStatus2) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::tool

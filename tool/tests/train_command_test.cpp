@@ -12,13 +12,13 @@
 
 #include "tool_support.hpp"
 
-namespace truestep::verify {
+namespace truestep::tool {
 namespace {
 
 using nlohmann::json;
-using scape::support::contains;
-using scape::support::run_tool;
-using scape::support::ToolResult;
+using verify::scape::support::contains;
+using verify::scape::support::run_tool;
+using verify::scape::support::ToolResult;
 
 class ToolTrain : public ToolTest {
   protected:
@@ -278,4 +278,4 @@ TEST_F(ToolTrain, BadInputIsOneLine) {
 }
 
 } // namespace
-} // namespace truestep::verify
+} // namespace truestep::tool

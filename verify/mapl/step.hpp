@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <truestep/reference/mapl/boundary.hpp>
-#include <truestep/reference/mapl/spel.hpp>
+#include <truestep/verify/mapl/judgement.hpp>
 #include <truestep/verify/mapl/traces.hpp>
 
 namespace truestep::verify::mapl {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace truestep {
+namespace truestep::problem {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -36,4 +36,4 @@ TEST(Statistics, WhatIsNoNumberIsTheGreatest) {
 }
 
 } // namespace
-} // namespace truestep
+} // namespace truestep::problem

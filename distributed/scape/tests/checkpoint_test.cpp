@@ -159,7 +159,7 @@ TEST_F(Checkpoint, AnotherNumberOfWorkersContinuesAsTheReferenceDoes) {
                 first.step(gradients(before, step), learning_rate);
             reference::scape::Scape<float> second(problem_of(after, partition), settings().density,
                                                   first.state.w);
-            second.state = reference::redistribute(first.state, after);
+            second.state = reference::scape::redistribute(first.state, after);
             for (Index step = at + 1; step <= 8; ++step)
                 second.step(gradients(after, step), learning_rate);
 

@@ -17,6 +17,9 @@
 namespace truestep::properties::mapl {
 namespace {
 
+using namespace problem::mapl;
+using namespace reference::mapl;
+using namespace distributed::mapl;
 using Plain = Eigen::MatrixXd;
 
 constexpr double rate = 0.05;

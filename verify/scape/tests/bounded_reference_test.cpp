@@ -21,11 +21,11 @@ namespace {
 using reference::PerRank;
 using reference::Vector;
 
-testing::AssertionResult within(const Vector<Bounded>& bounds, const Vector<float>& values) {
+testing::AssertionResult all_within(const Vector<Bounded>& bounds, const Vector<float>& values) {
     if (bounds.size() != values.size())
         return testing::AssertionFailure() << values.size() << " values, " << bounds.size() << " bounds";
     for (Index i = 0; i < values.size(); ++i)
-        if (const auto one = scape::within(bounds[i], values[i]); !one)
+        if (const auto one = within(bounds[i], values[i]); !one)
             return testing::AssertionFailure() << "index " << i << ": " << one.message();
     return testing::AssertionSuccess();
 }
@@ -89,13 +89,13 @@ TEST(BoundedScape, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
             const auto of_bounded = bounded.step(gradients<Bounded>(options, step), 0.01);
             ASSERT_EQ(of_single.S, of_bounded.S);
             for (std::size_t rank = 0; rank < of_single.c.size(); ++rank) {
-                ASSERT_TRUE(within(of_bounded.c[rank], of_single.c[rank])) << "step " << step;
-                ASSERT_TRUE(within(bounded.state.e[rank], single.state.e[rank])) << "step " << step;
+                ASSERT_TRUE(all_within(of_bounded.c[rank], of_single.c[rank])) << "step " << step;
+                ASSERT_TRUE(all_within(bounded.state.e[rank], single.state.e[rank])) << "step " << step;
             }
-            ASSERT_TRUE(within(of_bounded.exchanged, of_single.exchanged)) << "step " << step;
-            ASSERT_TRUE(within(of_bounded.ghat, of_single.ghat)) << "step " << step;
-            ASSERT_TRUE(within(bounded.state.m, single.state.m)) << "step " << step;
-            ASSERT_TRUE(within(bounded.state.w, single.state.w)) << "step " << step;
+            ASSERT_TRUE(all_within(of_bounded.exchanged, of_single.exchanged)) << "step " << step;
+            ASSERT_TRUE(all_within(of_bounded.ghat, of_single.ghat)) << "step " << step;
+            ASSERT_TRUE(all_within(bounded.state.m, single.state.m)) << "step " << step;
+            ASSERT_TRUE(all_within(bounded.state.w, single.state.w)) << "step " << step;
             for (Index i = 0; i < single.state.w.size(); ++i)
                 worst = std::max(worst, share(bounded.state.w[i], single.state.w[i]));
             // Which of two nearly equal scores is the greater is not what is asked here.
@@ -160,9 +160,9 @@ TEST(BoundedAdamS, EveryFp32ValueOfSeveralStepsLiesWithinTheBound) {
         reference::scape::AdamS<Bounded> bounded(options.problem, parameters<Bounded>(options));
         for (Index step = 1; step <= 8; ++step) {
             const auto mean = single.step(gradients<float>(options, step), 0.01);
-            ASSERT_TRUE(within(bounded.step(gradients<Bounded>(options, step), 0.01), mean));
-            ASSERT_TRUE(within(bounded.state.m, single.state.m)) << "step " << step;
-            ASSERT_TRUE(within(bounded.state.w, single.state.w)) << "step " << step;
+            ASSERT_TRUE(all_within(bounded.step(gradients<Bounded>(options, step), 0.01), mean));
+            ASSERT_TRUE(all_within(bounded.state.m, single.state.m)) << "step " << step;
+            ASSERT_TRUE(all_within(bounded.state.w, single.state.w)) << "step " << step;
         }
     }
 }

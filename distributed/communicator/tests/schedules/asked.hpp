@@ -8,7 +8,7 @@
 
 #include "scenarios.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 /// Of which scenario which schedules. `least`: so that an exploration that has become empty is noticed.
 struct Asked {
@@ -52,4 +52,4 @@ class Schedules : public ::testing::TestWithParam<Asked> {
     }
 };
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

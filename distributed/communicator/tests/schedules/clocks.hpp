@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 constexpr std::size_t most_threads = 4; ///< the caller and three
 
@@ -54,4 +54,4 @@ struct Place {
     }
 };
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

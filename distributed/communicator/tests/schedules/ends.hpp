@@ -7,7 +7,7 @@
 #include "exchanges.hpp"
 
 /// What scenarios of both kinds need.
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 /// Threads that wait for each other by other means than a communicator's.
 class Crowd {
@@ -51,4 +51,4 @@ inline void expect_no_deadline() {
     expect(Scheduler::now().deadlines() == 0, "a thread slept until its deadline");
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

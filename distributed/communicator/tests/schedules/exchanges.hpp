@@ -13,7 +13,7 @@
 #include "model.hpp"
 
 /// One exchange of each kind among three ranks, with buffers whose users are looked after.
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 using distributed::Aborted;
 using distributed::Communicator;
@@ -176,4 +176,4 @@ inline void reduce_scatter(Communicator& communicator) {
            "a sum is another than that of what was sent");
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 struct Decision {
@@ -211,4 +211,4 @@ Explored repeat(const Scenario& scenario, const std::string& schedule) {
     return explored;
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

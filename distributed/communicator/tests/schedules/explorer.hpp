@@ -10,7 +10,7 @@
 
 #include "scheduler.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 /// What is run under all schedules. `body` runs in a thread of the model, starts the others and expects.
 struct Scenario {
@@ -54,4 +54,4 @@ struct Way {
 /// One schedule: `step:option` wherever another option than the first was taken, as in "41:1 97:2".
 [[nodiscard]] Explored repeat(const Scenario& scenario, const std::string& schedule);
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

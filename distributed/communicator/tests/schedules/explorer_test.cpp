@@ -10,7 +10,7 @@
 #include "model.hpp"
 #include "scenarios.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 using ::testing::HasSubstr;
@@ -253,4 +253,4 @@ INSTANTIATE_TEST_SUITE_P(Each, Cut,
                          [](const auto& tested) { return std::string(tested.param.first); });
 
 } // namespace
-} // namespace truestep::model
+} // namespace truestep::distributed::model

@@ -16,7 +16,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 Fiber* left = nullptr;
@@ -65,4 +65,4 @@ void Fiber::arrive([[maybe_unused]] void* kept) {
 #endif
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

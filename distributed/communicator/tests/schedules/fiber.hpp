@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 /// A stack of its own that runs when it is switched to, in the one real thread that there is.
 class Fiber {
@@ -38,4 +38,4 @@ class Fiber {
         exceptions_{}; ///< what it has caught and what is in flight, while it does not run
 };
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

@@ -3,7 +3,7 @@
 
 #include "asked.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 TEST_P(Schedules, AllEndWell) {
@@ -24,4 +24,4 @@ INSTANTIATE_TEST_SUITE_P(Longest, Schedules,
                          scenario_of);
 
 } // namespace
-} // namespace truestep::model
+} // namespace truestep::distributed::model

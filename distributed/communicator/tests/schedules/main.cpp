@@ -8,7 +8,7 @@
 
 #include "scenarios.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 constexpr const char* usage =
@@ -47,11 +47,11 @@ int run(const std::vector<std::string>& words) {
 }
 
 } // namespace
-} // namespace truestep::model
+} // namespace truestep::distributed::model
 
 int main(int count, char** words) {
     try {
-        return truestep::model::run({words + 1, words + count});
+        return truestep::distributed::model::run({words + 1, words + count});
     } catch (const std::exception& error) {
         std::cerr << "schedules: " << error.what() << '\n';
         return 2;

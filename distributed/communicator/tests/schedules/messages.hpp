@@ -7,7 +7,7 @@
 #include "exchanges.hpp"
 
 /// Messages of two bytes between two of three ranks.
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 using distributed::Incoming;
 using distributed::Peers;
@@ -60,4 +60,4 @@ inline void take(Peers& peers, std::size_t from, std::size_t number) {
     look(*receive(peers, from, number), from, number);
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

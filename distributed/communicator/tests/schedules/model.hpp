@@ -17,7 +17,7 @@
 /// The names of std that the communicator and the thread pool use, in a form whose every visible step is
 /// the scheduler's to place. All atomics are sequentially consistent, as
 /// those of the sources are, but for the count of a Message.
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 [[nodiscard]] inline bool planted(int mistake) {
     return Scheduler::now().world().planted == mistake;
@@ -246,4 +246,4 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

@@ -6,7 +6,7 @@
 
 #include "model.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 void Scheduler::set(std::uint64_t name, std::uint64_t& history, std::uint64_t next) {
     histories_ += mixed(name, next) - mixed(name, history);
@@ -180,4 +180,4 @@ void Scheduler::touch(Place* places, std::size_t count, bool writes) {
                         : "memory is read while another thread may be writing it");
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

@@ -7,7 +7,7 @@
 #include "messages.hpp"
 #include "scenarios.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 using namespace std::chrono_literals;
@@ -192,4 +192,4 @@ std::vector<Scenario> peer_scenarios() {
     };
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

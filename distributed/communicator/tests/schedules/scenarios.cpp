@@ -8,7 +8,7 @@
 
 #include "ends.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 using namespace std::chrono_literals;
@@ -284,4 +284,4 @@ Scenario scenario(const std::string& name, int planted) {
     throw std::invalid_argument("no scenario: " + name);
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

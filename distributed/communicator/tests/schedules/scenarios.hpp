@@ -4,7 +4,7 @@
 
 #include "explorer.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 /// What three ranks and a few workers do: each kind of exchange, several at once, and each way to end
 /// badly. With those of peers.
@@ -16,4 +16,4 @@ namespace truestep::model {
 /// By name; with a mistake of model_copy.py switched on, if any.
 [[nodiscard]] Scenario scenario(const std::string& name, int planted = 0);
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

@@ -7,7 +7,7 @@
 
 #include "model.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 constexpr std::size_t stack_size = std::size_t{256} * 1024;
@@ -232,4 +232,4 @@ std::string Scheduler::story() const {
     return text.str();
 }
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

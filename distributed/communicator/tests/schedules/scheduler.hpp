@@ -13,7 +13,7 @@
 #include "clocks.hpp"
 #include "fiber.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 
 using Time = std::chrono::steady_clock::time_point;
 
@@ -177,4 +177,4 @@ class Scheduler {
     Time time_{};
 };
 
-} // namespace truestep::model
+} // namespace truestep::distributed::model

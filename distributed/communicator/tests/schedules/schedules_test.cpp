@@ -6,7 +6,7 @@
 
 #include "asked.hpp"
 
-namespace truestep::model {
+namespace truestep::distributed::model {
 namespace {
 
 using ::testing::HasSubstr;
@@ -86,4 +86,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return "Mistake" + std::to_string(tested.param.number); });
 
 } // namespace
-} // namespace truestep::model
+} // namespace truestep::distributed::model
