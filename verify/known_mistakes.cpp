@@ -55,7 +55,7 @@ std::string KnownMistakes::line() const {
             names += (names.empty() ? "" : ", or ") + tried->name +
                      (rank == all_ranks
                           ? ""
-                          : " (on " + std::string(words_.rank) + " " + std::to_string(rank) + " alone)");
+                          : " (on " + std::string(words_.rank) + " " + std::to_string(rank) + " only)");
         }
     const Fit shown = best.front()->here.best();
     return names + ": " + std::to_string(shown.explained) + " of " + std::to_string(shown.wrong) +
@@ -63,7 +63,7 @@ std::string KnownMistakes::line() const {
            ", within rounding" +
            (shown.spoilt == 0
                 ? ""
-                : "; but it would make " + std::to_string(shown.spoilt) + " right ones wrong");
+                : "; but it contradicts " + std::to_string(shown.spoilt) + " correct values");
 }
 
 } // namespace truestep::verify

@@ -187,7 +187,7 @@ TEST_F(MaplTraces, TheMistakeIsNamed) {
         ASSERT_TRUE(verdict.first) << told.wrong;
         const std::vector<std::string> lines = what_fits(
             folder_ / "run.safetensors", {verdict.first->step, std::nullopt}, gate::Gradients::recorded);
-        const std::string wanted = "fits planted mistake " + std::to_string(told.wrong) + ", ";
+        const std::string wanted = "matches known bug " + std::to_string(told.wrong) + ": ";
         ASSERT_FALSE(lines.empty()) << told.wrong;
         EXPECT_EQ(lines.front().substr(0, wanted.size()), wanted) << lines.front();
         EXPECT_NE(lines.front().find("within rounding"), std::string::npos) << lines.front();
@@ -207,7 +207,7 @@ TEST_F(MaplTraces, TheMistakeIsNamedWhereSumsHaveAnotherOrder) {
     const std::vector<std::string> lines = what_fits(
         folder_ / "run.safetensors", {verdict.first->step, std::nullopt}, gate::Gradients::recorded);
     ASSERT_FALSE(lines.empty());
-    EXPECT_TRUE(lines.front().starts_with("fits planted mistake " + std::to_string(dx_without_a) + ", "))
+    EXPECT_TRUE(lines.front().starts_with("matches known bug " + std::to_string(dx_without_a) + ": "))
         << lines.front();
 }
 
@@ -217,7 +217,7 @@ TEST_F(MaplTraces, NoMistakeIsTriedOnMoreThanTakesSeconds) {
     const std::vector<std::string> lines =
         what_fits(folder_ / "run.safetensors", {1, std::nullopt}, gate::Gradients::recorded);
     ASSERT_EQ(lines.size(), 1U);
-    EXPECT_TRUE(lines.front().starts_with("no known mistake was tried: ")) << lines.front();
+    EXPECT_TRUE(lines.front().starts_with("known bugs were not tried: ")) << lines.front();
 }
 
 TEST_F(MaplTraces, WhatCannotBeIsALine) {
