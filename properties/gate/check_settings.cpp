@@ -156,7 +156,7 @@ void Check::choose_implementations() {
     for (const auto& implementation : chosen_)
         if (level == verify::LevelKind::exact && implementation->level() != level)
             throw Error(
-                "--level exact cannot be had of " + implementation->name() +
+                "--level exact is not available for " + implementation->name() +
                 ": it adds in the communicator's own order; leave it out with --implementation, or use "
                 "--level rel");
 }

@@ -35,12 +35,12 @@ for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 
     hint=
     case $number in
         2) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 1/3 of what they should be: divided by the number of ranks twice?' ;;
-        3) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 3 times what they should be: a sum where a mean is asked?' ;;
+        3) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 3 times what they should be: a sum instead of a mean?' ;;
     esac
     for said in said checked; do
         [ -z "$hint" ] || grep -q "^ *$hint$" "$folder/$said" || fail "of mistake $number there is no hint: $(cat "$folder/$said")"
     done
-    grep -q 'number of ranks\|where a mean\|the step makes\|the step used' "$folder/said" && hinted="$hinted $number"
+    grep -q 'number of ranks\|instead of a mean\|the step makes\|the step used' "$folder/said" && hinted="$hinted $number"
 done
 
 [ "$hinted" = ' 2 3 11 93' ] || fail "what the values have in common is said of the mistakes$hinted, and not of 2, 3 and 93, which are of a factor, and 11, whose masks are late"

@@ -120,7 +120,7 @@ TEST_F(ToolTest, OnATerminalTheStatusIsColouredUnlessNoColorIsSet) {
     record_wrong();
     const ToolResult coloured = run_tool_on_terminal({"verify", trace_});
     if (coloured.status == -1)
-        GTEST_SKIP() << "no terminal to be had";
+        GTEST_SKIP() << "no terminal available";
     EXPECT_EQ(coloured.status, 1);
     EXPECT_TRUE(contains(coloured.output, "\033[31mFAILED\033[0m"));
     EXPECT_TRUE(contains(run_tool_on_terminal({"verify", trace_}, {{"NO_COLOR", ""}}).output, "\033[31m"))

@@ -175,7 +175,7 @@ void parts_of_scaled_runs_are_judged(const char* folder) {
     truestep_recorder* right = record_part("0.6:3", given, 1, 0.0F, 0);
     CHECK_FAILS(truestep_recorder_exponent(right, 128), TRUESTEP_ERROR, "-126 to 127");
     CHECK_OK(truestep_recorder_write(right, path));
-    verdict_is(path, NULL, 1, "the payload's scale is the recorded one");
+    verdict_is(path, NULL, 1, "the payload's scale is taken from the trace");
     truestep_recorder_destroy(right);
     truestep_recorder* wrong = record_part("0.6:3", given, 1, 0.0F, -9);
     CHECK_OK(truestep_recorder_write(wrong, path));

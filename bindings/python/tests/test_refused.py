@@ -175,7 +175,7 @@ class OneProcess(unittest.TestCase):
             worker.round([0.01], [[np.zeros(3, np.float32)]], parameters=[np.zeros(3, np.float32)])
             worker.write(f"{folder}/x")
             self.refused('use level="rel"$', lambda: truestep.verify(f"{folder}/x", level="bf16"))
-            self.refused('start="recorded" cannot be had: .*use start="start"', lambda: truestep.verify(f"{folder}/x", start="recorded"))
+            self.refused('start="recorded" is not available: .*use start="start"', lambda: truestep.verify(f"{folder}/x", start="recorded"))
 
 
 class Group(unittest.TestCase):

@@ -105,7 +105,7 @@ class Verify(unittest.TestCase):
         result = truestep.verify(FIXTURES / "scape/golden/p3_density_01.safetensors", level="bf16")
         self.assertTrue(result.passed, result.text)
         self.assertEqual(result.level, "BF16")
-        with self.assertRaisesRegex(truestep.Error, "level BF16 cannot be had of GASLoC"):
+        with self.assertRaisesRegex(truestep.Error, "level BF16 is not available for GASLoC"):
             truestep.verify(FIXTURES / "gasloc/golden/ring_sgd.safetensors", level="bf16")
 
     def test_a_wrong_run_is_a_result_that_says_where(self) -> None:

@@ -314,7 +314,7 @@ TEST_F(Bf16LevelTest, AFreeRunIsRefusedAndSoIsATraceWithoutStates) {
     record(path_, run_of());
     const std::string free =
         error_of([&] { static_cast<void>(verify_from(path_, From::start, Level::bf16())); });
-    EXPECT_TRUE(contains(free, "level BF16 cannot be had with --from start")) << free;
+    EXPECT_TRUE(contains(free, "level BF16 is not available with --from start")) << free;
     EXPECT_TRUE(contains(free, "use --from recorded")) << free;
     change([](FileImage& image) { image.drop("step/0003/first_moment"); });
     for (const std::optional<From> from : {std::optional<From>(), std::optional(From::recorded)}) {

@@ -160,7 +160,7 @@ TEST_F(ExtentTest, TheNormOfASampleIsTheRecordedOne) {
         record_part("wq@28,mlp@0", begin, 0.25);
         expect_all(Status::passed);
     }
-    EXPECT_TRUE(contains(told(), "the norm that clips is the recorded one"));
+    EXPECT_TRUE(contains(told(), "the clip norm is taken from the trace"));
     // Another norm is another factor.
     change([](FileImage& image) { std::get<std::vector<double>>(image.at("norm").data)[2] *= 1.001; });
     const TraceVerdict other = verify_from(path_, From::recorded);
