@@ -228,8 +228,8 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "rounding, around the double-precision reference; bf16: the same of an optimizer that keeps and "
         "computes everything in bf16, step by step. Default: exact");
     command->add_option("--system", settings->system,
-                        "take traces of this system alone (a trace says whose it is): " + with_traces());
-    command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
+                        "accept only traces of this system; a trace names its system: " + with_traces());
+    command->add_flag("--brief", settings->brief, "one row for each trace; details for failures only");
     command
         ->add_option(
             "--threads", settings->threads,

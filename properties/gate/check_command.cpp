@@ -105,8 +105,8 @@ void add_pins(CLI::App& command, Pins& pins, const System& system) {
             const std::size_t equals = given.find('=');
             const std::string key = given.substr(0, equals);
             if (equals == std::string::npos || std::ranges::find(keys, key) == keys.end())
-                throw Error("--set has '" + given + "', which is none of its KEY=VALUES" +
-                            meant(key, keys) + " (there are " + CLI::detail::join(keys, ", ") + ")");
+                throw Error("--set " + given + ": unknown KEY=VALUES" + meant(key, keys) +
+                            " (use one of " + CLI::detail::join(keys, ", ") + ")");
             pins[key] = CLI::detail::split(given.substr(equals + 1), ',');
         }
     };
@@ -124,14 +124,15 @@ void add_checked(CLI::App& command, CheckSettings& settings, const System& syste
     // A gate of somebody's own has neither our implementations nor planted mistakes.
     if (!system.mistakes.empty())
         command.add_option("--planted", settings.planted,
-                           "in their place one with this planted bug: 1 to " +
+                           "check the implementation with this known bug instead: 1 to " +
                                std::to_string(system.mistakes.size()) + "; 'truestep planted " +
                                system.name + " --list'");
     if (system.program) {
         command.add_option("--program", settings.program,
-                           "in their place a program of any language, started once a rank: "
+                           "check a program of any language instead, started once a rank: "
                            "'python3 my_optimizer.py'; docs/program-protocol.md");
-        command.add_option("--name", settings.name, "what to call the program; without it, what it says");
+        command.add_option("--name", settings.name,
+                           "name of the program in reports; default: the name in its hello");
     }
     command.add_option("--communicator", settings.communicator,
                        "in_process (threads) or mpi (started by mpirun)");
@@ -144,8 +145,8 @@ void add_checked(CLI::App& command, CheckSettings& settings, const System& syste
         ->delimiter(',');
     if (system.train) {
         command.add_flag("--converge", settings.converge,
-                         "in place of matrix and properties: train a small model with each implementation "
-                         "and with the reference, in pairs, and say whether it learns as much "
+                         "instead of matrix and properties: train a small model with each implementation "
+                         "and with the reference, in pairs, and compare the losses "
                          "(docs/training.md)");
         command.add_option("--pairs", settings.pairs, "of these runs, of each implementation");
     }

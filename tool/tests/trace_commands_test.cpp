@@ -292,7 +292,7 @@ TEST_F(ToolTest, ATraceOfAnotherSystemIsNamedAsSuch) {
                                                 {"config", R"({"algorithm": "gossip"})"}});
     writer.finish();
     const std::string unknown =
-        foreign + ": a trace of the algorithm 'gossip', which is of no system here; there are scape, adams";
+        foreign + ": a trace of the algorithm 'gossip', which no system here knows; there are scape, adams";
     expect_bad_input(run_tool({"verify", foreign}), unknown);
     expect_bad_input(run_tool({"diff", foreign, trace_}), unknown);
     expect_bad_input(run_tool({"diff", trace_, foreign}), unknown);

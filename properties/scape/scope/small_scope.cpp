@@ -45,7 +45,7 @@ Lab lab_of_bug(int number) {
 int number_of(const std::string& text) {
     const auto number = parse_number<int>(text);
     if (!number)
-        throw Error("'" + text + "' is no planted mistake's number");
+        throw Error("'" + text + "' is not the number of a known bug; see truestep planted --list");
     return *number;
 }
 
