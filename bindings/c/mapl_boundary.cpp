@@ -138,7 +138,7 @@ void follow_mapl(truestep_mapl_boundary& boundary, const truestep_values& subspa
 void look_at_mapl(const truestep_mapl_boundary& boundary, truestep_mapl_state& state) {
     need_mapl_state(boundary.settings, state);
     if (boundary.batches[0] + boundary.batches[1] > 0)
-        throw Error("state: a step goes on; end it by step or follow, or forget it");
+        throw Error("state: a step is in progress; end it by step or follow, or forget it");
     if (state.struct_size == sizeof state)
         look_at_mapl_codewords(boundary.codewords, state);
     state.steps = boundary.steps;

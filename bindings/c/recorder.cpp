@@ -83,9 +83,9 @@ void check_rate(const std::string& what, double rate) {
 
 truestep_recorder& before_the_first_step(truestep_recorder* recorder) {
     if (!need(recorder, "recorder").steps.empty())
-        throw Error("recorder: a step has begun already; say this before the first");
+        throw Error("recorder: a step has begun; call this before the first step");
     if (!recorder->before.vectors.empty())
-        throw Error("recorder: what it begins with has been given already; say this before");
+        throw Error("recorder: the initial state is already given; call this before");
     return *recorder;
 }
 

@@ -162,8 +162,8 @@ std::vector<double> norms_of(const truestep_recorder& recorder) {
     if (!verify::needs_norm(recorder.problem.problem, recorder.extent))
         return {};
     return numbers_of(recorder, &RecordedStep::norm,
-                      " has no norm, and a sample of a gradient that is clipped does not tell it; call "
-                      "truestep_recorder_norm in every step");
+                      " has no norm, which a clipped sample needs; call truestep_recorder_norm in every "
+                      "step");
 }
 
 /// Where they are needed, and where they have been given; else nothing.
@@ -171,8 +171,8 @@ std::vector<double> exponents_of(const truestep_recorder& recorder) {
     if (verify::needs_exponent(recorder.problem.problem, recorder.extent))
         return numbers_of(
             recorder, &RecordedStep::exponent,
-            " has no exponent, and a part of a run whose payload is e5m2 does not tell the scale; "
-            "call truestep_recorder_exponent in every step");
+            " has no exponent, which a part of a run with payload e5m2 needs; call "
+            "truestep_recorder_exponent in every step");
     if (std::ranges::none_of(recorder.steps,
                              [](const RecordedStep& step) { return step.exponent.has_value(); }))
         return {};

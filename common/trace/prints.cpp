@@ -91,8 +91,7 @@ std::vector<std::uint64_t> fingerprints_in(const std::string& text, std::size_t 
         const auto value =
             parse_number<std::uint64_t>(std::string_view(text).substr(i * digits, digits), 16);
         if (!value)
-            throw Error(what + ": what stands for tensor " + std::to_string(i) +
-                        " is no hexadecimal number");
+            throw Error(what + ": the entry of tensor " + std::to_string(i) + " is not hexadecimal");
         all[i] = *value;
     }
     return all;

@@ -95,7 +95,7 @@ class Gemm final : public Meeting {
             static_cast<void>(device.addresses.bytes(device.memory(), at, bytes, write, it.c_str()));
             if (!write && allocation->written.kept() &&
                 !allocation->written.all(reinterpret_cast<std::uint64_t>(at) - allocation->base, bytes))
-                throw Fault("cuBLAS: memory that nobody has written, in " + std::string(what));
+                throw Fault("cuBLAS: uninitialized memory, in " + std::string(what));
         }
         return allocation->bytes(begin);
     }

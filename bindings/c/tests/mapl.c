@@ -310,7 +310,7 @@ static void in_the_middle_of_a_step(truestep_mapl_boundary* boundary) {
     const results first = through(boundary, &in);
     truestep_mapl_state state = {.struct_size = sizeof state};
     const truestep_values part = floats(first.parts[1], WIDTH * RANK);
-    CHECK_FAILS(truestep_mapl_boundary_state(boundary, &state), TRUESTEP_ERROR, "a step goes on");
+    CHECK_FAILS(truestep_mapl_boundary_state(boundary, &state), TRUESTEP_ERROR, "a step is in progress");
     const truestep_values right = floats(subspace, WIDTH * RANK);
     truestep_values now;
     CHECK_OK(truestep_mapl_boundary_subspace(boundary, &now));

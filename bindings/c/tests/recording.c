@@ -283,7 +283,7 @@ static void record_ranks(const char* folder, char paths[RANKS][4096], int drifts
             record_view(recorder, reference, "mask", TRUESTEP_MASK, rank, NULL);
             record_view(recorder, reference, "next_mask", TRUESTEP_NEXT_MASK, rank, NULL);
         }
-        CHECK_FAILS(truestep_recorder_of_rank(recorder, 0), TRUESTEP_ERROR, "a step has begun already");
+        CHECK_FAILS(truestep_recorder_of_rank(recorder, 0), TRUESTEP_ERROR, "a step has begun");
         CHECK_OK(truestep_recorder_write(recorder, paths[rank]));
         CHECK(fopen(spool, "rb") == NULL); /* it has no name, so that nothing is left of it */
         truestep_recorder_destroy(recorder);

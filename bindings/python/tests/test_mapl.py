@@ -253,7 +253,7 @@ class Told(unittest.TestCase):
     def test_in_the_middle_of_a_step(self) -> None:
         boundary = Boundary(WIDTH, RANK, IDS, anchors="two", state=TABLES)
         first = through(boundary, 1)
-        with self.assertRaisesRegex(truestep.Error, "a step goes on"):
+        with self.assertRaisesRegex(truestep.Error, "a step is in progress"):
             _ = boundary.state
         with self.assertRaisesRegex(truestep.Error, "has been the receiver too"):
             boundary.step(0.1, first["receiver"])

@@ -288,7 +288,7 @@ class OneProcess(unittest.TestCase):
             self.foreign(f"{folder}/run.rank{{rank}}.safetensors", 1.0)
             problem = truestep.Problem([("all", 23)], algorithm="adams", bias_correction="none", weight_decay=0.0)
             truestep.torch.Recorder(self.optimizer, problem, path=f"{folder}/again.rank{{rank}}.safetensors", state={"exp_avg": "first_moment"})
-            with self.assertRaisesRegex(truestep.Error, "has a state already, and no 'step' in it says how many steps"):
+            with self.assertRaisesRegex(truestep.Error, "has a state already, and its number of steps is unknown without 'step'"):
                 self.step()
 
     def test_a_part_whose_payload_is_scaled_needs_the_scale(self) -> None:

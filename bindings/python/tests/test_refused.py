@@ -242,7 +242,7 @@ class OneRank(unittest.TestCase):
                 for steps in (0, 1, 2):
                     for wrong, rate, text in ((good[1:].copy(), 0.01, "it has 48 values"), (None, 0.01, "NoneType"), (good, float("nan"), "rate is nan")):
                         begun, mine = time.monotonic(), rank == 1
-                        expected = text if mine else f"step {steps + 1}: rank 1 cannot take it, and its own error says why"
+                        expected = text if mine else f"step {steps + 1}: rank 1 refused the step, and its own error says why"
                         with self.assertRaisesRegex(truestep.Error, expected):
                             step(optimizer, wrong if mine else good, rate if mine else 0.01)
                         self.assertLess(time.monotonic() - begun, 30)  # of 60 that a rank waits for another

@@ -159,7 +159,7 @@ class InParts(unittest.TestCase):
                 (head(embedding(torch.tensor([1, 2]))) * torch.tensor([0.25, rank + 1.0])).sum().backward()
 
             def fails(call: Callable[[], object], text: str) -> None:
-                with self.assertRaisesRegex(truestep.Error, text if rank == 1 else r"step \d.*: rank 1 cannot take it, and its own error says why"):
+                with self.assertRaisesRegex(truestep.Error, text if rank == 1 else r"step \d.*: rank 1 refused the step, and its own error says why"):
                     call()
             for _ in range(3):
                 backward()

@@ -150,7 +150,7 @@ class Fingerprints:
 
     def _before(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
-            raise Error("Fingerprints: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
+            raise Error("Fingerprints: step(closure) makes the gradients inside, where the recorder cannot see them; call backward() before step()")
         for settings in optimizer.param_groups:
             _values.rate(settings["lr"])
         self._steps += 1

@@ -315,7 +315,7 @@ class Boundary(torch.nn.Module):
 
 def _check_rate(rate: float | None) -> None:
     if rate is None:
-        raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
+        raise Error("step: rate is missing; pass it, or sender= on the receiver's side")
     if not 0 <= rate < 0.52:
         raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
 

@@ -238,7 +238,7 @@ TEST(WrongBuckets, OfOneRankAloneAreItsOwnErrorThereAndToldOnTheOthers) {
         EXPECT_EQ(error_of([&] { rank.optimizer().bucket(bucket, g); }),
                   inner.rank() == 1
                       ? "step 2, bucket 1: there is no tensor 9; the model has 5, from 0 on"
-                      : "step 2, bucket 1: rank 1 cannot take it, and its own error says why; nothing has "
+                      : "step 2, bucket 1: rank 1 refused the step, and its own error says why; nothing has "
                         "changed on any rank");
         rank.step(2);
         EXPECT_EQ(rank.optimizer().steps(), 2);
