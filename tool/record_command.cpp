@@ -103,12 +103,13 @@ void add_record(CLI::App& app, int& status, const std::vector<std::string>& argu
         auto asked = std::make_shared<Asked>();
         one.option_defaults()->always_capture_default()->group("What is written");
         one.add_option("-o,--output", asked->output, "the trace to write")->required();
-        one.add_flag(
-            "--phases", asked->phases,
-            "also record intermediate results: local vectors, the exchanged mean, the reconstructed gradient");
-        one.add_option("--replicas", asked->replicas,
-                       "what is recorded of vectors that all ranks share: none (recorded once), copies (each "
-                       "rank's own) or fingerprints (once, and a number for each rank)");
+        one.add_flag("--phases", asked->phases,
+                     "also record intermediate results: local vectors, the exchanged mean, the "
+                     "reconstructed gradient");
+        one.add_option(
+            "--replicas", asked->replicas,
+            "what is recorded of vectors that all ranks share: none (recorded once), copies (each "
+            "rank's own) or fingerprints (once, and a number for each rank)");
         add_settings(one, asked->given, system);
         one.footer("Exit status: 0 written, 2 bad input or usage.\nExamples:\n  truestep record" + words +
                    " -o run.safetensors --steps 4" +

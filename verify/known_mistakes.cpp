@@ -61,9 +61,8 @@ std::string KnownMistakes::line() const {
     return names + ": " + std::to_string(shown.explained) + " of " + std::to_string(shown.wrong) +
            " wrong values of " + std::string(words_.step) + " " + std::to_string(parted_) +
            ", within rounding" +
-           (shown.spoilt == 0
-                ? ""
-                : "; but it contradicts " + std::to_string(shown.spoilt) + " correct values");
+           (shown.spoilt == 0 ? ""
+                              : "; but it contradicts " + std::to_string(shown.spoilt) + " correct values");
 }
 
 } // namespace truestep::verify

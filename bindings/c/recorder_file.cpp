@@ -169,10 +169,9 @@ std::vector<double> norms_of(const truestep_recorder& recorder) {
 /// Where they are needed, and where they have been given; else nothing.
 std::vector<double> exponents_of(const truestep_recorder& recorder) {
     if (verify::needs_exponent(recorder.problem.problem, recorder.extent))
-        return numbers_of(
-            recorder, &RecordedStep::exponent,
-            " has no exponent, which a part of a run with payload e5m2 needs; call "
-            "truestep_recorder_exponent in every step");
+        return numbers_of(recorder, &RecordedStep::exponent,
+                          " has no exponent, which a part of a run with payload e5m2 needs; call "
+                          "truestep_recorder_exponent in every step");
     if (std::ranges::none_of(recorder.steps,
                              [](const RecordedStep& step) { return step.exponent.has_value(); }))
         return {};

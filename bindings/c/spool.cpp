@@ -19,8 +19,7 @@ namespace {
 void Spool::open(const std::filesystem::path& path) {
     const storage::Destination destination = storage::disk().destination(path);
     if (destination.in_place()) // what follows would remove it
-        throw Error(path.string() +
-                    ": a recorder needs a regular file; give the name of a new file");
+        throw Error(path.string() + ": a recorder needs a regular file; give the name of a new file");
     std::error_code error;
     output_ = storage::disk().create(destination.last, error);
     if (error)

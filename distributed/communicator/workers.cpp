@@ -14,7 +14,8 @@ Workers::Workers(int threads) {
     } catch (const std::system_error& error) {
         stop();
         throw Error("threads is " + std::to_string(threads) + ", but only " +
-                    std::to_string(threads_.size()) + " could be started (" + error.what() + "); use fewer");
+                    std::to_string(threads_.size()) + " could be started (" + error.what() +
+                    "); use fewer");
     }
 }
 

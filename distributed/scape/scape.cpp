@@ -29,10 +29,11 @@ void check_owners_of_means(const problem::Problem& problem, const std::vector<pr
     for (const problem::Segment& segment : problem.segments) {
         const problem::Range& own = ranges.at(static_cast<std::size_t>(segment.owner));
         if (segment.begin < own.begin || segment.end > own.end)
-            throw Error("payload is '" + std::string(name(problem.settings.payload)) +
-                        "'; the segment that begins at " + std::to_string(segment.begin) +
-                        " is outside its owner's range, so rounding losses cannot be kept: set payload to " +
-                        std::string(name(format_of(problem.settings.payload))));
+            throw Error(
+                "payload is '" + std::string(name(problem.settings.payload)) +
+                "'; the segment that begins at " + std::to_string(segment.begin) +
+                " is outside its owner's range, so rounding losses cannot be kept: set payload to " +
+                std::string(name(format_of(problem.settings.payload))));
     }
 }
 

@@ -105,8 +105,8 @@ void add_pins(CLI::App& command, Pins& pins, const System& system) {
             const std::size_t equals = given.find('=');
             const std::string key = given.substr(0, equals);
             if (equals == std::string::npos || std::ranges::find(keys, key) == keys.end())
-                throw Error("--set " + given + ": unknown KEY=VALUES" + meant(key, keys) +
-                            " (use one of " + CLI::detail::join(keys, ", ") + ")");
+                throw Error("--set " + given + ": unknown KEY=VALUES" + meant(key, keys) + " (use one of " +
+                            CLI::detail::join(keys, ", ") + ")");
             pins[key] = CLI::detail::split(given.substr(equals + 1), ',');
         }
     };

@@ -38,7 +38,8 @@ TEST_F(Bf16CommandTest, WhatCannotBeHadIsOneLineAndStatus2) {
     expect_bad_input(run_tool({"check", "--level", "bf16"}), "bf16 is for recorded runs");
     const std::string gossip = file("gossip.safetensors");
     EXPECT_EQ(run_tool({"record", "gasloc", "-o", gossip}).status, 0);
-    expect_bad_input(run_tool({"verify", "--level", "bf16", gossip}), "level BF16 is not available for GASLoC");
+    expect_bad_input(run_tool({"verify", "--level", "bf16", gossip}),
+                     "level BF16 is not available for GASLoC");
 }
 
 } // namespace

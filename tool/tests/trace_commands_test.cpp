@@ -150,7 +150,8 @@ TEST_F(ToolTest, VerifyOfBadInputIsOneLineAndStatus2) {
     FileImage image(trace_);
     image.drop_result("parameters");
     image.save(trace_);
-    expect_bad_input(run_tool({"verify", "--from", "recorded", trace_}), "--from recorded is not available");
+    expect_bad_input(run_tool({"verify", "--from", "recorded", trace_}),
+                     "--from recorded is not available");
     image.replace_in_config("\"first\"", "\"together\"");
     image.save(trace_);
     expect_bad_input(run_tool({"verify", trace_}), "level EXACT is not available");

@@ -176,14 +176,14 @@ void Hints::tell_scales(const StepFindings& found) {
 void Hints::tell_values(const ResultKind& kind, Index wrong, Index scaled, bool divided) {
     const std::string factor = (divided ? "1/" : "") + std::to_string(workers_);
     const bool of_all_ranks = !kind.per_rank;
-    scales_.push_back(
-        std::string(kind.name) + " of step " + std::to_string(step_) + ": " + std::to_string(scaled) +
-        " of " + std::to_string(wrong) + " wrong values are " +
-        (level_.kind == LevelKind::exact ? "exactly " : "within their limits ") + factor +
-        (divided ? " of what they should be: " : " times what they should be: ") +
-        (of_all_ranks ? divided ? "divided by the number of ranks twice?" : "a sum instead of a mean?"
-         : divided    ? "divided by the number of ranks, where it is one rank's own?"
-                      : "multiplied by the number of ranks, or a sum over them?"));
+    scales_.push_back(std::string(kind.name) + " of step " + std::to_string(step_) + ": " +
+                      std::to_string(scaled) + " of " + std::to_string(wrong) + " wrong values are " +
+                      (level_.kind == LevelKind::exact ? "exactly " : "within their limits ") + factor +
+                      (divided ? " of what they should be: " : " times what they should be: ") +
+                      (of_all_ranks
+                           ? divided ? "divided by the number of ranks twice?" : "a sum instead of a mean?"
+                       : divided ? "divided by the number of ranks, where it is one rank's own?"
+                                 : "multiplied by the number of ranks, or a sum over them?"));
 }
 
 void Hints::tell_steps(Index wrong, Index scaled, bool divided) {

@@ -35,11 +35,11 @@ std::string describe(const TraceHead& head) {
 void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
     const problem::Problem& whole = head.whole();
     if (head.sampled)
-        notes.push_back(
-            "sampled: " + std::to_string(head.problem.layout.size()) + " of " +
-            count_of(whole.layout.size(), "coordinate") + ", " + std::to_string(head.extent.sample.size()) +
-            " of " + count_of(whole.segments.size(), "segment") + " (" +
-            describe(head.extent.sample, whole) + "): errors elsewhere are not detected");
+        notes.push_back("sampled: " + std::to_string(head.problem.layout.size()) + " of " +
+                        count_of(whole.layout.size(), "coordinate") + ", " +
+                        std::to_string(head.extent.sample.size()) + " of " +
+                        count_of(whole.segments.size(), "segment") + " (" +
+                        describe(head.extent.sample, whole) + "): errors elsewhere are not detected");
     if (!head.norm.empty())
         notes.emplace_back("the clip norm is taken from the trace, because a sample cannot determine it");
     if (!head.exponent.empty() && head.sampled)

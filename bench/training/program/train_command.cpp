@@ -74,11 +74,11 @@ std::string floors_text(const std::vector<training::Floor>& floors) {
 void print_head(const TrainCall& asked, const Text& text, const std::vector<training::Floor>& floors,
                 double parameters) {
     const Plan& plan = asked.plan;
-    std::printf("text   %s; who guesses has a loss of %.3f\n", words_of(text).c_str(),
+    std::printf("text   %s; uniform guessing has a loss of %.3f\n", words_of(text).c_str(),
                 std::log(static_cast<double>(text.symbols)));
     std::printf("floors counting reaches: %s", floors_text(floors).c_str());
     if (text.entropy)
-        std::printf("; nobody less than %.3f", *text.entropy);
+        std::printf("; entropy of the text %.3f", *text.entropy);
     std::printf("\n");
     const std::string stages =
         plan.stages > 1 ? ", cut into " + std::to_string(plan.stages) + " stages" : "";

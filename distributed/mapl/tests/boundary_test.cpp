@@ -315,10 +315,9 @@ TEST(MaplEnds, MessagesMayBeExpected) {
                     if (expects) {
                         EXPECT_EQ(what([&] { receiver.expect(1, tokens); }),
                                   "micro-batch 1 is expected already; once is enough");
-                        EXPECT_EQ(
-                            what([&] { static_cast<void>(receiver.forward(0, tokens + 1)); }),
-                            "micro-batch 0: expect() gave 360 bytes, receive asks for 369; pass the "
-                            "same number of tokens to both");
+                        EXPECT_EQ(what([&] { static_cast<void>(receiver.forward(0, tokens + 1)); }),
+                                  "micro-batch 0: expect() gave 360 bytes, receive asks for 369; pass the "
+                                  "same number of tokens to both");
                         EXPECT_NE(what([&] { receiver.end_step(); }).find("are under way"),
                                   std::string::npos);
                         EXPECT_NE(what([&] { static_cast<void>(receiver.state()); }).find("are under way"),

@@ -235,11 +235,12 @@ TEST(WrongBuckets, OfOneRankAloneAreItsOwnErrorThereAndToldOnTheOthers) {
         rank.step(1);
         const auto g = rank.gradient(2);
         const std::vector<std::size_t> bucket{inner.rank() == 1 ? std::size_t{9} : std::size_t{0}};
-        EXPECT_EQ(error_of([&] { rank.optimizer().bucket(bucket, g); }),
-                  inner.rank() == 1
-                      ? "step 2, bucket 1: there is no tensor 9; the model has 5, from 0 on"
-                      : "step 2, bucket 1: rank 1 refused the step, and its own error says why; nothing has "
-                        "changed on any rank");
+        EXPECT_EQ(
+            error_of([&] { rank.optimizer().bucket(bucket, g); }),
+            inner.rank() == 1
+                ? "step 2, bucket 1: there is no tensor 9; the model has 5, from 0 on"
+                : "step 2, bucket 1: rank 1 refused the step, and its own error says why; nothing has "
+                  "changed on any rank");
         rank.step(2);
         EXPECT_EQ(rank.optimizer().steps(), 2);
         static_cast<void>(rank.optimizer().coming_mask());

@@ -69,7 +69,8 @@ void PlainRank::together(const std::string& failure) {
 
 void PlainRank::save(const fs::path& folder) {
     if (!halted_.empty())
-        throw distributed::Halted("the state is not available: " + halted_ + "; restore a state to continue");
+        throw distributed::Halted("the state is not available: " + halted_ +
+                                  "; restore a state to continue");
     join_mask();
     const Header header{steps_, magic, ranks_, d_, last_exponent_.value_or(nothing_sent), E_};
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);

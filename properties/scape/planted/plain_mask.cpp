@@ -175,7 +175,8 @@ void PlainRank::advance_mask() {
 
 std::vector<std::uint8_t> PlainRank::coming() {
     if (!halted_.empty())
-        throw distributed::Halted("the coming mask is not available: " + halted_ + "; restore a state to continue");
+        throw distributed::Halted("the coming mask is not available: " + halted_ +
+                                  "; restore a state to continue");
     join_mask();
     return next_mask();
 }
