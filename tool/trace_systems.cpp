@@ -23,7 +23,7 @@ const gate::System& system_of_trace(const std::filesystem::path& path, const std
         static_cast<void>(gate::find_system(all_systems(), wanted));
     if (trace::holds_prints(path))
         throw Error(path.string() +
-                    ": the fingerprints of a run, and no trace; give it to truestep fingerprints");
+                    ": the fingerprints of a run, not a trace; give it to truestep fingerprints");
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
     for (const gate::System& system : all_systems()) {

@@ -36,7 +36,7 @@ Spool::Place Spool::put(std::span<const std::byte> bytes) {
     if (path_.empty())
         return {0, bytes.size(), {bytes.begin(), bytes.end()}};
     if (!output_)
-        throw Error(path_.string() + ": a write has failed, and what is recorded has a gap; start anew");
+        throw Error(path_.string() + ": a write has failed, and the recording has a gap; record again");
     std::error_code error;
     Place place{written_, bytes.size()};
     written_ += storage::write_all(*output_, bytes, error);

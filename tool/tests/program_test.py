@@ -175,7 +175,7 @@ class Programs(unittest.TestCase):
         self.expect_that_case_alone("long", r"rank 1 of 2.*left no 'parameters': .* has 76 bytes; it must have 72")
 
     def test_one_that_shows_nothing(self):
-        self.expect_that_case_alone("nothing", r"rank 1 of 2.*left no 'parameters': .* is no file")
+        self.expect_that_case_alone("nothing", r"rank 1 of 2.*left no 'parameters': .* is not a file")
 
     def test_one_whose_parameters_are_no_numbers(self):
         self.expect_that_case_alone("nan", r"parameters of rank 1: 1 of 18 values differ[^$]*got nan")

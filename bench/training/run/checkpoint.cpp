@@ -147,7 +147,7 @@ std::optional<Checkpoint> load(const Path& path, const Json& identity) {
         return found == file.metadata().end() ? std::string() : found->second;
     };
     if (word("format") != format)
-        throw Error(path.string() + " is no checkpoint of a training run; give another folder");
+        throw Error(path.string() + " is not a checkpoint of a training run; give another folder");
     try {
         const Json run = Json::parse(word("run"));
         const Json& there = run.at("identity");

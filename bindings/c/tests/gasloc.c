@@ -240,7 +240,7 @@ static void bad_gasloc_input_is_told(void) {
     static const struct {
         const char* settings;
         const char* told;
-    } wrong[] = {{"density=0.1", "'density=0.1' is no setting"},
+    } wrong[] = {{"density=0.1", "'density=0.1' is not a setting"},
                  {"law=star", "star"},
                  {"gamma=0.9", "gamma"},
                  {"alpha=some", "alpha is 'some'"},

@@ -211,7 +211,7 @@ class Steps(unittest.TestCase):
 class Told(unittest.TestCase):
     def test_settings_and_states(self) -> None:
         for arguments, settings, text in (
-                ((4, 5), {}, "rank is 5; it must be from 1 to the width, which is 4"), ((4, 2), {"density": 1}, "'density=1' is no setting"),
+                ((4, 5), {}, "rank is 5; it must be from 1 to the width, which is 4"), ((4, 2), {"density": 1}, "'density=1' is not a setting"),
                 ((4, 2, 0), {}, "vocabulary is 0"), ((4, 2), {"anchors": "one"}, "none, fixed, shared or two"),
                 ((WIDTH, RANK), {"state": State(subspace=2 * A)}, r"off the manifold: \|A\^T A - I\| is 3, and rounding explains "),
                 ((WIDTH, RANK), {"state": State(subspace=A[1:])}, "subspace: it has 14 values"),

@@ -329,7 +329,7 @@ class Optimizer(unittest.TestCase):
                             residual=one.residual, mask=one.mask, next_mask=one.next_mask)
 
     def test_bad_input_is_told(self) -> None:
-        with self.assertRaisesRegex(truestep.Error, "'beta3=1' is no setting"):
+        with self.assertRaisesRegex(truestep.Error, "'beta3=1' is not a setting"):
             truestep.Problem(TENSORS, beta3=1)
         with self.assertRaisesRegex(truestep.Error, "2 workers"):
             truestep.Optimizer(make_problem(2), made_up(1))

@@ -190,7 +190,7 @@ TEST_F(SimulatedCublas, WhatNobodyMayTouchIsAFault) {
     };
     Floats of_host(4);
     EXPECT_THAT(fails(of_host.data(), memory(Floats{0.0F}), 4),
-                HasSubstr("the first matrix is no memory of a device"));
+                HasSubstr("the first matrix is not device memory"));
     EXPECT_THAT(fails(memory(4), memory(Floats{0.0F}), 4),
                 HasSubstr("uninitialized memory, in the first matrix"));
     EXPECT_THAT(fails(memory(Floats(4)), memory(1), 4),

@@ -218,7 +218,7 @@ TEST(Shuffle, ThatNotAllMembersReachOrThatAsksAStrangerIsFound) {
                 HasSubstr("no member of its own shuffle"));
     // The odd ones alone: each would have its even neighbour's.
     EXPECT_THAT(bench.fault_of(half + "@!%p1 bra END;\n" + shuffle + "-1431655766;\nEND:\n", {}),
-                HasSubstr("a shuffle from a thread that is no member, "));
+                HasSubstr("a shuffle from a thread that is not a member, "));
     EXPECT_EQ(bench.fault_of(half + shuffle + "-1;\n", {}), "");
 }
 

@@ -185,7 +185,7 @@ TEST_F(ReadResults, SaysWhereAndWhatIsWrong) {
     bad = full();
     bad["rows"][1]["failure"]["drawing"]["tensors"][1]["end"] = 4;
     EXPECT_TRUE(
-        contains(refusal(bad), "tensors[1] goes from 2 to 4, which is no range within 3 coordinates"));
+        contains(refusal(bad), "tensors[1] goes from 2 to 4, which is not a range within 3 coordinates"));
     bad = full();
     bad["rows"][1]["failure"]["drawing"]["ranks"] = 3;
     EXPECT_TRUE(contains(refusal(bad), "lanes[0].values holds 2 rows, not 3"));

@@ -226,7 +226,7 @@ TEST_F(ExtentTest, BadInputIsToldInALine) {
     EXPECT_TRUE(contains(error_after("[1,3]", "[3,1]"), "sample: entry 1 is 1"));
     EXPECT_TRUE(contains(error_after("[1,3]", "[]"), "sample is empty"));
     EXPECT_TRUE(contains(error_after("[1,3]", "[1,5]"), "0 to 4"));
-    EXPECT_TRUE(contains(error_after("[1,3]", "[-1,3]"), "entry 0 is no number of a segment"));
+    EXPECT_TRUE(contains(error_after("[1,3]", "[-1,3]"), "entry 0 is not the number of a segment"));
     EXPECT_TRUE(contains(error_after("[1,3]", "\"wq\""), "'sample' is not a list"));
     EXPECT_TRUE(contains(error_after("[1,3]", "[1,4]"), "initial/parameters is F32[22]"));
     EXPECT_TRUE(contains(error_after("\"begin\":4", "\"begin\":-4"), "begin is -4"));
