@@ -45,13 +45,13 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         if (system.learning) {
             one.add_flag("--converge", settings->converge,
                          "only train with each bug and report which ones change the loss curve");
-            one.add_option("--pairs", settings->pairs, "of these runs, of each");
+            one.add_option("--pairs", settings->pairs, "pairs of runs with each bug, with --converge");
         }
         one.option_defaults()->group("How much and how long");
         one.add_option("--cases", settings->cases, "cases that a property may draw to catch a bug");
         one.add_option("--clean-cases", settings->clean_cases,
                        "cases over all properties, for each of the clean implementations");
-        one.add_option("--seed", settings->seed, "all cases follow from it");
+        one.add_option("--seed", settings->seed, "seed of all cases");
         one.add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
         one.add_option("--jobs", settings->jobs, "processes at work at a time; 0: all in this one");
         one.option_defaults()->group("What is printed and written");

@@ -124,7 +124,7 @@ Comparison compare(std::span<const float> expected, std::span<const float> actua
         throw Error("comparator: level " + name(level) + " is not available without bounds; pass them");
     if (level.kind == LevelKind::ulp && !(level.limit >= 0.0 && std::isfinite(level.limit)))
         throw Error("comparator: level " + name(level) +
-                    " bounds nothing; its limit is 0 or more, and finite");
+                    " bounds nothing; its limit must be at least 0, and finite");
     Gatherer gatherer(expected.size(), actual.size());
     const double limit = level.kind == LevelKind::ulp ? level.limit : 0.0;
     for (std::size_t i = 0; i < std::min(expected.size(), actual.size()); ++i) {

@@ -76,7 +76,7 @@ truestep_mapl_boundary made_mapl(const mapl::Settings& settings, const MaplForm*
                                  const truestep_mapl_state& state) {
     need_mapl_state(settings, state);
     if (state.steps < 0)
-        throw Error("state: steps is " + std::to_string(state.steps) + "; it is 0 or more");
+        throw Error("state: steps is " + std::to_string(state.steps) + "; it must be at least 0");
     truestep_mapl_boundary made{.settings = settings, .form = form, .steps = state.steps};
     made.a = state.subspace.count == 0 ? mapl::first_subspace(settings.width, settings.rank, settings.seed)
                                        : mapl_values(settings, state.subspace, "state: subspace");

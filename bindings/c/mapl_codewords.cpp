@@ -153,7 +153,8 @@ MaplCodewords made_mapl_codewords(const mapl::Settings& settings, const truestep
         return {};
     }
     if (state.micro_batches < 0)
-        throw Error("state: micro_batches is " + std::to_string(state.micro_batches) + "; it is 0 or more");
+        throw Error("state: micro_batches is " + std::to_string(state.micro_batches) +
+                    "; it must be at least 0");
     MaplCodewords made;
     made.books.fill(state.codebooks.count == 0
                         ? mapl::first_codebooks(settings)

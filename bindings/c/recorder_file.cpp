@@ -37,7 +37,7 @@ std::size_t ranks_of(const truestep_recorder& recorder, const Kind& kind) {
         return step.vectors.contains(name) && step.vectors.at(name).contains(0);
     });
     if (!recorder.rank && ranks != 0 && ranks != workers && !(ranks == 1 && may_be_one))
-        throw Error("recorder: " + name + " is there of " + std::to_string(ranks) + " ranks of " +
+        throw Error("recorder: " + name + " is given for " + std::to_string(ranks) + " ranks of " +
                     std::to_string(workers) + "; give every rank's" +
                     (kind.per_rank ? "" : ", or rank 0's alone"));
     return ranks;

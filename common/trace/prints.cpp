@@ -63,7 +63,7 @@ void read_head(Prints& prints, const std::string& line, const std::string& what)
     for (const std::string& name : texts(head.list("results"), what + ": results")) {
         if (name == "step" || name == "learning_rate")
             throw Error(what + ": a result is called '" + name +
-                        "', which a line has a meaning for; give it another name");
+                        "', which is a reserved word of a line; give it another name");
         prints.results.push_back({name, false});
     }
     for (const std::string& name : texts(head.list("replicated"), what + ": replicated")) {

@@ -137,7 +137,7 @@ void End::must_be_between_steps(std::size_t under_way, const char* what) const {
 
 void End::ask(Traffic traffic, Index micro, std::size_t bytes) {
     if (expected_.contains(micro))
-        throw Error("micro-batch " + std::to_string(micro) + " is expected already; once is enough");
+        throw Error("micro-batch " + std::to_string(micro) + " is expected already; call expect() once");
     expected_.emplace(micro, Expected{bytes, peers_.receive(traffic, peer_, number(micro), bytes)});
 }
 

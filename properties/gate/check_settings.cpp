@@ -116,7 +116,7 @@ void Check::check_settings() const {
     if (!(settings_.timeout >= 0.001 && settings_.timeout <= 31'536'000.0))
         throw Error("--timeout is " + shortest(settings_.timeout) + "; it must be 0.001 seconds to a year");
     if (settings_.one_case && (settings_.properties.size() != 1 || implementation_count() != 1))
-        throw Error("--case needs one --implementation and one --property to be tried with");
+        throw Error("--case needs exactly one --implementation and one --property");
     at_least("--pairs", settings_.pairs, 2);
     if (settings_.converge &&
         (settings_.matrix_only || !settings_.properties.empty() || group_->name() != "in_process"))

@@ -271,7 +271,7 @@ TEST_F(ToolTest, ModelOfBadInputIsOneLineAndStatus2) {
                      "a hypercube of 6 workers does not exist");
     expect_bad_input(run_tool({"model", "fit", file("absent")}), "absent");
     support::store(file("other"), R"({"rows": [{"peer": 3}]})");
-    expect_bad_input(run_tool({"model", "fit", file("other")}), "no output of bench_peers");
+    expect_bad_input(run_tool({"model", "fit", file("other")}), "not the output of bench_peers");
     support::store(file("folder"), "");
     expect_bad_input(run_tool({"model", "plots", file("folder")}), "folder");
 }

@@ -125,7 +125,7 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
         throw Error(
             path.string() +
             ": level BF16 is not available for GASLoC: a round's inner steps are not recorded one by one, "
-            "and what bf16 rounds grows from one to the next; use --level rel");
+            "and bf16 rounding grows from one to the next; use --level rel");
     verify::VerdictBuilder builder(trace, options,
                                    {describe(trace.head().config),
                                     "parameters, drifted, gossiped and inner state of every worker",

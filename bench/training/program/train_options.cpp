@@ -20,10 +20,10 @@ void add_runs(CLI::App& command, TrainCall& asked) {
         "beside "
         "the learning rate (0.1)");
     command.add_option("-P,--ranks", asked.plan.ranks,
-                       "that share the training, as threads; under mpirun it says how many");
+                       "ranks that share the training, as threads; under mpirun as many as it starts");
     command.add_option(
         "--stages", asked.plan.stages,
-        "of the pipeline into which each rank's layers are cut; what goes between is counted");
+        "pipeline stages into which each rank's layers are cut; the traffic between them is counted");
     command.add_option("--communicator", asked.communicator,
                        "in_process (threads) or mpi (started by mpirun)");
     command.add_option("--steps", asked.steps,
@@ -33,12 +33,11 @@ void add_runs(CLI::App& command, TrainCall& asked) {
         .add_option("--seeds", asked.seeds,
                     "runs of each optimizer; those of one seed have the same start and the same batches")
         ->check(CLI::Range(1, 10'000));
-    command.add_option(
-        "--base-seeds", asked.base_seeds,
-        "runs of the base line, from which it is known what chance does; 0: as many as --seeds");
+    command.add_option("--base-seeds", asked.base_seeds,
+                       "runs of the base line, which show the effect of chance; 0: as many as --seeds");
     command.add_option("--margin", asked.margin,
                        "nats a symbol: a candidate that is shown to differ by less is the SAME");
-    command.add_option("--first-seed", asked.first_seed, "the others follow it");
+    command.add_option("--first-seed", asked.first_seed, "the first seed; the others follow it");
     command.add_option("--measure-every", asked.plan.measure_every,
                        "steps, and at the end; of diloco and gasloc where the next round ends");
     command.add_option("--measured-windows", asked.plan.measured_windows,

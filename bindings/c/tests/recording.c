@@ -335,7 +335,7 @@ void what_is_missing_is_told(const char* folder) {
     CHECK_OK(truestep_recorder_begin_step(recorder, 0.01));
     CHECK_FAILS(truestep_recorder_write(recorder, path), TRUESTEP_ERROR, "no gradient");
     CHECK_FAILS(truestep_recorder_add(recorder, "weights", 0, &whole, 1), TRUESTEP_ERROR,
-                "'weights' is nothing");
+                "'weights' is not a result");
     CHECK_FAILS(truestep_recorder_add(recorder, "gradient", 3, &whole, 1), TRUESTEP_ERROR,
                 "ranks are 0 to 2");
     CHECK_FAILS(truestep_recorder_add(recorder, "mask", 0, &whole, 1), TRUESTEP_ERROR,
@@ -343,7 +343,7 @@ void what_is_missing_is_told(const char* folder) {
     CHECK_OK(truestep_recorder_add(recorder, "gradient", 0, &whole, 1));
     CHECK_FAILS(truestep_recorder_add(recorder, "gradient", 0, &whole, 1), TRUESTEP_ERROR, "given twice");
     CHECK_FAILS(truestep_recorder_write(recorder, path), TRUESTEP_ERROR,
-                "gradient is there of 1 ranks of 3");
+                "gradient is given for 1 ranks of 3");
     CHECK_OK(truestep_recorder_add(recorder, "gradient", 1, &whole, 1));
     CHECK_OK(truestep_recorder_add(recorder, "gradient", 2, &whole, 1));
     CHECK_FAILS(truestep_recorder_write(recorder, path), TRUESTEP_ERROR, "no result");

@@ -108,7 +108,7 @@ class OneProcess(unittest.TestCase):
         model = make_model()
         optimizer = torch.optim.AdamW(model.parameters())
         self.refused("state is .'exp_avg'.; give a name", lambda: truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters()), state=["exp_avg"]))
-        self.refused("budget is -1; it is 1 or more", lambda: truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters()), budget=-1))
+        self.refused("budget is -1; it must be at least 1", lambda: truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters()), budget=-1))
         self.refused("on_error is 'ignore'", lambda: truestep.torch.Fingerprints(optimizer, "/dev/null", on_error="ignore"))
         truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters(), algorithm="adams"), state={"step": "first_moment"})
         backward(model, 0)

@@ -231,7 +231,7 @@ class Recorder(unittest.TestCase):
         for rank, gradient in enumerate(gradients(2, 1)):
             recorder.add("gradient", rank, gradient)
         recorder.add("parameters", 0, made_up(1))
-        with self.assertRaisesRegex(truestep.Error, "gradient is there of 2 ranks of 3"):
+        with self.assertRaisesRegex(truestep.Error, "gradient is given for 2 ranks of 3"):
             recorder.write("/nowhere.safetensors")
         with self.assertRaisesRegex(truestep.Error, "give a vector of bool"):
             recorder.add("mask", 0, made_up(1))

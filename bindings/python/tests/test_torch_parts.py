@@ -77,9 +77,9 @@ class InParts(unittest.TestCase):
         self.backward(self.model, 1)
         with self.assertRaisesRegex(truestep.Error, r"3.bias has another gradient.*optimizer.no_sync\(\).*forget_parts"):
             self.backward(self.model, 2)
-        with self.assertRaisesRegex(truestep.Error, "in the middle of a step"):
+        with self.assertRaisesRegex(truestep.Error, "within a step"):
             optimizer.state_dict()
-        with self.assertRaisesRegex(truestep.Error, "have been exchanged"):
+        with self.assertRaisesRegex(truestep.Error, "are exchanged already"):
             optimizer.accumulate()
         optimizer.forget_parts()
         optimizer.zero_grad()
@@ -199,7 +199,7 @@ class InParts(unittest.TestCase):
                 narrow.grad = part
                 other.accumulate()
                 self.assertIsNone(narrow.grad)
-            with self.assertRaisesRegex(truestep.Error, "in the middle of a step"):
+            with self.assertRaisesRegex(truestep.Error, "within a step"):
                 other.state_dict()
             narrow.grad = parts[2]
             for optimizer in (one, other):

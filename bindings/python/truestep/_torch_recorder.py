@@ -149,7 +149,7 @@ class Recorder:
                  norm: Callable[[], float] | None = None, exponent: Callable[[], int] | None = None, on_error: str = "raise") -> None:
         for name, count in (("start", start), ("steps", 1 if steps is None else steps), ("budget", budget)):
             if count < 1:
-                raise Error(f"Recorder: {name} is {count}; it is 1 or more")
+                raise Error(f"Recorder: {name} is {count}; it must be at least 1")
         if not isinstance(state or {}, Mapping):
             raise Error(f"Recorder: state is {state!r}; give a name in the optimizer's state and its result, such as {{'exp_avg': 'first_moment'}}")
         self._warns, self._failed = checked_on_error(on_error, "Recorder") == "warn", False

@@ -180,7 +180,7 @@ class Scape(flat_model.FlatOptimizer):
         """As every optimizer's; the residual is this rank's own, so each rank saves its own. To be called on all ranks: it waits
         for the coming mask."""
         if self._accumulated or (self._buckets is not None and self._buckets.any):
-            raise Error("state_dict: the optimizer is in the middle of a step, whose parts no state holds; take the step, or forget_parts()")
+            raise Error("state_dict: not available within a step, because a state holds no parts; take the step, or call forget_parts()")
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
         place = {"workers": self._problem.workers, "rank": self._rank}

@@ -314,7 +314,7 @@ TEST(MaplEnds, MessagesMayBeExpected) {
                         receiver.expect(micro, tokens);
                     if (expects) {
                         EXPECT_EQ(what([&] { receiver.expect(1, tokens); }),
-                                  "micro-batch 1 is expected already; once is enough");
+                                  "micro-batch 1 is expected already; call expect() once");
                         EXPECT_EQ(what([&] { static_cast<void>(receiver.forward(0, tokens + 1)); }),
                                   "micro-batch 0: expect() gave 360 bytes, receive asks for 369; pass the "
                                   "same number of tokens to both");

@@ -259,7 +259,7 @@ TEST(WrongParts, ChangeNothing) {
         EXPECT_NE(error_of([&] { optimizer.accumulate(std::span(g).first(3)); }).find("3 values given"),
                   std::string::npos);
         optimizer.accumulate(g);
-        EXPECT_NE(error_of([&] { static_cast<void>(optimizer.state()); }).find("middle of a step"),
+        EXPECT_NE(error_of([&] { static_cast<void>(optimizer.state()); }).find("within a step"),
                   std::string::npos);
         optimizer.bucket(std::vector<std::size_t>{0}, g);
         EXPECT_NE(error_of([&] { optimizer.accumulate(g); }).find("after buckets"), std::string::npos);

@@ -260,7 +260,7 @@ TEST_F(MaplTraces, WhatCannotBeIsALine) {
     EXPECT_EQ(refused_coded(of_step(2, "indices.2"), 3, 6.0F),
               "step/0002/indices.2, entry 3, is 6; there are 6 codewords");
     EXPECT_EQ(refused_coded("initial/C", 1, 0.5F),
-              "initial/C: the first codeword of book 0 is not 0; it has to be, and stays");
+              "initial/C: the first codeword of book 0 is not 0; it must be 0 and stays 0");
     EXPECT_NE(refused([](Recording& of) { of.numbers["rate"][1] = 0.6; }).find("0.52"), std::string::npos);
     EXPECT_NE(refused([](Recording& of) { of.vectors.erase(of_step(2, "X.1")); }).find("step/0002/X.1"),
               std::string::npos);

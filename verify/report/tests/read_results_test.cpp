@@ -165,7 +165,7 @@ TEST_F(ReadResults, SaysWhereAndWhatIsWrong) {
     ordered_json* lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
     (*lanes)[0]["values"][1][2] = "x";
     EXPECT_TRUE(refusal(bad).starts_with(
-        "rows[1].failure.drawing.lanes[0].values[1] holds \"x\", which is no bit"));
+        "rows[1].failure.drawing.lanes[0].values[1] holds \"x\", which is not a bit"));
     bad = full();
     lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
     (*lanes)[3]["expected"][1][0] = "-1";
