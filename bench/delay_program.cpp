@@ -92,7 +92,7 @@ Link make_link(const std::string& text) {
     const std::size_t first = text.find(':');
     const std::size_t second = text.find(':', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos)
-        throw Error("link '" + text + "' is none; it must be NAMESPACE:INNER:OUTER");
+        throw Error("link '" + text + "' is not one; it must be NAMESPACE:INNER:OUTER");
     const File here("/proc/self/ns/net", O_RDONLY);
     const File there("/run/netns/" + text.substr(0, first), O_RDONLY);
     if (setns(there.number(), CLONE_NEWNET) != 0)

@@ -220,7 +220,7 @@ Rows read_rows(const Options& options) {
         } catch (const nlohmann::json::exception&) {
             throw Error(
                 options.rows + ", line " + std::to_string(number) +
-                ": this is no row of bench_levels; give a file of its own, or one that is not there");
+                ": this is not a row of bench_levels; give a file of its own, or one that is not there");
         }
     return rows;
 }

@@ -343,7 +343,7 @@ int main(int argc, char** argv) {
             throw Error("--threads is of a rank alone or of one that is a process: take --ranks 1, or "
                         "--communicator mpi under mpirun");
         if (options.communicator == "threads" && options.rate > 0)
-            throw Error("--rate is of a link, which threads have none of; leave it out, or take "
+            throw Error("--rate belongs to a link, and threads have none; leave it out, or take "
                         "--communicator mpi under mpirun");
         if (options.communicator == "threads")
             return run(options);

@@ -155,7 +155,7 @@ bool fits(const Options& options, const Row& row) {
     const double room = options.memory_share * available_bytes();
     if (bytes <= room)
         return true;
-    std::printf("%-11s %10lld %3d SKIPPED: takes about %.1f GiB; %.1f are to be had\n",
+    std::printf("%-11s %10lld %3d SKIPPED: takes about %.1f GiB; %.1f are available\n",
                 row.scheme.text().c_str(), static_cast<long long>(row.size), row.ranks, bytes / 0x1p30,
                 room / 0x1p30);
     return false;

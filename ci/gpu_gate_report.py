@@ -92,7 +92,7 @@ def begin(result, work, settings):
     if settings["continue"] and result.exists():
         before = json_of(result)
         if before is None or before.get("format") != FORMAT:
-            die(f"{result} is no result of this gate, which --continue could take up; give another name")
+            die(f"{result} is not a result of this gate, so --continue cannot resume it; give another name")
         for key in ("commit", "device", "simulated"):
             if before[key] != whole[key]:
                 die(f"{result} is of {key} '{before[key]}', and this is '{whole[key]}': results of two do not mix; leave --continue out")

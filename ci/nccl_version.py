@@ -16,4 +16,4 @@ for place in places:
     print(f"probe: NCCL {version.value}, {place}")
     break
 else:
-    print("probe: no NCCL; TRUESTEP_NCCL_ROOT can say where it is")
+    print("probe: no NCCL; set TRUESTEP_NCCL_ROOT to its folder")

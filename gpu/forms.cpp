@@ -52,7 +52,7 @@ Form form_of_a_device_each(bool threads, const std::string& missing) {
     form.runs_on = here.simulated ? std::string() : nccl_description();
     form.most_ranks = here.devices * machines();
 #else
-    form.unavailable = "built without NCCL; TRUESTEP_NCCL_ROOT says where it is";
+    form.unavailable = "built without NCCL; set TRUESTEP_NCCL_ROOT to its folder";
 #endif
     return form;
 }

@@ -32,7 +32,7 @@ int told_by_launcher(const std::function<const char*(const char*)>& variable) {
         const auto rank = parse_number<int>(told);
         if (!rank || *rank < 0)
             throw Error(std::string(name) + " is '" + told +
-                        "', which is no rank on a machine; unset it, or give a number from 0 on");
+                        "'; it must be a local rank of at least 0; correct or unset it");
         return *rank;
     }
     return Lodging::nothing;

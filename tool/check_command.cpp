@@ -9,7 +9,7 @@ namespace truestep::tool {
 
 void add_check(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand(
-        "check", "the gate: every implementation beside the reference, and against its properties");
+        "check", "the gate: compare every implementation with the reference and test its properties");
     gate::set_up_check(*command, status, arguments, all_systems(),
                        gate::shell_word(arguments.front()) + " check",
                        gpu::simulated() ? gpu::choose_schedule : std::function<void(std::uint64_t)>{});

@@ -19,7 +19,7 @@ void add_diff(CLI::App& app, int& status) {
     };
     auto settings = std::make_shared<Settings>();
     command->add_option("A", settings->a, "the trace that counts as expected")->required();
-    command->add_option("B", settings->b, "the trace that is held against it")->required();
+    command->add_option("B", settings->b, "the trace that is compared with it")->required();
     command->footer("Exit status: 0 the same, 1 a difference, 2 bad input or usage.\n"
                     "Example:\n"
                     "  truestep diff two_gpus.safetensors four_gpus.safetensors\n"

@@ -10,9 +10,9 @@
 namespace truestep::tool {
 
 void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
-    CLI::App* command =
-        app.add_subcommand("fingerprints", "are a run's ranks alike, and how far do two runs go together? "
-                                           "From fingerprints that each rank wrote");
+    CLI::App* command = app.add_subcommand(
+        "fingerprints", "compare the ranks of a run, or two runs, by the fingerprints that "
+                        "each rank wrote");
     struct Settings {
         std::vector<std::string> run;
         std::vector<std::string> other;

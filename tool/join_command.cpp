@@ -10,7 +10,7 @@ namespace truestep::tool {
 
 void add_join(CLI::App& app, int& status) {
     CLI::App* command =
-        app.add_subcommand("join", "make one trace of what each rank of a run has written by itself");
+        app.add_subcommand("join", "join the files that the ranks of a run wrote into one trace");
     struct Settings {
         std::vector<std::string> files;
         std::string output;

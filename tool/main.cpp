@@ -68,7 +68,7 @@ int main(int count, char** values) {
                  "truestep");
     app.set_version_flag("--version", "truestep " + truestep::report::version());
     app.require_subcommand(1);
-    app.footer("'truestep COMMAND --help' tells about one command, with examples.");
+    app.footer("'truestep COMMAND --help' describes one command, with examples.");
     add_verify(app, status, arguments);
     add_check(app, status, arguments);
     add_planted(app, status, arguments);

@@ -31,7 +31,7 @@ int train(const PlantedRun& settings, const std::vector<std::string>& arguments)
 
 void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command = app.add_subcommand(
-        "planted", "the gate's own test: does it catch every planted bug, and accuse nobody else?");
+        "planted", "test the gate: it must catch every known bug and accuse no clean implementation");
     const auto set_up = [&](CLI::App& one, const gate::System& system, const std::string& words) {
         auto settings = std::make_shared<PlantedRun>();
         settings->system = system.name;
@@ -44,14 +44,14 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
         one.add_option("--without", settings->without, "leave out these properties")->delimiter(',');
         if (system.learning) {
             one.add_flag("--converge", settings->converge,
-                         "train with each, and say which ones a loss curve shows; nothing else is asked");
-            one.add_option("--pairs", settings->pairs, "of these runs, of each");
+                         "only train with each bug and report which ones change the loss curve");
+            one.add_option("--pairs", settings->pairs, "pairs of runs with each bug, with --converge");
         }
         one.option_defaults()->group("How much and how long");
         one.add_option("--cases", settings->cases, "cases that a property may draw to catch a bug");
         one.add_option("--clean-cases", settings->clean_cases,
                        "cases over all properties, for each of the clean implementations");
-        one.add_option("--seed", settings->seed, "all cases follow from it");
+        one.add_option("--seed", settings->seed, "seed of all cases");
         one.add_option("--timeout", settings->timeout, "seconds after which a silent rank ends a run");
         one.add_option("--jobs", settings->jobs, "processes at work at a time; 0: all in this one");
         one.option_defaults()->group("What is printed and written");
@@ -61,7 +61,8 @@ void add_planted(CLI::App& app, int& status, const std::vector<std::string>& arg
                        "write results.json, index.html and junit.xml to this folder");
         const std::string shown = "  truestep planted" + words;
         one.footer(
-            "Exit status: 0 every bug caught and nobody else accused, 1 not so, 2 bad input or usage.\n"
+            "Exit status: 0 every bug caught and no clean implementation accused, 1 otherwise, 2 bad input "
+            "or usage.\n"
             "Examples:\n" +
             shown + "\n" + shown + " --bug 1,5 --all --clean-cases 0");
         one.callback([settings, &status, &arguments] {

@@ -126,7 +126,7 @@ class PlantedTable {
         std::printf("%4s %-60s %s%s\n",
                     candidate.number < 0 ? "-" : std::to_string(candidate.number).c_str(),
                     candidate.name.c_str(), judged.ended.empty() ? "" : "ENDED ",
-                    judged.same_states ? "no occasion: every state has the right one's bits"
+                    judged.same_states ? "no effect: every state equals the correct run's"
                     : judged.same_bits ? "SAME, in every bit"
                                        : text(judged.verdict).c_str());
         std::fflush(stdout);
@@ -139,8 +139,7 @@ class PlantedTable {
                                                  {"environment", report::json_environment()},
                                                  {"pairs", asked_.pairs},
                                                  {"rows", rows_}});
-        std::printf("planted mistakes: %d trained, %d of them without an occasion, %d shown by a loss "
-                    "curve, %d not "
+        std::printf("known bugs: %d trained, %d of them without effect, %d shown by a loss curve, %d not "
                     "(of which %d change no bit of any loss), %d undecided\n",
                     made_, without_occasion_, shown_, made_ - shown_ - undecided_ - without_occasion_,
                     without_a_bit_, undecided_);

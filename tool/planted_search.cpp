@@ -251,7 +251,7 @@ class Planted {
             std::printf("\nclean implementations: %d cases, %d accused, %d properties saw too little\n",
                         clean_cases_, accused_, mistrusted_);
         std::printf("smallest cases of at most 8 parameters: %d\n", small_);
-        std::printf("planted bugs: %d made, %d caught%s\n", made_, caught_,
+        std::printf("known bugs: %d made, %d caught%s\n", made_, caught_,
                     skipped_ == 0 ? "" : (", " + std::to_string(skipped_) + " skipped").c_str());
         return caught_ == made_ && accused_ == 0 && mistrusted_ == 0 ? all_passed : difference;
     }

@@ -98,17 +98,18 @@ void say_written(const char* what, const std::string& output) {
 
 void add_record(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
     CLI::App* command =
-        app.add_subcommand("record", "run the reference on made-up gradients and write a trace");
+        app.add_subcommand("record", "run the reference on synthetic gradients and write a trace");
     const auto set_up = [&](CLI::App& one, const gate::System& system, const std::string& words) {
         auto asked = std::make_shared<Asked>();
         one.option_defaults()->always_capture_default()->group("What is written");
         one.add_option("-o,--output", asked->output, "the trace to write")->required();
-        one.add_flag(
-            "--phases", asked->phases,
-            "also record what is between: local vectors, the exchanged mean, the reconstructed gradient");
-        one.add_option("--replicas", asked->replicas,
-                       "of what has to be the same on all ranks: none (recorded once), copies (each "
-                       "rank's own) or fingerprints (once, and a number a rank)");
+        one.add_flag("--phases", asked->phases,
+                     "also record intermediate results: local vectors, the exchanged mean, the "
+                     "reconstructed gradient");
+        one.add_option(
+            "--replicas", asked->replicas,
+            "what is recorded of vectors that all ranks share: none (recorded once), copies (each "
+            "rank's own) or fingerprints (once, and a number for each rank)");
         add_settings(one, asked->given, system);
         one.footer("Exit status: 0 written, 2 bad input or usage.\nExamples:\n  truestep record" + words +
                    " -o run.safetensors --steps 4" +

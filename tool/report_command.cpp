@@ -17,7 +17,7 @@ void add_report(CLI::App& app, int& status) {
     };
     auto settings = std::make_shared<Settings>();
     command->option_defaults()->always_capture_default();
-    command->add_option("files", settings->files, "what check and planted wrote with --json or --report")
+    command->add_option("files", settings->files, "result files of check and planted (--json or --report)")
         ->required();
     command->add_option("--out", settings->folder, "the folder for index.html and junit.xml");
     command->footer(

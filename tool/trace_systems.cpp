@@ -23,7 +23,7 @@ const gate::System& system_of_trace(const std::filesystem::path& path, const std
         static_cast<void>(gate::find_system(all_systems(), wanted));
     if (trace::holds_prints(path))
         throw Error(path.string() +
-                    ": the fingerprints of a run, and no trace; give it to truestep fingerprints");
+                    ": the fingerprints of a run, not a trace; give it to truestep fingerprints");
     const std::string algorithm = trace::algorithm_of(path);
     std::string known;
     for (const gate::System& system : all_systems()) {
@@ -34,10 +34,10 @@ const gate::System& system_of_trace(const std::filesystem::path& path, const std
         if (wanted.empty() || wanted == system.name)
             return system;
         throw Error(path.string() + ": a trace of the system " + system.name + " (algorithm '" + algorithm +
-                    "'), and --system is " + wanted + "; leave --system out, the trace says it");
+                    "'), and --system is " + wanted + "; omit --system: the trace names its system");
     }
     throw Error(path.string() + ": a trace of the algorithm '" + one_line(algorithm) +
-                "', which is of no system here; there are " + known);
+                "', which no system here knows; there are " + known);
 }
 
 } // namespace truestep::tool

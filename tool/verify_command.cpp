@@ -213,14 +213,16 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
     CLI::App* command = app.add_subcommand("verify", "check recorded runs against the reference");
     auto settings = std::make_shared<VerifyRun>();
     command
-        ->add_option("TRACE", settings->traces,
-                     "scape-trace files (specification, section 9); what each rank of a run has written by "
-                     "itself is taken as one run")
+        ->add_option(
+            "TRACE", settings->traces,
+            "scape-trace files (specification, section 9); the files that the ranks of a run wrote "
+            "count as one run")
         ->required();
     command->add_option(
         "--from", settings->from,
         "recorded: each step of the reference begins at the recorded state before it, so that one "
-        "early rounding does not hide the rest; start: it runs free. Default: recorded where the "
+        "early rounding does not hide the rest; start: the reference runs on its own. Default: recorded "
+        "where the "
         "trace holds the states, else start");
     command->add_option(
         "--level", settings->level,
@@ -228,20 +230,21 @@ void add_verify(CLI::App& app, int& status, const std::vector<std::string>& argu
         "rounding, around the double-precision reference; bf16: the same of an optimizer that keeps and "
         "computes everything in bf16, step by step. Default: exact");
     command->add_option("--system", settings->system,
-                        "take traces of this system alone (a trace says whose it is): " + with_traces());
-    command->add_flag("--brief", settings->brief, "one row a trace; only what fails is told in full");
+                        "accept only traces of this system; a trace names its system: " + with_traces());
+    command->add_flag("--brief", settings->brief, "one row for each trace; details for failures only");
     command
         ->add_option(
             "--threads", settings->threads,
-            "that share a large trace; no number changes the verdict. Default: the machine's cores")
+            "threads that share a large trace; their number does not change the verdict. Default: the "
+            "machine's cores")
         ->check(CLI::Range(1, 1024));
     command->add_option("--json", settings->json,
                         "also write the result, with the environment, to this file");
     command->add_option(
         "--report", settings->report,
-        "write a page (index.html) and JUnit (junit.xml) into this folder, which is made: each "
-        "run's verdict, what differs by step and tensor, and curves of what it did");
-    command->add_option("--junit", settings->junit, "write JUnit's XML alone to this file");
+        "write a page (index.html) and JUnit (junit.xml) into this folder, which is created: each "
+        "run's verdict, differences by step and tensor, and curves");
+    command->add_option("--junit", settings->junit, "write only JUnit's XML, to this file");
     command->footer(
         "Exit status: 0 all passed, 1 a difference (or too little data to prove anything), 2 bad input "
         "or usage.\n"

@@ -34,10 +34,10 @@ std::vector<std::string> what_fits(const gate::System& system, const verify::Tra
             for (const nlohmann::ordered_json& line : fits)
                 lines.push_back(line);
         else
-            lines.push_back("no known mistake could be tried: what tried them " + ended.how);
+            lines.push_back("known bugs were not tried: the process that tries them " + ended.how);
     } catch (const std::exception& error) {
         // A guess must not cost the verdict.
-        lines.push_back(std::string("no known mistake could be tried: ") + error.what());
+        lines.push_back(std::string("known bugs were not tried: ") + error.what());
     }
     return lines;
 }

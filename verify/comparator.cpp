@@ -121,10 +121,10 @@ double difference(double a, double b) {
 
 Comparison compare(std::span<const float> expected, std::span<const float> actual, const Level& level) {
     if (level.kind == LevelKind::rel || level.kind == LevelKind::bf16 || level.kind == LevelKind::stat)
-        throw Error("comparator: level " + name(level) + " cannot be had from bits alone; give its bounds");
+        throw Error("comparator: level " + name(level) + " is not available without bounds; pass them");
     if (level.kind == LevelKind::ulp && !(level.limit >= 0.0 && std::isfinite(level.limit)))
         throw Error("comparator: level " + name(level) +
-                    " bounds nothing; its limit is 0 or more, and finite");
+                    " bounds nothing; its limit must be at least 0, and finite");
     Gatherer gatherer(expected.size(), actual.size());
     const double limit = level.kind == LevelKind::ulp ? level.limit : 0.0;
     for (std::size_t i = 0; i < std::min(expected.size(), actual.size()); ++i) {

@@ -30,7 +30,7 @@ std::string parts_at(const TraceVerdict& bounded, const TraceVerdict& exact) {
     if (first.step == exact.first->step && first.phase == exact.first->phase &&
         first.result == exact.first->result && first.rank == exact.first->rank)
         return {};
-    return "at " + name(bounded.level) + " it parts first at " +
+    return "at " + name(bounded.level) + " the first difference is at " +
            place(first, bounded.layout, bounded.words);
 }
 
@@ -41,9 +41,8 @@ std::string only_rounding(const TraceVerdict& bounded, const TraceVerdict& exact
     if (bounded.status != Status::passed ||
         total(exact.rows).greatest_ulps > most_of_a_rounding * (bf16 ? ulps_of_one_in_bf16 : 1.0))
         return {};
-    return "at " + name(bounded.level) + " it passes, and no value is more than 16 ULP" +
-           (bf16 ? " of bf16" : "") + " away: a difference of rounding; try --level " +
-           (bf16 ? "bf16" : "rel");
+    return name(bounded.level) + " passes and no value differs by more than 16 ULP" +
+           (bf16 ? " of bf16" : "") + ": only rounding differs; try --level " + (bf16 ? "bf16" : "rel");
 }
 
 } // namespace
@@ -67,7 +66,7 @@ std::vector<std::string> what_may_be_wrong(const Traces& traces, const TraceVerd
         try {
             add(traces.known_mistake(judged));
         } catch (const std::exception& error) {
-            add(std::string("no known mistake could be tried within rounding: ") + error.what());
+            add(std::string("known bugs were not tried within rounding: ") + error.what());
         }
     if (parts && bounded)
         add(parts_at(*bounded, verdict));

@@ -55,15 +55,14 @@ std::string KnownMistakes::line() const {
             names += (names.empty() ? "" : ", or ") + tried->name +
                      (rank == all_ranks
                           ? ""
-                          : " (on " + std::string(words_.rank) + " " + std::to_string(rank) + " alone)");
+                          : " (on " + std::string(words_.rank) + " " + std::to_string(rank) + " only)");
         }
     const Fit shown = best.front()->here.best();
     return names + ": " + std::to_string(shown.explained) + " of " + std::to_string(shown.wrong) +
            " wrong values of " + std::string(words_.step) + " " + std::to_string(parted_) +
            ", within rounding" +
-           (shown.spoilt == 0
-                ? ""
-                : "; but it would make " + std::to_string(shown.spoilt) + " right ones wrong");
+           (shown.spoilt == 0 ? ""
+                              : "; but it contradicts " + std::to_string(shown.spoilt) + " correct values");
 }
 
 } // namespace truestep::verify

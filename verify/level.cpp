@@ -38,7 +38,7 @@ std::string explain(const Level& level) {
     case LevelKind::bf16:
         return "within twice the rounding error that can have gathered in the plainest code that keeps and "
                "computes everything in bf16, by running error analysis of the double-precision reference; "
-               "what bf16 does not tell apart is not seen";
+               "differences below bf16's resolution are not detected";
     case LevelKind::stat:
         return "a statistic over seeds";
     }
@@ -53,7 +53,7 @@ Level parse_trace_level(const std::string& text) {
     if (text == "bf16")
         return Level::bf16();
     if (text == "rerun" || text == "stat" || text == "ulp")
-        throw Error("--level " + text + " cannot be had from one recorded run (" +
+        throw Error("--level " + text + " is not available for one recorded run (" +
                     (text == "ulp"     ? "no rule of section 6 gives a trace a number of ULPs"
                      : text == "rerun" ? "it compares two runs; use 'truestep diff A B'"
                                        : "it needs many seeds") +

@@ -247,7 +247,7 @@ void note_ends(const PrintsOfRun& run, PrintsVerdict& verdict) {
         if (std::ranges::find(run, rank, &Prints::rank) == run.end())
             missing.push_back(rank);
     if (!missing.empty())
-        verdict.notes.push_back(ranks_in(missing) + " not given: nothing is said of " +
+        verdict.notes.push_back(ranks_in(missing) + " not given: no verdict on " +
                                 (missing.size() == 1 ? "it" : "them"));
     for (const Prints& rank : run) {
         const Index last = rank.steps.empty() ? 0 : rank.steps.back().step;

@@ -96,7 +96,7 @@ Finding judge_fingerprints(const std::vector<std::uint64_t>& fingerprints,
                (odd.empty() || odd == wrong ? "" : ", and " + ranks_text(odd) + " not what most hold");
     } else if (odd.empty() && recorded) {
         wrong = ranks_without(fingerprints, *recorded);
-        note = "the fingerprints, alike, are not that of the vector recorded beside them";
+        note = "all fingerprints agree, but differ from that of the vector recorded beside them";
     }
     Finding finding;
     const auto ranks = static_cast<Index>(fingerprints.size());

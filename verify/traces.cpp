@@ -29,7 +29,7 @@ Settings::Settings(const std::vector<Setting>& all, Given given, const std::stri
     }
     for (const auto& [option, values] : given_)
         if (!defaults_.contains(option))
-            throw Error("--" + option + " is no setting of " + whose + "; it has " + names);
+            throw Error("--" + option + " is not a setting of " + whose + "; use one of " + names);
 }
 
 std::string Settings::text(const std::string& option) const {

@@ -22,7 +22,7 @@ VerdictBuilder::VerdictBuilder(const trace::Reader& trace, const VerifyOptions& 
       trace_(trace), look_(options.look) {
     verdict.words = facts.words;
     if (from_recorded() && !trace.states_recorded())
-        throw Error(verdict.path + ": --from recorded cannot be had: not every " +
+        throw Error(verdict.path + ": --from recorded is not available: not every " +
                     std::string(facts.words.step) + " holds " + facts.state + "; use --from start");
 }
 

@@ -153,7 +153,7 @@ void add_torch(Report& report, const nlohmann::json& torch) {
                                    {}});
         report.environment.emplace_back("PyTorch", torch.at("torch").get<std::string>());
     } catch (const nlohmann::json::exception& error) {
-        throw Error(std::string("the file of PyTorch's figures is none of torch_adamw.py's: ") +
+        throw Error(std::string("the file of PyTorch's figures was not written by torch_adamw.py: ") +
                     error.what());
     }
 }

@@ -33,7 +33,7 @@ Parsed parse(int argc, const char* const* argv) {
     std::vector<std::string> sizes;
     CLI::App app(
         "Times each kernel of gpu/ and the whole local step of a rank with CUDA events, beside a copy, "
-        "one read, and dense AdamS and AdamW in one pass. bench/README.md tells what each column "
+        "one read, and dense AdamS and AdamW in one pass. bench/README.md describes each column "
         "means. Without a device it says SKIPPED and why, and ends with 0.",
         "bench_gpu");
     app.add_option("--sizes", sizes, "parameters, as 2^20 or numbers (2^20,2^24,2^27,2^30)")

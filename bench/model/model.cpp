@@ -143,7 +143,7 @@ Work work_of(std::string_view scheme, const Setting& setting) {
             mask = mask_entropy(rho);
         else if (scheme != "scape" && scheme != "scape-using-up" && !bf16 && !e5m2 &&
                  scheme != "scape-hierarchy")
-            throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
+            throw Error("scheme '" + std::string(scheme) + "' is unknown; see docs/cost-model.md");
         work.values = 8 * k * f + (unsharded ? 0 : 16 * others);
         work.mask = mask * d * f;
         work.exchanges = unsharded ? 2 : 3;
@@ -188,7 +188,7 @@ Work work_of(std::string_view scheme, const Setting& setting) {
         }
         return work;
     }
-    throw Error("scheme '" + std::string(scheme) + "' is none; see docs/cost-model.md");
+    throw Error("scheme '" + std::string(scheme) + "' is unknown; see docs/cost-model.md");
 }
 
 Seconds seconds_of(const Work& work, const Setting& setting, const Machine& machine) {

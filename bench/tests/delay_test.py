@@ -173,7 +173,7 @@ class Delay(unittest.TestCase):
             self.assertNotRegex(subprocess.run(where, capture_output=True, text=True, check=True).stdout, "link0|port-")
 
     def test_bad_use_is_one_line(self):
-        for arguments, words in ((["--delay", "1ms", "nowhere"], "link 'nowhere' is none"),
+        for arguments, words in ((["--delay", "1ms", "nowhere"], "link 'nowhere' is not one"),
                                  (["--delay", "1ms", "--queue", "5", "a:x:y"], "namespace"),
                                  (["--delay", "1ms", "nobody:x:y"], "/run/netns/nobody: No such file")):
             done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)

@@ -64,8 +64,7 @@ void check_result(const truestep_gasloc_recorder& recorder, const std::string& n
             return;
         known += ", " + std::string(result(which).kind.name);
     }
-    throw Error("recorder: '" + name + "' is nothing that a trace of these settings holds; give one of " +
-                known);
+    throw Error("recorder: '" + name + "' is not a result of these settings; use one of " + known);
 }
 
 void add_gradient(RecordedRound& round, std::size_t h, int rank, std::vector<float> values,

@@ -78,7 +78,7 @@ truestep_mapl_boundary made_mapl(const problem::mapl::Settings& settings, const 
                                  const truestep_mapl_state& state) {
     need_mapl_state(settings, state);
     if (state.steps < 0)
-        throw Error("state: steps is " + std::to_string(state.steps) + "; it is 0 or more");
+        throw Error("state: steps is " + std::to_string(state.steps) + "; it must be at least 0");
     truestep_mapl_boundary made{.settings = settings, .form = form, .steps = state.steps};
     made.a = state.subspace.count == 0
                  ? problem::mapl::first_subspace(settings.width, settings.rank, settings.seed)
@@ -141,7 +141,7 @@ void follow_mapl(truestep_mapl_boundary& boundary, const truestep_values& subspa
 void look_at_mapl(const truestep_mapl_boundary& boundary, truestep_mapl_state& state) {
     need_mapl_state(boundary.settings, state);
     if (boundary.batches[0] + boundary.batches[1] > 0)
-        throw Error("state: a step goes on; end it by step or follow, or forget it");
+        throw Error("state: a step is in progress; end it by step or follow, or forget it");
     if (state.struct_size == sizeof state)
         look_at_mapl_codewords(boundary.codewords, state);
     state.steps = boundary.steps;

@@ -157,7 +157,8 @@ MaplCodewords made_mapl_codewords(const problem::mapl::Settings& settings,
         return {};
     }
     if (state.micro_batches < 0)
-        throw Error("state: micro_batches is " + std::to_string(state.micro_batches) + "; it is 0 or more");
+        throw Error("state: micro_batches is " + std::to_string(state.micro_batches) +
+                    "; it must be at least 0");
     MaplCodewords made;
     made.books.fill(state.codebooks.count == 0
                         ? problem::mapl::first_codebooks(settings)

@@ -216,7 +216,7 @@ void restore(distributed::scape::Scape& optimizer, const truestep_state& given) 
     if (scaled || given.struct_size != offsetof(truestep_state, exponent))
         need_size(given.struct_size, sizeof(truestep_state), "truestep_state");
     if (given.step < 0)
-        throw Error("restore: step is " + std::to_string(given.step) + "; it is 0 or more");
+        throw Error("restore: step is " + std::to_string(given.step) + "; it must be at least 0");
     const problem::Index size = optimizer.problem().layout.size();
     RankState state{given.step,
                     copy(given.parameters, size, "restore: parameters"),

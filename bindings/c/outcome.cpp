@@ -72,7 +72,7 @@ truestep_status failure() noexcept {
     try {
         return status_of_current();
     } catch (...) {
-        set_error("an error that is no std::exception");
+        set_error("an error that is not a std::exception");
         return TRUESTEP_INTERNAL;
     }
 }

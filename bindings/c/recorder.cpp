@@ -31,8 +31,7 @@ Kind kind_of(const truestep_recorder& recorder, const std::string& wanted) {
             return kind;
         known += (known.empty() ? "" : ", ") + trace::name(kind);
     }
-    throw Error("recorder: '" + wanted + "' is nothing that a trace of this algorithm holds; give one of " +
-                known);
+    throw Error("recorder: '" + wanted + "' is not a result of this algorithm; use one of " + known);
 }
 
 void check_rank(const truestep_recorder& recorder, const Kind& kind, int rank, const std::string& what) {
@@ -83,9 +82,9 @@ void check_rate(const std::string& what, double rate) {
 
 truestep_recorder& before_the_first_step(truestep_recorder* recorder) {
     if (!need(recorder, "recorder").steps.empty())
-        throw Error("recorder: a step has begun already; say this before the first");
+        throw Error("recorder: a step has begun; call this before the first step");
     if (!recorder->before.vectors.empty())
-        throw Error("recorder: what it begins with has been given already; say this before");
+        throw Error("recorder: the initial state is already given; call this before");
     return *recorder;
 }
 
@@ -182,7 +181,7 @@ truestep_status truestep_recorder_begin_at(truestep_recorder* recorder, int64_t 
     return guarded([&] {
         if (steps_taken < 0)
             throw Error("recorder: " + std::to_string(steps_taken) +
-                        " steps had been taken before the first; it is 0 or more");
+                        " steps had been taken before the first; it must be at least 0");
         before_the_first_step(recorder).extent.begin = steps_taken;
     });
 }
@@ -191,7 +190,7 @@ truestep_status truestep_recorder_norm(truestep_recorder* recorder, double norm)
     return guarded([&] {
         auto& step = step_of(recorder);
         if (!(norm >= 0.0))
-            throw Error("recorder: the norm is " + shortest(norm) + "; it is 0 or more");
+            throw Error("recorder: the norm is " + shortest(norm) + "; it must be at least 0");
         step.norm = norm;
     });
 }

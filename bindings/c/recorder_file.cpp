@@ -37,7 +37,7 @@ std::size_t ranks_of(const truestep_recorder& recorder, const Kind& kind) {
         return step.vectors.contains(name) && step.vectors.at(name).contains(0);
     });
     if (!recorder.rank && ranks != 0 && ranks != workers && !(ranks == 1 && may_be_one))
-        throw Error("recorder: " + name + " is there of " + std::to_string(ranks) + " ranks of " +
+        throw Error("recorder: " + name + " is given for " + std::to_string(ranks) + " ranks of " +
                     std::to_string(workers) + "; give every rank's" +
                     (kind.per_rank ? "" : ", or rank 0's alone"));
     return ranks;
@@ -162,17 +162,16 @@ std::vector<double> norms_of(const truestep_recorder& recorder) {
     if (!verify::scape::needs_norm(recorder.problem.problem, recorder.extent))
         return {};
     return numbers_of(recorder, &RecordedStep::norm,
-                      " has no norm, and a sample of a gradient that is clipped does not tell it; call "
-                      "truestep_recorder_norm in every step");
+                      " has no norm, which a clipped sample needs; call truestep_recorder_norm in every "
+                      "step");
 }
 
 /// Where they are needed, and where they have been given; else nothing.
 std::vector<double> exponents_of(const truestep_recorder& recorder) {
     if (verify::scape::needs_exponent(recorder.problem.problem, recorder.extent))
-        return numbers_of(
-            recorder, &RecordedStep::exponent,
-            " has no exponent, and a part of a run whose payload is e5m2 does not tell the scale; "
-            "call truestep_recorder_exponent in every step");
+        return numbers_of(recorder, &RecordedStep::exponent,
+                          " has no exponent, which a part of a run with payload e5m2 needs; call "
+                          "truestep_recorder_exponent in every step");
     if (std::ranges::none_of(recorder.steps,
                              [](const RecordedStep& step) { return step.exponent.has_value(); }))
         return {};

@@ -72,9 +72,9 @@ truestep_values look(truestep_reference& reference, Result what, std::int32_t ra
     }
     const Floats* values = reference.results.values(what, rank);
     if (values == nullptr)
-        throw Error("view: there is no " + std::string(verify::scape::kind_of(what).name) + " of " +
+        throw Error("view: " + std::string(verify::scape::kind_of(what).name) + " of " +
                     std::string(name(reference.problem.algorithm)) +
-                    " here; what is between the phases is there after a step, and of scape alone");
+                    " is not available; intermediate results exist after a step, and for scape only");
     return view(std::span<const float>(values->data(), static_cast<std::size_t>(values->size())));
 }
 

@@ -76,7 +76,8 @@ class SettingsText {
             known += (known.empty() ? "" : ", ") + key;
         for (const std::string& word : words_)
             if (word.find('=') == std::string::npos || !known_.contains(word.substr(0, word.find('='))))
-                throw Error("settings: '" + word + "' is no setting; give key=value with one of " + known);
+                throw Error("settings: '" + word + "' is not a setting; give key=value with one of " +
+                            known);
     }
 
   private:

@@ -19,9 +19,7 @@ namespace {
 void Spool::open(const std::filesystem::path& path) {
     const storage::Destination destination = storage::disk().destination(path);
     if (destination.in_place()) // what follows would remove it
-        throw Error(path.string() +
-                    ": what is recorded cannot be kept in what is no regular file; give the "
-                    "name of a new file");
+        throw Error(path.string() + ": a recorder needs a regular file; give the name of a new file");
     std::error_code error;
     output_ = storage::disk().create(destination.last, error);
     if (error)
@@ -38,7 +36,7 @@ Spool::Place Spool::put(std::span<const std::byte> bytes) {
     if (path_.empty())
         return {0, bytes.size(), {bytes.begin(), bytes.end()}};
     if (!output_)
-        throw Error(path_.string() + ": a write has failed, and what is recorded has a gap; start anew");
+        throw Error(path_.string() + ": a write has failed, and the recording has a gap; record again");
     std::error_code error;
     Place place{written_, bytes.size()};
     written_ += storage::write_all(*output_, bytes, error);

@@ -45,7 +45,7 @@ void check_piece(const truestep_values& piece, const std::string& what, std::siz
         throw Error(where + ": its type is " + std::to_string(piece.type) +
                     "; give TRUESTEP_F32 (0) or TRUESTEP_BF16 (1)");
     if (piece.count < 0)
-        throw Error(where + ": its count is " + std::to_string(piece.count) + "; it is 0 or more");
+        throw Error(where + ": its count is " + std::to_string(piece.count) + "; it must be at least 0");
 }
 
 void check_pieces(std::span<const truestep_values> pieces, std::int64_t size, const std::string& what,

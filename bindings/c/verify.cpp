@@ -39,7 +39,7 @@ verify::Traces traces_of(const std::filesystem::path& path) {
             known += (known.empty() ? "" : ", ") + name;
     }
     throw Error(path.string() + ": a trace of the algorithm '" + one_line(algorithm) +
-                "', which is of no system here; there are " + known);
+                "', which no system here knows; there are " + known);
 }
 
 truestep_verdict verify(const std::filesystem::path& path, const verify::VerifyOptions& options) {

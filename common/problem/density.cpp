@@ -26,7 +26,7 @@ DensitySchedule::DensitySchedule(DensityKind kind, double start, double target, 
     : kind_(kind), start_(checked(start, "the start")), target_(checked(target, "the target")),
       warm_up_(warm_up) {
     if (warm_up < 0)
-        throw Error("density: the warm-up is " + std::to_string(warm_up) + " steps; it is 0 or more");
+        throw Error("density: the warm-up is " + std::to_string(warm_up) + " steps; it must be at least 0");
 }
 
 DensitySchedule DensitySchedule::geometric(double start, double target, Index warm_up) {

@@ -63,7 +63,7 @@ void read_head(Prints& prints, const std::string& line, const std::string& what)
     for (const std::string& name : texts(head.list("results"), what + ": results")) {
         if (name == "step" || name == "learning_rate")
             throw Error(what + ": a result is called '" + name +
-                        "', which a line has a meaning for; give it another name");
+                        "', which is a reserved word of a line; give it another name");
         prints.results.push_back({name, false});
     }
     for (const std::string& name : texts(head.list("replicated"), what + ": replicated")) {
@@ -91,8 +91,7 @@ std::vector<std::uint64_t> fingerprints_in(const std::string& text, std::size_t 
         const auto value =
             parse_number<std::uint64_t>(std::string_view(text).substr(i * digits, digits), 16);
         if (!value)
-            throw Error(what + ": what stands for tensor " + std::to_string(i) +
-                        " is no hexadecimal number");
+            throw Error(what + ": the entry of tensor " + std::to_string(i) + " is not hexadecimal");
         all[i] = *value;
     }
     return all;

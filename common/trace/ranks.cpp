@@ -121,8 +121,8 @@ fs::path run_of(const std::vector<fs::path>& files) {
     for (const fs::path& path : files) {
         const Given next = given(path);
         if (!next.of)
-            throw Error(path.string() + ": it holds a whole run, and others are given beside it; give one "
-                                        "run: a file, or those of all its ranks");
+            throw Error(path.string() + ": it holds a whole run, but more files were given; give one run: "
+                                        "a file, or those of all its ranks");
         if (next.run != first.run)
             throw Error(path.string() + " and " + files.front().string() +
                         " are of two runs; the files of one have the same name but for the rank's number");

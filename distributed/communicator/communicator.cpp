@@ -168,7 +168,7 @@ std::string end_text(int rank, const std::string& reason, const std::string& tol
 
 void check_peer(int peer, int rank, int size) {
     if (peer < 0 || peer >= size || peer == rank)
-        throw std::invalid_argument("rank " + std::to_string(peer) + " is no peer of rank " +
+        throw std::invalid_argument("rank " + std::to_string(peer) + " is not a peer of rank " +
                                     std::to_string(rank) + " of " + std::to_string(size));
 }
 

@@ -29,7 +29,7 @@ class Errors {
             return error.what();
         } catch (...) {
             keep_first(cause_);
-            return "an error that is no std::exception";
+            return "an error that is not a std::exception";
         }
     }
 

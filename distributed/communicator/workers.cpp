@@ -13,8 +13,9 @@ Workers::Workers(int threads) {
             threads_.emplace_back([this, part] { serve(part); });
     } catch (const std::system_error& error) {
         stop();
-        throw Error("threads is " + std::to_string(threads) + ", and only " +
-                    std::to_string(threads_.size()) + " could be had (" + error.what() + "); use fewer");
+        throw Error("threads is " + std::to_string(threads) + ", but only " +
+                    std::to_string(threads_.size()) + " could be started (" + error.what() +
+                    "); use fewer");
     }
 }
 

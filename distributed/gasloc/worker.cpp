@@ -181,7 +181,7 @@ void Worker::must_be_able_to_go_on() const {
 
 State Worker::state() const {
     if (steps_ > 0)
-        throw Error("a state can be had between two rounds only; end this one first");
+        throw Error("state() is available only between two rounds; end this round first");
     State state = backend_->state();
     state.rounds = rounds_;
     state.s = s_;

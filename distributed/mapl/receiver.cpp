@@ -108,10 +108,10 @@ void End::set_anchor(std::span<const float> table) {
         trains_anchor() ? static_cast<std::size_t>(settings_.vocabulary * settings_.rank) : 0;
     if (!trains_anchor() || table.size() != wanted)
         throw Error("the anchor has " + std::to_string(table.size()) + " values; with anchors " +
-                    std::string(name(settings_.anchors)) + " there is a trained one of " +
+                    std::string(name(settings_.anchors)) + " the trained anchor has " +
                     std::to_string(wanted));
     if (!backend_->finite(table))
-        throw Error("the anchor has a value that is not finite; it stays what it was");
+        throw Error("the anchor is refused: a value is not finite; the old anchor is kept");
     backend_->set_anchor(table);
 }
 
@@ -137,7 +137,7 @@ void End::must_be_between_steps(std::size_t under_way, const char* what) const {
 
 void End::ask(Traffic traffic, Index micro, std::size_t bytes) {
     if (expected_.contains(micro))
-        throw Error("micro-batch " + std::to_string(micro) + " is expected already; once is enough");
+        throw Error("micro-batch " + std::to_string(micro) + " is expected already; call expect() once");
     expected_.emplace(micro, Expected{bytes, peers_.receive(traffic, peer_, number(micro), bytes)});
 }
 
@@ -146,9 +146,9 @@ std::unique_ptr<distributed::Incoming> End::incoming(Traffic traffic, Index micr
     if (found == expected_.end())
         return peers_.receive(traffic, peer_, number(micro), bytes);
     if (found->second.bytes != bytes)
-        throw Error("micro-batch " + std::to_string(micro) + " is expected with " +
-                    std::to_string(found->second.bytes) + " bytes, and asked for with " +
-                    std::to_string(bytes) + "; say the same number of tokens in both");
+        throw Error("micro-batch " + std::to_string(micro) + ": expect() gave " +
+                    std::to_string(found->second.bytes) + " bytes, receive asks for " +
+                    std::to_string(bytes) + "; pass the same number of tokens to both");
     std::unique_ptr<distributed::Incoming> message = std::move(found->second.message);
     expected_.erase(found);
     return message;
@@ -179,7 +179,7 @@ Receiver::ArrivedThere Receiver::forward_there(Index micro, Index tokens) {
 std::size_t Receiver::bytes_of(Index micro, Index tokens) const {
     if (micro < 0 || tokens < 0 || under_way_.contains(micro))
         throw Error("micro-batch " + std::to_string(micro) +
-                    " is under way already, or no number; each goes once a step, from 0 on");
+                    " is in flight or negative; number micro-batches from 0, once a step");
     return forward_layout(settings_, static_cast<std::size_t>(tokens)).bytes;
 }
 

@@ -38,7 +38,7 @@ void Sender::check_forward(Index micro, std::size_t activations, std::span<const
     const std::size_t tokens = ids.size();
     const std::string batch = named(micro);
     if (micro < 0 || under_way_.contains(micro))
-        throw Error(batch + " is under way already, or no number; each goes once a step, from 0 on");
+        throw Error(batch + " is in flight or negative; number micro-batches from 0, once a step");
     if (activations != tokens * width())
         throw Error(batch + " has " + std::to_string(activations) + " activations; " +
                     std::to_string(tokens) + " ids of width " + std::to_string(width()) + " make it " +

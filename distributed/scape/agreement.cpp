@@ -66,7 +66,7 @@ void check_finite(const problem::Layout& layout, const std::string& what, std::s
 void check_step(const problem::Layout& layout, const std::string& halted, std::size_t gradient_size,
                 double learning_rate) {
     if (!halted.empty())
-        throw Halted("no step can be taken: " + halted + "; restore a state to go on");
+        throw Halted("no step can be taken: " + halted + "; restore a state to continue");
     if (gradient_size != static_cast<std::size_t>(layout.size()))
         throw Error("gradient: " + std::to_string(gradient_size) + " values given; the model has " +
                     std::to_string(layout.size()));
@@ -226,7 +226,7 @@ void expect_same(const std::vector<Intent>& all, const Attempt& attempt) {
             continue;
         if (first == cannot || other == cannot)
             throw Error(text_of(attempt) + ": rank " + std::to_string(first == cannot ? 0 : rank) +
-                        " cannot take it, and its own error says why; nothing has changed on any rank");
+                        " refused the step, and its own error says why; nothing has changed on any rank");
         const bool buckets = first < cannot && other < cannot;
         throw Error(text_of(attempt) + ": rank 0 " + told(first) + ", rank " + std::to_string(rank) + " " +
                     (buckets ? "another one" : told(other)) +

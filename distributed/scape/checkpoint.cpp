@@ -266,8 +266,8 @@ void restore_checkpoint(Scape& optimizer, Communicator& communicator, const fs::
     if (other != all.end())
         throw Error(
             checkpoint.string() + ": rank " + std::to_string(other - all.begin() + 1) +
-            " has read another checkpoint there than the ranks before it; give all the same folder, "
-            "to which nobody saves meanwhile");
+            " read another checkpoint than the ranks before it; give all ranks one shared folder, to which "
+            "nothing is saved meanwhile");
     optimizer.restore(*state);
 }
 

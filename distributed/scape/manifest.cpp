@@ -79,7 +79,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path, Index 
         const auto written = whole(json.at("checksum"));
         // White space, a number's spelling, a key that is there twice: the checksum sees none of them.
         if (text != as_written(json))
-            throw damaged("it is damaged: its text is not as it was written");
+            throw damaged("it is damaged or was edited");
         json.erase("checksum");
         if (written != checksum(json.dump()))
             throw damaged("it is damaged: its checksum is not its text's");

@@ -104,8 +104,7 @@ int read_exponent(const std::vector<storage::SafetensorsFile>& files) {
             exponent[0] != std::floor(exponent[0]) ||
             !RankState::is_exponent(static_cast<int>(exponent[0])))
             throw Error(file.path().string() +
-                        ": exponent is no number from -126 to 127, nor 256 less; the "
-                        "checkpoint is damaged");
+                        ": exponent must be from -126 to 127, or 256 less; the checkpoint is damaged");
         greatest = std::max(greatest, static_cast<int>(exponent[0]));
     }
     return greatest;

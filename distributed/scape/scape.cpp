@@ -29,11 +29,11 @@ void check_owners_of_means(const problem::Problem& problem, const std::vector<pr
     for (const problem::Segment& segment : problem.segments) {
         const problem::Range& own = ranges.at(static_cast<std::size_t>(segment.owner));
         if (segment.begin < own.begin || segment.end > own.end)
-            throw Error("payload is '" + std::string(name(problem.settings.payload)) +
-                        "'; the segment that begins at " + std::to_string(segment.begin) +
-                        " is outside of its owner's range, who could not keep what its means lose: set "
-                        "payload to " +
-                        std::string(name(format_of(problem.settings.payload))));
+            throw Error(
+                "payload is '" + std::string(name(problem.settings.payload)) +
+                "'; the segment that begins at " + std::to_string(segment.begin) +
+                " is outside its owner's range, so rounding losses cannot be kept: set payload to " +
+                std::string(name(format_of(problem.settings.payload))));
     }
 }
 
@@ -250,7 +250,7 @@ void Scape::finish(const Scalars& scalars) {
     if (!verdict.finite) {
         // The same on all ranks: M and w are.
         halted_ = "after step " + std::to_string(steps_) + " a parameter or the moment is not finite";
-        throw Halted("halted: " + halted_ + "; restore a finite state to go on");
+        throw Halted("halted: " + halted_ + "; restore a finite state to continue");
     }
     halted_.clear();
 }

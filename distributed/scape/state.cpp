@@ -16,7 +16,7 @@ std::vector<float> Scape::moment() {
     // In the middle of an interrupted step mask and moment need not be of one step.
     if (!halted_.empty() &&
         backend_->packed_moment().size() != static_cast<std::size_t>(backend_->current_mask().selected()))
-        throw Halted("there is no moment: " + halted_ + "; restore a state to go on");
+        throw Halted("the moment is not available: " + halted_ + "; restore a state to continue");
     std::vector<float> full(static_cast<std::size_t>(problem_.layout.size()), 0.0F);
     const Mask& mask = backend_->current_mask();
     const auto packed = backend_->packed_moment();
@@ -29,7 +29,7 @@ std::vector<float> Scape::moment() {
 
 const Mask& Scape::coming_mask() {
     if (!halted_.empty())
-        throw Halted("there is no coming mask: " + halted_ + "; restore a state to go on");
+        throw Halted("the coming mask is not available: " + halted_ + "; restore a state to continue");
     join_mask();
     return backend_->coming_mask();
 }
@@ -40,10 +40,10 @@ int Scape::exponent() const {
 
 RankState Scape::state() {
     if (!halted_.empty())
-        throw Halted("there is no state to save: " + halted_ + "; restore one to go on");
+        throw Halted("the state is not available: " + halted_ + "; restore a state to continue");
     if (parts_ > 0 || buckets_->any())
-        throw Error("there is no state to save in the middle of a step, whose parts no checkpoint holds; "
-                    "take the step, or forget_parts()");
+        throw Error("cannot save within a step: a checkpoint holds no parts; take the step, or call "
+                    "forget_parts()");
     join_mask();
     const auto copy = [](std::span<const float> values) {
         return std::vector<float>(values.begin(), values.end());

@@ -22,7 +22,7 @@ void* library() {
     }();
     if (opened == nullptr)
         throw truestep::Error("cuda: cuBLAS cannot be opened (" + why +
-                              "); LD_LIBRARY_PATH can say where it is");
+                              "); set LD_LIBRARY_PATH to its folder");
     return opened;
 }
 

@@ -347,7 +347,7 @@ class BlockBackend final : public distributed::scape::Backend,
     static void check_mask(const Results& end) {
         if (end.corrupt != 0)
             throw distributed::scape::CorruptMask(
-                "the gathered mask code is none of this problem's segments; a "
+                "the gathered mask code does not fit this problem's segments; a "
                 "sender has another problem, or the message was damaged");
     }
 

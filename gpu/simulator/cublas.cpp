@@ -83,7 +83,7 @@ class Gemm final : public Meeting {
         const Allocation* const allocation = device.memory().find(begin);
         const std::string it = std::string("cuBLAS: ") + what;
         if (device.addresses.pageable(matrix.begin) || allocation == nullptr)
-            throw Fault(it + " is no memory of a device");
+            throw Fault(it + " is not device memory");
         if (allocation->device != Allocation::any_device && allocation->device != device_)
             throw Fault(it + " is memory of device " + std::to_string(allocation->device) +
                         ", and the handle is of device " + std::to_string(device_));
@@ -95,7 +95,7 @@ class Gemm final : public Meeting {
             static_cast<void>(device.addresses.bytes(device.memory(), at, bytes, write, it.c_str()));
             if (!write && allocation->written.kept() &&
                 !allocation->written.all(reinterpret_cast<std::uint64_t>(at) - allocation->base, bytes))
-                throw Fault("cuBLAS: memory that nobody has written, in " + std::string(what));
+                throw Fault("cuBLAS: uninitialized memory, in " + std::string(what));
         }
         return allocation->bytes(begin);
     }

@@ -28,7 +28,7 @@ T field(const char* header, std::size_t at) {
 std::string_view ptx_of(const void* fat_binary) {
     const auto* const begin = static_cast<const char*>(fat_binary);
     if (field<std::uint32_t>(begin, 0) != magic)
-        throw Fault("what is registered as a fat binary is none");
+        throw Fault("what is registered is not a fat binary");
     const char* image = begin + field<std::uint16_t>(begin, 6);
     const char* const end = image + field<std::uint64_t>(begin, 8);
     std::string_view newest;

@@ -52,7 +52,7 @@ std::string wrong_in(const Call& call, const World& world, const AddressSpace& a
          {std::pair{call.send, call.bytes_sent(ranks)},
           std::pair{static_cast<const void*>(call.receive), call.bytes_received(ranks)}})
         if (bytes > 0 && (at == nullptr || addresses.pageable(at)))
-            return "a buffer is no memory of a device";
+            return "a buffer is not device memory";
     return overlap_elsewhere(call, ranks) ? "what is sent and received overlap, and not in place" : "";
 }
 

@@ -180,7 +180,7 @@ void Exchange::fly(const Call& call, const void* at, std::size_t bytes, bool wri
             other.begin < begin + bytes)
             throw Fault("NCCL: " + who + (written ? " receives" : " sends") + other.text());
     if (!written && allocation->written.kept() && !allocation->written.all(begin - allocation->base, bytes))
-        throw Fault("NCCL: memory that nobody has written, which " + who + " sends");
+        throw Fault("NCCL: uninitialized memory, which " + who + " sends");
     allocation->in_flight.push_back({begin, begin + bytes, written, this, who});
 }
 

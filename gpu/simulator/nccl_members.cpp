@@ -157,7 +157,7 @@ Member* Library::find(ncclComm_t comm, const char* caller) {
         return found->second.get();
     const auto gone = gone_.find(comm);
     throw Fault(std::string("NCCL: ") + caller + " of " +
-                (gone == gone_.end() ? "what is no communicator" : gone->second));
+                (gone == gone_.end() ? "an unknown communicator" : gone->second));
 }
 
 Member* Library::usable(ncclComm_t comm, const char* caller) {

@@ -176,7 +176,7 @@ class Turn {
                 if (static_cast<Lanes>(members[lane]) != named)
                     fault(warp_, i, lane, "threads of one " + name + " name different members");
                 if ((named >> lane & 1U) == 0)
-                    fault(warp_, i, lane, "a thread that is no member of its own " + name);
+                    fault(warp_, i, lane, "a thread that is not a member of its own " + name);
             });
         if ((named & ~warp_.live) != 0)
             fault(warp_, i, first_of(group_),
@@ -220,7 +220,7 @@ class Turn {
             const int source = other < 0 ? lane : other;
             if ((named >> source & 1U) == 0)
                 fault(warp_, i, lane,
-                      "a shuffle from a thread that is no member, " +
+                      "a shuffle from a thread that is not a member, " +
                           std::to_string(warp_.first_thread + source));
             within |= static_cast<Lanes>(other >= 0) << lane;
             to[lane] = from[static_cast<std::size_t>(source)] & 0xffff'ffffU;

@@ -42,8 +42,8 @@ TEST(LocalRank, WhatIsNoNumberIsRefused) {
         [] {
             (void)told({{"MPI_LOCALRANKID", "two"}});
         },
-        testing::ThrowsMessage<Error>("MPI_LOCALRANKID is 'two', which is no rank on a machine; "
-                                      "unset it, or give a number from 0 on"));
+        testing::ThrowsMessage<Error>("MPI_LOCALRANKID is 'two'; it must be a local rank of at "
+                                      "least 0; correct or unset it"));
 }
 
 /// By rank: its machine, and what it was told.

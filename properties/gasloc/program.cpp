@@ -158,7 +158,7 @@ bool ProgramRounds::make_round(Index round) {
                 keep(rank, round, std::move(states[static_cast<std::size_t>(rank)]),
                      answer.value("skipped", false));
         } else if (answer["did"] == "round") {
-            session_.fail(rank, "goes on after it has ended");
+            session_.fail(rank, "continues after it has ended");
         }
         all_go_on = all_go_on && answer["did"] == "round";
     }

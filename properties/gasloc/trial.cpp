@@ -253,7 +253,7 @@ void Trial::same(const std::vector<Life>& expected, const std::vector<Life>& act
             }
             if (wanted.halted == round && life.halted != round)
                 violated(round, worker_text(worker, round) +
-                                    " goes on with a model that is not finite; it has to halt");
+                                    " continues with a model that is not finite; it must halt");
             if (wanted.left_alone == round && life.left_alone != round)
                 violated(round, "worker " + std::to_string(worker) + " ended round " +
                                     std::to_string(round) + " without the neighbour that has halted");

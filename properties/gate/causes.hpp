@@ -46,7 +46,7 @@ class Causes {
         for (const auto& [cause, count] : counts_)
             if (count > 1)
                 text += std::to_string(count - 1) + (count == 2 ? " more fails" : " more fail") +
-                        ", perhaps by the same mistake (" + cause + "); --report shows each.\n";
+                        ", perhaps with the same cause (" + cause + "); --report shows each.\n";
         return text;
     }
 

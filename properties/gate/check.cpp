@@ -56,8 +56,8 @@ void Check::trust_itself() const {
     for (const std::string& what : system_.unseen())
         unseen += (unseen.empty() ? "" : ", ") + what;
     if (!unseen.empty())
-        throw std::logic_error("this gate does not see a wrong answer that it is shown (" + unseen +
-                               "), so that no verdict of it means anything");
+        throw std::logic_error("this gate misses a wrong answer that it is shown (" + unseen +
+                               "), so its verdicts mean nothing");
 }
 
 /// How many implementations that are put to the test as well it is like: a's, where a is like b and b like

@@ -105,8 +105,8 @@ void add_pins(CLI::App& command, Pins& pins, const System& system) {
             const std::size_t equals = given.find('=');
             const std::string key = given.substr(0, equals);
             if (equals == std::string::npos || std::ranges::find(keys, key) == keys.end())
-                throw Error("--set has '" + given + "', which is none of its KEY=VALUES" +
-                            meant(key, keys) + " (there are " + CLI::detail::join(keys, ", ") + ")");
+                throw Error("--set " + given + ": unknown KEY=VALUES" + meant(key, keys) + " (use one of " +
+                            CLI::detail::join(keys, ", ") + ")");
             pins[key] = CLI::detail::split(given.substr(equals + 1), ',');
         }
     };
@@ -119,19 +119,21 @@ void add_pins(CLI::App& command, Pins& pins, const System& system) {
 /// What is put to the test, and by what.
 void add_checked(CLI::App& command, CheckSettings& settings, const System& system) {
     command.option_defaults()->group("What is checked");
-    command.add_option("--implementation", settings.implementations, "which; all without it")
+    command
+        .add_option("--implementation", settings.implementations, "implementations to check; default: all")
         ->delimiter(',');
     // A gate of somebody's own has neither our implementations nor planted mistakes.
     if (!system.mistakes.empty())
         command.add_option("--planted", settings.planted,
-                           "in their place one with this planted bug: 1 to " +
+                           "check the implementation with this known bug instead: 1 to " +
                                std::to_string(system.mistakes.size()) + "; 'truestep planted " +
                                system.name + " --list'");
     if (system.program) {
         command.add_option("--program", settings.program,
-                           "in their place a program of any language, started once a rank: "
+                           "check a program of any language instead, started once a rank: "
                            "'python3 my_optimizer.py'; docs/program-protocol.md");
-        command.add_option("--name", settings.name, "what to call the program; without it, what it says");
+        command.add_option("--name", settings.name,
+                           "name of the program in reports; default: the name in its hello");
     }
     command.add_option("--communicator", settings.communicator,
                        "in_process (threads) or mpi (started by mpirun)");
@@ -140,27 +142,28 @@ void add_checked(CLI::App& command, CheckSettings& settings, const System& syste
         ->delimiter(',');
     command
         .add_option("--without", settings.without,
-                    "leave out these properties, or all whose names begin so: restart,traffic")
+                    "leave out these properties, or all with these prefixes: restart,traffic")
         ->delimiter(',');
     if (system.train) {
         command.add_flag("--converge", settings.converge,
-                         "in place of matrix and properties: train a small model with each implementation "
-                         "and with the reference, in pairs, and say whether it learns as much "
+                         "instead of matrix and properties: train a small model with each implementation "
+                         "and with the reference, in pairs, and compare the losses "
                          "(docs/training.md)");
-        command.add_option("--pairs", settings.pairs, "of these runs, of each implementation");
+        command.add_option("--pairs", settings.pairs,
+                           "pairs of runs of each implementation, with --converge");
     }
     command.add_option("--case", settings.one_case, "one case, as a failure prints it, with one property");
     command.add_option("--level", settings.level,
-                       "the level to insist on: exact or rel; of a program, the one to hold it to");
+                       "the level to require: exact or rel; for a program the level at which it is judged");
 }
 
 void add_amounts(CLI::App& command, CheckSettings& settings,
                  const std::function<void(std::uint64_t)>& use_schedule) {
     command.option_defaults()->group("How much and how long");
     command.add_option("--cases", settings.cases,
-                       "cases of each row and property; without it 4 and 1 larger, and 100, and half as "
-                       "many of what differs from another in the order of its sums alone (-native)");
-    command.add_option("--seed", settings.seed, "all cases follow from it");
+                       "cases of each row and property; default: 4 and 1 larger for a row, 100 for a "
+                       "property, and half as many for -native, which only adds in another order");
+    command.add_option("--seed", settings.seed, "seed of all cases");
     if (use_schedule) {
         settings.schedules.use = use_schedule;
         command.add_option("--schedules", settings.schedules.count,
@@ -170,7 +173,7 @@ void add_amounts(CLI::App& command, CheckSettings& settings,
     }
     command.add_flag("--thorough", settings.thorough, "50 cases a row and 2000 a property");
     command.add_option("--time-budget", settings.time_budget,
-                       "seconds after which nothing more is begun; 0: none");
+                       "seconds after which no case is started; 0: no limit");
     command.add_flag("--must-finish", settings.must_finish,
                      "fail if the time budget ends it before all is done");
     command.add_option("--timeout", settings.timeout, "seconds after which a silent rank ends a run");

@@ -67,10 +67,10 @@ void Check::check_one_case() {
     const Property& property = *chosen_properties().front();
     const Implementation& implementation = *chosen_.front();
     if (const std::string why = why_not(property, implementation, left_out(implementation)); !why.empty())
-        throw Error("--property " + property.name + " says nothing about " + implementation.name() + ": " +
+        throw Error("--property " + property.name + " does not apply to " + implementation.name() + ": " +
                     why);
     if (const Line needed = property.needed(*one_case_, left_out(implementation)); needed != *one_case_)
-        throw Error("--case is none that " + property.name + " can judge; it needs " + needed);
+        throw Error("--case cannot be judged by " + property.name + "; it needs " + needed);
     if (const std::string why = implementation.unavailable(); !why.empty())
         throw Error("--case cannot be tried with " + implementation.name() + " here: " + why);
     if (const int most = system_.most_workers(*one_case_); !implementation.takes(most))
@@ -116,11 +116,11 @@ void Check::check_settings() const {
     if (!(settings_.timeout >= 0.001 && settings_.timeout <= 31'536'000.0))
         throw Error("--timeout is " + shortest(settings_.timeout) + "; it must be 0.001 seconds to a year");
     if (settings_.one_case && (settings_.properties.size() != 1 || implementation_count() != 1))
-        throw Error("--case needs one --implementation and one --property to be tried with");
+        throw Error("--case needs exactly one --implementation and one --property");
     at_least("--pairs", settings_.pairs, 2);
     if (settings_.converge &&
         (settings_.matrix_only || !settings_.properties.empty() || group_->name() != "in_process"))
-        throw Error("--converge trains, over threads, and asks nothing else; leave out --matrix, "
+        throw Error("--converge only trains, over threads; leave out --matrix, "
                     "--property, --case and --communicator");
     if (settings_.matrix_only && !settings_.properties.empty())
         throw Error("--matrix and --property exclude each other; leave one out");
@@ -156,7 +156,7 @@ void Check::choose_implementations() {
     for (const auto& implementation : chosen_)
         if (level == verify::LevelKind::exact && implementation->level() != level)
             throw Error(
-                "--level exact cannot be had of " + implementation->name() +
+                "--level exact is not available for " + implementation->name() +
                 ": it adds in the communicator's own order; leave it out with --implementation, or use "
                 "--level rel");
 }
@@ -164,11 +164,11 @@ void Check::choose_implementations() {
 void Check::check_program() const {
     if (!settings_.program) {
         if (!settings_.name.empty())
-            throw Error("--name is a program's; add --program, or leave it out");
+            throw Error("--name belongs to --program; add --program, or leave it out");
         return;
     }
     if (settings_.planted || !settings_.implementations.empty())
-        throw Error("--program stands in the place of --implementation and --planted; leave one out");
+        throw Error("--program excludes --implementation and --planted; leave one out");
     if (group_->name() != "in_process")
         throw Error("--program starts its ranks itself; leave out --communicator and mpirun");
 }

@@ -163,7 +163,7 @@ int complain(const CLI::App& app, const std::string& text) {
 
 int run_command_line(CLI::App& app, const std::vector<std::string>& arguments, const int& status) {
     if (!standard_output_is_open())
-        return complain(app, "standard output is closed; send it somewhere, such as >/dev/null");
+        return complain(app, "standard output is closed; redirect it, for example to /dev/null");
     warn_of_old_names();
     const int ended = parse(app, arguments, status);
     const std::string lost = output_lost();

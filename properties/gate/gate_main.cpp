@@ -17,7 +17,8 @@ int gate_main(int count, char** values, const std::vector<System>& systems) {
                                  ? std::string("gate")
                                  : std::filesystem::path(arguments.front()).filename().string();
     int status = bad_input;
-    CLI::App app("The gate: every implementation beside the reference, and against its properties.", name);
+    CLI::App app("The gate: compare every implementation with the reference and test its properties.",
+                 name);
     app.set_version_flag("--version", "truestep " + report::version());
     set_up_check(app, status, arguments, systems, arguments.empty() ? name : shell_word(arguments.front()));
     return run_command_line(app, arguments, status);

@@ -62,12 +62,13 @@ Fit best_fit(const Hypotheses& given, const SeenBits& right, const SeenBits& hyp
 }
 
 std::string told(const Mistake& mistake, const Fit& fit, const std::string& nearness) {
-    return "fits planted mistake " + std::to_string(mistake.number) + ", " + mistake.name +
-           (fit.rank < 0 ? "" : ", of rank " + std::to_string(fit.rank) + " alone") + ": " +
+    return "matches known bug " + std::to_string(mistake.number) + ": " + mistake.name +
+           (fit.rank < 0 ? "" : ", on rank " + std::to_string(fit.rank) + " only") + " (" +
            std::to_string(fit.explained) + " of " + std::to_string(fit.wrong) + " wrong values, " +
            nearness +
            (fit.spoilt == 0 ? ""
-                            : "; but it would make " + std::to_string(fit.spoilt) + " right ones wrong");
+                            : "; but it contradicts " + std::to_string(fit.spoilt) + " correct values") +
+           ")";
 }
 
 } // namespace
@@ -123,7 +124,7 @@ std::int64_t most_parameters_to_try(std::int64_t rank_steps) {
 std::string too_large_to_try(std::int64_t parameters, std::int64_t rank_steps) {
     if (parameters <= most_parameters_to_try(rank_steps))
         return {};
-    return "no known mistake was tried: ranks x steps are more than 3000, or times parameters more than 2 "
+    return "known bugs were not tried: ranks x steps are more than 3000, or times parameters more than 2 "
            "million; record a smaller model, or a run that goes wrong sooner";
 }
 

@@ -23,7 +23,7 @@ std::string ProgramFiles::take(const std::string& what, std::span<std::byte> byt
     std::error_code error;
     const auto size = std::filesystem::file_size(name, error);
     if (error)
-        return wrong + " is no file";
+        return wrong + " is not a file";
     if (size != bytes.size())
         return wrong + " has " + std::to_string(size) + " bytes; it must have " +
                std::to_string(bytes.size());

@@ -145,7 +145,7 @@ std::optional<Programs::Json> Programs::World::take(std::size_t rank,
     if (const auto line = ranks_[rank]->take_line())
         return checked(rank, *line, expected);
     if (ranks_[rank]->left().size() > most_characters)
-        fail(static_cast<int>(rank), "wrote more than a MiB that is no answer");
+        fail(static_cast<int>(rank), "wrote more than 1 MiB without a complete answer");
     return std::nullopt;
 }
 
@@ -190,8 +190,8 @@ std::string Programs::World::whole_failure() {
 void Programs::World::expect_silence(std::size_t rank) {
     ranks_[rank]->work();
     if (!ranks_[rank]->left().empty())
-        fail(static_cast<int>(rank), "wrote what nobody had asked for: " + quoted(ranks_[rank]->left()) +
-                                         "; put what is for people on its standard error");
+        fail(static_cast<int>(rank), "wrote without being asked: " + quoted(ranks_[rank]->left()) +
+                                         "; write messages to standard error");
 }
 
 Programs::Json Programs::World::checked(std::size_t rank, const std::string& line,
@@ -199,14 +199,14 @@ Programs::Json Programs::World::checked(std::size_t rank, const std::string& lin
     const int who = static_cast<int>(rank);
     Json answer = Json::parse(line, nullptr, false);
     if (!answer.is_object())
-        fail(who, "wrote a line that is no JSON object: " + quoted(line));
+        fail(who, "wrote a line that is not a JSON object: " + quoted(line));
     const auto id = answer.find("id");
     if (id == answer.end() || *id != questions_[rank].id)
         fail(who, "answered out of turn: \"id\" has to be " + std::to_string(questions_[rank].id) + " in " +
                       quoted(line));
     const auto did = answer.find("did");
     if (did == answer.end() || !did->is_string())
-        fail(who, "did not say what it \"did\": " + quoted(line));
+        fail(who, "its answer lacks \"did\": " + quoted(line));
     if (*did == "error")
         fail(who, "says: " + text_of(answer));
     if (std::ranges::find(expected, did->get<std::string>()) == expected.end()) {

@@ -79,7 +79,7 @@ void say_what_was_running(const char* what) {
 
 void say_of_first(int /*signal*/) {
     say_what_was_running(": interrupted");
-    say("what was done is told as soon as that has ended; a second signal ends it at once\n");
+    say("results follow when the running case ends; a second signal ends at once\n");
 }
 
 /// Ends the process by the signal, and leaves nothing of it.

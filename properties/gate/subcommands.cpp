@@ -36,8 +36,8 @@ fs::path find_program(const std::string& name) {
 }
 
 std::string missing_program(const std::string& name) {
-    return "this takes the program truestep-" + name +
-           ", which is neither beside this one nor in PATH; ci/build release truestep-" + name +
+    return "truestep-" + name +
+           " was not found beside this program or in PATH; ci/build release truestep-" + name +
            " builds it";
 }
 

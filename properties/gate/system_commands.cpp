@@ -43,8 +43,7 @@ void by_system(CLI::App& command, const std::vector<System>& systems, const SetU
         CLI::App* one = command.add_subcommand(system.name, command.get_description() + "\n" + system.says);
         set_up(*one, system, system.name == first ? "" : " " + system.name);
         one->footer("Systems: " + names + "; '" + full_name(command) +
-                    " SYSTEM --help' tells about one, and without a name it is " + first + ".\n" +
-                    one->get_footer());
+                    " SYSTEM --help' describes one; the default is " + first + ".\n" + one->get_footer());
     }
 }
 

@@ -116,7 +116,7 @@ class ProgramSide : public Any {
         for (const float value : values) {
             const auto bits = std::bit_cast<std::uint32_t>(value);
             if (each == 2 && (bits & 0xffffU) != 0)
-                throw std::runtime_error(std::string(what) + " holds what is no number of 16 bits");
+                throw std::runtime_error(std::string(what) + " holds a number that does not fit 16 bits");
             for (std::size_t byte = 4 - each; byte < 4; ++byte)
                 bytes.push_back(static_cast<std::uint8_t>(bits >> (8 * byte)));
         }

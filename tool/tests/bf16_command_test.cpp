@@ -34,11 +34,12 @@ TEST_F(Bf16CommandTest, WhatCannotBeHadIsOneLineAndStatus2) {
     expect_bad_input(record_in("fp16"), "--arithmetic is 'fp16'; it must be fp32 or bf16");
     EXPECT_EQ(record_in("bf16").status, 0);
     expect_bad_input(run_tool({"verify", "--level", "bf16", "--from", "start", trace_}),
-                     "level BF16 cannot be had with --from start");
+                     "level BF16 is not available with --from start");
     expect_bad_input(run_tool({"check", "--level", "bf16"}), "bf16 is for recorded runs");
     const std::string gossip = file("gossip.safetensors");
     EXPECT_EQ(run_tool({"record", "gasloc", "-o", gossip}).status, 0);
-    expect_bad_input(run_tool({"verify", "--level", "bf16", gossip}), "level BF16 cannot be had of GASLoC");
+    expect_bad_input(run_tool({"verify", "--level", "bf16", gossip}),
+                     "level BF16 is not available for GASLoC");
 }
 
 } // namespace

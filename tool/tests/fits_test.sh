@@ -25,22 +25,22 @@ for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 
         *) kind=data=normal,steps=4,seed=3 ;;
     esac
     verify_planted $number "$common,$kind"
-    grep -q "^  fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" ||
+    grep -q "^  matches known bug $number: .* (\([0-9]*\) of \1 wrong values, bit for bit)$" "$folder/said" ||
         fail "mistake $number is not named: $(cat "$folder/said")"
-    grep -q "^    fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/checked" ||
+    grep -q "^    matches known bug $number: .* (\([0-9]*\) of \1 wrong values, bit for bit)$" "$folder/checked" ||
         fail "the gate does not name mistake $number: $(cat "$folder/checked")"
-    grep -q "\"fits planted mistake $number, " "$folder/$number.json" || fail "the JSON does not name mistake $number"
+    grep -q "\"matches known bug $number: " "$folder/$number.json" || fail "the JSON does not name mistake $number"
     named=$((named + 1))
     # What the values have in common is said beside it, and of no other mistake.
     hint=
     case $number in
         2) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 1/3 of what they should be: divided by the number of ranks twice?' ;;
-        3) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 3 times what they should be: a sum where a mean is asked?' ;;
+        3) hint='first_moment of step 1: \([0-9]*\) of \1 wrong values are exactly 3 times what they should be: a sum instead of a mean?' ;;
     esac
     for said in said checked; do
         [ -z "$hint" ] || grep -q "^ *$hint$" "$folder/$said" || fail "of mistake $number there is no hint: $(cat "$folder/$said")"
     done
-    grep -q 'number of ranks\|where a mean\|the step makes\|the step used' "$folder/said" && hinted="$hinted $number"
+    grep -q 'number of ranks\|instead of a mean\|the step makes\|the step used' "$folder/said" && hinted="$hinted $number"
 done
 
 [ "$hinted" = ' 2 3 11 93' ] || fail "what the values have in common is said of the mistakes$hinted, and not of 2, 3 and 93, which are of a factor, and 11, whose masks are late"
@@ -50,7 +50,7 @@ verify_part() { # verify_part NUMBER OPTIONS: of tool/tests/cut_trace.py
     "$(dirname "$0")/cut_trace.py" "$folder/$1"/*.safetensors "$folder/part.safetensors" "${@:2}" || fail "no part of $1"
     "$truestep" verify "$folder/part.safetensors" >"$folder/said"
     [ $? = 1 ] || fail "verify finds nothing wrong with a part (${*:2}) of a run with planted mistake $1"
-    grep -q "^  fits planted mistake $1, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" ||
+    grep -q "^  matches known bug $1: .* (\([0-9]*\) of \1 wrong values, bit for bit)$" "$folder/said" ||
         fail "mistake $1 is not named of a part (${*:2}): $(cat "$folder/said")"
 }
 for number in 2 3 5 6 7 8 9 11 12 17 22 34 44 54; do
@@ -84,7 +84,7 @@ for number in 1 2 3 4 5 6 8 9 10 11 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
     texts="said checked"
     case $number in 31 | 43) texts=said ;; esac # the gate sees them by a counter, before it looks at any value
     for said in $texts; do
-        grep -q "^ *fits planted mistake $number, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/$said" ||
+        grep -q "^ *matches known bug $number: .* (\([0-9]*\) of \1 wrong values, bit for bit)$" "$folder/$said" ||
             fail "GASLoC's mistake $number is not named: $(cat "$folder/$said")"
     done
     named=$((named + 1))
@@ -93,15 +93,15 @@ done
 # The gate says it once for a cause, and nothing of gradients that it has made itself.
 "$truestep" check --planted 6 --property reference --property mask.order --cases 30 --brief --report "$folder/page" >"$folder/checked"
 [ $? = 1 ] || fail "the gate finds nothing wrong with planted mistake 6"
-[ "$(grep -c 'fits planted mistake 6,' "$folder/checked")" = 1 ] || fail "not said once: $(cat "$folder/checked")"
+[ "$(grep -c 'matches known bug 6:' "$folder/checked")" = 1 ] || fail "not said once: $(cat "$folder/checked")"
 grep -q 'averaged before' "$folder/checked" && fail "the gate doubts its own gradients"
-grep -q '<h4>What may be wrong</h4><ul class="lines"><li>fits planted mistake 6,' "$folder/page/index.html" || fail "the page does not say it"
+grep -q '<h4>What may be wrong</h4><ul class="lines"><li>matches known bug 6:' "$folder/page/index.html" || fail "the page does not say it"
 "$truestep" report --out "$folder/again" "$folder/page/results.json" >/dev/null || fail "the results with what fits are not read"
 
 # Of a program that shares nothing with the planted mistakes, too.
 program=$(cd "$(dirname "$0")/../.." && pwd)/docs/examples/programs/scape_plain.py
 MISTAKE=residual "$truestep" check --program "python3 $program" --property reference --brief --workers 2,3 --tensors a:13,b:5:dense --cases 3 >"$folder/checked"
-grep -q '^    fits planted mistake 6, ' "$folder/checked" || fail "what is wrong with a program is not said: $(cat "$folder/checked")"
+grep -q '^    matches known bug 6: ' "$folder/checked" || fail "what is wrong with a program is not said: $(cat "$folder/checked")"
 
 # A mistake that is made once, in a run that is too long, too large, or has a segment that is too large: from the recorded state before it.
 changed() { # changed NAME OPTIONS: of tool/tests/change_trace.py; what verify says of it is in $folder/said
@@ -113,7 +113,7 @@ made_once() { # made_once NAME STEP SCOPE OPTIONS: of truestep record
     "$truestep" record -o "$folder/$1" "${@:4}" >/dev/null || fail "$1 was not recorded"
     changed "$1" --clear-residual "$2"
     rm "$folder/$1" "$folder/$1-changed"
-    grep -q "^  fits planted mistake 7, .*: \([0-9]*\) of \1 wrong values, bit for bit$" "$folder/said" || fail "$1: not named: $(cat "$folder/said")"
+    grep -q "^  matches known bug 7: .* (\([0-9]*\) of \1 wrong values, bit for bit)$" "$folder/said" || fail "$1: not named: $(cat "$folder/said")"
     grep -q "^  tried $3" "$folder/said" || fail "$1: not said from where: $(cat "$folder/said")"
 }
 made_once short 5 'from the recorded state before step 5$' --tensors a:40,b:5:dense --steps 6
@@ -127,8 +127,8 @@ made_once segment 1 'on 125000 of 2200000 values, the first of them tensor a, in
 for payload in bf16 bf16_both e5m2 e5m2_both; do
     "$truestep" record -o "$folder/$payload" --tensors a:12,b:3:dense --workers 2 --steps 3 --density 0.3 --payload $payload >/dev/null || fail "$payload was not recorded"
     changed "$payload" --clear-residual 2
-    grep -q 'could not be tried\|known mistake could be tried' "$folder/said" && fail "$payload: nothing could be tried: $(cat "$folder/said")"
-    grep -q '^  tried \|^  fits \|^  no known mistake fits' "$folder/said" || fail "$payload: nothing was tried: $(cat "$folder/said")"
+    grep -q 'could not be tried\|known bugs were not tried' "$folder/said" && fail "$payload: nothing could be tried: $(cat "$folder/said")"
+    grep -q '^  tried \|^  matches \|^  no known bug matches' "$folder/said" || fail "$payload: nothing was tried: $(cat "$folder/said")"
 done
 
 # A recorder that looks a moment too early, or too late.
@@ -140,7 +140,7 @@ grep -q '^  next_mask: the mask that the step used, in ' "$folder/said" || fail 
 
 # A quotient by way of the reciprocal is a rounding, and no more.
 verify_planted 36 'workers=3,tensors=a:40,density=1,data=normal,steps=1,seed=3'
-grep -q 'a difference of rounding; try --level rel' "$folder/said" || fail "a rounding is not said: $(cat "$folder/said")"
+grep -q 'only rounding differs; try --level rel' "$folder/said" || fail "a rounding is not said: $(cat "$folder/said")"
 
 # A right run has nothing to explain.
 "$truestep" record -o "$folder/right" >/dev/null || fail "nothing was recorded"

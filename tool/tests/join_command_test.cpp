@@ -68,7 +68,7 @@ TEST_F(RanksToolTest, AWrongValueIsFoundAndExplainedAsInOneFile) {
     EXPECT_EQ(result.status, 1);
     EXPECT_TRUE(contains(result.output, "first divergence: step 2, phase update, parameters of rank 1"))
         << result.output;
-    EXPECT_FALSE(contains(result.output, "could be tried")) << result.output;
+    EXPECT_FALSE(contains(result.output, "were not tried")) << result.output;
 }
 
 TEST_F(RanksToolTest, JoinMakesTheTraceThatDiffCallsTheSame) {

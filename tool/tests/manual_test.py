@@ -116,7 +116,7 @@ def expect_seldom_settings_by_set():
                 for words in (("--set", "replicas=1,2", "micro=3"), ("--replicas", "1,2", "--micro", "3"))]
     if repeated[0] != repeated[1] or not repeated[0]:
         fail(f"--set is another thing than the options: {repeated}")
-    expect_refused("--set has 'mirco=3', which is none of its KEY=VALUES; did you mean 'micro'? (there are replicas, trainer, vocabulary, "
+    expect_refused("--set mirco=3: unknown KEY=VALUES; did you mean 'micro'? (use one of replicas, trainer, vocabulary, "
                    "micro, groups, rounds, subsets, schedule)", "check", "mapl", "--set", "mirco=3")
 
 

@@ -17,7 +17,7 @@ expect() {
 }
 # missing NAME COMMAND...
 missing() {
-    expect 2 "truestep: this takes the program truestep-$1, which is neither beside this one nor in PATH; ci/build release truestep-$1 builds it" "${@:2}"
+    expect 2 "truestep: truestep-$1 was not found beside this program or in PATH; ci/build release truestep-$1 builds it" "${@:2}"
 }
 missing train "$tool" train --help
 missing model "$tool" model scale

@@ -160,10 +160,10 @@ class Programs(unittest.TestCase):
                                     "10")
 
     def test_one_that_prints_rubbish(self):
-        self.expect_that_case_alone("rubbish", r"rank 1 of 2.*wrote a line that is no JSON object: 'loss: 0.25'")
+        self.expect_that_case_alone("rubbish", r"rank 1 of 2.*wrote a line that is not a JSON object: 'loss: 0.25'")
 
     def test_one_that_answers_twice(self):
-        self.expect_that_case_alone("twice", r"rank 1 of 2.*(answered out of turn|wrote what nobody had asked for)")
+        self.expect_that_case_alone("twice", r"rank 1 of 2.*(answered out of turn|wrote without being asked)")
 
     def test_one_that_closes_its_output(self):
         self.expect_that_case_alone("closes", r"rank 1 of 2.*closed its standard output")
@@ -175,13 +175,13 @@ class Programs(unittest.TestCase):
         self.expect_that_case_alone("long", r"rank 1 of 2.*left no 'parameters': .* has 76 bytes; it must have 72")
 
     def test_one_that_shows_nothing(self):
-        self.expect_that_case_alone("nothing", r"rank 1 of 2.*left no 'parameters': .* is no file")
+        self.expect_that_case_alone("nothing", r"rank 1 of 2.*left no 'parameters': .* is not a file")
 
     def test_one_whose_parameters_are_no_numbers(self):
         self.expect_that_case_alone("nan", r"parameters of rank 1: 1 of 18 values differ[^$]*got nan")
 
     def test_one_that_says_what_is_no_json(self):
-        self.expect_that_case_alone("says_nan", r"wrote a line that is no JSON object: '.*NaN")
+        self.expect_that_case_alone("says_nan", r"wrote a line that is not a JSON object: '.*NaN")
 
     def test_one_that_names_a_rank_that_is_not(self):
         self.expect_that_case_alone("elsewhere", r"named rank 7, index 0; there are 2 ranks and 18 coordinates")
@@ -212,9 +212,9 @@ class Programs(unittest.TestCase):
     def test_what_says_no_hello_is_one_line(self):
         self.expect_bad_input("rank 0 of 1, asked for 'hello', ended with status 0", "true")
         self.expect_bad_input("standard error: no such option", "sh -c 'echo no such option >&2; exit 3'")
-        self.expect_bad_input("no JSON object: 'y'", "sh -c 'read line; exec yes'")
-        self.expect_bad_input("wrote more than a MiB that is no answer", "sh -c 'read line; exec tr \"\\\\0\" x < /dev/zero'")
-        self.expect_bad_input('did not say what it "did"', "cat")
+        self.expect_bad_input("not a JSON object: 'y'", "sh -c 'read line; exec yes'")
+        self.expect_bad_input("wrote more than 1 MiB without a complete answer", "sh -c 'read line; exec tr \"\\\\0\" x < /dev/zero'")
+        self.expect_bad_input('its answer lacks "did"', "cat")
 
     def test_ranks_that_do_not_start_together_end_the_gate(self):
         begin = time.monotonic()

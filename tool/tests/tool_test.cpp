@@ -120,7 +120,7 @@ TEST_F(ToolTest, OnATerminalTheStatusIsColouredUnlessNoColorIsSet) {
     record_wrong();
     const ToolResult coloured = run_tool_on_terminal({"verify", trace_});
     if (coloured.status == -1)
-        GTEST_SKIP() << "no terminal to be had";
+        GTEST_SKIP() << "no terminal available";
     EXPECT_EQ(coloured.status, 1);
     EXPECT_TRUE(contains(coloured.output, "\033[31mFAILED\033[0m"));
     EXPECT_TRUE(contains(run_tool_on_terminal({"verify", trace_}, {{"NO_COLOR", ""}}).output, "\033[31m"))
@@ -273,7 +273,7 @@ TEST_F(ToolTest, ModelOfBadInputIsOneLineAndStatus2) {
                      "a hypercube of 6 workers does not exist");
     expect_bad_input(run_tool({"model", "fit", file("absent")}), "absent");
     verify::scape::support::store(file("other"), R"({"rows": [{"peer": 3}]})");
-    expect_bad_input(run_tool({"model", "fit", file("other")}), "no output of bench_peers");
+    expect_bad_input(run_tool({"model", "fit", file("other")}), "not the output of bench_peers");
     verify::scape::support::store(file("folder"), "");
     expect_bad_input(run_tool({"model", "plots", file("folder")}), "folder");
 }

@@ -33,13 +33,14 @@ std::vector<std::vector<Index>> parse_inner_steps(const json& list, Index rounds
     for (const json& of_round : list) {
         const std::string where = "inner_steps of round " + std::to_string(all.size() + 1);
         if (!of_round.is_array() || of_round.size() != static_cast<std::size_t>(workers))
-            throw Error(where + " is no list of " + std::to_string(workers) + " numbers, one a worker");
+            throw Error(where + " must be a list of " + std::to_string(workers) +
+                        " numbers, one for each worker");
         std::vector<Index>& steps = all.emplace_back();
         for (const json& of_worker : of_round)
             steps.push_back(whole(of_worker, where));
     }
     if (all.size() != static_cast<std::size_t>(rounds))
-        throw Error("inner_steps has " + std::to_string(all.size()) + " rounds; steps says " +
+        throw Error("inner_steps has " + std::to_string(all.size()) + " rounds, but steps is " +
                     std::to_string(rounds));
     return all;
 }

@@ -26,7 +26,7 @@ std::vector<Graph> graphs_of(const std::vector<double>& series, const Config& co
         for (std::size_t i = 0; i < whole.size(); ++i) {
             const double value = series[at + i];
             if (!(value >= -1e9 && value <= 1e9) || value != std::floor(value))
-                throw Error(entry + ": " + shortest(value) + " is no whole number");
+                throw Error(entry + ": " + shortest(value) + " is not a whole number");
             whole[i] = static_cast<Index>(value);
         }
         const auto [round, a, b] = whole;

@@ -124,8 +124,8 @@ verify::TraceVerdict verify_trace(const std::filesystem::path& path, const verif
     if (options.level.kind == verify::LevelKind::bf16)
         throw Error(
             path.string() +
-            ": level BF16 cannot be had of GASLoC: a round's inner steps are not recorded one by one, "
-            "and what bf16 rounds grows from one to the next; use --level rel");
+            ": level BF16 is not available for GASLoC: a round's inner steps are not recorded one by one, "
+            "and bf16 rounding grows from one to the next; use --level rel");
     verify::VerdictBuilder builder(trace, options,
                                    {describe(trace.head().config),
                                     "parameters, drifted, gossiped and inner state of every worker",

@@ -67,7 +67,7 @@ void write(const std::filesystem::path& path, const Recording& recording, const 
     const auto vector = [&](const std::string& name) -> const std::vector<float>& {
         const auto found = recording.vectors.find(name);
         if (found == recording.vectors.end())
-            throw Error(path.string() + ": not written: there is no " + name);
+            throw Error(path.string() + ": not written: " + name + " is missing; record it");
         return found->second;
     };
     std::erase_if(schema.series, [&](const trace::Series& one) { return one.optional && !held(one.name); });

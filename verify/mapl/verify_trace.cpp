@@ -173,7 +173,7 @@ class TraceCheck {
     void stays(const char* name, const std::vector<float>& before) {
         if (const auto recorded = values(name, 0))
             add(name, 0, verify::compare(before, *recorded, verify::Level::exact()),
-                "its gradient is not finite, and so it has to stay as it was");
+                "must not change, because its gradient is not finite");
     }
 
     /// A as a matrix, from the recorded A before the step and the recorded m.

@@ -21,7 +21,7 @@ std::string counts(const Gathered& all) {
         html += count_chip(all.caught() == all.planted.size() ? Status::passed : Status::failed,
                            count_text(static_cast<double>(all.caught())) + "/" +
                                count_text(static_cast<double>(all.planted.size())),
-                           "planted bugs caught");
+                           "known bugs caught");
     return html;
 }
 
@@ -34,7 +34,7 @@ std::string header(const Gathered& all) {
     link(!all.failures.empty(), "failures", "Failures");
     link(!all.matrix.empty(), "matrix", "Matrix");
     link(!all.properties.empty(), "properties", "Properties");
-    link(!all.planted.empty(), "planted", "Planted bugs");
+    link(!all.planted.empty(), "planted", "Known bugs");
     link(all.rows() + all.planted.size() > 0, "slowest", "Slowest");
     link(!all.matrix.empty(), "rows", "All rows");
     return banner(
@@ -67,7 +67,7 @@ std::string html_page(const std::vector<nlohmann::ordered_json>& results) {
     if (!all.properties.empty())
         html += page::section("properties", "What must always hold", page::property_tables(all));
     if (!all.planted.empty())
-        html += page::section("planted", "Planted bugs", page::planted_table(all));
+        html += page::section("planted", "Known bugs", page::planted_table(all));
     if (all.rows() + all.planted.size() > 0)
         html += page::section("slowest", "Slowest", page::slowest_table(all));
     if (!all.matrix.empty())

@@ -218,7 +218,7 @@ class Checker : public Shape {
                                : !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
             if (!good)
                 throw malformed(where + " holds " + shown(value) + ", which " +
-                                (kind == "bits" ? "is no bit" : "counts nothing"));
+                                (kind == "bits" ? "is not a bit" : "counts nothing"));
         }
     }
 
@@ -228,7 +228,7 @@ class Checker : public Shape {
         const auto end = piece["end"].get<std::uint64_t>();
         if (begin > end || end > size)
             throw malformed(where + " goes from " + std::to_string(begin) + " to " + std::to_string(end) +
-                            ", which is no range within " + std::to_string(size) + " coordinates");
+                            ", which is not a range within " + std::to_string(size) + " coordinates");
     }
 
     void length(const ordered_json& list, const std::string& where, std::uint64_t wanted,

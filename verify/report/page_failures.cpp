@@ -133,7 +133,7 @@ std::string other_failures(const Cause& cause) {
                             element("span.says", escaped(at(*entry->json, "failure"), "message")) +
                             element("pre", escaped(command_of(*entry))),
                         {{"id", entry->anchor()}});
-    return folded(count_of(cause.others.size(), "other failure") + ", perhaps of the same mistake " +
+    return folded(count_of(cause.others.size(), "other failure") + ", perhaps with the same cause " +
                       element("span.quiet", "(" + escaped(cause.name) + ")"),
                   html, "details.others");
 }

@@ -66,7 +66,7 @@ std::string verdict(const Gathered& all) {
     const std::size_t skipped = all.count(Status::skipped);
     const std::size_t missed = all.planted.size() - all.caught();
     const std::string rows = count_of(all.rows(), "row");
-    const std::string bugs = count_of(all.planted.size(), "planted bug");
+    const std::string bugs = count_of(all.planted.size(), "known bug");
     const auto of = [](std::size_t part, const std::string& whole) {
         return count_text(static_cast<double>(part)) + " of " + whole;
     };
@@ -75,7 +75,7 @@ std::string verdict(const Gathered& all) {
         if (all.planted.empty())
             return "Nothing was checked";
         return missed > 0 ? missed_text
-                          : (all.planted.size() == 1 ? "The one planted bug was caught"
+                          : (all.planted.size() == 1 ? "The one known bug was caught"
                                                      : "All " + bugs + " were caught");
     }
     std::string headline;
@@ -132,7 +132,7 @@ std::string title(const Entry& entry) {
     case Kind::planted:
         break;
     }
-    return joined({with("planted bug ", "number"), text(row, "name")}, " · ");
+    return joined({with("known bug ", "number"), text(row, "name")}, " · ");
 }
 
 std::string place(const ordered_json& first) {

@@ -255,7 +255,7 @@ std::string planted_table(const Gathered& all) {
             "its own, and to shrink what it found. No bug took more than " +
             count_text(most) + (most == 1.0 ? " case" : " cases") + "; all the shrinking took " +
             count_text(evaluations) + " runs.</p>";
-    HtmlTable table("stack", "Planted bugs",
+    HtmlTable table("stack", "Known bugs",
                     "status:status, no.:number, bug:head, caught by:words, also by:words, "
                     "cases:number, elements:number, ranks:number, steps:number, time:number");
     std::string shrunk;

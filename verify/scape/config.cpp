@@ -43,7 +43,7 @@ problem::Sample parse_sample(const json& list, const std::string& what) {
     for (const json& item : list) {
         if (!item.is_number_unsigned())
             throw Error(what + ": sample: entry " + std::to_string(sample.size()) +
-                        " is no number of a segment");
+                        " is not the number of a segment");
         sample.push_back(item.get<std::size_t>());
     }
     return sample;
@@ -54,7 +54,7 @@ problem::Groups parse_group_sizes(const json& list, const std::string& what) {
     for (const json& item : list) {
         if (!item.is_number_unsigned() || item.get<std::uint64_t>() > std::uint64_t{problem::most_workers})
             throw Error(what + ": groups: entry " + std::to_string(groups.size()) +
-                        " is no number of ranks");
+                        " is not a number of ranks");
         groups.push_back(item.get<int>());
     }
     return groups;

@@ -107,7 +107,7 @@ void check(const RecordOptions& options) {
     if (options.steps < 1)
         throw Error("--steps is " + std::to_string(options.steps) + "; at least 1 is needed");
     if (options.begin < 0)
-        throw Error("--begin is " + std::to_string(options.begin) + "; it is 0 or more");
+        throw Error("--begin is " + std::to_string(options.begin) + "; it must be at least 0");
     const Index last = options.begin + options.steps;
     for (const Injection& injection : options.injections)
         if (injection.step < 1 || injection.step > last || injection.rank < 0 ||
@@ -254,7 +254,7 @@ void write_run(const std::filesystem::path& path, const RecordOptions& options) 
         static_cast<void>(run.next());
     auto state = run.state();
     if (options.begin > 0 && state.step != options.begin)
-        throw Error("of the steps before the first that is written some are refused; choose other ones");
+        throw Error("some steps before the first one written are refused; choose other settings");
     const Cut cut(head);
     if (head.sampled) {
         for (Vector<float>* one : {&state.w, &state.m})

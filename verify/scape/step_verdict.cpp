@@ -78,8 +78,8 @@ void StepVerdicts::describe(const ResultKind& kind, Divergence& divergence) cons
                 divergence.rank = segment.owner;
     if (phase_of(kind.result, problem_) == Phase::clip && !divergence.between_ranks)
         divergence.note += std::string(divergence.note.empty() ? "" : "; ") +
-                           "first_moment is M after clipping; record with --phases to tell the exchange "
-                           "and the reconstruction apart from the clip";
+                           "first_moment is M after clipping; record with --phases to separate exchange, "
+                           "reconstruction and clip";
 }
 
 void StepVerdicts::add_refused(const StepFindings& found) {
@@ -176,14 +176,14 @@ void Hints::tell_scales(const StepFindings& found) {
 void Hints::tell_values(const ResultKind& kind, Index wrong, Index scaled, bool divided) {
     const std::string factor = (divided ? "1/" : "") + std::to_string(workers_);
     const bool of_all_ranks = !kind.per_rank;
-    scales_.push_back(
-        std::string(kind.name) + " of step " + std::to_string(step_) + ": " + std::to_string(scaled) +
-        " of " + std::to_string(wrong) + " wrong values are " +
-        (level_.kind == LevelKind::exact ? "exactly " : "within their limits ") + factor +
-        (divided ? " of what they should be: " : " times what they should be: ") +
-        (of_all_ranks ? divided ? "divided by the number of ranks twice?" : "a sum where a mean is asked?"
-         : divided    ? "divided by the number of ranks, where it is one rank's own?"
-                      : "multiplied by the number of ranks, or a sum over them?"));
+    scales_.push_back(std::string(kind.name) + " of step " + std::to_string(step_) + ": " +
+                      std::to_string(scaled) + " of " + std::to_string(wrong) + " wrong values are " +
+                      (level_.kind == LevelKind::exact ? "exactly " : "within their limits ") + factor +
+                      (divided ? " of what they should be: " : " times what they should be: ") +
+                      (of_all_ranks
+                           ? divided ? "divided by the number of ranks twice?" : "a sum instead of a mean?"
+                       : divided ? "divided by the number of ranks, where it is one rank's own?"
+                                 : "multiplied by the number of ranks, or a sum over them?"));
 }
 
 void Hints::tell_steps(Index wrong, Index scaled, bool divided) {

@@ -35,32 +35,29 @@ std::string describe(const TraceHead& head) {
 void tell_extent(const TraceHead& head, std::vector<std::string>& notes) {
     const problem::Problem& whole = head.whole();
     if (head.sampled)
-        notes.push_back(
-            "sampled: " + std::to_string(head.problem.layout.size()) + " of " +
-            count_of(whole.layout.size(), "coordinate") + ", " + std::to_string(head.extent.sample.size()) +
-            " of " + count_of(whole.segments.size(), "segment") + " (" +
-            describe(head.extent.sample, whole) + "): what goes wrong outside of them does not show");
+        notes.push_back("sampled: " + std::to_string(head.problem.layout.size()) + " of " +
+                        count_of(whole.layout.size(), "coordinate") + ", " +
+                        std::to_string(head.extent.sample.size()) + " of " +
+                        count_of(whole.segments.size(), "segment") + " (" +
+                        describe(head.extent.sample, whole) + "): errors elsewhere are not detected");
     if (!head.norm.empty())
-        notes.emplace_back("the norm that clips is the recorded one: that of the whole gradient cannot be "
-                           "taken from a sample");
+        notes.emplace_back("the clip norm is taken from the trace, because a sample cannot determine it");
     if (!head.exponent.empty() && head.sampled)
         notes.emplace_back(
-            "the payload's scale is the recorded one: a sample tells only that it is not too "
-            "small for what is held");
+            "the payload's scale is taken from the trace; the sample only bounds it from below");
     else if (!head.exponent.empty() && head.extent.begin > 0)
-        notes.emplace_back("the payload's scale of the first step is the recorded one: it was made in the "
-                           "step before it");
+        notes.emplace_back("the payload's scale of the first step is taken from the trace, because the "
+                           "step before it determined it");
     const auto lowest = std::ranges::min_element(head.density);
     if (lowest != head.density.end() && *lowest < 1.0 && has_no_sparse_segment(whole))
         notes.push_back("every tensor is always dense, so that the masks select all coordinates although "
                         "the density is " +
-                        shortest(*lowest) + ": of a sparse step this run proves nothing");
+                        shortest(*lowest) + ": this run proves nothing about sparse steps");
     if (head.extent.begin > 0)
-        notes.push_back(
-            "the trace begins after step " + std::to_string(head.extent.begin) +
-            " of the run: the state at that point is taken as it is recorded, and step 1 here is "
-            "step " +
-            std::to_string(head.extent.begin + 1));
+        notes.push_back("the trace begins after step " + std::to_string(head.extent.begin) +
+                        " of the run: the state at that point is taken from the trace; step 1 here is "
+                        "step " +
+                        std::to_string(head.extent.begin + 1));
 }
 
 /// Of a sample: every place as it is in the whole model.
@@ -104,17 +101,17 @@ void refuse_impossible(const TraceReader& trace, const VerifyOptions& options) {
         problem.settings.decay_order == problem::DecayOrder::together)
         throw Error(
             trace.path().string() +
-            ": level EXACT cannot be had: section 5 fixes no arithmetic for decay_order 'together'; use "
+            ": level EXACT is not available: section 5 fixes no arithmetic for decay_order 'together'; use "
             "--level rel");
     if (options.level.kind == LevelKind::bf16 && options.from == From::start)
         throw Error(
             trace.path().string() +
-            ": level BF16 cannot be had with --from start: what bf16 rounds grows from step to step "
+            ": level BF16 is not available with --from start: bf16 rounding grows from step to step "
             "until nothing is proved; use --from recorded");
     if (options.level.kind == LevelKind::bf16 && !trace.states_recorded())
         throw Error(trace.path().string() +
-                    ": level BF16 cannot be had: it begins each step at the recorded state, and not every "
-                    "step holds " +
+                    ": level BF16 is not available: it begins each step at the recorded state, and not "
+                    "every step holds " +
                     recorded_state + "; record them");
 }
 
@@ -195,12 +192,13 @@ TraceVerdict verify_trace(const std::filesystem::path& path, const VerifyOptions
     tell_extent(trace.head(), verdict.notes);
     verdict.keeps_bf16 = builder.status() == Status::failed && keeps_bf16(trace);
     if (verdict.keeps_bf16 && options.level.kind != LevelKind::bf16)
-        verdict.notes.emplace_back("every recorded parameter and moment is a number of bf16: of an "
-                                   "optimizer that keeps its state in it ask --level bf16");
+        verdict.notes.emplace_back("every recorded parameter and moment fits bf16: for an optimizer that "
+                                   "keeps its state in bf16 use --level bf16");
     if (options.level.kind == LevelKind::bf16 && hidden > 0)
-        verdict.notes.push_back(std::to_string(hidden) + " of " + count_of(updates, "update") +
-                                " of a parameter are within its limit: were they missing, it would not "
-                                "show; a run with a larger learning rate shows more");
+        verdict.notes.push_back(
+            std::to_string(hidden) + " of " + count_of(updates, "update") +
+            " of a parameter are within its limit: if they were missing, that would not "
+            "be detected; record with a larger learning rate");
     return builder.finish(
         "their gradients cancel to within rounding, so that no finite bound holds for the division by "
         "their size");

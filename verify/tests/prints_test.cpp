@@ -193,7 +193,7 @@ TEST_F(PrintsTest, WhatIsNoRunIsRefusedInOneLine) {
     EXPECT_TRUE(contains(refused(good + replaced(line, hex(2), "")),
                          "line 2: gradient has 16 digits; 2 tensors have 32"));
     EXPECT_TRUE(contains(refused(good + replaced(line, hex(2), "000000000000000g")),
-                         "tensor 1 is no hexadecimal number"));
+                         "tensor 1 is not hexadecimal"));
     EXPECT_TRUE(contains(refused(good + replaced(line, "\"step\":1", "\"step\":1,\"gradiant\":0")),
                          "\"gradiant\""));
 }

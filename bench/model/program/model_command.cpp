@@ -183,7 +183,7 @@ void add_predict(CLI::App& model, int& status) {
         ->add_option("-H,--inner-steps", setting.inner_steps,
                      "of which diloco and gasloc end a round with an exchange; a step is one of them")
         ->check(CLI::Range(1.0, 1e6));
-    command->add_option("--law", settings->law, "who meets whom in gasloc's rounds")
+    command->add_option("--law", settings->law, "which workers exchange in gasloc's rounds")
         ->check(
             CLI::IsMember({"pairs", "two_peers", "ring", "exponential", "hypercube", "complete", "none"}));
     command->add_option("--group", setting.group, "ranks in each group, of scape-hierarchy; 0: sqrt(P)")

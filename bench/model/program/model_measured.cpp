@@ -20,7 +20,7 @@ double bandwidth_of(const nlohmann::json& json) {
         bits = std::strtod(title.c_str(), nullptr) * 1e9;
     if (!(bits > 0))
         throw Error("the title '" + title +
-                    "' is no rate, and there is none; give files of bench/shaped-network's runs");
+                    "' names no rate, and the file has none; give files of bench/shaped-network's runs");
     // Of a full frame of 1514 bytes 1448 are payload; tbf counts the frame.
     return bits / 8 * 1448 / 1514;
 }
@@ -49,8 +49,9 @@ std::vector<Measured> read_measured(const std::vector<std::string>& files) {
                      row.at("least_seconds"),
                      json.value("delay_seconds", 0.0)});
         } catch (const nlohmann::json::exception&) {
-            throw Error(file +
-                        ": this is no output of bench_peers --json; give files of bench/shaped-network");
+            throw Error(
+                file +
+                ": this is not the output of bench_peers --json; give files of bench/shaped-network");
         }
     return rows;
 }

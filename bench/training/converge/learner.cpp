@@ -48,7 +48,7 @@ gate::Live::Step Learner::next(int rank, std::span<const float> parameters) {
         const Batch& batch =
             mine.windows.drawn(seed_, of, (step * settings_.micro_batches) + part, plan.batch);
         if (!std::isfinite(mine.model.loss_and_gradient(parameters, batch, gradient)))
-            throw std::runtime_error("its loss is no number any more at step " + std::to_string(step));
+            throw std::runtime_error("its loss is not a number at step " + std::to_string(step));
         for (float& value : gradient)
             value /= parts;
     }

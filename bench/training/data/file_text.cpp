@@ -23,7 +23,7 @@ std::vector<std::uint8_t> bytes_of(const std::filesystem::path& path) {
     if (std::filesystem::is_directory(status))
         throw Error(name + " is a folder; give a file with text");
     if (!std::filesystem::is_regular_file(status))
-        throw Error(name + " is no file of a known length; copy what it gives to a file");
+        throw Error(name + " has no known length; copy its content to a file");
     problem::check_memory(10.0 * static_cast<double>(std::filesystem::file_size(path)),
                           "the text of " + name);
     std::ifstream file(path, std::ios::binary);

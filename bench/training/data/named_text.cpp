@@ -61,7 +61,7 @@ Text synthetic_named(const std::string& name) {
             for (const auto& [size, member] : sizes)
                 known += ", " + std::string(size);
             throw Error("--text " + one_line(name) + ": '" + one_line(std::string(word)) +
-                        "' is no seed and no setting of it; give synthetic or synthetic:NUMBER, then "
+                        "' is neither a seed nor a setting of it; give synthetic or synthetic:NUMBER, then "
                         "SETTING=NUMBER behind commas, of begins, ends" +
                         known + " (a file of that name is ./synthetic)");
         }

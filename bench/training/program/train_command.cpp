@@ -74,11 +74,11 @@ std::string floors_text(const std::vector<training::Floor>& floors) {
 void print_head(const TrainCall& asked, const Text& text, const std::vector<training::Floor>& floors,
                 double parameters) {
     const Plan& plan = asked.plan;
-    std::printf("text   %s; who guesses has a loss of %.3f\n", words_of(text).c_str(),
+    std::printf("text   %s; uniform guessing has a loss of %.3f\n", words_of(text).c_str(),
                 std::log(static_cast<double>(text.symbols)));
     std::printf("floors counting reaches: %s", floors_text(floors).c_str());
     if (text.entropy)
-        std::printf("; nobody less than %.3f", *text.entropy);
+        std::printf("; entropy of the text %.3f", *text.entropy);
     std::printf("\n");
     const std::string stages =
         plan.stages > 1 ? ", cut into " + std::to_string(plan.stages) + " stages" : "";
@@ -159,7 +159,7 @@ double tuned(const TrainCall& asked, std::size_t steps, const Text& text, const 
         tried += (tried.empty() ? "" : ", ") + shortest(rate) + " " + words;
     }
     if (rate_of_best == 0)
-        throw Error(optimizer + ": at no rate of --learning-rate its loss stayed a number (" + tried +
+        throw Error(optimizer + ": its loss is not finite at any rate of --learning-rate (" + tried +
                     "); give lower ones");
     const auto [least, most] = std::ranges::minmax(asked.rates);
     std::printf("%s takes learning rate %s (%s%s)\n", optimizer.c_str(), shortest(rate_of_best).c_str(),
@@ -247,8 +247,8 @@ int train_on_ranks(TrainCall asked, const std::vector<std::string>& arguments) {
 }
 
 void add_train(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
-    CLI::App* command = app.add_subcommand(
-        "train", "train a small GPT with any optimizer and say whether it trains as well as another");
+    CLI::App* command =
+        app.add_subcommand("train", "train a small GPT with any optimizer and compare it with another");
     auto asked = std::make_shared<TrainCall>();
     command->option_defaults()->always_capture_default();
     add_train_options(*command, *asked);

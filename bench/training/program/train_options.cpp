@@ -8,7 +8,7 @@ void add_runs(CLI::App& command, TrainCall& asked) {
     command
         .add_option("--text", asked.text,
                     "a file, whose bytes are the symbols and whose last tenth is measured; or "
-                    "synthetic[:SEED[,SETTING=NUMBER]...], a made-up one whose entropy is known")
+                    "synthetic[:SEED[,SETTING=NUMBER]...], a synthetic text whose entropy is known")
         ->required();
     command.add_option(
         "--optimizer", asked.optimizers,
@@ -16,14 +16,14 @@ void add_runs(CLI::App& command, TrainCall& asked) {
         "dense), adamw, "
         "dense-bf16, dense-bf16-all, topk-indices, ok-topk, scape, scape-using-up, scape-bf16, unsharded, "
         "diloco, gasloc. Behind it what compresses the boundaries of --stages: +mapl:TIMES, +fixed:TIMES "
-        "(subspaces that nobody "
-        "trains), +free:TIMES (trained without the manifold); last, :RATE of a subspace beside the "
-        "learning rate (0.1)");
+        "(untrained subspaces), +free:TIMES (trained without the manifold); last, :RATE of a subspace "
+        "beside "
+        "the learning rate (0.1)");
     command.add_option("-P,--ranks", asked.plan.ranks,
-                       "that share the training, as threads; under mpirun it says how many");
+                       "ranks that share the training, as threads; under mpirun as many as it starts");
     command.add_option(
         "--stages", asked.plan.stages,
-        "of the pipeline into which each rank's layers are cut; what goes between is counted");
+        "pipeline stages into which each rank's layers are cut; the traffic between them is counted");
     command.add_option("--communicator", asked.communicator,
                        "in_process (threads) or mpi (started by mpirun)");
     command.add_option("--steps", asked.steps,
@@ -33,18 +33,18 @@ void add_runs(CLI::App& command, TrainCall& asked) {
         .add_option("--seeds", asked.seeds,
                     "runs of each optimizer; those of one seed have the same start and the same batches")
         ->check(CLI::Range(1, 10'000));
-    command.add_option(
-        "--base-seeds", asked.base_seeds,
-        "runs of the base line, from which it is known what chance does; 0: as many as --seeds");
+    command.add_option("--base-seeds", asked.base_seeds,
+                       "runs of the base line, which show the effect of chance; 0: as many as --seeds");
     command.add_option("--margin", asked.margin,
                        "nats a symbol: a candidate that is shown to differ by less is the SAME");
-    command.add_option("--first-seed", asked.first_seed, "the others follow it");
+    command.add_option("--first-seed", asked.first_seed, "the first seed; the others follow it");
     command.add_option("--measure-every", asked.plan.measure_every,
                        "steps, and at the end; of diloco and gasloc where the next round ends");
     command.add_option("--measured-windows", asked.plan.measured_windows,
                        "the same ones for all, spread over the measured text");
-    command.add_option("--checkpoints", asked.plan.checkpoints,
-                       "a folder, for a file a run: the same command goes on from there, to the same bits");
+    command.add_option(
+        "--checkpoints", asked.plan.checkpoints,
+        "a folder, for a file a run: the same command continues from there, to the same bits");
     command.add_option("--checkpoint-every", asked.plan.checkpoint_every, "steps, and at the end");
     command.add_option("--json", asked.json,
                        "write curves, floors and verdicts to this file, after each run");

@@ -147,7 +147,7 @@ std::optional<Checkpoint> load(const Path& path, const Json& identity) {
         return found == file.metadata().end() ? std::string() : found->second;
     };
     if (word("format") != format)
-        throw Error(path.string() + " is no checkpoint of a training run; give another folder");
+        throw Error(path.string() + " is not a checkpoint of a training run; give another folder");
     try {
         const Json run = Json::parse(word("run"));
         const Json& there = run.at("identity");
@@ -158,11 +158,11 @@ std::optional<Checkpoint> load(const Path& path, const Json& identity) {
         Checkpoint checkpoint{run.at("step"), points_of(run.at("points")), run.at("sent"), {}};
         checkpoint.ranks = states_in(file, checkpoint.sent.size());
         if (checksum_of(word("run"), checkpoint.ranks) != word("checksum"))
-            throw Error(path.string() + " is damaged: its checksum is another; remove it to begin anew");
+            throw Error(path.string() +
+                        " is damaged: its checksum does not match; remove it to begin anew");
         return checkpoint;
     } catch (const Json::exception&) {
-        throw Error(path.string() +
-                    " is damaged: it does not say of which run it is; remove it to begin anew");
+        throw Error(path.string() + " is damaged: its run cannot be identified; remove it to begin anew");
     }
 }
 

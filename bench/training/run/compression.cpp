@@ -59,7 +59,7 @@ std::optional<Compression> compression_of(const std::string& optimizer) {
     rest.remove_prefix(1);
     const auto rate = parse_number<double>(rest);
     if (!rate || !(*rate > 0 && *rate <= 10))
-        refuse("with a rate of A that is no number above 0 and up to 10");
+        refuse("with a rate of A that is not above 0 and at most 10");
     if (made.subspace == Subspace::fixed)
         refuse("fixed, which has no rate");
     made.rate = *rate;

@@ -43,7 +43,7 @@ void check_text(const std::string& file, const Json& there, const Text& text) {
         there.at("learned") != text.learned.size() || there.at("measured") != text.measured.size())
         throw Error(file + ": its runs have another text, " +
                     one_line(there.at("name").get<std::string>()) +
-                    "; give --text as it was when they were made");
+                    "; give the --text that they were made with");
 }
 
 } // namespace
@@ -68,7 +68,7 @@ std::vector<Curve> curves_told(const std::filesystem::path& path, const Text& te
         }
         return curves;
     } catch (const Json::exception&) {
-        throw Error(file + ": is no JSON of training runs; give a file that --json has written");
+        throw Error(file + ": is not JSON of training runs; give a file that --json has written");
     }
 }
 

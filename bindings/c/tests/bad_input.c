@@ -4,7 +4,7 @@
 void bad_input_is_told(void) {
     truestep_problem* problem = NULL;
     CHECK_FAILS(truestep_problem_create(model, TENSORS, 3, "beta3=1", &problem), TRUESTEP_ERROR,
-                "'beta3=1' is no setting");
+                "'beta3=1' is not a setting");
     CHECK_FAILS(truestep_problem_create(model, TENSORS, 3, "beta1=1.5", &problem), TRUESTEP_ERROR, "beta1");
     CHECK_FAILS(truestep_problem_create(model, TENSORS, 3, "beta1=much", &problem), TRUESTEP_ERROR,
                 "beta1 is 'much'");

@@ -240,7 +240,7 @@ static void bad_gasloc_input_is_told(void) {
     static const struct {
         const char* settings;
         const char* told;
-    } wrong[] = {{"density=0.1", "'density=0.1' is no setting"},
+    } wrong[] = {{"density=0.1", "'density=0.1' is not a setting"},
                  {"law=star", "star"},
                  {"gamma=0.9", "gamma"},
                  {"alpha=some", "alpha is 'some'"},
@@ -282,7 +282,7 @@ static void bad_gasloc_input_is_told(void) {
                 "the next one of this rank is gradient.1");
     CHECK_FAILS(truestep_gasloc_recorder_add(recorder, "gradient.x", 0, &whole, 1), TRUESTEP_ERROR, "'x'");
     CHECK_FAILS(truestep_gasloc_recorder_add(recorder, "residual", 0, &whole, 1), TRUESTEP_ERROR,
-                "'residual' is nothing");
+                "'residual' is not a result");
     CHECK_FAILS(truestep_gasloc_recorder_add(recorder, "parameters", 2, &whole, 1), TRUESTEP_ERROR,
                 "ranks are 0 to 1");
     CHECK_FAILS(truestep_gasloc_recorder_write(recorder, "/nowhere"), TRUESTEP_ERROR,

@@ -203,8 +203,8 @@ static void bad_settings_are_told(void) {
     } wrong[] = {{"width=4 rank=5", "rank is 5; it must be from 1 to the width, which is 4"},
                  {"width=4", "rank is 0"},
                  {"", "width is 0"},
-                 {"width=4 rank=2 density=1", "'density=1' is no setting"},
-                 {"width=4 rank=2 anchors=one", "anchors: 'one' is none"},
+                 {"width=4 rank=2 density=1", "'density=1' is not a setting"},
+                 {"width=4 rank=2 anchors=one", "anchors: 'one' is unknown"},
                  {"width=4 rank=2 vocabulary=0", "vocabulary is 0"},
                  {"width=9999999999 rank=2", "at most 2^30"},
                  {"width=4 rank=2 arithmetic=exact", "give optimized or reference"}};
@@ -310,7 +310,7 @@ static void in_the_middle_of_a_step(truestep_mapl_boundary* boundary) {
     const results first = through(boundary, &in);
     truestep_mapl_state state = {.struct_size = sizeof state};
     const truestep_values part = floats(first.parts[1], WIDTH * RANK);
-    CHECK_FAILS(truestep_mapl_boundary_state(boundary, &state), TRUESTEP_ERROR, "a step goes on");
+    CHECK_FAILS(truestep_mapl_boundary_state(boundary, &state), TRUESTEP_ERROR, "a step is in progress");
     const truestep_values right = floats(subspace, WIDTH * RANK);
     truestep_values now;
     CHECK_OK(truestep_mapl_boundary_subspace(boundary, &now));

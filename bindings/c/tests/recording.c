@@ -175,7 +175,7 @@ void parts_of_scaled_runs_are_judged(const char* folder) {
     truestep_recorder* right = record_part("0.6:3", given, 1, 0.0F, 0);
     CHECK_FAILS(truestep_recorder_exponent(right, 128), TRUESTEP_ERROR, "-126 to 127");
     CHECK_OK(truestep_recorder_write(right, path));
-    verdict_is(path, NULL, 1, "the payload's scale is the recorded one");
+    verdict_is(path, NULL, 1, "the payload's scale is taken from the trace");
     truestep_recorder_destroy(right);
     truestep_recorder* wrong = record_part("0.6:3", given, 1, 0.0F, -9);
     CHECK_OK(truestep_recorder_write(wrong, path));
@@ -283,7 +283,7 @@ static void record_ranks(const char* folder, char paths[RANKS][4096], int drifts
             record_view(recorder, reference, "mask", TRUESTEP_MASK, rank, NULL);
             record_view(recorder, reference, "next_mask", TRUESTEP_NEXT_MASK, rank, NULL);
         }
-        CHECK_FAILS(truestep_recorder_of_rank(recorder, 0), TRUESTEP_ERROR, "a step has begun already");
+        CHECK_FAILS(truestep_recorder_of_rank(recorder, 0), TRUESTEP_ERROR, "a step has begun");
         CHECK_OK(truestep_recorder_write(recorder, paths[rank]));
         CHECK(fopen(spool, "rb") == NULL); /* it has no name, so that nothing is left of it */
         truestep_recorder_destroy(recorder);
@@ -335,7 +335,7 @@ void what_is_missing_is_told(const char* folder) {
     CHECK_OK(truestep_recorder_begin_step(recorder, 0.01));
     CHECK_FAILS(truestep_recorder_write(recorder, path), TRUESTEP_ERROR, "no gradient");
     CHECK_FAILS(truestep_recorder_add(recorder, "weights", 0, &whole, 1), TRUESTEP_ERROR,
-                "'weights' is nothing");
+                "'weights' is not a result");
     CHECK_FAILS(truestep_recorder_add(recorder, "gradient", 3, &whole, 1), TRUESTEP_ERROR,
                 "ranks are 0 to 2");
     CHECK_FAILS(truestep_recorder_add(recorder, "mask", 0, &whole, 1), TRUESTEP_ERROR,
@@ -343,7 +343,7 @@ void what_is_missing_is_told(const char* folder) {
     CHECK_OK(truestep_recorder_add(recorder, "gradient", 0, &whole, 1));
     CHECK_FAILS(truestep_recorder_add(recorder, "gradient", 0, &whole, 1), TRUESTEP_ERROR, "given twice");
     CHECK_FAILS(truestep_recorder_write(recorder, path), TRUESTEP_ERROR,
-                "gradient is there of 1 ranks of 3");
+                "gradient is given for 1 ranks of 3");
     CHECK_OK(truestep_recorder_add(recorder, "gradient", 1, &whole, 1));
     CHECK_OK(truestep_recorder_add(recorder, "gradient", 2, &whole, 1));
     CHECK_FAILS(truestep_recorder_write(recorder, path), TRUESTEP_ERROR, "no result");

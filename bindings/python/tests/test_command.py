@@ -45,7 +45,7 @@ class Command(unittest.TestCase):
         tool = os.environ.get("TRUESTEP_TOOL", "")
         if not os.path.exists(tool):
             self.skipTest("there is no tool: TRUESTEP_TOOL")
-        of_the_gate = "  fits planted mistake ", "  no known mistake ", "  tried "
+        of_the_gate = "  matches known bug ", "  no known bug ", "  known bugs were not tried", "  tried "
         for path in WRONG, RIGHT:
             mine = self.run_command(commands()[0], "verify", path, "--level", "rel", status=int(path == WRONG))
             other = self.run_command([tool], "verify", path, "--level", "rel", status=int(path == WRONG))

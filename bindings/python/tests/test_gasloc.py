@@ -160,7 +160,7 @@ class Worker(unittest.TestCase):
         in_threads(2, run)
 
     def test_bad_input_is_told(self) -> None:
-        for settings, text in (({"law": "star"}, "star"), ({"gamma": 0.9}, "gamma"), ({"density": 0.1}, "'density=0.1' is no setting"),
+        for settings, text in (({"law": "star"}, "star"), ({"gamma": 0.9}, "gamma"), ({"density": 0.1}, "'density=0.1' is not a setting"),
                                ({"edges": [(1, 0, 0, 1.0)], "law": "explicit"}, "edges of round 1")):
             with self.assertRaisesRegex(truestep.Error, text):
                 truestep.gasloc.Problem(TENSORS, 8, **settings)

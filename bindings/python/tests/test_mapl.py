@@ -211,7 +211,7 @@ class Steps(unittest.TestCase):
 class Told(unittest.TestCase):
     def test_settings_and_states(self) -> None:
         for arguments, settings, text in (
-                ((4, 5), {}, "rank is 5; it must be from 1 to the width, which is 4"), ((4, 2), {"density": 1}, "'density=1' is no setting"),
+                ((4, 5), {}, "rank is 5; it must be from 1 to the width, which is 4"), ((4, 2), {"density": 1}, "'density=1' is not a setting"),
                 ((4, 2, 0), {}, "vocabulary is 0"), ((4, 2), {"anchors": "one"}, "none, fixed, shared or two"),
                 ((WIDTH, RANK), {"state": State(subspace=2 * A)}, r"off the manifold: \|A\^T A - I\| is 3, and rounding explains "),
                 ((WIDTH, RANK), {"state": State(subspace=A[1:])}, "subspace: it has 14 values"),
@@ -253,7 +253,7 @@ class Told(unittest.TestCase):
     def test_in_the_middle_of_a_step(self) -> None:
         boundary = Boundary(WIDTH, RANK, IDS, anchors="two", state=TABLES)
         first = through(boundary, 1)
-        with self.assertRaisesRegex(truestep.Error, "a step goes on"):
+        with self.assertRaisesRegex(truestep.Error, "a step is in progress"):
             _ = boundary.state
         with self.assertRaisesRegex(truestep.Error, "has been the receiver too"):
             boundary.step(0.1, first["receiver"])

@@ -177,7 +177,7 @@ class Places(unittest.TestCase):
                 written.write(f"/dev/fd/{os.open(folder / 'run', os.O_RDWR)}")
                 self.assertEqual(os.read(reader, 1), b"")
                 os.close(reader)
-                with self.assertRaisesRegex(truestep.Error, "no regular file"):
+                with self.assertRaisesRegex(truestep.Error, "needs a regular file"):
                     truestep.Recorder(problem, start, spool=folder / "pipe")
                 self.assertTrue((folder / "pipe").is_fifo())
                 self.assertEqual(sorted(os.listdir(folder)), ["later", "link", "pipe", "run"])

@@ -65,7 +65,7 @@ class Ranks(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 for rank, (status, said) in enumerate(run(TRAINING, ranks, folder, mistake)):
                     self.assertEqual(status, 1, said)
-                    self.assertRegex(said, text if rank == 1 else r"truestep._errors.Error: step \d: rank 1 cannot take it, and its own error says why")
+                    self.assertRegex(said, text if rank == 1 else r"truestep._errors.Error: step \d: rank 1 refused the step, and its own error says why")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ class Pipeline(unittest.TestCase):
         (first, text), (second, other) = run(TRAINING, 2, str(self.folder), "rate")
         self.assertEqual((first, second), (1, 1), text + other)
         self.assertIn("the rate of the subspace is nan", text)
-        self.assertIn("truestep._errors.Error: the boundary's sender, rank 0, cannot take this step, and its own error says why", other)
+        self.assertIn("truestep._errors.Error: the boundary's sender, rank 0, refused this step, and its own error says why", other)
 
     def test_a_side_that_leaves_ends_the_other(self) -> None:
         (first, text), (second, _) = run(TRAINING, 2, str(self.folder), "leaves")
@@ -132,7 +132,7 @@ class Replicas(unittest.TestCase):
             self.assertEqual(status, 1, text)
             self.assertIn("the replicas of the boundary have other settings, other steps or another A or P", text)
         for rank in (1, 3):
-            self.assertIn(f"the boundary's sender, rank {rank - 1}, cannot take this step, and its own error says why", ended[rank][1])
+            self.assertIn(f"the boundary's sender, rank {rank - 1}, refused this step, and its own error says why", ended[rank][1])
 
     def test_what_one_replica_cannot_take_ends_the_step_on_all(self) -> None:
         by_hand = self.subspaces(1)

@@ -18,12 +18,12 @@ from ranks import run  # noqa: E402
 SCRIPT, RANKS = Path(__file__).parent / "real_run.py", 3
 TOOL = os.environ.get("TRUESTEP_TOOL", "")
 # What the tool says of each, in full and of a sample, and where the fingerprints first part from those of the right run, or the ranks from each other.
-EXPLAINED = {"twice": ("fits planted mistake 2, mean taken twice: ", "first at step 1, parameters of ranks 0, 1, 2"),
-             "residual": ("fits planted mistake 7, residual cleared everywhere, of rank 1 alone: ", "first at step 1, residual of rank 1"),
-             "decay": ("fits planted mistake 32, replica drift: one rank does not decay: ", "first at step 1, parameters of rank 2"),
-             "late": ("fits planted mistake 11, mask two steps late: ", "the same through step 2; DIFFER first at step 3, parameters"),  # it is one late by rule
+EXPLAINED = {"twice": ("matches known bug 2: mean taken twice (", "first at step 1, parameters of ranks 0, 1, 2"),
+             "residual": ("matches known bug 7: residual cleared everywhere, on rank 1 only (", "first at step 1, residual of rank 1"),
+             "decay": ("matches known bug 32: replica drift: one rank does not decay (", "first at step 1, parameters of rank 2"),
+             "late": ("matches known bug 11: mask two steps late (", "the same through step 2; DIFFER first at step 3, parameters"),  # it is one late by rule
              # (of a sample the norm that clips is the recorded one, and there each rank has another)
-             "clip": ("fits planted mistake 42, clip by the local norm: ", "first at step 1, parameters of ranks 0, 1, 2")}
+             "clip": ("matches known bug 42: clip by the local norm (", "first at step 1, parameters of ranks 0, 1, 2")}
 
 
 class RealRun(unittest.TestCase):

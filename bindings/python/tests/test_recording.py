@@ -76,13 +76,13 @@ class OwnFiles(unittest.TestCase):
         self.assertTrue(result.passed, result.text)
         self.assertIn("sampled: 138 of 252 coordinates", result.text)
         self.assertIn("begins after step 1", result.text)
-        self.assertIn("the norm that clips is the recorded one", result.text)
+        self.assertIn("the clip norm is taken from the trace", result.text)
         self.assertEqual(result.json["rows"][0]["compared"], 2)  # steps
 
     def test_a_part_whose_payload_is_scaled_is_exact_and_a_wrong_scale_is_found(self) -> None:
         result = self.verdict(3, "part-e5m2", "exact")
         self.assertTrue(result.passed, result.text)
-        self.assertIn("the payload's scale is the recorded one", result.text)
+        self.assertIn("the payload's scale is taken from the trace", result.text)
         found = self.verdict(3, "scale", "exact").first_divergence
         self.assertEqual((found["step"], found["phase"], found["result"]), (2, "exchange", "exponent"))
 
@@ -288,7 +288,7 @@ class OneProcess(unittest.TestCase):
             self.foreign(f"{folder}/run.rank{{rank}}.safetensors", 1.0)
             problem = truestep.Problem([("all", 23)], algorithm="adams", bias_correction="none", weight_decay=0.0)
             truestep.torch.Recorder(self.optimizer, problem, path=f"{folder}/again.rank{{rank}}.safetensors", state={"exp_avg": "first_moment"})
-            with self.assertRaisesRegex(truestep.Error, "has a state already, and no 'step' in it says how many steps"):
+            with self.assertRaisesRegex(truestep.Error, "has a state already, and its number of steps is unknown without 'step'"):
                 self.step()
 
     def test_a_part_whose_payload_is_scaled_needs_the_scale(self) -> None:

@@ -108,7 +108,7 @@ class OneProcess(unittest.TestCase):
         model = make_model()
         optimizer = torch.optim.AdamW(model.parameters())
         self.refused("state is .'exp_avg'.; give a name", lambda: truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters()), state=["exp_avg"]))
-        self.refused("budget is -1; it is 1 or more", lambda: truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters()), budget=-1))
+        self.refused("budget is -1; it must be at least 1", lambda: truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters()), budget=-1))
         self.refused("on_error is 'ignore'", lambda: truestep.torch.Fingerprints(optimizer, "/dev/null", on_error="ignore"))
         truestep.torch.Recorder(optimizer, truestep.Problem(model.named_parameters(), algorithm="adams"), state={"step": "first_moment"})
         backward(model, 0)
@@ -175,7 +175,7 @@ class OneProcess(unittest.TestCase):
             worker.round([0.01], [[np.zeros(3, np.float32)]], parameters=[np.zeros(3, np.float32)])
             worker.write(f"{folder}/x")
             self.refused('use level="rel"$', lambda: truestep.verify(f"{folder}/x", level="bf16"))
-            self.refused('start="recorded" cannot be had: .*use start="start"', lambda: truestep.verify(f"{folder}/x", start="recorded"))
+            self.refused('start="recorded" is not available: .*use start="start"', lambda: truestep.verify(f"{folder}/x", start="recorded"))
 
 
 class Group(unittest.TestCase):
@@ -242,7 +242,7 @@ class OneRank(unittest.TestCase):
                 for steps in (0, 1, 2):
                     for wrong, rate, text in ((good[1:].copy(), 0.01, "it has 48 values"), (None, 0.01, "NoneType"), (good, float("nan"), "rate is nan")):
                         begun, mine = time.monotonic(), rank == 1
-                        expected = text if mine else f"step {steps + 1}: rank 1 cannot take it, and its own error says why"
+                        expected = text if mine else f"step {steps + 1}: rank 1 refused the step, and its own error says why"
                         with self.assertRaisesRegex(truestep.Error, expected):
                             step(optimizer, wrong if mine else good, rate if mine else 0.01)
                         self.assertLess(time.monotonic() - begun, 30)  # of 60 that a rank waits for another

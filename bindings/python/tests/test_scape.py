@@ -105,7 +105,7 @@ class Verify(unittest.TestCase):
         result = truestep.verify(FIXTURES / "scape/golden/p3_density_01.safetensors", level="bf16")
         self.assertTrue(result.passed, result.text)
         self.assertEqual(result.level, "BF16")
-        with self.assertRaisesRegex(truestep.Error, "level BF16 cannot be had of GASLoC"):
+        with self.assertRaisesRegex(truestep.Error, "level BF16 is not available for GASLoC"):
             truestep.verify(FIXTURES / "gasloc/golden/ring_sgd.safetensors", level="bf16")
 
     def test_a_wrong_run_is_a_result_that_says_where(self) -> None:
@@ -231,7 +231,7 @@ class Recorder(unittest.TestCase):
         for rank, gradient in enumerate(gradients(2, 1)):
             recorder.add("gradient", rank, gradient)
         recorder.add("parameters", 0, made_up(1))
-        with self.assertRaisesRegex(truestep.Error, "gradient is there of 2 ranks of 3"):
+        with self.assertRaisesRegex(truestep.Error, "gradient is given for 2 ranks of 3"):
             recorder.write("/nowhere.safetensors")
         with self.assertRaisesRegex(truestep.Error, "give a vector of bool"):
             recorder.add("mask", 0, made_up(1))
@@ -329,7 +329,7 @@ class Optimizer(unittest.TestCase):
                             residual=one.residual, mask=one.mask, next_mask=one.next_mask)
 
     def test_bad_input_is_told(self) -> None:
-        with self.assertRaisesRegex(truestep.Error, "'beta3=1' is no setting"):
+        with self.assertRaisesRegex(truestep.Error, "'beta3=1' is not a setting"):
             truestep.Problem(TENSORS, beta3=1)
         with self.assertRaisesRegex(truestep.Error, "2 workers"):
             truestep.Optimizer(make_problem(2), made_up(1))

@@ -275,7 +275,7 @@ class Gradients(unittest.TestCase):
         step(model, optimizer)
         model.load_state_dict(of_model)
         for _ in range(2):
-            with self.assertRaisesRegex(truestep.Error, "0.weight has been written to, and its fp32 master has not"):
+            with self.assertRaisesRegex(truestep.Error, "0.weight was changed outside the optimizer, whose fp32 master was not"):
                 optimizer.step()
         optimizer.load_state_dict(of_optimizer)
         step(model, optimizer)
@@ -283,12 +283,12 @@ class Gradients(unittest.TestCase):
         model.load_state_dict(of_model)  # the other way round
         step(model, optimizer)
         model[3].bias.data = model[3].bias.data + 1.0
-        with self.assertRaisesRegex(truestep.Error, "3.bias has been written to"):
+        with self.assertRaisesRegex(truestep.Error, "3.bias was changed outside the optimizer"):
             optimizer.step()
         optimizer = truestep.torch.Scape(model.named_parameters(), lr=0.05)
         step(model, optimizer)
         model.to(torch.float32)
-        with self.assertRaisesRegex(truestep.Error, "0.weight has been written to"):
+        with self.assertRaisesRegex(truestep.Error, "0.weight was changed outside the optimizer"):
             optimizer.step()
 
 

@@ -111,12 +111,12 @@ class AsPyTorchExpects(unittest.TestCase):
         of_model, of_optimizer = copy.deepcopy(self.model.state_dict()), self.optimizer.state_dict()
         self.train(range(2, 4))
         self.model.load_state_dict(of_model)
-        with self.assertRaisesRegex(truestep.Error, "0.weight has been written to, or its memory replaced"):
+        with self.assertRaisesRegex(truestep.Error, "0.weight was changed outside the optimizer, whose state no longer fits"):
             self.train(range(4, 5))
         self.optimizer.load_state_dict(of_optimizer)
         self.train(range(2, 4))
         self.model[0].weight.data = self.model[0].weight.data.clone()
-        with self.assertRaisesRegex(truestep.Error, "0.weight has been written to, or its memory replaced"):
+        with self.assertRaisesRegex(truestep.Error, "0.weight was changed outside the optimizer, whose state no longer fits"):
             self.train(range(4, 5))
 
     def test_a_write_to_bf16_ones_is_seen_by_their_values(self) -> None:
@@ -129,7 +129,7 @@ class AsPyTorchExpects(unittest.TestCase):
         optimizer.step()
         with torch.no_grad():
             model[0].weight += 1.0
-        with self.assertRaisesRegex(truestep.Error, "0.weight has been written to, and the optimizer's own copy has not"):
+        with self.assertRaisesRegex(truestep.Error, "0.weight was changed outside the optimizer, whose own copy was not"):
             optimizer.step()
 
     def test_parameters_are_the_workers_memory(self) -> None:

@@ -319,7 +319,7 @@ class AsAModule(unittest.TestCase):
                            (lambda: boundary.send(x.double(), ids), "float64"), (lambda: boundary.send(x, ids.float()), "float32 in 1 dimensions"),
                            (lambda: boundary.send(x, ids + 3), "the vocabulary is 3"), (lambda: boundary.send(x * float("nan"), ids), "not finite"),
                            (lambda: boundary.receive(torch.zeros(TOKENS, RANK), ids), r"z.requires_grad_\(\) before"),
-                           (lambda: boundary.step(0.1, receiver=1, sender=0), "the other side alone"), (lambda: boundary.step(), "there is no rate"),
+                           (lambda: boundary.step(0.1, receiver=1, sender=0), "the other side alone"), (lambda: boundary.step(), "rate is missing"),
                            (lambda: boundary.step(0.6, receiver=1), "less than 0.52"), (lambda: boundary.step(-1), "at least 0"),
                            (lambda: Boundary(2, 3), "rank is 3; it must be from 1 to the width, which is 2")):
             with self.assertRaisesRegex(truestep.Error, text):

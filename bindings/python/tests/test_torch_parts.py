@@ -77,9 +77,9 @@ class InParts(unittest.TestCase):
         self.backward(self.model, 1)
         with self.assertRaisesRegex(truestep.Error, r"3.bias has another gradient.*optimizer.no_sync\(\).*forget_parts"):
             self.backward(self.model, 2)
-        with self.assertRaisesRegex(truestep.Error, "in the middle of a step"):
+        with self.assertRaisesRegex(truestep.Error, "within a step"):
             optimizer.state_dict()
-        with self.assertRaisesRegex(truestep.Error, "have been exchanged"):
+        with self.assertRaisesRegex(truestep.Error, "are exchanged already"):
             optimizer.accumulate()
         optimizer.forget_parts()
         optimizer.zero_grad()
@@ -159,7 +159,7 @@ class InParts(unittest.TestCase):
                 (head(embedding(torch.tensor([1, 2]))) * torch.tensor([0.25, rank + 1.0])).sum().backward()
 
             def fails(call: Callable[[], object], text: str) -> None:
-                with self.assertRaisesRegex(truestep.Error, text if rank == 1 else r"step \d.*: rank 1 cannot take it, and its own error says why"):
+                with self.assertRaisesRegex(truestep.Error, text if rank == 1 else r"step \d.*: rank 1 refused the step, and its own error says why"):
                     call()
             for _ in range(3):
                 backward()
@@ -199,7 +199,7 @@ class InParts(unittest.TestCase):
                 narrow.grad = part
                 other.accumulate()
                 self.assertIsNone(narrow.grad)
-            with self.assertRaisesRegex(truestep.Error, "in the middle of a step"):
+            with self.assertRaisesRegex(truestep.Error, "within a step"):
                 other.state_dict()
             narrow.grad = parts[2]
             for optimizer in (one, other):

@@ -54,7 +54,7 @@ class Template(unittest.TestCase):
     def test_what_cannot_be_is_told(self) -> None:
         missing = self.start(TRUESTEP_TOKENS=str(self.folder / "none"))
         self.assertEqual(missing.returncode, 2)
-        self.assertIn("which is no file", missing.stderr)
+        self.assertIn("which is not a file", missing.stderr)
         broken = self.start(TRUESTEP_OPTIMIZERS="scape:2")
         self.assertEqual(broken.returncode, 1, broken.stdout + broken.stderr)
         self.assertIn("scape:2, seed 1, did not come to its end", broken.stderr)

@@ -22,7 +22,7 @@ import truestep.torch.mapl
 
 STEPS, TOKENS, WIDTH, RANK, RATE, REPLICAS = 4, 12, 8, 3, 0.05, 2
 # Of a rate that is NaN on replica 1, what replicas of one process and senders raise.
-EXPECTED = [[f"another replica of the boundary, rank {rank}, cannot take this step" for rank in (1, 2)], ["the rate of the subspace is nan"] * 2]
+EXPECTED = [[f"another replica of the boundary, rank {rank}, refused this step" for rank in (1, 2)], ["the rate of the subspace is nan"] * 2]
 
 
 def make(replica: int, mistake: str, stage: int = 0) -> truestep.torch.mapl.Boundary:
@@ -93,7 +93,7 @@ def main() -> None:
             z.requires_grad_()
             boundary.receive(z, ids).backward(g)
             dist.send(z.grad, rank - 1)
-            step_of(boundary, mistake, f"the boundary's sender, rank {rank - 1}, cannot take this step", sender=rank - 1)
+            step_of(boundary, mistake, f"the boundary's sender, rank {rank - 1}, refused this step", sender=rank - 1)
     if stage == 1:
         torch.save(boundary.subspace, folder / f"{size}-{replica}.pt")
 

@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("--from", dest="start", help="recorded or start: where each step of the reference begins")
     command.add_argument("--json", metavar="FILE", help="also write the result to this file")
     command.set_defaults(run=_verify)
-    command = commands.add_parser("join", help="make one trace of what each rank of a run has written by itself")
+    command = commands.add_parser("join", help="join the files that the ranks of a run wrote into one trace")
     command.add_argument("files", nargs="+", metavar="FILE", help="the files of all ranks")
     command.add_argument("-o", "--output", required=True, help="the trace to write")
     command.set_defaults(run=_join)

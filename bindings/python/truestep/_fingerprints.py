@@ -76,7 +76,7 @@ class Fingerprints:
                  replicated: Sequence[str] | None = None, every: int = 1, process_group: Any = None, on_error: str = "raise") -> None:
         warns = checked_on_error(on_error, "Fingerprints") == "warn"
         if every < 1:
-            raise Error(f"Fingerprints: every is {every}; it is 1 or more")
+            raise Error(f"Fingerprints: every is {every}; it must be at least 1")
         self._optimizer, self._native, self._every, self._steps = optimizer, getattr(optimizer, "native", None), every, 0
         if self._native is not None and state:
             raise Error("Fingerprints: state is given, and a truestep.torch.Scape shows all of its own; leave it out")
@@ -105,7 +105,7 @@ class Fingerprints:
         try:
             self._file: TextIO | None = open(self._path, "w", encoding="utf-8", newline="\n")
         except OSError as error:
-            raise Error(f"{self._path}: cannot be written: {error.strerror}; give a file in a folder that there is") from None
+            raise Error(f"{self._path}: cannot be written: {error.strerror}; give a file in an existing folder") from None
         self._write({"format": "scape-fingerprints", "version": "1", "source": type(optimizer).__name__, "workers": workers, "rank": rank,
                      "tensors": [{"name": name or f"parameter {i}", "size": p.numel()} for i, (name, p) in enumerate(self._entries)],
                      "results": self._results, "replicated": list(replicated)})
@@ -150,7 +150,7 @@ class Fingerprints:
 
     def _before(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
-            raise Error("Fingerprints: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
+            raise Error("Fingerprints: step(closure) makes the gradients inside, where the recorder cannot see them; call backward() before step()")
         for settings in optimizer.param_groups:
             _values.rate(settings["lr"])
         self._steps += 1

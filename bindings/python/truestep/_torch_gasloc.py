@@ -164,10 +164,10 @@ class GASLoC(flat_model.FlatOptimizer):
             return
         for name, parameter, master, written in zip(self._names, self._all, self._masters(), self._written):
             if parameter.dtype == torch.float32 and flat_model.memory(parameter) != written:
-                raise Error(f"{name} has been written to, or its memory replaced, and the optimizer's state is that of what it was; load the "
+                raise Error(f"{name} was changed outside the optimizer, whose state no longer fits; load the "
                             "optimizer's state_dict after the model's, or make a new optimizer afterwards")
             if not flat_model.same_bits(parameter, master):
-                raise Error(f"{name} has been written to, and the optimizer's own copy has not, so the step would undo it; load the "
+                raise Error(f"{name} was changed outside the optimizer, whose own copy was not, so the step would undo it; load the "
                             "optimizer's state_dict after the model's, or make a new optimizer afterwards")
         self._written = [flat_model.memory(parameter) for parameter in self._all]
 

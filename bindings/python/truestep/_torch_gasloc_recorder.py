@@ -76,7 +76,7 @@ class RoundRecorder:
 
     def _before_step(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
-            raise Error("RoundRecorder: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
+            raise Error("RoundRecorder: step(closure) makes the gradients inside, where the recorder cannot see them; call backward() before step()")
         self._begin()
         self._now.gradients.append(flat_model.one_vector([p.grad for p in self._parameters], self._parameters))
         self._now.learning_rates.append(float(optimizer.param_groups[0]["lr"]))

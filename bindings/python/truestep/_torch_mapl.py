@@ -174,7 +174,7 @@ class Boundary(torch.nn.Module):
         if sender is not None and replicas is not None:
             raise Error("step: sender and replicas are given; replicas are the other side's, which steps for both")
         if self.recorder is not None and replicas is not None:
-            raise Error("step: a recorder looks on, and replicas are given; a trace is of one pipeline: record without replicas")
+            raise Error("step: a recorder is attached, and replicas are given; a trace holds one pipeline: record without replicas")
         messages = Messages(sender if receiver is None else receiver, group) if (sender, receiver) != (None, None) else None
         side = "receiver" if sender is not None else "both" if receiver is None else "sender"
         try:  # what is wrong on this side, before the other and the replicas wait for what comes of it
@@ -315,7 +315,7 @@ class Boundary(torch.nn.Module):
 
 def _check_rate(rate: float | None) -> None:
     if rate is None:
-        raise Error("step: there is no rate; give one, but on the receiver's side, which says sender=")
+        raise Error("step: rate is missing; pass it, or sender= on the receiver's side")
     if not 0 <= rate < 0.52:
         raise Error(f"step: the rate of the subspace is {rate}; it must be at least 0 and less than 0.52")
 

@@ -16,7 +16,7 @@ def agree_among(replicas: Any, digest: int) -> None:
     digests = _everyones(digest, replicas)
     if _REFUSED in digests:
         rank = dist.get_global_rank(replicas, digests.index(_REFUSED))
-        raise Error(f"another replica of the boundary, rank {rank}, cannot take this step, and its own error says why; nothing has changed here")
+        raise Error(f"another replica of the boundary, rank {rank}, refused this step, and its own error says why; nothing has changed here")
     if any(other != digest for other in digests):
         raise Error("step: the replicas of the boundary have other settings, other steps or another A or P; start all with the same, "
                     "and restore all")
@@ -67,7 +67,7 @@ class Messages:
     def check(self, first: float, other: str) -> None:
         """What a message of the other side begins with: it may be that it refuses."""
         if first == _REFUSED:
-            raise Error(f"the boundary's {other}, rank {self._peer}, cannot take this step, and its own error says why; nothing has changed here")
+            raise Error(f"the boundary's {other}, rank {self._peer}, refused this step, and its own error says why; nothing has changed here")
 
     def send_refusal(self, numbers: int) -> None:
         """In the place of a message of so many numbers, whose first is never below 0."""

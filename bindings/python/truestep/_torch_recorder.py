@@ -149,7 +149,7 @@ class Recorder:
                  norm: Callable[[], float] | None = None, exponent: Callable[[], int] | None = None, on_error: str = "raise") -> None:
         for name, count in (("start", start), ("steps", 1 if steps is None else steps), ("budget", budget)):
             if count < 1:
-                raise Error(f"Recorder: {name} is {count}; it is 1 or more")
+                raise Error(f"Recorder: {name} is {count}; it must be at least 1")
         if not isinstance(state or {}, Mapping):
             raise Error(f"Recorder: state is {state!r}; give a name in the optimizer's state and its result, such as {{'exp_avg': 'first_moment'}}")
         self._warns, self._failed = checked_on_error(on_error, "Recorder") == "warn", False
@@ -242,7 +242,7 @@ class Recorder:
         states = [state for state in map(self._optimizer.state.get, self._parameters) if state]
         steps = [int(state["step"]) for state in states if "step" in state]
         if not steps and any(isinstance(state.get(key), torch.Tensor) and state[key].any() for state in states for key in self._state):
-            raise Error("Recorder: the optimizer has a state already, and no 'step' in it says how many steps it has taken; begin to record "
+            raise Error("Recorder: the optimizer has a state already, and its number of steps is unknown without 'step'; begin to record "
                         "before its first step, or keep 'step' in its state")
         return max(steps, default=0)
 
@@ -328,7 +328,7 @@ class Recorder:
 
     def _before(self, optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         if any(argument is not None for argument in (*arguments[1:], *options.values())):
-            raise Error("Recorder: step(closure) makes the gradients inside, where nobody sees them; call backward() before step()")
+            raise Error("Recorder: step(closure) makes the gradients inside, where the recorder cannot see them; call backward() before step()")
         for settings in optimizer.param_groups:
             _values.rate(settings["lr"])
         own, self._own = self._own, None if self._own is None else {}

@@ -145,8 +145,8 @@ class Scape(flat_model.FlatOptimizer):
         """Takes the gradients that there are as a micro-batch of the coming step, and leaves none. They are added in fp32, where bf16
         parameters would add them in bf16; of fp32 ones several backward() without zero_grad() have the same bits. Talks to nobody."""
         if self._buckets is not None and self._buckets.any:
-            raise Error("accumulate: the gradients have been exchanged as the step's last; backward() before it stands under "
-                        "optimizer.no_sync()")
+            raise Error("accumulate: the gradients are exchanged already, as the step's last; call backward() under optimizer.no_sync() "
+                        "before accumulate()")
         self.native.accumulate(self._gradients())
         self._accumulated = True
         for hook in self._part_hooks:
@@ -180,7 +180,7 @@ class Scape(flat_model.FlatOptimizer):
         """As every optimizer's; the residual is this rank's own, so each rank saves its own. To be called on all ranks: it waits
         for the coming mask."""
         if self._accumulated or (self._buckets is not None and self._buckets.any):
-            raise Error("state_dict: the optimizer is in the middle of a step, whose parts no state holds; take the step, or forget_parts()")
+            raise Error("state_dict: not available within a step, because a state holds no parts; take the step, or call forget_parts()")
         native = self.native
         whole = {name: torch.from_numpy(getattr(native, name)) for name in _STATE}
         place = {"workers": self._problem.workers, "rank": self._rank}
@@ -249,7 +249,7 @@ class Scape(flat_model.FlatOptimizer):
             if flat_model.memory(parameter) == self._written[i]:
                 continue
             if parameter.dtype != torch.bfloat16 or not flat_model.same_bits(parameter, master):
-                raise Error(f"{name} has been written to, and its fp32 master has not, so the step would undo it; load the optimizer's "
+                raise Error(f"{name} was changed outside the optimizer, whose fp32 master was not, so the step would undo it; load the optimizer's "
                             "state_dict as well as the model's, or make a new optimizer afterwards")
             self._written[i] = flat_model.memory(parameter)
 

@@ -47,7 +47,7 @@ Law parse_law(std::string_view text) {
     const auto* const found = std::find(std::begin(names), std::end(names), text);
     if (found == std::end(names))
         throw Error("law: '" + std::string(text) +
-                    "' is none; use pairs, two_peers, ring, exponential, hypercube, complete, none or "
+                    "' is unknown; use pairs, two_peers, ring, exponential, hypercube, complete, none or "
                     "explicit");
     return static_cast<Law>(found - std::begin(names));
 }

@@ -28,14 +28,14 @@ Inner parse_inner(std::string_view text) {
     for (const Inner inner : {Inner::sgd, Inner::adams, Inner::adamw})
         if (name(inner) == text)
             return inner;
-    throw Error("inner: '" + std::string(text) + "' is none; use sgd, adams or adamw");
+    throw Error("inner: '" + std::string(text) + "' is unknown; use sgd, adams or adamw");
 }
 
 Momentum parse_momentum(std::string_view text) {
     for (const Momentum momentum : {Momentum::local, Momentum::gossiped})
         if (name(momentum) == text)
             return momentum;
-    throw Error("momentum: '" + std::string(text) + "' is none; use local or gossiped");
+    throw Error("momentum: '" + std::string(text) + "' is unknown; use local or gossiped");
 }
 
 void check(const Settings& settings) {

@@ -61,7 +61,7 @@ void check_codebooks(const Settings& settings, std::span<const float> values, co
         for (std::size_t i = 0; i < shape.width; ++i)
             if (values[shape.at(book, 0) + i] != 0.0F)
                 throw Error(what + ": the first codeword of book " + std::to_string(book) +
-                            " is not 0; it has to be, and stays");
+                            " is not 0; it must be 0 and stays 0");
 }
 
 unsigned index_bits(Index codewords) {

@@ -79,21 +79,21 @@ Anchors parse_anchors(std::string_view text) {
     for (const Anchors anchors : all_anchors)
         if (name(anchors) == text)
             return anchors;
-    throw Error("anchors: '" + std::string(text) + "' is none; use none, fixed, shared or two");
+    throw Error("anchors: '" + std::string(text) + "' is unknown; use none, fixed, shared or two");
 }
 
 Order parse_order(std::string_view text) {
     for (const Order order : all_orders)
         if (name(order) == text)
             return order;
-    throw Error("order: '" + std::string(text) + "' is none; use project_first or momentum_first");
+    throw Error("order: '" + std::string(text) + "' is unknown; use project_first or momentum_first");
 }
 
 Payload parse_payload(std::string_view text) {
     for (const Payload payload : {Payload::fp32, Payload::bf16})
         if (name(payload) == text)
             return payload;
-    throw Error("payload: '" + std::string(text) + "' is none; use fp32 or bf16");
+    throw Error("payload: '" + std::string(text) + "' is unknown; use fp32 or bf16");
 }
 
 void check(const Settings& settings) {

@@ -119,7 +119,7 @@ TEST(DensityTest, ANanIsRefused) {
 
 TEST(DensityTest, ANegativeWarmUpIsRefused) {
     EXPECT_THAT([] { static_cast<void>(DensitySchedule::geometric(1.0, 0.1, -1)); },
-                ThrowsMessage<Error>("density: the warm-up is -1 steps; it is 0 or more"));
+                ThrowsMessage<Error>("density: the warm-up is -1 steps; it must be at least 0"));
 }
 
 } // namespace

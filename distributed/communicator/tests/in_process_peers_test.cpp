@@ -196,7 +196,7 @@ TEST(InProcessPeers, WrongUseIsRefused) {
     const auto peers = group.peers(0);
     EXPECT_THROW((void)group.peers(0), std::logic_error);
     EXPECT_THAT([&] { (void)receive(*peers, 0, 1); },
-                ThrowsMessage<std::invalid_argument>("rank 0 is no peer of rank 0 of 2"));
+                ThrowsMessage<std::invalid_argument>("rank 0 is not a peer of rank 0 of 2"));
     EXPECT_THROW((void)receive(*peers, 2, 1), std::invalid_argument);
     EXPECT_THROW(send(*peers, -1, 1, message(0, 1)), std::invalid_argument);
     const auto incoming = receive(*peers, 1, 1);
@@ -335,7 +335,7 @@ TEST(InProcessPeersFaults, AnErrorThatIsNoExceptionIsToldToo) {
         if (peers.rank() == 0)
             throw 7; // NOLINT(hicpp-exception-baseclass)
         EXPECT_EQ(told([&] { take(peers, 0, 1); }),
-                  "rank 0 has failed: an error that is no std::exception");
+                  "rank 0 has failed: an error that is not a std::exception");
     };
     EXPECT_THROW(run_peers(2, throws), int);
 }

@@ -107,7 +107,7 @@ TEST(Worker, BadCallsAreRefusedAndChangeNothing) {
                   "the learning rate is inf; it must be finite");
         worker.step(Floats{1.0F}, 0.5);
         EXPECT_EQ(error_of([&] { static_cast<void>(worker.state()); }),
-                  "a state can be had between two rounds only; end this one first");
+                  "state() is available only between two rounds; end this round first");
         worker.round();
         EXPECT_THAT(worker.parameters(), ElementsAre(0.5F));
     });

@@ -180,7 +180,7 @@ TEST(MaplEnds, BadInputIsALineAndNothingElse) {
             for (const Index micro : {0, -1})
                 EXPECT_EQ(what([&] { static_cast<void>(receiver.forward(micro, 1)); }),
                           "micro-batch " + std::to_string(micro) +
-                              " is under way already, or no number; each goes once a step, from 0 on");
+                              " is in flight or negative; number micro-batches from 0, once a step");
             EXPECT_EQ(what([&] { receiver.backward(0, Floats{1.0F}); }),
                       "micro-batch 0 has a gradient of 1 values; its 1 tokens make it 2");
             EXPECT_EQ(what([&] {
@@ -314,11 +314,10 @@ TEST(MaplEnds, MessagesMayBeExpected) {
                         receiver.expect(micro, tokens);
                     if (expects) {
                         EXPECT_EQ(what([&] { receiver.expect(1, tokens); }),
-                                  "micro-batch 1 is expected already; once is enough");
-                        EXPECT_EQ(
-                            what([&] { static_cast<void>(receiver.forward(0, tokens + 1)); }),
-                            "micro-batch 0 is expected with 360 bytes, and asked for with 369; say the "
-                            "same number of tokens in both");
+                                  "micro-batch 1 is expected already; call expect() once");
+                        EXPECT_EQ(what([&] { static_cast<void>(receiver.forward(0, tokens + 1)); }),
+                                  "micro-batch 0: expect() gave 360 bytes, receive asks for 369; pass the "
+                                  "same number of tokens to both");
                         EXPECT_NE(what([&] { receiver.end_step(); }).find("are under way"),
                                   std::string::npos);
                         EXPECT_NE(what([&] { static_cast<void>(receiver.state()); }).find("are under way"),

@@ -162,7 +162,7 @@ TEST(MaplCodec, StatesThatCannotBeAreRefused) {
     EXPECT_EQ(refused({}, {0, 0, 1, 1, std::nanf(""), 0}),
               "state: the learned codebook has a value that is not finite");
     EXPECT_EQ(refused({0, 1, 1, 1, 1, 1}, {}),
-              "state: the first codeword of book 0 is not 0; it has to be, and stays");
+              "state: the first codeword of book 0 is not 0; it must be 0 and stays 0");
 }
 
 /// A receiver that waits for one micro-batch of two tokens, and what it ends with.

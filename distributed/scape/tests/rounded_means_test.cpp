@@ -69,7 +69,7 @@ TEST(RoundedMeansTest, SegmentsOutsideOfTheirOwnersRangesAreRefusedWhereMeansAre
             const Rank rank(inner, setting);
             ADD_FAILURE() << "not refused";
         } catch (const Error& error) {
-            EXPECT_NE(std::string(error.what()).find("outside of its owner's range"), std::string::npos);
+            EXPECT_NE(std::string(error.what()).find("outside its owner's range"), std::string::npos);
         }
     });
     setting.problem.settings.payload = problem::Payload::bf16;

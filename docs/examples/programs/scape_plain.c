@@ -396,7 +396,7 @@ static void step(const char* message, char* answer, size_t room_for_it) {
     update(number(message, "learning_rate"), packed);
     free(packed);
     snprintf(answer, room_for_it,
-             s.halted ? "\"did\":\"halted\",\"text\":\"w or m is no number any more in step %lld\""
+             s.halted ? "\"did\":\"halted\",\"text\":\"w or m is not finite in step %lld\""
                       : "\"did\":\"taken\",\"step\":%lld",
              s.t);
 }

@@ -293,7 +293,7 @@ class Scape:
         self.mask, self.next_mask, self.t = mask, next_mask, t
         self.halted = not all(map(math.isfinite, w)) or not all(map(math.isfinite, self.m))
         if self.halted:
-            return {"did": "halted", "text": f"w or m is no number any more in step {t}"}
+            return {"did": "halted", "text": f"w or m is not finite in step {t}"}
         return {"did": "taken"}
 
     # Section 7: a file a rank, and one of what is the same on all, each with a checksum before it.

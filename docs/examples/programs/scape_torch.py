@@ -182,7 +182,7 @@ class Scape:
         self.mask, self.next_mask, self.t = mask, next_mask, t
         self.halted = not bool(torch.isfinite(self.w).all() and torch.isfinite(self.m).all())
         if self.halted:
-            return {"did": "halted", "text": f"w or m is no number any more in step {t}"}
+            return {"did": "halted", "text": f"w or m is not finite in step {t}"}
         return {"did": "taken"}
 
 

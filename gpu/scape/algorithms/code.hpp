@@ -4,7 +4,8 @@
 
 #include "select.hpp"
 
-// The code in which masks travel (distributed/scape/mask_code.hpp has the format), written and read by blocks.
+// The code in which masks travel (distributed/scape/mask_code.hpp has the format), written and read by
+// blocks.
 
 namespace truestep::gpu::scape {
 

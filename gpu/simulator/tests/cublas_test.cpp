@@ -190,11 +190,11 @@ TEST_F(SimulatedCublas, WhatNobodyMayTouchIsAFault) {
     };
     Floats of_host(4);
     EXPECT_THAT(fails(of_host.data(), memory(Floats{0.0F}), 4),
-                HasSubstr("the first matrix is no memory of a device"));
+                HasSubstr("the first matrix is not device memory"));
     EXPECT_THAT(fails(memory(4), memory(Floats{0.0F}), 4),
-                HasSubstr("memory that nobody has written, in the first matrix"));
+                HasSubstr("uninitialized memory, in the first matrix"));
     EXPECT_THAT(fails(memory(Floats(4)), memory(1), 4),
-                HasSubstr("memory that nobody has written, in the result, which is added to"));
+                HasSubstr("uninitialized memory, in the result, which is added to"));
     EXPECT_THAT(fails(memory(Floats(4)), memory(Floats{0.0F}), 5), HasSubstr("goes beyond an allocation"));
     float* const both = memory(Floats(4));
     EXPECT_THAT(fails(both, both + 3, 4), HasSubstr("overlaps with what is multiplied"));

@@ -200,7 +200,8 @@ TEST(Vote, ThatNotAllMembersReachIsFound) {
     EXPECT_THAT(bench.fault_of(half + "@%p1 bra END;\n" + vote + "-1;\nEND:\n", {}), HasSubstr("a vote "));
     EXPECT_THAT(bench.fault_of(half + "@%p1 bra END;\n" + vote + "-1;\nEND:\nbar.sync 0;\n", {}),
                 HasSubstr("a vote that not all of its members reach"));
-    EXPECT_THAT(bench.fault_of(half + vote + "2147483647;\n", {}), HasSubstr("no member of its own vote"));
+    EXPECT_THAT(bench.fault_of(half + vote + "2147483647;\n", {}),
+                HasSubstr("not a member of its own vote"));
     EXPECT_THAT(bench.fault_of(half + "selp.b32 %r4, 1, -1, %p1;\n" + vote + "%r4;\n", {}),
                 HasSubstr("different members"));
     EXPECT_EQ(bench.fault_of(half + "@%p1 bra ODD;\n" + vote + "1431655765;\nbra END;\nODD:\n" + vote +
@@ -215,10 +216,10 @@ TEST(Shuffle, ThatNotAllMembersReachOrThatAsksAStrangerIsFound) {
     EXPECT_THAT(bench.fault_of(half + "@%p1 bra END;\n" + shuffle + "-1;\nEND:\nbar.sync 0;\n", {}),
                 HasSubstr("a shuffle that not all of its members reach"));
     EXPECT_THAT(bench.fault_of(half + shuffle + "2147483647;\n", {}),
-                HasSubstr("no member of its own shuffle"));
+                HasSubstr("not a member of its own shuffle"));
     // The odd ones alone: each would have its even neighbour's.
     EXPECT_THAT(bench.fault_of(half + "@!%p1 bra END;\n" + shuffle + "-1431655766;\nEND:\n", {}),
-                HasSubstr("a shuffle from a thread that is no member, "));
+                HasSubstr("a shuffle from a thread that is not a member, "));
     EXPECT_EQ(bench.fault_of(half + shuffle + "-1;\n", {}), "");
 }
 

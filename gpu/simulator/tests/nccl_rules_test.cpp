@@ -159,7 +159,7 @@ TEST_F(Nccl, WhatNobodyHasWrittenIsNotSent) {
                          static_cast<void>(own.settled());
                          static_cast<void>(cudaStreamSynchronize(own.stream));
                      }),
-                HasSubstr("memory that nobody has written"));
+                HasSubstr("uninitialized memory"));
 }
 
 TEST_F(Nccl, NothingIsAskedOfACommunicatorInProgress) {

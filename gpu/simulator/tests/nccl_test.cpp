@@ -165,7 +165,7 @@ TEST_F(Nccl, WhatARankAloneCanSeeIsAnInvalidArgumentAndEndsNobody) {
                      EXPECT_THAT(ncclGetErrorString(said), HasSubstr(why));
                  };
                  invalid(ncclSend(own.send, 1, ncclFloat32, 2, own.comm, own.stream), "no rank 2");
-                 invalid(ncclRecv(&host, 1, ncclFloat32, 0, own.comm, own.stream), "no memory of a device");
+                 invalid(ncclRecv(&host, 1, ncclFloat32, 0, own.comm, own.stream), "not device memory");
                  invalid(ncclAllGather(own.receive + 1, own.receive, 3, ncclFloat32, own.comm, own.stream),
                          "overlap");
                  invalid(ncclSend(own.send, 1, ncclNumTypes, 1, own.comm, own.stream), "type");

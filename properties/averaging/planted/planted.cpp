@@ -77,7 +77,7 @@ std::vector<gate::Mistake> mistakes() {
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < none || number > averaged_each_step)
-        throw Error("there is no planted bug " + std::to_string(number) + "; see truestep planted --list");
+        throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
     const auto play_with = [number](const Case& run, Communicator& ranks, const Show& show) {
         play(static_cast<Number>(number), run, ranks, show);
     };

@@ -31,7 +31,7 @@ State read_one(const std::filesystem::path& path) {
                   static_cast<std::streamsize>((state.*part).size() * sizeof(float)));
     }
     if (!file)
-        throw Error(path.string() + ": it is no plain state");
+        throw Error(path.string() + ": it is not a plain state");
     return state;
 }
 

@@ -31,7 +31,7 @@ TEST(Causes, WhatPartsAtOnePlaceIsOneCause) {
     EXPECT_EQ(causes.count_of("other", one), 1);
     EXPECT_EQ(causes.count_of("nobody", one), 0);
     EXPECT_EQ(causes.more(),
-              "1 more fails, perhaps by the same mistake (first wrong: residual); --report shows each.\n");
+              "1 more fails, perhaps with the same cause (first wrong: residual); --report shows each.\n");
 }
 
 TEST(Causes, WhatElseFailsOfAnImplementationMayFollow) {

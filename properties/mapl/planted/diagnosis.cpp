@@ -129,7 +129,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
         return {};
     if (!is_small(step->config))
         return {
-            "no known mistake was tried: micro-batches x tokens x width x rank are more than 4 million, or "
+            "known bugs were not tried: micro-batches x tokens x width x rank are more than 4 million, or "
             "vocabulary x rank than one; record smaller micro-batches, or a smaller vocabulary"};
     // Tables that somebody trains between two steps are known at the beginning alone.
     std::optional<verify::mapl::Recording> from;

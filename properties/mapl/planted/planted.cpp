@@ -130,7 +130,7 @@ std::vector<gate::Mistake> mistakes() {
 std::shared_ptr<const gate::Implementation> planted(int number,
                                                     const std::shared_ptr<const gate::Group>& group) {
     if (number < 0 || number > static_cast<int>(mistakes().size()))
-        throw Error("there is no planted bug " + std::to_string(number) + "; see truestep planted --list");
+        throw Error("known bug " + std::to_string(number) + " does not exist; see truestep planted --list");
     const std::string name = number == 0 ? "plain" : "planted-" + std::to_string(number);
     if (mistakes_on_devices().has(number))
         return device_mistake(number, name, group);

@@ -188,7 +188,7 @@ TEST_F(MaplTraces, TheMistakeIsNamed) {
         ASSERT_TRUE(verdict.first) << told.wrong;
         const std::vector<std::string> lines = what_fits(
             folder_ / "run.safetensors", {verdict.first->step, std::nullopt}, gate::Gradients::recorded);
-        const std::string wanted = "fits planted mistake " + std::to_string(told.wrong) + ", ";
+        const std::string wanted = "matches known bug " + std::to_string(told.wrong) + ": ";
         ASSERT_FALSE(lines.empty()) << told.wrong;
         EXPECT_EQ(lines.front().substr(0, wanted.size()), wanted) << lines.front();
         EXPECT_NE(lines.front().find("within rounding"), std::string::npos) << lines.front();
@@ -208,7 +208,7 @@ TEST_F(MaplTraces, TheMistakeIsNamedWhereSumsHaveAnotherOrder) {
     const std::vector<std::string> lines = what_fits(
         folder_ / "run.safetensors", {verdict.first->step, std::nullopt}, gate::Gradients::recorded);
     ASSERT_FALSE(lines.empty());
-    EXPECT_TRUE(lines.front().starts_with("fits planted mistake " + std::to_string(dx_without_a) + ", "))
+    EXPECT_TRUE(lines.front().starts_with("matches known bug " + std::to_string(dx_without_a) + ": "))
         << lines.front();
 }
 
@@ -218,7 +218,7 @@ TEST_F(MaplTraces, NoMistakeIsTriedOnMoreThanTakesSeconds) {
     const std::vector<std::string> lines =
         what_fits(folder_ / "run.safetensors", {1, std::nullopt}, gate::Gradients::recorded);
     ASSERT_EQ(lines.size(), 1U);
-    EXPECT_TRUE(lines.front().starts_with("no known mistake was tried: ")) << lines.front();
+    EXPECT_TRUE(lines.front().starts_with("known bugs were not tried: ")) << lines.front();
 }
 
 TEST_F(MaplTraces, WhatCannotBeIsALine) {
@@ -265,7 +265,7 @@ TEST_F(MaplTraces, WhatCannotBeIsALine) {
     EXPECT_EQ(refused_coded(verify::mapl::of_step(2, "indices.2"), 3, 6.0F),
               "step/0002/indices.2, entry 3, is 6; there are 6 codewords");
     EXPECT_EQ(refused_coded("initial/C", 1, 0.5F),
-              "initial/C: the first codeword of book 0 is not 0; it has to be, and stays");
+              "initial/C: the first codeword of book 0 is not 0; it must be 0 and stays 0");
     EXPECT_NE(refused([](verify::mapl::Recording& of) { of.numbers["rate"][1] = 0.6; }).find("0.52"),
               std::string::npos);
     EXPECT_NE(refused([](verify::mapl::Recording& of) {

@@ -138,7 +138,7 @@ std::vector<std::string> what_fits(const std::filesystem::path& path, const gate
     for (gate::Explanation& fit : fits)
         lines.push_back(std::move(fit.line));
     if (const std::string scope = told(trace, *with); !scope.empty())
-        lines.push_back((fits.empty() ? "no known mistake fits; " : "") + scope);
+        lines.push_back((fits.empty() ? "no known bug matches; " : "") + scope);
     return lines;
 }
 

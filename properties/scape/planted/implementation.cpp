@@ -14,7 +14,7 @@ std::shared_ptr<const properties::scape::Implementation>
 implementation(int number, const std::shared_ptr<const gate::Group>& group, const Start& start) {
     const auto count = static_cast<int>(bugs().size());
     if (number < 0 || number > count)
-        throw Error("there is no planted bug " + std::to_string(number) + "; they are numbered 1 to " +
+        throw Error("known bug " + std::to_string(number) + " does not exist; they are numbered 1 to " +
                     std::to_string(count));
     if (const gpu::DeviceMistakes* const bugs = on_devices_with(number)) {
         properties::scape::Ranked ranked =

@@ -144,7 +144,8 @@ float PlainRank::kept(float x) const {
 void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     ++asked_;
     if (!halted_.empty())
-        throw distributed::scape::Halted("no step can be taken: " + halted_ + "; restore a state to go on");
+        throw distributed::scape::Halted("no step can be taken: " + halted_ +
+                                         "; restore a state to continue");
     if (gradient.size() != at(d_))
         throw Error("gradient: " + std::to_string(gradient.size()) + " values given; the model has " +
                     std::to_string(d_));
@@ -235,7 +236,7 @@ void PlainRank::step(std::span<const float> gradient, double learning_rate) {
     cut_.clear();
     if (!all_finite() && !has(Bug::infinity_not_noticed)) {
         halted_ = "after step " + std::to_string(t) + " a parameter or the moment is not finite";
-        throw distributed::scape::Halted("halted: " + halted_ + "; restore a finite state to go on");
+        throw distributed::scape::Halted("halted: " + halted_ + "; restore a finite state to continue");
     }
     halted_.clear();
 }

@@ -69,8 +69,8 @@ void PlainRank::together(const std::string& failure) {
 
 void PlainRank::save(const fs::path& folder) {
     if (!halted_.empty())
-        throw distributed::scape::Halted("there is no state to save: " + halted_ +
-                                         "; restore one to go on");
+        throw distributed::scape::Halted("the state is not available: " + halted_ +
+                                         "; restore a state to continue");
     join_mask();
     const Header header{steps_, magic, ranks_, d_, last_exponent_.value_or(nothing_sent), E_};
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);

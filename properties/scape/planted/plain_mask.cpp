@@ -175,8 +175,8 @@ void PlainRank::advance_mask() {
 
 std::vector<std::uint8_t> PlainRank::coming() {
     if (!halted_.empty())
-        throw distributed::scape::Halted("there is no coming mask: " + halted_ +
-                                         "; restore a state to go on");
+        throw distributed::scape::Halted("the coming mask is not available: " + halted_ +
+                                         "; restore a state to continue");
     join_mask();
     return next_mask();
 }

@@ -46,7 +46,7 @@ Lab lab_of_bug(int number) {
 int number_of(const std::string& text) {
     const auto number = parse_number<int>(text);
     if (!number)
-        throw Error("'" + text + "' is no planted mistake's number");
+        throw Error("'" + text + "' is not the number of a known bug; see truestep planted --list");
     return *number;
 }
 
@@ -191,7 +191,7 @@ int planted_table(const Settings& settings) {
         if (is_seen != why.empty())
             status = 1;
     }
-    std::cout << seen << " of " << asked << " planted mistakes are seen; "
+    std::cout << seen << " of " << asked << " known bugs are detected; "
               << (status == 0 ? "each of the others needs what no scope has"
                               : "the list of the others is not true")
               << "\n";
@@ -205,7 +205,7 @@ int main(int count, char** arguments) {
         "1, 2}, by scopes (docs/small-scope.md)"};
     app.add_flag("--all", settings.all, "minutes in place of seconds");
     app.add_flag("--planted", settings.planted,
-                 "which planted mistakes are seen; with --all of each that is not, that it is not");
+                 "which known bugs are detected; with --all also show of each other bug that it is not");
     app.add_option("--implementation", settings.implementation,
                    "host, cuda-blocks, plain, planted-1 and so on; default host");
     app.add_option("--variant", settings.variant, "which of the implementation's kernels, by number");

@@ -35,7 +35,7 @@ std::vector<Real> numbers_of(const std::string& text, std::size_t count) {
     for (const std::string& part : split(text, ',')) {
         const auto number = parse_number<Real>(part);
         if (!number)
-            throw Error("problem: '" + part + "' is no number");
+            throw Error("problem: '" + part + "' is not a number");
         result.push_back(*number);
     }
     if (result.size() != count)

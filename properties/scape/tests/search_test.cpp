@@ -316,10 +316,9 @@ TEST(SelfTest, AGateThatDoesNotSeeEndsBeforeAnyVerdict) {
     testing::internal::CaptureStdout();
     EXPECT_EQ(gate::gate_main(2, arguments, {blind}), 2);
     EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
-    EXPECT_EQ(
-        testing::internal::GetCapturedStderr(),
-        "blind: unexpected: this gate does not see a wrong answer that it is shown (moment, kept told), so "
-        "that no verdict of it means anything\n");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "blind: unexpected: this gate misses a wrong answer that it is shown (moment, kept told), so "
+              "its verdicts mean nothing\n");
 }
 
 /// Of two devices, say: a third rank would find none.

@@ -317,7 +317,7 @@ TYPED_TEST(AdamsTest, ANonFiniteStateHaltsUntilAGoodOneIsRestored) {
     const PerRank<T> g{vector_of<T>({2, -2})};
     const auto good = optimizer.state;
     constexpr auto text = "halted after step 1: the parameter of tensor a, index 1 (coordinate 1) is inf; "
-                          "restore a finite state to go on";
+                          "restore a finite state to continue";
     const double too_much = static_cast<double>(most) / 2; // u = -1
     EXPECT_THAT([&] { optimizer.step(g, too_much); }, ThrowsMessage<Halted>(text));
     EXPECT_THAT([&] { optimizer.step(g, 0.0); }, ThrowsMessage<Halted>(text));

@@ -149,7 +149,7 @@ TYPED_TEST(AdamwTest, ANonFiniteStateHaltsUntilAGoodOneIsRestored) {
     const auto good = optimizer.state;
     const PerRank<T> g{vector_of<T>({-1})};
     constexpr auto text = "halted after step 1: the parameter of tensor a, index 0 (coordinate 0) is inf; "
-                          "restore a finite state to go on";
+                          "restore a finite state to continue";
     EXPECT_THAT([&] { optimizer.step(g, static_cast<double>(std::numeric_limits<T>::max()) / 2); },
                 ThrowsMessage<Halted>(text));
     EXPECT_THAT([&] { optimizer.step(g, 0.0); }, ThrowsMessage<Halted>(text));

@@ -142,7 +142,7 @@ TYPED_TEST(ScapeRefusalTest, AMomentThatOverflowsHalts) {
     EXPECT_THAT([&] { optimizer.step(this->good(2), learning_rate); },
                 ThrowsMessage<Halted>("halted after step 2: the first moment of " +
                                       small_problem().layout.describe(i) +
-                                      " is inf; restore a finite state to go on"));
+                                      " is inf; restore a finite state to continue"));
 }
 
 TYPED_TEST(ScapeRefusalTest, AfterAHaltNoStepIsTakenUntilAStateIsRestored) {

@@ -28,10 +28,10 @@ TEST(Page, ItsHeadlineSaysHowItEnded) {
     EXPECT_EQ(verdict({result({row("SKIPPED"), row("SKIPPED")})}),
               "Nothing was checked: all 2 rows were skipped");
     EXPECT_EQ(verdict({result({row()}, {}, {planted(), planted(false)})}),
-              "The one row passed, but 1 of 2 planted bugs was not caught");
-    EXPECT_EQ(verdict({result({}, {}, {planted(), planted()})}), "All 2 planted bugs were caught");
+              "The one row passed, but 1 of 2 known bugs was not caught");
+    EXPECT_EQ(verdict({result({}, {}, {planted(), planted()})}), "All 2 known bugs were caught");
     EXPECT_EQ(verdict({result({}, {}, {planted(false), planted(false)})}),
-              "2 of 2 planted bugs were not caught");
+              "2 of 2 known bugs were not caught");
     EXPECT_EQ(verdict({result({})}), "Nothing was checked");
     EXPECT_EQ(verdict({}), "Nothing was checked");
 }
@@ -148,7 +148,7 @@ TEST(Page, FailuresOfOneCauseAreOneCard) {
     EXPECT_TRUE(contains(failures, "<h4>The shrunk case</h4><pre>steps=1</pre>"));
     EXPECT_TRUE(contains(
         failures, "<h4>Run it again</h4><pre>truestep check --property reference --case steps=1</pre>"));
-    EXPECT_TRUE(contains(failures, "2 other failures, perhaps of the same mistake"));
+    EXPECT_TRUE(contains(failures, "2 other failures, perhaps with the same cause"));
     EXPECT_EQ(count(failures, "<div class=\"other\""), 2U);
     for (const char* command : {"--case workers=2,steps=3</pre></div>", "--case workers=4</pre></div>"})
         EXPECT_TRUE(contains(failures, command)) << command;
@@ -279,7 +279,7 @@ TEST(Page, EveryStatusHasItsWordAndSymbol) {
     EXPECT_TRUE(contains(rows, "there is no MPI"));
     for (const char* chip : {"<b>1</b> <span aria-hidden=\"true\">✓</span> passed",
                              "<b>1</b> <span aria-hidden=\"true\">?</span> untested",
-                             "<b>1/1</b> <span aria-hidden=\"true\">✓</span> planted bugs caught"})
+                             "<b>1/1</b> <span aria-hidden=\"true\">✓</span> known bugs caught"})
         EXPECT_EQ(count(page, chip), 1U) << chip;
     EXPECT_EQ(count(section(page, "failures"), "<article"), 3U);
     EXPECT_TRUE(contains(section(page, "failures"), "too few of the compared values are non-zero"));

@@ -165,7 +165,7 @@ TEST_F(ReadResults, SaysWhereAndWhatIsWrong) {
     ordered_json* lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
     (*lanes)[0]["values"][1][2] = "x";
     EXPECT_TRUE(refusal(bad).starts_with(
-        "rows[1].failure.drawing.lanes[0].values[1] holds \"x\", which is no bit"));
+        "rows[1].failure.drawing.lanes[0].values[1] holds \"x\", which is not a bit"));
     bad = full();
     lanes = &bad["rows"][1]["failure"]["drawing"]["lanes"];
     (*lanes)[3]["expected"][1][0] = "-1";
@@ -185,7 +185,7 @@ TEST_F(ReadResults, SaysWhereAndWhatIsWrong) {
     bad = full();
     bad["rows"][1]["failure"]["drawing"]["tensors"][1]["end"] = 4;
     EXPECT_TRUE(
-        contains(refusal(bad), "tensors[1] goes from 2 to 4, which is no range within 3 coordinates"));
+        contains(refusal(bad), "tensors[1] goes from 2 to 4, which is not a range within 3 coordinates"));
     bad = full();
     bad["rows"][1]["failure"]["drawing"]["ranks"] = 3;
     EXPECT_TRUE(contains(refusal(bad), "lanes[0].values holds 2 rows, not 3"));

@@ -57,7 +57,7 @@ ordered_json wrong_run() {
     ordered_json run = good_run();
     run["path"] = "wrong.safetensors";
     run["status"] = "FAILED";
-    run["fits"] = only("fits planted mistake 6, a name");
+    run["fits"] = only("matches known bug 6: a name");
     run["rows"] = {phase_row("residual", "FAILED", 24, 3), phase_row("local", "UNTESTED", 0)};
     run["maps"] = ordered_json::parse(R"([
         {"phase": "residual", "result": "residual", "columns": [{"from": 1, "to": 1}, {"from": 2, "to": 2}],
@@ -148,7 +148,7 @@ TEST(RunsPage, AMapShowsWhatDiffersAndWhereItBegan) {
     // In the second column of the second row.
     EXPECT_TRUE(contains(page, "<rect class=\"first-here\" x=\"228\" y=\"30\""));
     EXPECT_TRUE(contains(page, "<h5>local</h5><p class=\"absent-chart\">not recorded</p>"));
-    EXPECT_TRUE(contains(page, "fits planted mistake 6"));
+    EXPECT_TRUE(contains(page, "matches known bug 6"));
     EXPECT_TRUE(contains(page, "a margin of 3 ULP"));
     EXPECT_TRUE(contains(page, "<h1>The run is wrong</h1>"));
     expect_well_formed(page);
@@ -227,7 +227,7 @@ TEST(RunsJUnit, HasACaseForEachRowAndTheVerdict) {
     EXPECT_EQ(count(xml, "<failure message=\"FAILED: step 2, phase residual\" type=\"failed\">"), 2U)
         << "the verdict and the row";
     EXPECT_TRUE(
-        contains(xml, "first divergence: step 2\nwhat may be wrong: fits planted mistake 6, a name\n"));
+        contains(xml, "first divergence: step 2\nwhat may be wrong: matches known bug 6: a name\n"));
     EXPECT_TRUE(contains(xml, "<error message=\"it is no trace\" type=\"bad input\"/>"));
     expect_well_formed(xml);
 }

@@ -80,7 +80,7 @@ TEST_F(Bf16LevelTest, TheReferenceOverBf16PassesItAndNothingStricter) {
         for (const Level& level : {Level::exact(), Level::rel()}) {
             const TraceVerdict stricter = verify_from(path_, From::recorded, level);
             EXPECT_EQ(stricter.status, Status::failed) << name(level);
-            EXPECT_TRUE(contains(text_report(stricter), "ask --level bf16"));
+            EXPECT_TRUE(contains(text_report(stricter), "use --level bf16"));
         }
     }
 }
@@ -96,7 +96,7 @@ TEST_F(Bf16LevelTest, ARunInFp32IsMoreExactAndPasses) {
 TEST_F(Bf16LevelTest, AWrongRunInFp32IsNotSentToIt) {
     record(path_, run_of());
     set_element(path_, "step/0003/parameters", 80, 1.0F);
-    EXPECT_FALSE(contains(text_report(verify_from(path_, From::recorded)), "ask --level bf16"));
+    EXPECT_FALSE(contains(text_report(verify_from(path_, From::recorded)), "use --level bf16"));
 }
 
 TEST_F(Bf16LevelTest, AStrangerWithoutHabitsWritesWhatTheReferenceOverBf16Does) {
@@ -289,7 +289,7 @@ TEST_F(Bf16LevelTest, AValueBeyondItsLimitFailsWhereverItStands) {
 /// How many of the updates the verdict says that it could not see, if it says so.
 std::string hidden_updates(const TraceVerdict& verdict) {
     for (const std::string& note : verdict.notes)
-        if (contains(note, "were they missing"))
+        if (contains(note, "if they were missing"))
             return note.substr(0, note.find(" updates"));
     return {};
 }
@@ -314,7 +314,7 @@ TEST_F(Bf16LevelTest, AFreeRunIsRefusedAndSoIsATraceWithoutStates) {
     record(path_, run_of());
     const std::string free =
         error_of([&] { static_cast<void>(verify_from(path_, From::start, Level::bf16())); });
-    EXPECT_TRUE(contains(free, "level BF16 cannot be had with --from start")) << free;
+    EXPECT_TRUE(contains(free, "level BF16 is not available with --from start")) << free;
     EXPECT_TRUE(contains(free, "use --from recorded")) << free;
     change([](FileImage& image) { image.drop("step/0003/first_moment"); });
     for (const std::optional<From> from : {std::optional<From>(), std::optional(From::recorded)}) {

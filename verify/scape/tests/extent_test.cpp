@@ -160,7 +160,7 @@ TEST_F(ExtentTest, TheNormOfASampleIsTheRecordedOne) {
         record_part("wq@28,mlp@0", begin, 0.25);
         expect_all(Status::passed);
     }
-    EXPECT_TRUE(contains(told(), "the norm that clips is the recorded one"));
+    EXPECT_TRUE(contains(told(), "the clip norm is taken from the trace"));
     // Another norm is another factor.
     change([](FileImage& image) { std::get<std::vector<double>>(image.at("norm").data)[2] *= 1.001; });
     const TraceVerdict other = verify_from(path_, From::recorded);
@@ -226,7 +226,7 @@ TEST_F(ExtentTest, BadInputIsToldInALine) {
     EXPECT_TRUE(contains(error_after("[1,3]", "[3,1]"), "sample: entry 1 is 1"));
     EXPECT_TRUE(contains(error_after("[1,3]", "[]"), "sample is empty"));
     EXPECT_TRUE(contains(error_after("[1,3]", "[1,5]"), "0 to 4"));
-    EXPECT_TRUE(contains(error_after("[1,3]", "[-1,3]"), "entry 0 is no number of a segment"));
+    EXPECT_TRUE(contains(error_after("[1,3]", "[-1,3]"), "entry 0 is not the number of a segment"));
     EXPECT_TRUE(contains(error_after("[1,3]", "\"wq\""), "'sample' is not a list"));
     EXPECT_TRUE(contains(error_after("[1,3]", "[1,4]"), "initial/parameters is F32[22]"));
     EXPECT_TRUE(contains(error_after("\"begin\":4", "\"begin\":-4"), "begin is -4"));

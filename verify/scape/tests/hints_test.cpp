@@ -130,8 +130,7 @@ TEST_F(HintsTest, AFactorThatIsTheNumberOfRanksIsTold) {
         Lines lines = hints(level);
         ASSERT_EQ(lines.size(), 1U);
         EXPECT_EQ(lines.front().rfind("first_moment of step 3: ", 0), 0U) << lines.front();
-        EXPECT_TRUE(
-            contains(lines.front(), how + "3 times what they should be: a sum where a mean is asked?"))
+        EXPECT_TRUE(contains(lines.front(), how + "3 times what they should be: a sum instead of a mean?"))
             << lines.front();
         record(path_, support::small_run());
         divide(Result::residual, 2, 1, 3.0F);

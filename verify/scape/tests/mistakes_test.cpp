@@ -191,7 +191,7 @@ TEST_F(MistakesTest, OfARunThatIsRightNoneIsNamed) {
         EXPECT_EQ(verify_from(path_, From::recorded).status, Status::failed) << "its roundings are its own";
         EXPECT_EQ(diagnosis(Level::rel()), Lines{});
         for (const std::string& line : diagnosis(Level::exact()))
-            EXPECT_TRUE(support::contains(line, "a difference of rounding; try --level rel")) << line;
+            EXPECT_TRUE(support::contains(line, "only rounding differs; try --level rel")) << line;
     }
 }
 
@@ -215,7 +215,7 @@ TEST_F(MistakesTest, EachIsNamedBehindARounding) {
     record_plain(Slip::residual_twice, Algorithm::scape);
     expect_named("the residual is counted twice: momentum and gradient are added to it again");
     record_plain(Slip::residual_of_one_rank, Algorithm::scape);
-    expect_named("the residual is cleared everywhere, not on the mask alone (on rank 1 alone)");
+    expect_named("the residual is cleared everywhere, not on the mask alone (on rank 1 only)");
 }
 
 TEST_F(MistakesTest, WhatDoesTheSameIsSaid) {
@@ -228,7 +228,7 @@ TEST_F(MistakesTest, WhereItPartsAtBoundsIsSaidWhereARoundingComesFirst) {
     record_plain(Slip::count_frozen, Algorithm::adams);
     const Lines lines = diagnosis(Level::exact());
     ASSERT_GE(lines.size(), 2U);
-    EXPECT_EQ(lines[1].rfind("at REL it parts first at step 3, phase update, parameters ", 0), 0U)
+    EXPECT_EQ(lines[1].rfind("at REL the first difference is at step 3, phase update, parameters ", 0), 0U)
         << lines[1];
 }
 

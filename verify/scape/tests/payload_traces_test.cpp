@@ -192,7 +192,7 @@ TEST_F(ScaleInTraces, AScaleThatASampleCannotHaveIsFound) {
     EXPECT_EQ(verdict.first->result, "exponent");
     EXPECT_TRUE(support::contains(verdict.first->note, "what this sample holds of the step before has"))
         << verdict.first->note;
-    EXPECT_TRUE(support::contains(text_report(verdict), "the payload's scale is the recorded one"));
+    EXPECT_TRUE(support::contains(text_report(verdict), "the payload's scale is taken from the trace"));
     expect_all(Status::failed);
 }
 
@@ -246,7 +246,7 @@ TEST_F(ScaleInTraces, OfAWholeRunEveryScaleIsHeldAgainstTheStepsBefore) {
     set_exponent(3, exponents()[3] + 1);
     EXPECT_EQ(verify_from(path_, From::recorded).first->result, "exponent");
     EXPECT_TRUE(support::contains(text_report(verify_from(path_, From::recorded)),
-                                  "the payload's scale of the first step is the recorded one"));
+                                  "the payload's scale of the first step is taken from the trace"));
 }
 
 TEST_F(ScaleInTraces, APartWithoutItsScaleIsRefusedInALine) {

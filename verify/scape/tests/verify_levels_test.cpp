@@ -77,7 +77,7 @@ TEST_F(VerifyTraceTest, ALevelThatCannotBeHadIsRefused) {
         image.replace_in_config(R"("decay_order":"first")", R"("decay_order":"together")");
     });
     const std::string error = error_of([&] { static_cast<void>(verify_trace(path_, {})); });
-    EXPECT_TRUE(contains(error, path_.string() + ": level EXACT cannot be had")) << error;
+    EXPECT_TRUE(contains(error, path_.string() + ": level EXACT is not available")) << error;
     EXPECT_TRUE(contains(error, "--level rel")) << error;
     // The same mathematics, other roundings.
     EXPECT_EQ(verify_from(path_, From::recorded, Level::rel()).status, Status::passed);
@@ -89,7 +89,7 @@ TEST_F(VerifyTraceTest, FromRecordedIsRefusedWhereStatesAreMissing) {
         record(path_, support::small_run());
         change([&](FileImage& image) { image.drop(name); });
         const std::string error = error_of([&] { static_cast<void>(verify_from(path_, From::recorded)); });
-        EXPECT_TRUE(contains(error, "--from recorded cannot be had")) << error;
+        EXPECT_TRUE(contains(error, "--from recorded is not available")) << error;
         EXPECT_TRUE(contains(error, "use --from start")) << error;
         EXPECT_EQ(verify_from(path_, From::start).status, Status::passed);
     }

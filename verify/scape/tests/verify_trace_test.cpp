@@ -351,7 +351,7 @@ TEST_F(ArtifactTest, RoundingOfKUpAndDecayTogetherAreRead) {
         if (settings.decay_order == problem::DecayOrder::together) {
             ++together;
             EXPECT_TRUE(contains(error_of([&] { static_cast<void>(verify_trace(path, {})); }),
-                                 "level EXACT cannot be had"));
+                                 "level EXACT is not available"));
         }
     }
     EXPECT_GT(together, 0);

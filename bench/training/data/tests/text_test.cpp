@@ -198,7 +198,7 @@ TEST_F(TextOfFile, BytesThatOccurAreTheSymbolsInAscendingOrder) {
 TEST_F(TextOfFile, WhatIsNoTextIsRefusedInOneLine) {
     EXPECT_THAT(refusal("/nowhere/at\nall"), HasSubstr("/nowhere/at all: there is no such file"));
     EXPECT_THAT(refusal(::testing::TempDir()), HasSubstr("is a folder"));
-    EXPECT_THAT(refusal("/dev/zero"), HasSubstr("no file of a known length"));
+    EXPECT_THAT(refusal("/dev/zero"), HasSubstr("has no known length"));
     EXPECT_THAT(refusal(written(std::string(2000, 'a')), 0.9), HasSubstr("too short: 1800 symbols"));
     EXPECT_THAT(refusal(written(std::string(4000, 'a')), 0.9), HasSubstr("one symbol alone"));
     EXPECT_THAT(refusal(written("abc"), 1.0), HasSubstr("is 1; it must be between 0 and 1"));

@@ -224,7 +224,7 @@ TEST(Compression, SaysWhatIsWrongWithIt) {
     EXPECT_THAT(refusal("adams+mapl", small()), HasSubstr("is without a number of times"));
     EXPECT_THAT(refusal("adams+mapl:0", small()), HasSubstr("is without a whole number of times"));
     EXPECT_THAT(refusal("adams+mapl:2.5", small()), HasSubstr("is without a whole number of times"));
-    EXPECT_THAT(refusal("adams+mapl:4:x", small()), HasSubstr("rate of A that is no number above 0"));
+    EXPECT_THAT(refusal("adams+mapl:4:x", small()), HasSubstr("rate of A that is not above 0"));
     EXPECT_THAT(refusal("adams+fixed:4:1", small()), HasSubstr("is fixed, which has no rate"));
     EXPECT_THAT(refusal("adams+mapl:3", small()),
                 HasSubstr("a width of 8 3 times less; give a number that divides it"));

@@ -57,11 +57,11 @@ TEST(MaplSettings, WordsAndBack) {
     for (const Payload payload : {Payload::fp32, Payload::bf16})
         EXPECT_EQ(parse_payload(name(payload)), payload);
     EXPECT_EQ(what([] { static_cast<void>(parse_payload("fp16")); }),
-              "payload: 'fp16' is none; use fp32 or bf16");
+              "payload: 'fp16' is unknown; use fp32 or bf16");
     EXPECT_EQ(what([] { static_cast<void>(parse_anchors("both")); }),
-              "anchors: 'both' is none; use none, fixed, shared or two");
+              "anchors: 'both' is unknown; use none, fixed, shared or two");
     EXPECT_EQ(what([] { static_cast<void>(parse_order("")); }),
-              "order: '' is none; use project_first or momentum_first");
+              "order: '' is unknown; use project_first or momentum_first");
 }
 
 TEST(MaplSettings, IdsTakeTheLeastWholeBytes) {

@@ -235,7 +235,7 @@ void no_thread_for_a_worker() {
     try {
         const distributed::Workers pool(3);
     } catch (const Error& error) {
-        expect(std::string(error.what()).starts_with("threads is 3, and only 1 could be had"),
+        expect(std::string(error.what()).starts_with("threads is 3, but only 1 could be started"),
                error.what());
         return;
     }

@@ -99,7 +99,7 @@ template <class State>
         return found->second;
     };
     if (of("format") != format.name)
-        throw wrong("it is no " + format.name);
+        throw wrong("it is not a " + format.name);
     for (const auto& [key, word] : words)
         if (of(key) != word)
             throw wrong(key == "settings" ? "it is of " + of(key) + ", and this run is of " + word

@@ -292,7 +292,7 @@ struct CaseSpec {
                     one.read(run, "--" + one.option, value);
                     if (!one.only_drawn.empty() && value == one.only_drawn)
                         throw Error("--" + one.option + " is '" + value +
-                                    "', which is drawn now and then; ask for another");
+                                    "', which only drawn cases have; use another");
                     fits(run, {one.key});
                 }};
     }

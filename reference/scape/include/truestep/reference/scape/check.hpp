@@ -74,7 +74,7 @@ void halt_unless_finite(const Vector<T>& w, const Vector<T>& m, Index step, cons
             if (const auto value = static_cast<double>(values[index]); !std::isfinite(value))
                 throw Halted("halted after step " + std::to_string(step) + ": " + what + " of " +
                              layout.describe(index) + " is " + shortest(value) +
-                             "; restore a finite state to go on");
+                             "; restore a finite state to continue");
     };
     look("the first moment", m);
     look("the parameter", w);
