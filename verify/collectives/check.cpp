@@ -103,7 +103,7 @@ class Checker {
                 if (n < group.calls[i].size())
                     members.push_back({group.recordings[i], group.calls[i][n]});
             if (!is_one_call(members))
-                return;
+                return check_places();
             Verdict::Count& count =
                 verdict_.counts[readable(members[0].call->name) + " " + type_of(*members[0].call)];
             ++count.calls;
@@ -112,6 +112,7 @@ class Checker {
         }
         for (const auto& [key, queue] : group.messages)
             check_messages(queue);
+        check_places();
     }
 
     Finding& add(const std::string& kind, const Member& first, const std::string& what,
@@ -365,18 +366,31 @@ class Checker {
         const bool mean = explanation.holds(Op::mean);
         if (explanation.values < enough || sum == mean)
             return true;
-        const auto key = std::make_tuple(group_->ranks, to.call->name, std::string(type.name),
-                                         values_in(to.call->inputs), to.call->stack);
-        const auto [known, added] = ops_.try_emplace(key, sum, to.call->number);
-        if (added || known->second.first == sum)
-            return true;
-        Finding& finding = add("op", to,
-                               std::string("the result is the ") + (sum ? "sum" : "mean") +
-                                   ", and that of call " + std::to_string(known->second.second) +
-                                   ", from the same place, the " + (sum ? "mean" : "sum"),
-                               {to.rank()});
-        finding.details.push_back(caller_of(to));
-        return false;
+        const auto key = std::make_tuple(to.call->name, std::string(type.name), values_in(to.call->inputs),
+                                         to.call->stack);
+        ops_[key].push_back({to, sum});
+        return true;
+    }
+
+    /// One that is another than all the rest of its place: many calls are needed to know what is usual
+    /// there.
+    void check_places() {
+        constexpr std::size_t usual = 8;
+        for (const auto& [key, seen] : ops_) {
+            const auto sums = static_cast<std::size_t>(std::ranges::count(seen, true, &Reduced::sum));
+            const bool odd = 2 * sums < seen.size();
+            const std::size_t odd_count = odd ? sums : seen.size() - sums;
+            if (odd_count == 0 || seen.size() < usual * odd_count)
+                continue;
+            const Member& to = std::ranges::find(seen, odd, &Reduced::sum)->member;
+            Finding& finding = add("op", to,
+                                   std::string("the result is the ") + (odd ? "sum" : "mean") +
+                                       ", and those of " + std::to_string(seen.size() - odd_count) +
+                                       " other calls from the same place are the " + (odd ? "mean" : "sum"),
+                                   {to.rank()});
+            finding.details.push_back(caller_of(to));
+        }
+        ops_.clear();
     }
 
     static void note_op(Verdict::Count& count, std::optional<Op> declared, const Explanation& explanation) {
@@ -543,8 +557,11 @@ class Checker {
     const std::vector<Recording>& run_;
     const JoinedGroup* group_ = nullptr;
     Verdict verdict_;
-    std::map<std::tuple<std::vector<int>, std::string, std::string, Index, std::vector<std::string>>,
-             std::pair<bool, Index>>
+    struct Reduced {
+        Member member;
+        bool sum;
+    };
+    std::map<std::tuple<std::string, std::string, Index, std::vector<std::string>>, std::vector<Reduced>>
         ops_;
 };
 

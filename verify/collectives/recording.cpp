@@ -1,5 +1,6 @@
 #include <truestep/verify/collectives/recording.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
@@ -242,6 +243,8 @@ std::vector<std::byte> sampled_values(const Recording& recording, const Operands
 }
 
 std::vector<Index> sampled_indices(Index count, Index block, Index place) {
+    constexpr Index least = 64; // of a small tensor as many are taken, or all
+    block = std::max(Index{1}, std::min(block, count / least));
     std::vector<Index> all;
     const std::uint64_t seed = problem::mix64(static_cast<std::uint64_t>(place) + 1);
     for (Index begin = 0, number = 0; begin < count; begin += block, ++number) {

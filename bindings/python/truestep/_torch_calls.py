@@ -146,15 +146,14 @@ class Interception:
         self._groups: list[Any] = []
         self._restore: list[Callable[[], None]] = []
         Interception._running = self
-        for method in _METHODS:
-            if hasattr(dist.ProcessGroup, method):
-                self._replace(dist.ProcessGroup, method, functools.partial(self._method, method))
+        self._wrap(dist.ProcessGroup, self.hooks)
         self._replace(dist.Work, "wait", self._wait)
-        if self.hooks:
-            of = dist.distributed_c10d
+        self._wrapped: set[type] = {dist.ProcessGroup}
+        of = dist.distributed_c10d
+        if hasattr(of, "_register_process_group"):  # from PyTorch 2.1 on
             self._replace(of, "_register_process_group", self._registering)
-            for group in list(of._world.pg_map):
-                self._attach(group)
+        for group in list(of._world.pg_map):
+            self._attach(group)
 
     def remove(self) -> None:
         """Everything is as it was."""
@@ -170,10 +169,15 @@ class Interception:
         self._works.clear()
         Interception._running = None
 
+    def _wrap(self, owner: Any, hooks: bool) -> None:
+        for method in _METHODS:
+            if method in vars(owner):
+                self._replace(owner, method, functools.partial(self._method, method, hooks))
+
     def _replace(self, owner: Any, name: str, made: Callable[[Any], Any]) -> None:
-        inside = getattr(owner, name)
-        setattr(owner, name, made(inside))
-        self._restore.append(lambda: setattr(owner, name, inside))
+        kept = vars(owner)[name]  # getattr would unwrap what binds a method of C++ to its object
+        setattr(owner, name, made(getattr(owner, name)))
+        self._restore.append(lambda: setattr(owner, name, kept))
 
     def _registering(self, inside: Any) -> Any:
         def register(name: Any, group: Any) -> Any:
@@ -183,11 +187,17 @@ class Interception:
         return register
 
     def _attach(self, group: Any) -> None:
+        for kind in type(group).__mro__[:-1]:  # groups that are written in Python, such as torchft's, call no hooks
+            if issubclass(kind, dist.ProcessGroup) and kind not in self._wrapped:
+                self._wrapped.add(kind)
+                self._wrap(kind, False)
+        if not self.hooks:
+            return
         reference = weakref.ref(group)
 
         def before(told: Any) -> None:
             owner = reference()
-            if owner is not None:
+            if owner is not None and not getattr(self._local, "watched", False):
                 call = Call(told.name.name, list(told.input_tensors), list(told.output_tensors), told.root, told.async_op,
                             getattr(self._local, "declared", None))
                 self._watcher.launched(call, owner)
@@ -201,7 +211,7 @@ class Interception:
         group.register_post_hook(_HOOK, after)
         self._groups.append(reference)
 
-    def _method(self, method: str, inside: Any) -> Any:
+    def _method(self, method: str, hooks: bool, inside: Any) -> Any:
         name, first, second = _METHODS[method]
 
         def called(group: Any, *arguments: Any, **options: Any) -> Any:
@@ -210,7 +220,7 @@ class Interception:
             declared = _Declared(method, arguments, options)
             self._local.declared = declared
             try:
-                if self.hooks:
+                if hooks:
                     work = inside(group, *arguments, **options)
                     if declared.call is not None:
                         self._hold(work, declared.call)
@@ -222,12 +232,13 @@ class Interception:
                 asynchronous = any(getattr(value, "asyncOp", True) for value in arguments[-1:])
                 call = Call(name, tensors.get("both", tensors.get("in", [])), tensors.get("out", []), root, asynchronous, declared)
                 self._watcher.launched(call, group)
+                self._local.watched = True
                 work = inside(group, *arguments, **options)
                 self._issued(call, work, declared)
                 self._hold(work, call)
                 return work
             finally:
-                self._local.declared = None
+                self._local.declared, self._local.watched = None, False
         return functools.wraps(inside)(called)
 
     def _issued(self, call: Call, work: Any, declared: _Declared | None) -> None:

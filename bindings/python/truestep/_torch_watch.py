@@ -22,6 +22,7 @@ from ._torch_calls import Call, Interception, Operand, versions
 
 _FORMAT, _VERSION = "truestep-collectives", "1"
 _FRAMES = 3
+_LEAST = 64  # values of a tensor that a sample has, if it has as many
 _OURS = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
 _U64 = np.uint64
 _WORD = (1 << 64) - 1
@@ -37,7 +38,8 @@ def mix64(value: int) -> int:
 @functools.lru_cache(16)
 def sampled(count: int, block: int, number: int) -> Any:
     """The coordinates that a sample has of `count` values: of each `block` of them one, which the call's number draws, so that all ranks take
-    the same."""
+    the same. Of a small tensor at least some 64 are taken, or all."""
+    block = max(1, min(block, count // _LEAST))
     blocks = np.arange((count + block - 1) // block, dtype=_U64)
     x = blocks ^ _U64(mix64(number + 1))
     for by, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -58,16 +60,16 @@ def _in_memory(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _print_of(address: int, size: int) -> int:
-    """A fingerprint of bytes, as words of four; what is left over counts byte by byte."""
-    words, result, total = size // 4, ctypes.c_uint64(), 0
-    if words:
-        _library.call("fingerprint", ctypes.byref(_library.Values(address, words, _library.F32)), 0, ctypes.byref(result))
-        total = result.value
-    if size % 4:
-        rest = _library.Values(address + 4 * words, size % 4, _library.BITS)
-        _library.call("fingerprint", ctypes.byref(rest), words, ctypes.byref(result))
-        total += result.value
-    return total & _WORD
+    """A fingerprint of bytes, as words of four, the last filled up with zeros."""
+    if not size:
+        return 0
+    kept = b""
+    if size % 4 or address % 4:
+        kept = ctypes.string_at(address, size) + bytes(-size % 4)
+        address = ctypes.cast(kept, ctypes.c_void_p).value or 0
+    result = ctypes.c_uint64()
+    _library.call("fingerprint", ctypes.byref(_library.Values(address, (size + 3) // 4, _library.F32)), 0, ctypes.byref(result))
+    return result.value
 
 
 def _caller() -> list[str]:
