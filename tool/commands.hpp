@@ -23,6 +23,7 @@ void add_report(CLI::App& app, int& status);
 void add_record(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_diff(CLI::App& app, int& status);
 void add_fingerprints(CLI::App& app, int& status, const std::vector<std::string>& arguments);
+void add_collectives(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_join(CLI::App& app, int& status);
 void add_info(CLI::App& app, int& status);
 

@@ -76,6 +76,7 @@ int main(int count, char** values) {
     add_record(app, status, arguments);
     add_diff(app, status);
     add_fingerprints(app, status, arguments);
+    add_collectives(app, status, arguments);
     add_join(app, status);
     add_info(app, status);
     return run(app, status, arguments);

@@ -20,6 +20,12 @@ def _module(name: str) -> Any:
         _skip(f"no {name} ({error})")
 
 
+def skip(reason: str) -> NoReturn:
+    """Of what is no module."""
+    print(f"SKIPPED: {reason}")
+    sys.exit(77)
+
+
 def numpy() -> None:
     _module("numpy")
 

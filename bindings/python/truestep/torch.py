@@ -23,6 +23,7 @@ from ._torch_gasloc_recorder import RoundRecorder as RoundRecorder
 from ._torch_parts import Buckets
 from ._torch_recorder import Recorder as Recorder
 from ._torch_room import GradientRoom
+from ._torch_watch import watch as watch
 
 _SETTINGS = ("betas", "eps", "weight_decay", "clip_norm", "bias_correction", "density", "partition", "threads",
              "norm", "payload", "groups")
