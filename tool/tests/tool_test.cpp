@@ -245,7 +245,7 @@ TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
     verify::scape::support::store(file("threads"),
                                   R"({"d": 1, "ranks": 4, "title": "", "rate_bits_per_second": 0,
         "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");
-    expect_bad_input(run_tool({"model", "fit", file("threads")}), "is no rate");
+    expect_bad_input(run_tool({"model", "fit", file("threads")}), "names no rate");
 }
 
 TEST(ToolModel, PaperAndScaleSayWhatBreaksFirst) {

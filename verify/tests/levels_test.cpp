@@ -138,7 +138,7 @@ TEST(Levels, AreExplainedInOneLine) {
     }
     EXPECT_TRUE(contains(explain(Level::exact()), "sign of zero included"));
     EXPECT_TRUE(contains(explain(Level::rel()), "rounding error")) << "a bound is written with its cause";
-    EXPECT_TRUE(contains(explain(Level::bf16()), "is not seen")) << "and what it cannot do";
+    EXPECT_TRUE(contains(explain(Level::bf16()), "are not detected")) << "and what it cannot do";
 }
 
 TEST(Levels, OneThatATraceCannotHaveIsRefusedWithTheReason) {

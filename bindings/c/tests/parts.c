@@ -124,11 +124,11 @@ static void run_wrong_on_one_rank(int32_t rank, void* given) {
         if (!mine)
             CHECK_OK(truestep_optimizer_accumulate(optimizer, &whole, 1));
         CHECK_FAILS(truestep_optimizer_step_of_parts(optimizer, 0.01), TRUESTEP_ERROR,
-                    mine ? "nothing has been accumulated" : "rank 1 cannot take it");
+                    mine ? "nothing has been accumulated" : "rank 1 refused the step");
         CHECK_FAILS(truestep_optimizer_bucket(optimizer, &first, 1, mine ? &whole : &of_first, 1),
-                    TRUESTEP_ERROR, mine ? "more than 40 values" : "bucket 1: rank 1 cannot take it");
+                    TRUESTEP_ERROR, mine ? "more than 40 values" : "bucket 1: rank 1 refused the step");
         CHECK_FAILS(truestep_optimizer_bucket(optimizer, mine ? NULL : &first, 1, &of_first, 1),
-                    TRUESTEP_ERROR, mine ? "tensors is NULL" : "bucket 1: rank 1 cannot take it");
+                    TRUESTEP_ERROR, mine ? "tensors is NULL" : "bucket 1: rank 1 refused the step");
         CHECK(truestep_optimizer_steps(optimizer) == step);
         give_parts(optimizer, rank, step);
         CHECK_OK(truestep_optimizer_step_of_parts(optimizer, 0.01));

@@ -155,7 +155,7 @@ void parts_of_runs_are_judged(const char* folder) {
         verdict_is(path, NULL, 1, "begins after step 2");
         CHECK_FAILS(truestep_recorder_sample(right, "0.5"), TRUESTEP_ERROR, "before the first");
         CHECK_FAILS(truestep_recorder_begin_at(right, 1), TRUESTEP_ERROR, "before the first");
-        CHECK_FAILS(truestep_recorder_norm(right, -1.0), TRUESTEP_ERROR, "0 or more");
+        CHECK_FAILS(truestep_recorder_norm(right, -1.0), TRUESTEP_ERROR, "at least 0");
         truestep_recorder_destroy(right);
         truestep_recorder* wrong = record_part("0.6:3", "density=0.3", whole_vectors, 0.5F, 0);
         CHECK_OK(truestep_recorder_write(wrong, path));

@@ -141,7 +141,7 @@ class Replicas(unittest.TestCase):
             (self.folder / "store").unlink(missing_ok=True)
         for rank, (status, text) in enumerate(run(REPLICAS, 4, str(self.folder), "sides")):
             self.assertEqual(status, 1, text)
-            self.assertIn(("another replica of the boundary, rank 2, cannot take", "the boundary's sender, rank 0, cannot take",
+            self.assertIn(("another replica of the boundary, rank 2, refused this step", "the boundary's sender, rank 0, refused this step",
                            "the boundary's receiver, rank 3, has other settings", "the boundary's sender, rank 2, has other settings")[rank], text)
 
 

@@ -120,12 +120,12 @@ void PlainRank::read_file(const fs::path& path, State& state, int& saved_ranks) 
     Header header{};
     std::uint64_t sum = 0;
     if (bytes.size() < sizeof header + sizeof sum)
-        throw Error(path.string() + " is no checkpoint, or ends too early");
+        throw Error(path.string() + " is not a checkpoint, or ends too early");
     std::memcpy(&header, bytes.data(), sizeof header);
     std::memcpy(&sum, bytes.data() + sizeof header, sizeof sum);
     bytes.erase(sizeof header, sizeof sum);
     if (header.kind != magic || header.size != d_ || header.step < 0 || header.workers < 1)
-        throw Error(path.string() + " is no checkpoint of this model");
+        throw Error(path.string() + " is not a checkpoint of this model");
     saved_ranks = static_cast<int>(header.workers);
     state.step = header.step;
     state.exponent = static_cast<int>(header.exponent);
