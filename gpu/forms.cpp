@@ -12,6 +12,7 @@ namespace truestep::gpu {
 
 namespace {
 
+#if defined(TRUESTEP_WITH_NCCL)
 /// Machines that mpirun has spread the ranks over, by what it tells them.
 int machines() {
     const auto told = [](const char* name) {
@@ -24,6 +25,7 @@ int machines() {
     const int all = std::max(told("OMPI_COMM_WORLD_SIZE"), told("PMI_SIZE"));
     return here == 0 ? 1 : std::max(1, all / here);
 }
+#endif
 
 std::string named(const std::string& form, const Availability& here) {
     return here.simulated ? form + "-simulated" : form;
