@@ -25,6 +25,7 @@ namespace {
 
 using namespace truestep::distributed;
 using host::Variant;
+using scape::MaskCode;
 using namespace truestep::bench;
 
 /// The fastest of the floors here. Which one it is may differ between them.

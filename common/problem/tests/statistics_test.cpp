@@ -8,7 +8,7 @@
 namespace truestep::problem {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
 TEST(Statistics, MedianIsTheMiddleOrTheMeanOfTwo) {
     EXPECT_EQ(median({3.0, 1.0, 2.0}), 2.0);
@@ -30,8 +30,8 @@ TEST(Statistics, SpreadIsHalfOfTheDistanceBetweenTheQuartiles) {
 
 TEST(Statistics, WhatIsNoNumberIsTheGreatest) {
     EXPECT_EQ(median({std::nan(""), 1.0, 2.0}), 2.0);
-    EXPECT_EQ(median({1.0, infinity, 2.0}), 2.0);
-    EXPECT_EQ(median({1.0, infinity, infinity, infinity}), infinity);
+    EXPECT_EQ(median({1.0, infinite, 2.0}), 2.0);
+    EXPECT_EQ(median({1.0, infinite, infinite, infinite}), infinite);
     EXPECT_TRUE(std::isnan(median({1.0, std::nan("")})));
 }
 

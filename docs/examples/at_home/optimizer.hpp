@@ -21,7 +21,7 @@ using truestep::distributed::Communicator;
 
 /// >>> YOURS GOES HERE <<<  One rank of it. The one that stands here is this project's own, so that the
 /// example runs.
-using YourOptimizer = truestep::distributed::Scape;
+using YourOptimizer = truestep::distributed::scape::Scape;
 
 /// A mistake that is easily made on the way in: the gradient loses 16 bits, as in bfloat16.
 inline float truncated(float value) {
@@ -38,8 +38,8 @@ class Wrapped final : public properties::Candidate {
     Wrapped(const properties::Setup& setup, Communicator& communicator, bool breaks)
         : breaks_(breaks), communicator_(communicator),
           yours_(setup.problem, setup.ranges, setup.density,
-                 truestep::distributed::make_host_backend(setup.problem, setup.parameters, 1), communicator,
-                 {}) {}
+                 truestep::distributed::scape::make_host_backend(setup.problem, setup.parameters, 1),
+                 communicator, {}) {}
 
     /// A gradient that has to be refused must end in distributed::RefusedStep on all ranks; translate yours
     /// to it.
@@ -64,13 +64,13 @@ class Wrapped final : public properties::Candidate {
     std::vector<std::uint8_t> coming() override { return bytes(yours_.coming_mask()); }
 
     void save(const std::filesystem::path& folder) override {
-        static_cast<void>(truestep::distributed::save_checkpoint(yours_, communicator_, folder));
+        static_cast<void>(truestep::distributed::scape::save_checkpoint(yours_, communicator_, folder));
     }
     void restore(const std::filesystem::path& folder) override {
-        const auto latest = truestep::distributed::latest_checkpoint(folder);
+        const auto latest = truestep::distributed::scape::latest_checkpoint(folder);
         if (!latest)
             throw truestep::Error(folder.string() + " holds no checkpoint");
-        truestep::distributed::restore_checkpoint(yours_, communicator_, *latest);
+        truestep::distributed::scape::restore_checkpoint(yours_, communicator_, *latest);
     }
 
   private:

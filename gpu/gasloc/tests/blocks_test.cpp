@@ -92,21 +92,22 @@ bool run_inner(Machine& machine, InnerRule rule, InnerArguments arguments) {
     return not_finite == 0;
 }
 
-struct Way {
+struct Launch {
     int threads;
     std::uint64_t seed;
     Index shift; ///< of where vectors begin
 };
 
-class Blocks : public testing::TestWithParam<Way> {
+class Blocks : public testing::TestWithParam<Launch> {
   protected:
     std::mt19937_64 random{11}; // NOLINT: the same numbers at each run
     Machine machine{GetParam().threads, GetParam().seed};
 };
-std::string way_name(const testing::TestParamInfo<Way>& info) {
+std::string way_name(const testing::TestParamInfo<Launch>& info) {
     return std::to_string(info.param.threads) + "threads_" + std::to_string(info.param.shift) + "behind";
 }
-INSTANTIATE_TEST_SUITE_P(Ways, Blocks, testing::Values(Way{256, 1, 0}, Way{32, 2, 0}, Way{1024, 3, 1}),
+INSTANTIATE_TEST_SUITE_P(Ways, Blocks,
+                         testing::Values(Launch{256, 1, 0}, Launch{32, 2, 0}, Launch{1024, 3, 1}),
                          way_name);
 
 TEST_P(Blocks, InnerStepsAreTheHosts) {

@@ -230,5 +230,5 @@ int main(int count, char** arguments) {
 } // namespace truestep::properties::scape::scope
 
 int main(int count, char** arguments) {
-    return truestep::scope::main(count, arguments);
+    return truestep::properties::scape::scope::main(count, arguments);
 }

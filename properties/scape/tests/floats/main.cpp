@@ -161,10 +161,13 @@ bool run(const Options& options) {
 
 int main(int argc, char** argv) {
     try {
-        return truestep::floats::run(truestep::floats::parse(argc, argv)) ? 0 : 1;
+        return truestep::properties::scape::floats::run(
+                   truestep::properties::scape::floats::parse(argc, argv))
+                   ? 0
+                   : 1;
     } catch (const std::invalid_argument& error) {
-        static_cast<void>(
-            std::fprintf(stderr, "all_floats: %s\n%s", error.what(), truestep::floats::usage));
+        static_cast<void>(std::fprintf(stderr, "all_floats: %s\n%s", error.what(),
+                                       truestep::properties::scape::floats::usage));
         return 2;
     } catch (const std::exception& error) {
         static_cast<void>(std::fprintf(stderr, "all_floats: %s\n", error.what()));
