@@ -72,10 +72,16 @@ class PytestPlugin(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
+        if "TRUESTEP_LIBRARY" in os.environ:  # the package is not installed, and this is what pip would leave
+            [entry] = re.findall(r'(?m)^\[project\.entry-points\.pytest11\]\n(\w+ = )"([\w.]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+            installed = self.folder / "truestep-0.dist-info"
+            installed.mkdir()
+            (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: truestep\nVersion: 0\n", encoding="utf-8")
+            (installed / "entry_points.txt").write_text("[pytest11]\n" + "".join(entry) + "\n", encoding="utf-8")
+
     def pytest(self, *arguments: str, status: int) -> str:
-        """In the folder; where the package is not installed, it is named."""
-        plugin = ["-p", "truestep.pytest_plugin"] if "TRUESTEP_LIBRARY" in os.environ else []
-        done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", "made", "--junitxml", "junit.xml", *plugin, *arguments],
+        """In the folder."""
+        done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", "made", "--junitxml", "junit.xml", *arguments],
                               cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
         self.assertEqual(done.returncode, status, done.stdout)
         return done.stdout
