@@ -1,7 +1,7 @@
 """The pytest plugin (docs/pytest.md): ``@pytest.mark.world(3)`` runs a test on three ranks, which are processes over gloo; the fixtures
 ``rank`` and ``world_size``; ``truestep_run``, which records a run and verifies it.
 
-A rank is a pytest process that runs this one test. So fixtures, conftest.py, parameters and rewritten asserts work there as everywhere.
+A rank is a pytest process that runs this one test. So fixtures, conftest.py, parameters and rewritten asserts work as in any test.
 """
 
 import ctypes
@@ -24,8 +24,8 @@ from .testing import Run
 _VARIABLE = "TRUESTEP_WORLD"  # in the environment of a rank: what it is, in JSON
 _START = 120.0  # seconds until all ranks have loaded PyTorch and joined the group; a test's own time counts from then on
 _GRACE = 5.0  # seconds for the others, once a rank has failed
-_FRAMES = ("/_pytest/", "/pluggy/", 'File "<string>"')  # below the test in the traceback of a rank that hangs
-# What a rank leaves to the pytest that started it: to write files, to distribute, to choose tests, to ask questions.
+_FRAMES = ("/_pytest/", "/pluggy/", 'File "<string>"')  # pytest's own frames, which a traceback leaves out
+# Options that a rank ignores, because the pytest that started it writes reports, distributes and chooses tests, and starts the debugger.
 _NOT_ON_RANKS = ("xmlpath", "htmlpath", "report_log", "usepdb", "trace", "lf", "failedfirst", "newfirst", "stepwise", "cacheclear",
                  "numprocesses", "tx")
 
@@ -185,7 +185,7 @@ class _Ranks:
         reports = list(self._reports.values())
         if len(reports) == self._size and all(report["outcome"] == "skipped" for report in reports):
             pytest.skip(reports[0]["head"].removeprefix("Skipped: "))
-        found: dict[tuple[str, str], list[int]] = {}  # what several ranks say alike is shown once; the first to fail comes first
+        found: dict[tuple[str, str], list[int]] = {}  # ranks with the same message share it; the first to fail comes first
         for _, rank, head, text in sorted(filter(None, map(self._failure, range(self._size)))):
             found.setdefault((head, text), []).append(rank)
         if found:
@@ -230,7 +230,7 @@ class _Rank:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         chosen = [item for item in items if item.nodeid == self._node]
         yield
-        items[:] = chosen  # whatever -k or others have left
+        items[:] = chosen  # even where -k or another plugin has deselected it
         if not chosen and self._report["outcome"] == "passed":
             self._write("failed", "the test was not collected on this rank; its name has to be the same in each process")
 

@@ -33,8 +33,8 @@ class Run:
         return self._recorder is not None
 
     def record(self, optimizer: Any, problem: Any = None, **options: Any) -> Any:
-        """Begins to record, on every rank, and returns the recorder of truestep.torch that fits: Recorder, with its arguments, or of a
-        truestep.torch.GASLoC RoundRecorder. verify() ends it."""
+        """Begins to record, on every rank, and returns the recorder: a truestep.torch.Recorder made with these arguments, or for a
+        truestep.torch.GASLoC a RoundRecorder. verify() ends it."""
         from . import torch as ours  # PyTorch is needed from here on
 
         if self.recorded:
@@ -48,7 +48,7 @@ class Run:
         return self._recorder
 
     def _finish(self) -> None:
-        """This rank's file is closed, and then the others' are waited for; who runs the ranks stops those that wait for one that failed."""
+        """Closes this rank's file and waits until all ranks have closed theirs. The plugin stops ranks that wait for one that has failed."""
         if not self.recorded:
             raise Error("truestep_run: nothing has been recorded; call truestep_run.record(optimizer) before the first step")
         if self._open:
