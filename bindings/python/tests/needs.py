@@ -13,7 +13,7 @@ def _skip(reason: str) -> NoReturn:
     sys.exit(77)
 
 
-def _module(name: str) -> Any:
+def module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -27,12 +27,12 @@ def skip(reason: str) -> NoReturn:
 
 
 def numpy() -> None:
-    _module("numpy")
+    module("numpy")
 
 
 def torch() -> None:
-    _module("numpy")
-    version = str(_module("torch").__version__)
+    module("numpy")
+    version = str(module("torch").__version__)
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) < TORCH:
         _skip(f"torch {version}, older than {TORCH[0]}.{TORCH[1]}")
