@@ -18,7 +18,7 @@ namespace {
 
 void Spool::open(const std::filesystem::path& path) {
     const storage::Destination destination = storage::disk().destination(path);
-    if (destination.in_place()) // what follows would remove it
+    if (destination.in_place()) // the following would remove it
         throw Error(path.string() +
                     ": what is recorded cannot be kept in what is no regular file; give the "
                     "name of a new file");
@@ -28,7 +28,7 @@ void Spool::open(const std::filesystem::path& path) {
         spool_fails(path, "kept", error);
     path_ = path;
     input_ = storage::disk().open(destination.last, error);
-    if (!error) // a file without a name goes with whoever has it open, killed or not
+    if (!error) // an unlinked file vanishes when its process ends, even if killed
         error = storage::disk().remove(destination.last);
     if (error)
         spool_fails(path, "kept", error);
