@@ -15,7 +15,7 @@ namespace truestep::verify {
 
 using Arguments = std::vector<std::string>;
 
-/// What every failure of usage or input looks like: status 2, one line on standard error.
+/// Expects what every error of usage or input gives: status 2, one line on standard error.
 inline void expect_bad_input(const scape::support::ToolResult& result, const std::string& part) {
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(scape::support::lines(result.errors).size(), 1U) << result.errors;

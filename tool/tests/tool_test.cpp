@@ -87,7 +87,7 @@ TEST(ToolUsage, WhatMayHaveBeenMeantIsNamed) {
     EXPECT_FALSE(contains(run_tool({"check", "--wildly-other"}).errors, "did you mean"));
 }
 
-// What fits nowhere.
+// Arguments that fit nowhere.
 
 TEST(ToolSizes, BeyondAnyMemoryAreRefusedAtOnceWithTheBytes) {
     const auto record = [](const char* option, const char* value) {
@@ -224,7 +224,7 @@ TEST(ToolModel, TheFitHoldsForLocalSchemesAsTheDocumentSays) {
 }
 
 TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
-    // A machine that costs nothing would need 8 d f bytes at the payload's share of 1 Gbit/s, and two
+    // A machine without costs would need 8 d f bytes at the payload's share of 1 Gbit/s, and two
     // exchanges of 20 ms: 6e6 / (125e6 1448 / 1514) s and 40 ms.
     scape::support::store(file("delayed"), R"({"d": 1000000, "ranks": 4, "title": "100mbit, delay 20ms",
         "rate_bits_per_second": 1e9, "delay_seconds": 0.02,
@@ -240,7 +240,7 @@ TEST_F(ToolTest, ModelChecksStepsOverLinksWithADelay) {
     EXPECT_EQ(row.at(3), "0.956407");
     EXPECT_EQ(row.at(4), "20");
     EXPECT_GT(std::stod(row.at(6)), 40 + 50.2);
-    EXPECT_LT(std::stod(row.at(6)), 40 + 50.2 + 20); // what the machine takes besides
+    EXPECT_LT(std::stod(row.at(6)), 40 + 50.2 + 20); // time of the machine itself
     scape::support::store(file("threads"), R"({"d": 1, "ranks": 4, "title": "", "rate_bits_per_second": 0,
         "rows": [{"peer": "adamw", "density": 1, "least_seconds": 0.1}]})");
     expect_bad_input(run_tool({"model", "fit", file("threads")}), "is no rate");
@@ -292,7 +292,7 @@ TEST(ToolInfo, TellsVersionsAsTextAndAsJson) {
     EXPECT_TRUE(contains(parsed.at("arithmetic").get<std::string>(), "-ffp-contract=off"));
 }
 
-// Of several pieces, which threads share.
+// The trace has several pieces, which threads share.
 TEST_F(ToolTest, ThreadsDoNotShowInAVerdict) {
     const ToolResult made = run_tool({"record", "-o", trace_, "--workers", "3", "--steps", "2", "--tensors",
                                       "a:70000,c:70000:dense,d:10"});
