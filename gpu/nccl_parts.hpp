@@ -32,7 +32,7 @@ inline Seat seat_of(int device) {
     return seat;
 }
 
-/// With a shared device the library would wait for itself.
+/// Refuses a shared device, with which the library would wait for itself.
 inline void refuse_shared_device(std::size_t one, const Seat& seat, std::size_t other, const Seat& others) {
     if (seat == others)
         throw Error("nccl: ranks " + std::to_string(std::min(one, other)) + " and " +

@@ -9,7 +9,7 @@
 
 #include "spool.hpp"
 
-/// What a recorder holds of the vectors that it is given.
+/// Which part of the given vectors a recorder stores.
 namespace truestep::abi {
 
 [[nodiscard]] std::vector<float> cut(std::span<const float> whole, const std::vector<problem::Range>& held);

@@ -4,7 +4,7 @@
 
 namespace truestep::gpu::mapl {
 
-/// What a side keeps in a machine's memory from step to step, besides codebooks.
+/// A side's data in a machine's memory from step to step, besides codebooks.
 template <class Machine>
 struct SideVectors {
     using Vector = typename Machine::template Vector<float>;

@@ -9,7 +9,7 @@ namespace truestep::gpu::gasloc {
 
 using distributed::InnerRule;
 
-/// What an inner step reads, and where it puts its results: in the same vectors, or in others.
+/// Inputs and outputs of an inner step: the same vectors, or others.
 struct InnerArguments {
     distributed::Scalars scalars;
     Index size;

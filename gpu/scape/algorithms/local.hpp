@@ -66,7 +66,7 @@ struct Watched {
     Index cell;
     Index segment;
 };
-/// What a local pass looks for on behalf of the selection.
+/// The search that a local pass makes for the selection.
 struct Watch {
     Index first_tile; ///< of this rank's segments
     Index count;      ///< of their tiles, 0 where nothing is to be looked for

@@ -97,7 +97,7 @@ struct TreeSums {
     }
 };
 
-/// What the host reads at the end of a step.
+/// Results that the host reads at the end of a step.
 struct Results {
     Index refused;
     Index overflow;      ///< the first coordinate whose c bf16 cannot represent

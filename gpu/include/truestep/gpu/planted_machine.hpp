@@ -11,7 +11,7 @@
 
 namespace truestep::gpu {
 
-/// With the known bug `made`, Wrong runs in place of Right. Both take the same arguments.
+/// Wrong runs in place of Right, if the known bug `made` is on. Both take the same arguments.
 template <auto made, class Right, class Wrong>
 struct InPlaceOf {};
 

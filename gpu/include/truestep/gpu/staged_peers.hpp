@@ -13,7 +13,8 @@
 
 namespace truestep::gpu {
 
-/// By default, only parameters are in the machine's memory; everything else is in the host's.
+/// Whether the machine's memory has it by default: only parameters; everything else is in the
+/// host's.
 inline bool stands_on_machine(distributed::Traffic traffic) {
     return traffic == distributed::Traffic::parameters;
 }

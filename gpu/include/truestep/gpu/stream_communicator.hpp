@@ -142,8 +142,8 @@ class StreamCommunicator final : public Communicator {
         Event event{};
     };
 
-    /// What ranks post to each other. It lives as long as any of them, and a place in it is
-    /// rewritten only when all have met twice.
+    /// Places where ranks post to each other. A board lives as long as any rank, and a place in it
+    /// is rewritten only when all have met twice.
     using Board = std::vector<std::array<Met, 2>>;
 
     class Joined final : public distributed::Exchange {

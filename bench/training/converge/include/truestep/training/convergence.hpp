@@ -16,7 +16,7 @@
 
 namespace truestep::training {
 
-/// What is trained, and how. It is the same for every candidate.
+/// The model, data and plan of a training, the same for every candidate.
 struct ConvergeSettings {
     gate::Learning learning; ///< the system's part
     gate::Learning::Setting setting;
